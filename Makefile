@@ -1,0 +1,40 @@
+# Everything runs in .venv, which the first target to need it makes.
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := src tests benchmarks examples
+
+.PHONY: demo test lint bench bench-search clean
+
+demo: .venv/.installed
+	$(BIN)/python examples/demo.py
+
+test: .venv/.installed-dev lint
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/.installed-dev
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.installed-dev
+	$(BIN)/python -m benchmarks.core
+
+bench-search: .venv/.installed-dev
+	$(BIN)/python -m benchmarks.search
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pipeplan needs Python 3.11 or later")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+
+.venv/.installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.installed-dev: pyproject.toml constraints.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --group dev
+	touch $@ .venv/.installed
+
+clean:
+	rm -rf .venv build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

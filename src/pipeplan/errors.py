@@ -1,0 +1,84 @@
+"""Every error that pipeplan raises on purpose.
+
+PipeplanError                   one short paragraph for the user; the exit code says whose turn it is
+├── InputError                  the input is wrong (exit code 2)
+│   ├── ShapeError              a strategy or placement cannot take this shape
+│   ├── CostError               a time or a size that cannot be
+│   ├── NotationError           text that is not an op, a row or a schedule
+│   ├── FormatError             a file that is empty, broken or not what its name says
+│   ├── UnknownNameError        no such strategy, key or format; names the nearest one
+│   └── MissingExtraError       an optional package is not installed
+└── NegativeAnswer              the question was fine and the answer is no (exit code 1)
+├── InvalidScheduleError    incomplete, out of order, on the wrong rank, or over its memory
+│   └── DeadlockError       ranks wait for each other; the cycle is in the message
+└── InfeasibleError         no schedule fits, a memory cap is too small
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class PipeplanError(Exception):
+    """The root: the message holds the rule, the value, the place and, where there is one, the remedy."""
+
+    exit_code = 2
+
+
+class InputError(PipeplanError):
+    """The input is wrong."""
+
+
+class ShapeError(InputError):
+    """A strategy or a placement that cannot take this many ranks, chunks, microbatches or slices."""
+
+
+class CostError(InputError):
+    """A time, size or limit that cannot be: negative, not finite, of the wrong length."""
+
+
+class NotationError(InputError):
+    """Text that does not follow the op notation."""
+
+
+class FormatError(InputError):
+    """A file that is empty, truncated, too large or not of its format."""
+
+
+class UnknownNameError(InputError):
+    """A name that nobody knows.
+
+    ``UnknownNameError("strategy", "zbw", known)`` reads: unknown strategy 'zbw'; did you mean 'zbv'?
+    """
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        close = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+        remedy = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
+        super().__init__(f"unknown {what} '{name}'; {remedy}")
+
+
+class MissingExtraError(InputError):
+    """An optional dependency is not installed: ``MissingExtraError("pytorch", "torch")``."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        super().__init__(f"this needs the package '{package}': pip install 'pipeplan[{extra}]'")
+
+
+class NegativeAnswer(PipeplanError):
+    """The question was well put, and the answer is no."""
+
+    exit_code = 1
+
+
+class InvalidScheduleError(NegativeAnswer):
+    """A schedule that is not right; ``pipeplan check`` says all that is wrong with it."""
+
+
+class DeadlockError(InvalidScheduleError):
+    """Ranks that wait for each other."""
+
+
+class InfeasibleError(NegativeAnswer):
+    """No schedule can meet what was asked for."""

@@ -1,0 +1,119 @@
+"""Ops in columns, and the phrases that rows of a schedule are written in.
+
+A strategy says ``concatenate(warm_up, alternate(forwards, backwards), cool_down)`` and so reads like the picture in its
+paper, while each phrase is a handful of numpy calls over whole arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pipeplan.model.op import NO_GROUP, Kind, Op
+
+_TYPES = {"kind": np.int8, "stage": np.int32, "microbatch": np.int32, "slice": np.int16, "group": np.int32}
+
+
+Span = slice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """A run of ops as five arrays of one length: kind (int8), stage, microbatch (int32), slice (int16), group (int32)."""
+
+    kind: NDArray[np.int8]
+    stage: NDArray[np.int32]
+    microbatch: NDArray[np.int32]
+    slice: NDArray[np.int16]
+    group: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __iter__(self) -> Iterator[Op]:
+        columns = (self.kind, self.stage, self.microbatch, self.slice, self.group)
+        for kind, *rest in zip(*(column.tolist() for column in columns), strict=True):
+            yield Op(Kind(kind), *rest)
+
+    def __getitem__(self, where: Span | NDArray[np.intp] | NDArray[np.bool_]) -> Columns:
+        return Columns(
+            self.kind[where], self.stage[where], self.microbatch[where], self.slice[where], self.group[where]
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Columns):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            bool(np.array_equal(getattr(self, name), getattr(other, name))) for name in _TYPES
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: ArrayLike = 0) -> Columns:
+    """Ops of the given kinds, stages, microbatches and slices, broadcast against each other, in no group."""
+    given = np.broadcast_arrays(np.atleast_1d(np.asarray(kind)), stage, microbatch, slice)
+    kinds, stages, microbatches, slices = given
+    return Columns(
+        kinds.astype(np.int8),
+        stages.astype(np.int32),
+        microbatches.astype(np.int32),
+        slices.astype(np.int16),
+        np.full(len(kinds), NO_GROUP, np.int32),
+    )
+
+
+def from_ops(values: Iterable[Op]) -> Columns:
+    """The columns of single ops; their groups are kept."""
+    table = np.array([(op.kind, op.stage, op.microbatch, op.slice, op.group) for op in values], np.int64)
+    columns = table.reshape(-1, 5).T
+    return Columns(*(column.astype(kind) for column, kind in zip(columns, _TYPES.values(), strict=True)))
+
+
+def concatenate(*phrases: Columns) -> Columns:
+    """One phrase after the other; groups of different phrases stay apart."""
+    if not phrases:
+        return from_ops(())
+    groups: list[NDArray[np.int32]] = []
+    used = 0
+    for phrase in phrases:
+        groups.append(np.where(phrase.group == NO_GROUP, NO_GROUP, phrase.group + used).astype(np.int32))
+        used += int(phrase.group.max(initial=NO_GROUP)) + 1
+    return Columns(
+        np.concatenate([phrase.kind for phrase in phrases]),
+        np.concatenate([phrase.stage for phrase in phrases]),
+        np.concatenate([phrase.microbatch for phrase in phrases]),
+        np.concatenate([phrase.slice for phrase in phrases]),
+        np.concatenate(groups),
+    )
+
+
+def alternate(*phrases: Columns) -> Columns:
+    """The first op of each phrase, then the second of each, and so on.
+
+    A phrase that is shorter than the others drops out where it ends.
+    """
+    lengths = [len(phrase) for phrase in phrases]
+    order = np.empty(sum(lengths), np.intp)
+    first = 0
+    for voice, length in enumerate(lengths):
+        turn = np.arange(length)
+        place = turn.copy()
+        for other, limit in enumerate(lengths):
+            if other != voice:
+                place += np.minimum(turn + (other < voice), limit)
+        order[place] = np.arange(first, first + length)
+        first += length
+    return concatenate(*phrases)[order]
+
+
+def overlap(first: Columns, second: Columns) -> Columns:
+    """Pairs of one op of each phrase that run overlapped: a group a pair. The phrases have one length."""
+    if len(first) != len(second):
+        raise ValueError(f"overlap needs two phrases of one length, not {len(first)} and {len(second)}")
+    pairs = alternate(first, second)
+    group = np.repeat(np.arange(len(first), dtype=np.int32), 2)
+    return Columns(pairs.kind, pairs.stage, pairs.microbatch, pairs.slice, group)

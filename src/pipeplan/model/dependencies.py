@@ -1,0 +1,170 @@
+"""What waits for what: the one place that knows.
+
+The checker, the simulator, the passes and the search all ask here.
+
+==========  =============================================================  ==========================  ==============
+op          waits for an arrival                                           and, on its own stage, for  slices
+==========  =============================================================  ==========================  ==============
+F(s)        RECV_F(s), else F(s-1)                                                                     after q-1
+B(s), I(s)  RECV_B(s), else B(s+1) or I(s+1); nothing on the last stage    R(s), else F(s)             after q+1
+W(s)                                                                       I(s)
+R(s)                                                                       F(s)
+SEND_F(s)                                                                  F(s)
+RECV_F(s)   SEND_F(s-1)
+SEND_B(s)                                                                  B(s) or I(s)
+RECV_B(s)   SEND_B(s+1)
+==========  =============================================================  ==========================  ==============
+
+Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD) wait for nothing but their turn on the rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.errors import InvalidScheduleError
+from pipeplan.model.op import BACKWARD_KINDS, Kind
+from pipeplan.model.schedule import Schedule
+
+NONE = -1
+"""Nothing to wait for."""
+
+MISSING = -2
+"""Something to wait for that the schedule does not hold."""
+
+Source = tuple[tuple[Kind, ...], int]
+"""Kinds that serve as the source, and the step to their stage."""
+
+ARRIVAL: dict[Kind, tuple[Source, ...]] = {
+    Kind.F: (((Kind.RECV_F,), 0), ((Kind.F,), -1)),
+    Kind.B: (((Kind.RECV_B,), 0), (BACKWARD_KINDS, +1)),
+    Kind.I: (((Kind.RECV_B,), 0), (BACKWARD_KINDS, +1)),
+    Kind.RECV_F: (((Kind.SEND_F,), -1),),
+    Kind.RECV_B: (((Kind.SEND_B,), +1),),
+}
+"""What arrives from another stage, the first that the schedule holds; no step leads off the model's ends."""
+
+OWN_STAGE: dict[Kind, tuple[Source, ...]] = {
+    Kind.B: (((Kind.R,), 0), ((Kind.F,), 0)),
+    Kind.I: (((Kind.R,), 0), ((Kind.F,), 0)),
+    Kind.W: (((Kind.I,), 0),),
+    Kind.R: (((Kind.F,), 0),),
+    Kind.SEND_F: (((Kind.F,), 0),),
+    Kind.SEND_B: ((BACKWARD_KINDS, 0),),
+}
+"""What the same stage must have done for the same microbatch and slice."""
+
+SLICE_STEP: dict[Kind, int] = {Kind.F: -1, Kind.B: +1, Kind.I: +1}
+"""The slice of the same stage and microbatch that comes first: forwards in order, backwards in reverse."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dependencies:
+    """What each op of a schedule waits for: positions in its columns, ``NONE`` or ``MISSING``; arrays of shape (ops,).
+
+    Attributes
+    ----------
+    arrival
+        The op of another stage whose result it needs, or the receive that brings it.
+    own_stage
+        The op of its own stage that must be done.
+    previous_slice
+        The neighbouring slice that must be done; None where sequences are not cut.
+    """
+
+    arrival: NDArray[np.int32]
+    own_stage: NDArray[np.int32]
+    previous_slice: NDArray[np.int32] | None
+
+    @property
+    def all(self) -> tuple[NDArray[np.int32], ...]:
+        """Every column of sources."""
+        if self.previous_slice is None:
+            return self.arrival, self.own_stage
+        return self.arrival, self.own_stage, self.previous_slice
+
+
+def dependencies(schedule: Schedule) -> Dependencies:
+    """What each op waits for.
+
+    Where a kind occurs twice for one (stage, microbatch, slice), the last one counts; ``check`` reports the duplicate.
+
+    Raises
+    ------
+    InvalidScheduleError
+        For a schedule so incomplete that most of what its ops would wait for cannot be there.
+    """
+    positions = _Positions(schedule)
+    arrival = positions.sources(ARRIVAL)
+    own_stage = positions.sources(OWN_STAGE)
+    previous = positions.neighbours(SLICE_STEP) if schedule.slices > 1 else None
+    return Dependencies(arrival, own_stage, previous)
+
+
+def crosses_ranks(schedule: Schedule, arrival: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether what arrives for each op comes from another rank: then a transfer is paid. Shape (ops,)."""
+    crosses: NDArray[np.bool_] = (arrival >= 0) & (schedule.rank != schedule.rank[np.maximum(arrival, 0)])
+    return crosses
+
+
+class _Positions:
+    """Looks up where the op of a kind, stage, microbatch and slice stands."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        if schedule.keys > 100 * len(schedule) + 1_000_000:
+            raise InvalidScheduleError(
+                f"incomplete: {schedule.stages} stages x {schedule.microbatches} microbatches x {schedule.slices} "
+                f"slices need {schedule.keys} forwards, and there are {len(schedule)} ops in all"
+            )
+        self.schedule = schedule
+        self.where = {kind: schedule.where(kind) for kind in schedule.kinds}
+        self.tables: dict[tuple[Kind, ...], NDArray[np.int32]] = {}
+
+    def table(self, kinds: tuple[Kind, ...]) -> NDArray[np.int32]:
+        """Position by key of the ops of these kinds, ``MISSING`` where there is none."""
+        if kinds not in self.tables:
+            table = np.full(self.schedule.keys, MISSING, np.int32)
+            for kind in kinds:
+                if kind in self.where:
+                    table[self.schedule.key[self.where[kind]]] = self.where[kind]
+            self.tables[kinds] = table
+        return self.tables[kinds]
+
+    def sources(self, rules: dict[Kind, tuple[Source, ...]]) -> NDArray[np.int32]:
+        found = np.full(len(self.schedule), NONE, np.int32)
+        for kind, alternatives in rules.items():
+            if kind in self.where:
+                found[self.where[kind]] = self._first(self.where[kind], alternatives)
+        return found
+
+    def _first(self, where: NDArray[np.intp], alternatives: tuple[Source, ...]) -> NDArray[np.int32]:
+        """For the ops at ``where``: the first alternative that the schedule holds."""
+        found = np.full(len(where), MISSING, np.int32)
+        for kinds, step in alternatives:
+            if not any(kind in self.where for kind in kinds) and (kinds, step) != alternatives[-1]:
+                continue
+            found = np.where(found == MISSING, self._step(where, kinds, step), found)
+        return found
+
+    def _step(self, where: NDArray[np.intp], kinds: tuple[Kind, ...], step: int) -> NDArray[np.int32]:
+        schedule = self.schedule
+        key = schedule.key[where] + step * schedule.microbatches * schedule.slices
+        if step == 0:
+            return self.table(kinds)[key]
+        inside = (key >= 0) & (key < schedule.keys)
+        return np.where(inside, self.table(kinds)[np.where(inside, key, 0)], NONE)
+
+    def neighbours(self, steps: dict[Kind, int]) -> NDArray[np.int32]:
+        found = np.full(len(self.schedule), NONE, np.int32)
+        for kind, step in steps.items():
+            if kind not in self.where:
+                continue
+            where = self.where[kind]
+            neighbour = self.schedule.columns.slice[where] + step
+            inside = (neighbour >= 0) & (neighbour < self.schedule.slices)
+            kinds = BACKWARD_KINDS if kind in BACKWARD_KINDS else (kind,)
+            found[where[inside]] = self.table(kinds)[self.schedule.key[where[inside]] + step]
+        return found

@@ -1,0 +1,196 @@
+"""PyTorch's text notation for ops, read and written strictly.
+
+``2F0`` is the forward of stage 2 on microbatch 0; ``(0F7;7B3)OVERLAP_F_B`` two ops that run overlapped;
+``0SEND_F1`` and ``1RECV_F1`` the ends of a transfer; ``3UNSHARD`` an op of a whole stage. Where microbatches are cut
+into slices, a slice follows behind a point: ``2F0.1``. A schedule is a row a rank; cells stand apart by blanks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pipeplan.errors import InvalidScheduleError, NotationError
+from pipeplan.model.columns import from_ops
+from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP, NO_MICROBATCH, Kind, Op
+from pipeplan.model.placement import Placement
+from pipeplan.model.schedule import Schedule
+
+_NUMBER = "(0|[1-9][0-9]{0,8})"
+_OP = re.compile(
+    rf"{_NUMBER}({'|'.join(sorted(Kind.__members__, key=len, reverse=True))})(?:{_NUMBER}(?:\.{_NUMBER})?)?"
+)
+_OVERLAP = re.compile(r"\(([^();]*);([^();]*)\)OVERLAP_F_B")
+
+
+def parse_cell(text: str) -> tuple[Op, ...]:
+    """The op that a cell holds, or the two of an overlapped pair (in group 0).
+
+    Raises
+    ------
+    NotationError
+        For anything else: trailing characters, an unknown kind, a nested or three-part overlap.
+    """
+    pair = _OVERLAP.fullmatch(text)
+    if pair is None:
+        return (_parse_op(text),)
+    first, second = (_parse_op(part) for part in pair.groups())
+    if first.kind != Kind.F or second.kind not in BACKWARD_KINDS:
+        raise NotationError(f"'{text}': an overlapped pair is one forward and one backward, in that order: (0F7;7B3)")
+    return tuple(replace(op, group=0) for op in (first, second))
+
+
+def _parse_op(text: str) -> Op:
+    match = _OP.fullmatch(text)
+    if match is None:
+        raise NotationError(
+            f"'{text}' is not an op: expected stage, kind, microbatch, as in 2F0 (or (0F7;7B3)OVERLAP_F_B)"
+        )
+    stage, kind, microbatch, part = match.groups()
+    if Kind[kind].is_stage_wide != (microbatch is None):
+        rule = "belongs to a whole stage and takes no microbatch" if microbatch else "needs a microbatch"
+        raise NotationError(f"'{text}': {kind} {rule}")
+    return Op(Kind[kind], int(stage), NO_MICROBATCH if microbatch is None else int(microbatch), int(part or 0))
+
+
+def format_cells(row: Iterable[Op]) -> list[str]:
+    """A rank's ops as cells; an overlapped pair is one cell."""
+    cells: list[str] = []
+    pending: Op | None = None
+    for op in row:
+        if pending is not None:
+            cells.append(f"({pending};{op})OVERLAP_F_B")
+            pending = None
+        elif op.group != NO_GROUP:
+            pending = op
+        else:
+            cells.append(str(op))
+    return cells
+
+
+def format_schedule(schedule: Schedule) -> str:
+    """The schedule as text: a line a rank, cells apart by one blank."""
+    return "\n".join(" ".join(format_cells(row)) for row in schedule)
+
+
+def parse_schedule(
+    text: str,
+    *,
+    placement: Placement | None = None,
+    microbatches: int | None = None,
+    slices: int | None = None,
+    name: str = "",
+    keep_duplicates: bool = False,
+) -> Schedule:
+    """The schedule that :func:`format_schedule` wrote. See :func:`schedule_from_cells`."""
+    rows = [line.split() for line in text.strip().splitlines()]
+    return schedule_from_cells(
+        rows,
+        placement=placement,
+        microbatches=microbatches,
+        slices=slices,
+        name=name,
+        keep_duplicates=keep_duplicates,
+    )
+
+
+def schedule_from_cells(
+    rows: Sequence[Sequence[str]],
+    *,
+    placement: Placement | None = None,
+    microbatches: int | None = None,
+    slices: int | None = None,
+    name: str = "",
+    keep_duplicates: bool = False,
+) -> Schedule:
+    """A schedule from a row of cells a rank.
+
+    What is not given is read off the ops: the placement from where the stages stand, the microbatches and slices from the
+    largest number. Empty cells are bubbles and are passed over. An op that stands twice is an error, unless
+    ``keep_duplicates`` leaves it for the checker to report.
+
+    Raises
+    ------
+    NotationError
+        For a cell that is no op (with its rank and cell), a duplicate, no ops at all.
+    InvalidScheduleError
+        For ranks or stages that hold nothing, and ops out of the given ranges.
+    """
+    parsed = [_parse_row(rank, cells) for rank, cells in enumerate(rows)]
+    found = [op for row in parsed for op in row]
+    if not found:
+        raise NotationError("there are no ops in it")
+    if not keep_duplicates:
+        _reject_duplicates(parsed)
+    microbatches = microbatches or max(1, *(op.microbatch + 1 for op in found))
+    slices = slices or 1 + max(op.slice for op in found)
+    placement = placement or infer_placement(parsed, microbatches)
+    if len(parsed) != placement.ranks:
+        raise InvalidScheduleError(f"a schedule of {placement.ranks} ranks has as many rows, not {len(parsed)}")
+    return Schedule.from_rows(placement, microbatches, [from_ops(row) for row in parsed], slices=slices, name=name)
+
+
+def _parse_row(rank: int, cells: Sequence[str]) -> list[Op]:
+    row: list[Op] = []
+    for number, cell in enumerate(cells):
+        if not (text := cell.strip()):
+            continue
+        try:
+            parts = parse_cell(text)
+        except NotationError as error:
+            raise NotationError(f"rank {rank}, cell {number}: {error}") from None
+        row += parts if len(parts) == 1 else [replace(op, group=len(row)) for op in parts]
+    return row
+
+
+def _reject_duplicates(rows: Sequence[Sequence[Op]]) -> None:
+    seen: dict[tuple[Kind, int, int, int], int] = {}
+    for rank, row in enumerate(rows):
+        for op in row:
+            if op.kind.is_stage_wide:
+                continue
+            what = (op.kind, op.stage, op.microbatch, op.slice)
+            if what in seen:
+                raise NotationError(f"duplicate: {op} stands on rank {seen[what]} and again on rank {rank}")
+            seen[what] = rank
+
+
+def infer_placement(rows: Sequence[Sequence[Op]], microbatches: int) -> Placement:
+    """The placement under which every op of these rows stands on the rank of its stage.
+
+    A stage that stands on two ranks makes two copies of the model, each serving half of the microbatches.
+
+    Raises
+    ------
+    InvalidScheduleError
+        Where a stage stands nowhere, or no such placement exists.
+    """
+    table = np.array([(rank, op.stage, op.microbatch) for rank, row in enumerate(rows) for op in row], np.int64)
+    rank, stage, microbatch = table.T
+    stages = int(stage.max()) + 1
+    absent = sorted(set(range(min(stages, len(table) + 1))) - set(stage.tolist()))
+    if absent:
+        raise InvalidScheduleError(f"stage {absent[0]} stands on no rank, though there is a stage {stages - 1}")
+    late = np.where(microbatch == NO_MICROBATCH, 0, 2 * microbatch // microbatches)
+    first = _holders(rank, stage, stages)
+    if np.array_equal(first[stage], rank):
+        return Placement.of(tuple(first.tolist()))
+    copies = [_holders(rank[late == copy], stage[late == copy], stages) for copy in (0, 1)]
+    agree = (np.array_equal(copies[copy][stage[late == copy]], rank[late == copy]) for copy in (0, 1))
+    if all(agree) and min(int(holders.min()) for holders in copies) >= 0:
+        return Placement.of(*(tuple(holders.tolist()) for holders in copies))
+    wrong = int(np.flatnonzero(first[stage] != rank)[0])
+    raise InvalidScheduleError(
+        f"stage {stage[wrong]} stands on rank {first[stage[wrong]]} and on rank {rank[wrong]}; "
+        "a stage has one rank, or one for each half of the microbatches"
+    )
+
+
+def _holders(rank: np.ndarray, stage: np.ndarray, stages: int) -> np.ndarray:
+    """The rank on which each stage is first seen, -1 for none."""
+    holders = np.full(stages, -1, np.int64)
+    holders[stage[::-1]] = rank[::-1]
+    return holders

@@ -1,0 +1,81 @@
+"""An op: one piece of work of one stage on one microbatch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+NO_GROUP = -1
+"""The group of an op that overlaps with no other."""
+
+NO_MICROBATCH = -1
+"""The microbatch of an op that belongs to a whole stage: UNSHARD, RESHARD, REDUCE_GRAD."""
+
+
+class Kind(IntEnum):
+    """What an op does. The names are those of the text notation."""
+
+    F = 0
+    """forward"""
+    B = 1
+    """full backward: inputs and weights"""
+    I = 2  # noqa: E741 - the field's own letter
+    """backward for the inputs"""
+    W = 3
+    """backward for the weights"""
+    R = 4
+    """recompute the forward before the backward"""
+    SEND_F = 5
+    """send a stage's output to the next stage"""
+    RECV_F = 6
+    """receive a stage's input from the stage before"""
+    SEND_B = 7
+    """send the gradient of a stage's input to the stage before"""
+    RECV_B = 8
+    """receive the gradient of a stage's output from the next stage"""
+    UNSHARD = 9
+    """gather a stage's sharded parameters (FSDP)"""
+    RESHARD = 10
+    """give back a stage's gathered parameters"""
+    REDUCE_GRAD = 11
+    """reduce a stage's accumulated gradients over its data-parallel group"""
+
+    @property
+    def is_compute(self) -> bool:
+        """Whether the op occupies its rank with work of the model."""
+        return self <= Kind.R
+
+    @property
+    def is_communication(self) -> bool:
+        """Whether the op is a point-to-point message's end."""
+        return Kind.SEND_F <= self <= Kind.RECV_B
+
+    @property
+    def is_stage_wide(self) -> bool:
+        """Whether the op belongs to a stage and to no microbatch."""
+        return self >= Kind.UNSHARD
+
+
+COMPUTE_KINDS = tuple(kind for kind in Kind if kind.is_compute)
+COMMUNICATION_KINDS = tuple(kind for kind in Kind if kind.is_communication)
+BACKWARD_KINDS = (Kind.B, Kind.I)
+"""The kinds that hand a gradient on to the stage before."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Op:
+    """One op, as a person reads it. Inside schedules ops live in columns; see :class:`~pipeplan.model.columns.Columns`.
+
+    Ops of one rank with the same ``group`` run overlapped.
+    """
+
+    kind: Kind
+    stage: int
+    microbatch: int = NO_MICROBATCH
+    slice: int = 0
+    group: int = NO_GROUP
+
+    def __str__(self) -> str:
+        microbatch = "" if self.microbatch == NO_MICROBATCH else str(self.microbatch)
+        part = f".{self.slice}" if self.slice else ""
+        return f"{self.stage}{self.kind.name}{microbatch}{part}"

@@ -1,0 +1,161 @@
+"""Which rank holds each stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.errors import ShapeError
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The rank of every stage, for each copy of the model.
+
+    Attributes
+    ----------
+    name
+        ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional`` or ``custom``.
+    rank_of
+        ``rank_of[copy][stage]``. Placements have one copy of the model; the bidirectional one has two, and microbatches
+        are dealt to the copies in equal consecutive shares: the first half to copy 0, which enters at rank 0.
+
+    Raises
+    ------
+    ShapeError
+        For no stage, a rank that holds nothing, or copies of different length.
+    """
+
+    name: str
+    rank_of: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.rank_of or not self.rank_of[0]:
+            raise ShapeError("a placement needs at least one stage")
+        if len({len(copy) for copy in self.rank_of}) != 1:
+            raise ShapeError(f"every copy of the model has the same stages, not {[len(copy) for copy in self.rank_of]}")
+        held = {rank for copy in self.rank_of for rank in copy}
+        missing = sorted(set(range(max(held) + 1)) - held)
+        if missing or min(held) < 0:
+            raise ShapeError(f"every rank from 0 to {max(held)} holds a stage; missing: {missing or min(held)}")
+
+    @classmethod
+    def linear(cls, ranks: int) -> Placement:
+        """Stage s on rank s."""
+        return cls("linear", (tuple(range(_positive(ranks, "ranks"))),))
+
+    @classmethod
+    def loop(cls, ranks: int, chunks: int) -> Placement:
+        """Stage s on rank s mod p: interleaved. With one chunk this is ``linear``."""
+        if chunks == 1:
+            return cls.linear(ranks)
+        one_turn = tuple(range(_positive(ranks, "ranks")))
+        return cls("loop", (one_turn * _positive(chunks, "chunks"),))
+
+    @classmethod
+    def v(cls, ranks: int) -> Placement:
+        """Two chunks a rank: down from rank 0 to p-1, and back up."""
+        return cls.wave(ranks, 2)
+
+    @classmethod
+    def wave(cls, ranks: int, chunks: int) -> Placement:
+        """Down from rank 0 to p-1, back up, and down again, one pass a chunk. Two chunks are the V."""
+        if chunks == 1:
+            return cls.linear(ranks)
+        down = tuple(range(_positive(ranks, "ranks")))
+        passes = tuple(down if chunk % 2 == 0 else down[::-1] for chunk in range(_positive(chunks, "chunks")))
+        return cls("v" if chunks == 2 else "wave", (sum(passes, ()),))
+
+    @classmethod
+    def bidirectional(cls, ranks: int) -> Placement:
+        """Two copies of the model: stage s on rank s for the first, on rank p-1-s for the second.
+
+        Raises
+        ------
+        ShapeError
+            For an odd number of ranks.
+        """
+        if _positive(ranks, "ranks") % 2:
+            raise ShapeError(f"a bidirectional placement needs an even number of ranks, not {ranks}")
+        down = tuple(range(ranks))
+        return cls("bidirectional", (down, down[::-1]))
+
+    @classmethod
+    def of(cls, *rank_of: tuple[int, ...]) -> Placement:
+        """The placement with these ranks (one tuple a copy), under its usual name where it has one."""
+        plain = cls("custom", rank_of)
+        return next((usual for usual in plain._usual() if usual.rank_of == rank_of), plain)
+
+    def _usual(self) -> list[Placement]:
+        ranks, chunks, spare = self.ranks, *divmod(self.stages, self.ranks)
+        if len(self.rank_of) == 2 and ranks == self.stages and ranks % 2 == 0:
+            return [Placement.bidirectional(ranks)]
+        return [] if spare else [Placement.loop(ranks, chunks), Placement.wave(ranks, chunks)]
+
+    @cached_property
+    def ranks(self) -> int:
+        """The number of ranks, p."""
+        return max(max(copy) for copy in self.rank_of) + 1
+
+    @property
+    def stages(self) -> int:
+        """The number of stages, S, counted once however many copies there are."""
+        return len(self.rank_of[0])
+
+    @property
+    def copies(self) -> int:
+        """How many copies of the model the ranks hold together."""
+        return len(self.rank_of)
+
+    @cached_property
+    def table(self) -> NDArray[np.int32]:
+        """``rank_of`` as an array of shape (copies, stages)."""
+        return np.array(self.rank_of, np.int32)
+
+    @cached_property
+    def chunks_on(self) -> NDArray[np.int64]:
+        """How many stages of one copy each rank holds, shape (ranks,)."""
+        return np.bincount(self.table[0], minlength=self.ranks)
+
+    @property
+    def chunks(self) -> int:
+        """The number of chunks a rank, v; where ranks hold different numbers of stages, the largest."""
+        return int(self.chunks_on.max())
+
+    @cached_property
+    def chunk_of(self) -> tuple[tuple[int, ...], ...]:
+        """``chunk_of[copy][stage]``: the stage's index among those on its rank, in the order of the model."""
+        seen = [[0] * self.ranks for _ in self.rank_of]
+        chunks: list[tuple[int, ...]] = []
+        for counts, copy in zip(seen, self.rank_of, strict=True):
+            row: list[int] = []
+            for rank in copy:
+                row.append(counts[rank])
+                counts[rank] += 1
+            chunks.append(tuple(row))
+        return tuple(chunks)
+
+    def stages_on(self, rank: int, copy: int = 0) -> tuple[int, ...]:
+        """The stages of one copy that a rank holds, in the order of the model: chunk 0 first."""
+        return tuple(stage for stage, holder in enumerate(self.rank_of[copy]) if holder == rank)
+
+    def copy_of(self, microbatch: NDArray[np.int32], microbatches: int) -> NDArray[np.int32]:
+        """Which copy of the model serves each microbatch: equal consecutive shares."""
+        return (microbatch.astype(np.int64) * self.copies // microbatches).astype(np.int32)
+
+    def ranks_of(self, stage: NDArray[np.int32], microbatch: NDArray[np.int32], microbatches: int) -> NDArray[np.int32]:
+        """The rank on which each (stage, microbatch) belongs."""
+        if self.copies == 1:
+            only: NDArray[np.int32] = self.table[0][stage]
+            return only
+        ranks: NDArray[np.int32] = self.table[self.copy_of(microbatch, microbatches), stage]
+        return ranks
+
+
+def _positive(value: int, what: str) -> int:
+    if value < 1:
+        raise ShapeError(f"{what} must be at least 1, not {value}")
+    return value

@@ -1,0 +1,53 @@
+"""Running a schedule without a clock: which ops can run at all, and in which step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.kernels import Kernel
+from pipeplan.model.dependencies import NONE, Dependencies, crosses_ranks
+from pipeplan.model.progress_kernel import run_rows
+from pipeplan.model.schedule import Schedule
+
+_RUN_ROWS = Kernel(run_rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Progress:
+    """How far the ranks of a schedule get.
+
+    Attributes
+    ----------
+    source
+        The op of another rank that each op waits for, or ``NONE``; shape (ops,).
+    step
+        The step after which each op is done when every op takes one, from 1; 0 for one that never runs. Shape (ops,).
+    reached
+        The first op of each rank that never runs, or the end of its row. Shape (ranks,).
+    """
+
+    source: NDArray[np.int32]
+    step: NDArray[np.int32]
+    reached: NDArray[np.int64]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every op runs."""
+        return bool((self.step > 0).all())
+
+
+def progress(schedule: Schedule, needs: Dependencies) -> Progress:
+    """Run every rank's row as far as arrivals from other ranks allow; linear in the ops.
+
+    What an op waits for on its own rank is taken for granted: it must come earlier in the row.
+    """
+    source = np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, NONE).astype(np.int32)
+    step = np.zeros(len(schedule), np.int32)
+    reached = np.zeros(schedule.ranks, np.int64)
+    scratch = np.full(2 * schedule.ranks, -1, np.int64), np.zeros(schedule.ranks + 1, np.int64)
+    inputs = schedule.offsets, source, schedule.rank, schedule.joined
+    _RUN_ROWS(inputs, (step, reached, *scratch), work=len(schedule))
+    return Progress(source, step, reached)

@@ -1,0 +1,198 @@
+"""A schedule: the plan. Each rank's ops in order, and where the stages are. It has no times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.errors import InvalidScheduleError, ShapeError
+from pipeplan.model.columns import Columns, concatenate
+from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
+from pipeplan.model.placement import Placement
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Every rank's ops in the order in which the rank runs them.
+
+    Attributes
+    ----------
+    placement
+        Which rank holds each stage.
+    microbatches, slices
+        How many microbatches a step has, and into how many slices of its sequence each is cut (1: not cut).
+    columns
+        All ops, rank after rank. Read-only.
+    offsets
+        Shape (ranks + 1,): rank r's ops are ``columns[offsets[r]:offsets[r + 1]]``.
+    name
+        What to call it: a strategy's name, a file's.
+
+    Raises
+    ------
+    ShapeError
+        For less than one microbatch or slice, or rows that are not as many as the ranks.
+    InvalidScheduleError
+        For a stage, microbatch or slice out of range.
+    """
+
+    placement: Placement
+    microbatches: int
+    columns: Columns
+    offsets: NDArray[np.int64]
+    slices: int = 1
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.microbatches < 1 or self.slices < 1:
+            raise ShapeError(f"a schedule has at least one microbatch and slice: {self.microbatches}, {self.slices}")
+        if len(self.offsets) != self.ranks + 1 or self.offsets[-1] != len(self.columns):
+            raise ShapeError(f"a schedule of {self.ranks} ranks has {self.ranks} rows, not {len(self.offsets) - 1}")
+        self._check_range("stage", self.columns.stage, 0, self.stages)
+        self._check_range("microbatch", self.columns.microbatch, NO_MICROBATCH, self.microbatches)
+        self._check_range("slice", self.columns.slice, 0, self.slices)
+        for array in (*self._arrays(), self.offsets):
+            array.flags.writeable = False
+
+    def _arrays(self) -> tuple[NDArray[np.signedinteger], ...]:
+        columns = self.columns
+        return columns.kind, columns.stage, columns.microbatch, columns.slice, columns.group
+
+    def _check_range(self, what: str, values: NDArray[np.signedinteger], low: int, stop: int) -> None:
+        if len(values) and (values.min() < low or values.max() >= stop):
+            where = int(np.flatnonzero((values < low) | (values >= stop))[0])
+            op = next(iter(self.columns[where : where + 1]))
+            raise InvalidScheduleError(
+                f"{what} {values[where]} of {op} is out of range: this schedule has {what}s 0 to {stop - 1}"
+            )
+
+    @classmethod
+    def from_rows(
+        cls,
+        placement: Placement,
+        microbatches: int,
+        rows: Sequence[Columns],
+        *,
+        slices: int = 1,
+        name: str = "",
+    ) -> Schedule:
+        """The schedule whose rank r runs ``rows[r]``; groups of different rows stay apart."""
+        offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
+        return cls(placement, microbatches, concatenate(*rows), offsets, slices, name)
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks, p."""
+        return self.placement.ranks
+
+    @property
+    def stages(self) -> int:
+        """The number of stages, S."""
+        return self.placement.stages
+
+    def __len__(self) -> int:
+        """The number of ops."""
+        return len(self.columns)
+
+    def __getitem__(self, rank: int) -> tuple[Op, ...]:
+        """One rank's ops in order."""
+        return tuple(self.row(range(self.ranks)[rank]))
+
+    def __iter__(self) -> Iterator[tuple[Op, ...]]:
+        return (self[rank] for rank in range(self.ranks))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether two schedules are the same plan, whatever they are called."""
+        if not isinstance(other, Schedule):
+            return NotImplemented
+        return (
+            self.placement.rank_of == other.placement.rank_of
+            and (self.microbatches, self.slices) == (other.microbatches, other.slices)
+            and np.array_equal(self.offsets, other.offsets)
+            and self._without_group_numbers() == other._without_group_numbers()
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _without_group_numbers(self) -> Columns:
+        numbered = np.where(self.columns.group == NO_GROUP, NO_GROUP, np.cumsum(~self.joined)).astype(np.int32)
+        return replace(self.columns, group=numbered)
+
+    def __repr__(self) -> str:
+        name = f"{self.name}: " if self.name else ""
+        return (
+            f"<Schedule {name}{self.ranks} ranks, {self.stages} stages ({self.placement.name}), "
+            f"{self.microbatches} microbatches, {len(self)} ops>"
+        )
+
+    def row(self, rank: int) -> Columns:
+        """One rank's ops in order, as columns."""
+        return self.columns[slice(int(self.offsets[rank]), int(self.offsets[rank + 1]))]
+
+    @cached_property
+    def rank(self) -> NDArray[np.int32]:
+        """The rank that runs each op, shape (ops,)."""
+        return np.repeat(np.arange(self.ranks, dtype=np.int32), np.diff(self.offsets))
+
+    @cached_property
+    def key(self) -> NDArray[np.int64]:
+        """A number for each op's (stage, microbatch, slice), dense from 0 to ``keys``; stage-wide ops have none (-1)."""
+        columns = self.columns
+        key = (columns.stage.astype(np.int64) * self.microbatches + columns.microbatch) * self.slices + columns.slice
+        key[columns.microbatch == NO_MICROBATCH] = -1
+        return key
+
+    @property
+    def keys(self) -> int:
+        """How many (stage, microbatch, slice) there are."""
+        return self.stages * self.microbatches * self.slices
+
+    @cached_property
+    def joined(self) -> NDArray[np.bool_]:
+        """Whether each op runs overlapped with the op right before it on its rank, shape (ops,)."""
+        group = self.columns.group
+        joined = np.zeros(len(self), np.bool_)
+        joined[1:] = (group[1:] != NO_GROUP) & (group[1:] == group[:-1])
+        starts = self.offsets[:-1]
+        joined[starts[starts < len(self)]] = False
+        return joined
+
+    def where(self, *kinds: Kind) -> NDArray[np.intp]:
+        """Positions of the ops of these kinds, in order."""
+        kind = self.columns.kind
+        chosen = kind == kinds[0]
+        for other in kinds[1:]:
+            chosen |= kind == other
+        return np.flatnonzero(chosen)
+
+    def has(self, kind: Kind) -> bool:
+        """Whether any op is of this kind."""
+        return kind in self.kinds
+
+    @cached_property
+    def kinds(self) -> frozenset[Kind]:
+        """The kinds that occur."""
+        counts = np.bincount(self.columns.kind, minlength=len(Kind))
+        return frozenset(kind for kind in Kind if counts[kind])
+
+    def op(self, position: int) -> Op:
+        """The op at a position of the columns."""
+        return next(iter(self.columns[position : position + 1]))
+
+    def place(self, position: int) -> str:
+        """Where an op stands, for messages: ``rank 2, op 7 (2F0)``; ops are counted from 0."""
+        rank = int(self.rank[position])
+        return f"rank {rank}, op {position - int(self.offsets[rank])} ({self.op(position)})"
+
+    def keep(self, chosen: NDArray[np.bool_]) -> Schedule:
+        """The schedule of only the chosen ops, in the same order. ``chosen`` has shape (ops,)."""
+        counts = np.concatenate(([0], np.cumsum(chosen)))
+        return replace(self, columns=self.columns[chosen], offsets=counts[self.offsets].astype(np.int64))
+
+    def renamed(self, name: str) -> Schedule:
+        """The same plan under another name."""
+        return replace(self, name=name)

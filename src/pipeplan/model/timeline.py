@@ -1,0 +1,115 @@
+"""A timeline: the outcome. When every op of a schedule started and ended, simulated or measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.model.op import Kind
+from pipeplan.model.schedule import Schedule
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Bubble:
+    """Idle time as three ratios, each by its full name.
+
+    Attributes
+    ----------
+    idle_over_total
+        ``1 - work / (p * makespan)``.
+    over_ideal
+        ``(p * makespan - work) / work``.
+    span
+        ``(longest span - work of that rank) / longest span``: the bubble where the optimizer step needs no barrier.
+    """
+
+    idle_over_total: float
+    over_ideal: float
+    span: float
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """Start and end of every op of a schedule, on one clock.
+
+    Attributes
+    ----------
+    schedule
+        The plan that was run or simulated.
+    start, end
+        Shape (ops,), in the order of the schedule's columns, in the unit of the costs. Read-only.
+    unit
+        The unit of time, for axes: ``us``, ``ms``; empty where none was given.
+    source
+        Whether the times were simulated or measured.
+    """
+
+    schedule: Schedule
+    start: Floats
+    end: Floats
+    unit: str = ""
+    source: Literal["simulated", "measured"] = "simulated"
+
+    def __post_init__(self) -> None:
+        for array in (self.start, self.end):
+            if array.shape != (len(self.schedule),):
+                raise ValueError(f"a timeline of {len(self.schedule)} ops needs that many times, not {array.shape}")
+            array.flags.writeable = False
+
+    @cached_property
+    def makespan(self) -> float:
+        """From 0 to the last op's end on any rank."""
+        return float(self.end.max(initial=0.0))
+
+    @cached_property
+    def first_start(self) -> Floats:
+        """Each rank's first start, shape (ranks,); 0 for a rank without ops."""
+        return self._per_rank(np.minimum, self.start)
+
+    @cached_property
+    def last_end(self) -> Floats:
+        """Each rank's last end, shape (ranks,); 0 for a rank without ops."""
+        return self._per_rank(np.maximum, self.end)
+
+    @cached_property
+    def spans(self) -> Floats:
+        """Each rank's time from its first start to its last end, shape (ranks,)."""
+        return self.last_end - self.first_start
+
+    @cached_property
+    def work(self) -> Floats:
+        """Each rank's busy time in compute ops, shape (ranks,). Overlapped ops count once."""
+        counted = (self.schedule.columns.kind <= Kind.R) & ~self.schedule.joined
+        return self._per_rank(np.add, np.where(counted, self.end - self.start, 0.0))
+
+    @property
+    def idle(self) -> Floats:
+        """Each rank's time from 0 to the makespan in which it does not compute, shape (ranks,)."""
+        return self.makespan - self.work
+
+    @property
+    def bubble(self) -> Bubble:
+        """The idle time as ratios."""
+        total = self.schedule.ranks * self.makespan
+        work = float(self.work.sum())
+        longest = int(self.spans.argmax())
+        span = float(self.spans[longest])
+        return Bubble(
+            1 - work / total if total else 0.0,
+            (total - work) / work if work else 0.0,
+            (span - float(self.work[longest])) / span if span else 0.0,
+        )
+
+    def _per_rank(self, reduction: np.ufunc, values: Floats) -> Floats:
+        offsets = self.schedule.offsets
+        filled = np.flatnonzero(np.diff(offsets))
+        answer = np.zeros(self.schedule.ranks)
+        if len(filled):
+            answer[filled] = reduction.reduceat(values, offsets[filled])
+        return answer

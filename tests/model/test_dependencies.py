@@ -1,0 +1,67 @@
+import pytest
+
+from pipeplan.errors import InvalidScheduleError
+from pipeplan.model import MISSING, NONE, crosses_ranks, dependencies, parse_schedule
+
+
+def waits(text, **shape):
+    """What each op waits for, by its text: {op: [sources]}."""
+    schedule = parse_schedule(text, **shape)
+    needs = dependencies(schedule)
+    found = {}
+    for position in range(len(schedule)):
+        sources = [int(column[position]) for column in needs.all]
+        found[str(schedule.op(position))] = [
+            "missing" if source == MISSING else str(schedule.op(source)) for source in sources if source != NONE
+        ]
+    return found
+
+
+def test_forward_backward_and_the_split_halves():
+    assert waits("0F0 0I0 0W0\n1F0 1B0") == {
+        "0F0": [],
+        "0I0": ["1B0", "0F0"],
+        "0W0": ["0I0"],
+        "1F0": ["0F0"],
+        "1B0": ["1F0"],
+    }
+
+
+def test_communication_stands_between():
+    found = waits("0F0 0SEND_F0 0RECV_B0 0B0\n1RECV_F0 1F0 1B0 1SEND_B0")
+    assert found["1F0"] == ["1RECV_F0"]
+    assert found["1RECV_F0"] == ["0SEND_F0"]
+    assert found["0SEND_F0"] == ["0F0"]
+    assert found["0B0"] == ["0RECV_B0", "0F0"]
+    assert found["0RECV_B0"] == ["1SEND_B0"]
+    assert found["1SEND_B0"] == ["1B0"]
+
+
+def test_recompute_stands_before_the_backward():
+    found = waits("0F0 0R0 0B0\n1F0 1B0")
+    assert found["0B0"] == ["1B0", "0R0"]
+    assert found["0R0"] == ["0F0"]
+
+
+def test_slices_go_forward_in_order_and_backward_in_reverse():
+    found = waits("0F0.0 0F0.1 0B0.1 0B0\n1F0 1F0.1 1B0.1 1I0 1W0".replace(".0", ""))
+    assert found["0F0.1"] == ["0F0"]
+    assert found["1F0.1"] == ["0F0.1", "1F0"]
+    assert found["1B0.1"] == ["1F0.1"]
+    assert found["1I0"] == ["1F0", "1B0.1"]
+    assert found["0B0"] == ["1I0", "0F0", "0B0.1"]
+
+
+def test_what_is_not_there_is_missing():
+    assert waits("0F0 0B0\n1F0")["0B0"] == ["missing", "0F0"]
+
+
+def test_only_arrivals_from_other_ranks_cross():
+    v = parse_schedule("0F0 3F0 3B0 0B0\n1F0 2F0 2B0 1B0")
+    arrival = dependencies(v).arrival
+    assert crosses_ranks(v, arrival).tolist() == [False, True, False, True, True, False, True, False]
+
+
+def test_a_few_ops_of_a_huge_shape_do_not_allocate_it():
+    with pytest.raises(InvalidScheduleError, match="incomplete"):
+        dependencies(parse_schedule("0F999999999"))
