@@ -1,0 +1,137 @@
+"""The obvious slow simulator: what the fast one, and every published formula, is compared with.
+
+It shares nothing with ``pipeplan.model.dependencies``: what waits for what is spelled out once more here, op by op, in
+the words of the field, and ranks run their rows in order with plain Python dictionaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pipeplan.costs import Costs, Settings
+from pipeplan.errors import DeadlockError
+from pipeplan.model import NO_GROUP, Kind, Op, Schedule, Timeline
+
+Key = tuple[Kind, int, int, int]
+Done = dict[Key, tuple[float, int]]
+"""When each op that has run ended, and on which rank."""
+
+
+def slow_simulate(schedule: Schedule, costs: Costs) -> Timeline:
+    """Every rank runs its row in order; an op starts when its rank is free and all that it waits for has arrived.
+
+    Raises
+    ------
+    DeadlockError
+        Where ranks still have work and none can start its next.
+    """
+    rows = [list(turns(schedule[rank])) for rank in range(schedule.ranks)]
+    present = {key(op) for row in schedule for op in row}
+    next_turn = [0] * schedule.ranks
+    free = [0.0] * schedule.ranks
+    done: Done = {}
+    started: dict[Key, float] = {}
+    moved = True
+    while moved:
+        moved = False
+        for rank, row in enumerate(rows):
+            while next_turn[rank] < len(row):
+                turn = row[next_turn[rank]]
+                needed = [need for op in turn for need in needs(op, schedule, present)]
+                if any(need not in done for need in needed):
+                    break
+                start = max([free[rank], *(arrival(done[need], rank, schedule, costs) for need in needed)])
+                free[rank] = start + duration(turn, schedule, costs)
+                for op in turn:
+                    started[key(op)], done[key(op)] = start, (free[rank], rank)
+                next_turn[rank] += 1
+                moved = True
+    stuck = [str(row[turn][0]) for row, turn in zip(rows, next_turn, strict=True) if turn < len(row)]
+    if stuck:
+        raise DeadlockError(f"nobody can go on: {', '.join(stuck)}")
+    order = [key(op) for row in schedule for op in row]
+    return Timeline(schedule, np.array([started[op] for op in order]), np.array([done[op][0] for op in order]))
+
+
+def turns(row: tuple[Op, ...]) -> Iterator[tuple[Op, ...]]:
+    """What a rank does one after the other: single ops, and overlapped pairs."""
+    ops = list(row)
+    while ops:
+        together = 2 if len(ops) > 1 and ops[0].group != NO_GROUP and ops[0].group == ops[1].group else 1
+        yield tuple(ops[:together])
+        del ops[:together]
+
+
+def key(op: Op) -> Key:
+    """What tells an op from all others."""
+    return op.kind, op.stage, op.microbatch, op.slice
+
+
+def needs(op: Op, schedule: Schedule, present: set[Key]) -> Iterator[Key]:
+    """The ops that must have ended before this one starts."""
+
+    def backward(stage: int, slice: int) -> Key:
+        full = (Kind.B, stage, op.microbatch, slice)
+        return full if full in present else (Kind.I, stage, op.microbatch, slice)
+
+    recompute = (Kind.R, op.stage, op.microbatch, op.slice)
+    if op.kind == Kind.F:
+        if op.stage > 0:
+            yield Kind.F, op.stage - 1, op.microbatch, op.slice
+        if op.slice > 0:
+            yield Kind.F, op.stage, op.microbatch, op.slice - 1
+    elif op.kind in (Kind.B, Kind.I):
+        yield recompute if recompute in present else (Kind.F, op.stage, op.microbatch, op.slice)
+        if op.stage < schedule.stages - 1:
+            yield backward(op.stage + 1, op.slice)
+        if op.slice < schedule.slices - 1:
+            yield backward(op.stage, op.slice + 1)
+    elif op.kind == Kind.W:
+        yield Kind.I, op.stage, op.microbatch, op.slice
+    elif op.kind == Kind.R:
+        yield Kind.F, op.stage, op.microbatch, op.slice
+    else:
+        raise ValueError(f"the slow simulator adds transfers to the edges and knows no {op}")
+
+
+def arrival(source: tuple[float, int], rank: int, schedule: Schedule, costs: Costs) -> float:
+    """When what ended on one rank is there for another."""
+    end, sender = source
+    return end if sender == rank else end + costs.transfer.time(schedule.slices)
+
+
+def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
+    """How long a turn occupies its rank."""
+    times = {
+        Kind.F: costs.forward,
+        Kind.B: costs.backward,
+        Kind.I: costs.backward_input,
+        Kind.W: costs.backward_weight,
+        Kind.R: costs.recompute,
+    }
+    alone = [float(times[op.kind][op.stage]) for op in turn]
+    if len(turn) == 2 and costs.overlap is not None:
+        forward = next(op for op in turn if op.kind == Kind.F)
+        return max(float(costs.overlap[forward.stage]), *alone) / schedule.slices
+    return sum(alone) / schedule.slices
+
+
+def peak_activations(schedule: Schedule) -> list[float]:
+    """Each rank's peak, in activations: a stage's share held from the start of its F to the end of its B or W."""
+    peaks = []
+    for rank in range(schedule.ranks):
+        held = peak = 0
+        for turn in turns(schedule[rank]):
+            held += sum(op.kind == Kind.F for op in turn)
+            peak = max(peak, held)
+            held -= sum(op.kind in (Kind.B, Kind.W) for op in turn)
+        peaks.append(peak / schedule.placement.chunks / schedule.slices)
+    return peaks
+
+
+def worst_bubble(schedule: Schedule) -> float:
+    """Idle time of the idlest rank in the units of :class:`~pipeplan.strategies.Strategy`: one rank's forward is 1."""
+    timeline = slow_simulate(schedule, Settings().costs(schedule.placement))
+    return float(timeline.idle.max())
