@@ -1,0 +1,63 @@
+"""Chimera: bidirectional pipelines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeplan.model import Placement, Schedule
+from pipeplan.strategies.slots import round_trips
+from pipeplan.strategies.strategy import Formula, Shape, Strategy, require
+
+
+def build_chimera(shape: Shape) -> Schedule:
+    """Two pipelines in opposite directions, over two copies of the model, fill each other's bubbles.
+
+    The first half of the microbatches goes down from rank 0, the second half up from rank p - 1. In slots of one forward
+    or one backward the two directions use slots of different parity on every rank, and so merge without conflict.
+
+    Four ranks, four microbatches, F = B = 1::
+
+        rank 0 | 0F0 0F1 .   3F2 3B2 3F3 3B3 0B0 .   0B1
+        rank 1 | .   1F0 2F2 1F1 2F3 2B2 1B0 2B3 1B1 .
+        rank 2 | .   1F2 2F0 1F3 2F1 2B0 1B2 2B1 1B3 .
+        rank 3 | 0F2 0F3 .   3F0 3B0 3F1 3B1 0B2 .   0B3
+
+    Units of p microbatches, p/2 a direction, follow each other directly: the next unit's first forwards stand in the last
+    bubbles of the one before. The last unit may be smaller.
+
+    Idle time is p - 2 for F = B and whole units, however many. A longer backward leaves bubbles where units meet, which
+    the paper calls intermediate: (p - 2)(m/p + 1) for B = 2F, and at most p - k more with k < p microbatches in the last
+    unit. The peak is min(p, m) activations, and every rank holds the parameters of two stages. Valid for even p and m.
+
+    Source: Li and Hoefler, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional Pipelines (2021),
+    section 3, with its direct concatenation for more microbatches than ranks.
+
+    Raises
+    ------
+    ShapeError
+        For an odd number of ranks or microbatches.
+    """
+    ranks, microbatches = shape.ranks, shape.microbatches
+    require(ranks % 2 == 0, "chimera", f"needs an even number of ranks, not {ranks}")
+    require(microbatches % 2 == 0, "chimera", f"halves its microbatches: they must be even, not {microbatches}")
+    unit, place = np.divmod(np.arange(microbatches) % (microbatches // 2), ranks // 2)
+    return round_trips(Placement.bidirectional(ranks), 2 * ranks * unit + 2 * place)
+
+
+def _bubble(shape: Shape) -> float:
+    earlier, last = divmod(shape.microbatches - 1, shape.ranks)
+    return (shape.ranks - 2) * (earlier + 2) + shape.ranks - (last + 1)
+
+
+chimera = Strategy(
+    name="chimera",
+    title="bidirectional pipelines over two copies of the model",
+    placement="bidirectional",
+    accepts="p even, m even",
+    bubble=Formula("at most (p-2)(ceil(m/p)+1) + p-k with k microbatches in the last unit; exact for k = p", _bubble),
+    memory=Formula("min(m, p)", lambda shape: min(shape.microbatches, shape.ranks)),
+    paper="Li and Hoefler, Chimera, SC 2021, arXiv 2107.06925",
+    build=build_chimera,
+)
+
+FAMILY = (chimera,)

@@ -1,0 +1,170 @@
+"""DualPipe and DualPipeV: two streams of microbatches cross, forwards of one overlapped with backwards of the other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipeplan.model import NO_GROUP, Columns, Kind, Placement, Schedule, alternate, concatenate, ops, overlap
+from pipeplan.strategies.strategy import Formula, Shape, Strategy, require
+
+
+def build_dualpipe(shape: Shape) -> Schedule:
+    """Microbatches enter at both ends; in the middle of the step every rank overlaps a forward with a backward.
+
+    The first half of the microbatches enters at rank 0, the second half at rank p - 1, each over its own copy of the model.
+    The communication of a forward hides behind the backward that it runs with; split backwards shorten both ends.
+
+    Four ranks, six microbatches, F = 1, B = 2, I = W = 1::
+
+        rank 0 | 0F0  0F1  0F2  3F3  3I3  3W3  3F4  3B4  --   .    .    (3F5 0B0) --   3B5  --   0I1  0W1  0I2  0W2
+        rank 1 | .    1F0  2F3  1F1  2F4  1F2  2B3  --   (2F5 1B0) --   2B4  --   1B1  --   .    2I5  1I2  2W5  1W2
+        rank 2 | .    1F3  2F0  1F4  2F1  1F5  2B0  --   (2F2 1B3) --   2B1  --   1B4  --   .    2I2  1I5  2W2  1W5
+        rank 3 | 0F3  0F4  0F5  3F0  3I0  3W0  3F1  3B1  --   .    .    (3F2 0B3) --   3B2  --   0I4  0W4  0I5  0W5
+
+    Idle time is (p/2 - 1)(FB + B - 3W) with FB for an overlapped pair: p - 2 where FB = F + B and F = I = W. The peak is
+    p + 1 activations, and every rank holds the parameters of two stages. Valid for even p and m, m >= 2p - 2.
+
+    Source: DeepSeek-AI, DeepSeek-V3 Technical Report (2024), section 3.2.1, and the DualPipe code published with it.
+
+    Raises
+    ------
+    ShapeError
+        For an odd number of ranks or microbatches, and for too few microbatches.
+    """
+    ranks, microbatches = shape.ranks, shape.microbatches
+    require(ranks % 2 == 0, "dualpipe", f"needs an even number of ranks, not {ranks}")
+    require(microbatches % 2 == 0, "dualpipe", f"halves its microbatches: they must be even, not {microbatches}")
+    least = 2 * ranks - 2
+    require(
+        microbatches >= least, "dualpipe", f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}"
+    )
+    rows = []
+    for rank in range(ranks):
+        down, up = rank, ranks - 1 - rank
+        order = _order(min(down, up), max(down, up), microbatches // 2)
+        rows.append(_numbered(order, {down: 0, up: microbatches // 2}))
+    return Schedule.from_rows(Placement.bidirectional(ranks), microbatches, rows)
+
+
+def build_dualpipev(shape: Shape) -> Schedule:
+    """DualPipe cut in half at its middle: one copy of the model in a V, whose ways down and up are the two streams.
+
+    Twice as deep a pipeline then runs on the same ranks, and no parameters are held twice.
+
+    Two ranks, three microbatches, in units of one stage: F = 1, B = 2, I = W = 1::
+
+        rank 0 | 0F0  0F1  0F2  3F0  3I0  3W0  3F1  3B1  --   .    .    (3F2 0B0) --   3B2  --   0I1  0W1  0I2  0W2
+        rank 1 | .    1F0  2F0  1F1  2F1  1F2  2B0  --   (2F2 1B0) --   2B1  --   1B1  --   .    2I2  1I2  2W2  1W2
+
+    Idle time is (p - 1)(FB + B - 3W) with times of one stage: p - 1 where FB = F + B and F = I = W are of a rank, two
+    stages. The peak is p + 1/2 activations. Valid for m >= 2p - 1 (PyTorch asks for one more).
+
+    Source: Sea AI Lab, DualPipe Could Be Better Without the Dual (2025); the order is PyTorch's ScheduleDualPipeV.
+
+    Raises
+    ------
+    ShapeError
+        For too few microbatches.
+    """
+    ranks, microbatches = shape.ranks, shape.microbatches
+    least = 2 * ranks - 1
+    require(
+        microbatches >= least, "dualpipev", f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}"
+    )
+    rows = []
+    for rank in range(ranks):
+        down, up = rank, 2 * ranks - 1 - rank
+        rows.append(_numbered(_order(down, up, microbatches), {down: 0, up: 0}))
+    return Schedule.from_rows(Placement.v(ranks), microbatches, rows)
+
+
+def _order(near: int, far: int, microbatches: int) -> Columns:
+    """One rank's kinds and stages in order, microbatches still unnumbered.
+
+    The phases: forwards of the near stream, then of both; split backwards of the far one among its forwards; overlapped
+    pairs; those that are left while the near stream has no forwards any more; backwards, the later ones split; weight
+    backwards. Their lengths follow from the number of ranks from here to the middle (inward) and to the end (outward).
+
+    Parameters
+    ----------
+    near, far
+        The stages of the two streams on this rank; the near stream is the one that reaches it first.
+    microbatches
+        In one stream.
+    """
+    inward, outward = (far - near) // 2, near + 1
+    steady = microbatches - 2 * inward - outward
+    return concatenate(
+        _run(Kind.F, near, 2 * inward),
+        alternate(_run(Kind.F, near, outward), _run(Kind.F, far, outward)),
+        alternate(_run(Kind.I, far, inward), _run(Kind.W, far, inward), _run(Kind.F, far, inward)),
+        _steady(near, far, steady, apart=int(inward == 0)),
+        _drain(near, far, inward),
+        ops(np.repeat([Kind.B, Kind.I], outward), np.tile([far, near], outward), 0),
+        alternate(_run(Kind.W, near, inward), _run(Kind.I, near, inward)),
+        _run(Kind.W, near, outward),
+    )
+
+
+def _run(kind: Kind, stage: int, count: int) -> Columns:
+    return ops(kind, np.full(count, stage), 0)
+
+
+def _steady(near: int, far: int, count: int, *, apart: int) -> Columns:
+    """Forwards and backwards of alternating streams, overlapped; the first ``apart`` of them one after the other."""
+    forwards = alternate(_run(Kind.F, near, count), _run(Kind.F, far, count))
+    backwards = alternate(_run(Kind.B, far, count), _run(Kind.B, near, count))
+    return concatenate(forwards[:apart], backwards[:apart], overlap(forwards[apart:], backwards[apart:]))
+
+
+def _drain(near: int, far: int, count: int) -> Columns:
+    """A backward of the far stream, then its last forwards overlapped with backwards of the near one; ``count`` times."""
+    triples = alternate(_run(Kind.B, far, count), _run(Kind.F, far, count), _run(Kind.B, near, count))
+    turn, place = np.divmod(np.arange(len(triples)), 3)
+    return replace(triples, group=np.where(place == 0, NO_GROUP, turn).astype(np.int32))
+
+
+def _numbered(order: Columns, first: dict[int, int]) -> Columns:
+    """The ops with their microbatches.
+
+    Each stage's forwards and backwards are numbered through from ``first[stage]``; weight backwards are done first in,
+    first out: the n-th W belongs to the n-th I.
+    """
+    stage, microbatch = order.stage.copy(), order.microbatch.copy()
+    for holder, start in first.items():
+        for kinds in ((Kind.F,), (Kind.B, Kind.I)):
+            where = np.flatnonzero((stage == holder) & np.isin(order.kind, kinds))
+            microbatch[where] = np.arange(start, start + len(where))
+    inputs, weights = order.kind == Kind.I, order.kind == Kind.W
+    stage[weights], microbatch[weights] = stage[inputs], microbatch[inputs]
+    return replace(order, stage=stage, microbatch=microbatch)
+
+
+dualpipe = Strategy(
+    name="dualpipe",
+    title="two copies of the model in opposite directions, forward and backward overlapped",
+    placement="bidirectional",
+    accepts="p even, m even, m >= 2p - 2 (counted over both directions)",
+    bubble=Formula("p - 2", lambda shape: shape.ranks - 2),
+    memory=Formula("p + 1 (2 for p = m = 2)", lambda shape: min(shape.ranks + 1, shape.microbatches)),
+    paper="DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, arXiv 2412.19437, section 3.2.1",
+    build=build_dualpipe,
+    aliases=("DualPipe",),
+)
+
+dualpipev = Strategy(
+    name="dualpipev",
+    title="DualPipe's two streams as the ways down and up of one copy in a V",
+    placement="v",
+    accepts="m >= 2p - 1",
+    bubble=Formula("p - 1", lambda shape: shape.ranks - 1),
+    memory=Formula("p + 1/2 (1 for p = m = 1)", lambda shape: min(shape.ranks + 0.5, shape.microbatches)),
+    paper="Sea AI Lab, DualPipe Could Be Better Without the Dual, 2025; PyTorch's ScheduleDualPipeV",
+    build=build_dualpipev,
+    chunks=2,
+    aliases=("DualPipeV", "dualpipe_v"),
+)
+
+FAMILY = (dualpipe, dualpipev)

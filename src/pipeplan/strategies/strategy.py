@@ -1,0 +1,137 @@
+"""What a strategy is: a rule that makes a schedule from a shape, and what its authors promise about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pipeplan.errors import ShapeError, UnknownNameError
+from pipeplan.model import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many of everything; a strategy knows shapes, not durations.
+
+    Attributes
+    ----------
+    ranks, microbatches, chunks
+        p, m and v.
+    group_size
+        Microbatches in a group of an interleaved schedule; None is the strategy's default.
+    slices
+        Slices of a microbatch's sequence.
+    variant
+        Which of several published rules under one name; None is the strategy's first.
+    """
+
+    ranks: int
+    microbatches: int
+    chunks: int = 1
+    group_size: int | None = None
+    slices: int = 1
+    variant: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("ranks", "microbatches", "chunks", "slices"):
+            if (value := getattr(self, name)) < 1:
+                raise ShapeError(f"{name} must be at least 1, not {value}")
+        if self.group_size is not None and self.group_size < 1:
+            raise ShapeError(f"group size must be at least 1, not {self.group_size}")
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A published figure: in words for a person, and as a function of the shape for a test."""
+
+    text: str
+    value: Callable[[Shape], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A published schedule.
+
+    Attributes
+    ----------
+    name, title
+        Its name on the command line, and what it is in one line.
+    placement
+        Name of the placement it uses.
+    accepts
+        The shapes it takes, in words.
+    bubble
+        Idle time of the worst rank, in units of one rank's forward on one microbatch, when forward, input backward and
+        weight backward take the same and transfers nothing. An upper bound, met exactly where the text says no more.
+    memory
+        Peak activations of the worst rank, where one activation is all chunks of a rank for one microbatch.
+    paper
+        Where it was published.
+    build
+        Makes the schedule; raises ShapeError with the rule that the shape breaks.
+    chunks
+        Chunks a rank when nobody says; where ``fixed_chunks``, no other number is possible.
+    slices
+        Slices of a microbatch's sequence when nobody says.
+    variants
+        Rules published under this one name, the default first.
+    aliases
+        Its names elsewhere.
+    """
+
+    name: str
+    title: str
+    placement: str
+    accepts: str
+    bubble: Formula
+    memory: Formula
+    paper: str
+    build: Callable[[Shape], Schedule]
+    chunks: int = 1
+    fixed_chunks: bool = True
+    slices: int = 1
+    variants: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+    def shape(
+        self,
+        ranks: int,
+        microbatches: int,
+        chunks: int | None = None,
+        *,
+        group_size: int | None = None,
+        slices: int | None = None,
+        variant: str | None = None,
+    ) -> Shape:
+        """A shape with this strategy's defaults where nothing is said.
+
+        Raises
+        ------
+        ShapeError
+            For a number of chunks or slices that the strategy cannot have.
+        UnknownNameError
+            For a variant it does not know.
+        """
+        if chunks is not None and self.fixed_chunks and chunks != self.chunks:
+            raise ShapeError(f"{self.name} has {self.chunks} chunk(s) a rank, not {chunks}")
+        if slices is not None and slices != 1 and self.slices == 1:
+            raise ShapeError(f"{self.name} does not cut sequences into slices ({slices} asked for)")
+        if variant is not None and variant not in self.variants:
+            raise UnknownNameError(f"variant of {self.name}", variant, self.variants)
+        return Shape(ranks, microbatches, chunks or self.chunks, group_size, slices or self.slices, variant)
+
+    def __call__(self, shape: Shape) -> Schedule:
+        """The schedule for a shape, named after the strategy."""
+        return replace(self.build(shape), name=self.name)
+
+
+def require(holds: bool, strategy: str, rule: str) -> None:
+    """Refuse a shape: ``require(m >= p, "name", f"needs ...")``.
+
+    Raises
+    ------
+    ShapeError
+        Unless the rule holds.
+    """
+    if not holds:
+        raise ShapeError(f"{strategy} {rule}")
