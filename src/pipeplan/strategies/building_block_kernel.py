@@ -1,0 +1,74 @@
+"""The loop that runs a repeated building block on a V, one unit of time after the other."""
+
+from collections.abc import MutableSequence, Sequence
+
+
+def run_block(
+    offset: Sequence[int],
+    source: Sequence[int],
+    interval: int,
+    capacity: int,
+    microbatches: int,
+    ranks: int,
+    done: MutableSequence[int],
+    taken: MutableSequence[int],
+    length: MutableSequence[int],
+    order: MutableSequence[int],
+) -> None:
+    """Write into ``order`` what each rank does in turn, as numbers of sorts; a rank has ``6 * microbatches`` places.
+
+    Sorts are numbered as a microbatch passes through them: 0 and 1 are the forwards of chunk 0 and 1, 2 and 3 the input
+    backwards of chunk 1 and 0, and 4 is a weight backward. The block has sort ``s`` of microbatch ``j`` on rank ``r`` due
+    at ``offset[4r + s] + interval * j``; the op waits for the same microbatch's op numbered ``source[4r + s]`` (-1: for
+    nothing). ``done`` (4 a rank) and ``length`` (one a rank) count from 0; ``taken`` (one a rank) is scratch.
+    """
+    row = 6 * microbatches
+    left = row * ranks
+    while left > 0:
+        for rank in range(ranks):
+            base = 4 * rank
+            forwards = done[base] + done[base + 1]
+            inputs = done[base + 2] + done[base + 3]
+            weights = length[rank] - forwards - inputs
+            # Of all four sorts, the op that is due first; of those that can run, the first forward and the first backward.
+            head, forward, backward = -1, -1, -1
+            head_due, forward_due, backward_due = 0, 0, 0
+            head_ready = False
+            for sort in range(4):
+                count = done[base + sort]
+                if count == microbatches:
+                    continue
+                due = offset[base + sort] + interval * count
+                needed = source[base + sort]
+                ready = needed < 0 or done[needed] > count
+                if head < 0 or due < head_due:
+                    head, head_due, head_ready = sort, due, ready
+                if ready and sort < 2 and (forward < 0 or due < forward_due):
+                    forward, forward_due = sort, due
+                if ready and sort >= 2 and (backward < 0 or due < backward_due):
+                    backward, backward_due = sort, due
+            chosen = -1
+            if head_ready:
+                chosen = head
+            elif inputs == 0 and forward >= 0:
+                # Forwards of the other chunk that are due before this one keep their room.
+                other = base + 1 - forward
+                ahead = forward_due - offset[other] - interval * done[other]
+                kept = min(max((ahead + interval - 1) // interval, 0), microbatches - done[other])
+                if forwards + kept < capacity:
+                    chosen = forward
+            elif forwards == 2 * microbatches:
+                chosen = backward
+            full = forwards - weights == capacity
+            if inputs > weights and (chosen < 0 or (chosen < 2 and full)):
+                chosen = 4
+            taken[rank] = chosen
+        # What a rank does now, the others see from the next unit of time on.
+        for rank in range(ranks):
+            chosen = taken[rank]
+            if chosen >= 0:
+                order[row * rank + length[rank]] = chosen
+                length[rank] += 1
+                left -= 1
+                if chosen < 4:
+                    done[4 * rank + chosen] += 1

@@ -1,0 +1,173 @@
+"""V-Min and V-Half: two chunks a rank in a V, in a third and in half of the memory of 1F1B.
+
+Both repeat a *building block*: the four ops F0, F1, I1, I0 of a microbatch (forwards of chunk 0 and 1, backwards of chunk 1
+and 0) at fixed offsets on each rank, every 6 units of time, with F = I = W = 1. How long the block keeps a microbatch on a
+rank is what the rank needs to hold. The Ws stand in the units that the block leaves free.
+
+The block alone has a warm-up and a cool-down with holes. The schedule is what happens when in each unit of time every rank
+does the first of these that it can:
+
+1. the op that the block has due next; a forward that finds the memory full lets the oldest owed W go first;
+2. before its first backward: its next forward of either chunk, if there stays room for all those that are due before;
+3. after its last forward: its next backward of either chunk;
+4. the oldest owed W.
+
+It cannot get stuck: of all ops due next, the earliest waits for nothing, and the block itself stays within the capacity.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.kernels import Kernel
+from pipeplan.model import Columns, Kind, Placement, Schedule, ops
+from pipeplan.strategies.building_block_kernel import run_block
+from pipeplan.strategies.strategy import Formula, Shape, Strategy
+
+INTERVAL = 6
+"""Units of time from one microbatch's block to the next: F, I and W of two chunks."""
+
+_SORTS = 4
+_WEIGHT = 4
+_RUN_BLOCK = Kernel(run_block)
+
+Block = NDArray[np.int64]
+"""When the block has F0, F1, I1 and I0 of microbatch 0 on each rank, shape (ranks, 4)."""
+
+
+def build_v_min(shape: Shape) -> Schedule:
+    """The block in which a microbatch goes through the V as fast as it can: F0, F1, I1 and I0 follow each other directly.
+
+    A rank then holds a microbatch for about as long as it takes to run a third of the ranks' work.
+
+    Three ranks, three microbatches::
+
+        rank 0 | 0F0 0F1 .   .   .   5F0 5I0 5F1 5W0 0F2 .   0I0 5I1 0W0 5W1 5F2 5I2 0I1 5W2 0W1 .   0I2 0W2
+        rank 1 | .   1F0 1F1 .   4F0 .   4F1 4I0 4W0 .   1I0 1F2 1W0 4I1 4F2 4W1 1I1 4I2 1W1 4W2 1I2 1W2 .
+        rank 2 | .   .   2F0 3F0 2F1 3F1 .   .   3I0 2I0 3W0 2W0 2F2 3F2 3I1 2I1 3W1 2W1 3I2 2I2 3W2 2W2 .
+
+    With F = I = W idle time is at most (4p - 5)/2, exactly so for one microbatch. The peak is min((p + 4)//3, m)
+    activations. Any shape is valid.
+
+    Source: Qi et al., Pipeline Parallelism with Controllable Memory (2024), the V-Min block.
+    """
+    return _repeat(_v_min_block(shape.ranks), _v_min_peak(shape.ranks), shape)
+
+
+def build_v_half(shape: Shape) -> Schedule:
+    """The block in which chunk 0's forwards and chunk 1's backwards go down the V at half speed, and return at full speed.
+
+    Ranks wait less for each other than with V-Min, and hold half of what 1F1B holds.
+
+    Three ranks, three microbatches::
+
+        rank 0 | 0F0 0F1 0F2 .   .   5F0 5I0 5W0 5F1 5I1 5W1 0I0 0W0 .   .   5F2 5I2 0I1 5W2 0W1 .   0I2 0W2
+        rank 1 | .   1F0 1F1 .   4F0 .   4F1 4I0 4W0 1F2 1I0 4I1 1W0 4W1 4F2 .   1I1 4I2 1W1 4W2 1I2 1W2 .
+        rank 2 | .   .   2F0 3F0 2F1 3F1 .   .   3I0 2I0 3W0 2F2 2W0 3F2 3I1 2I1 3W1 2W1 3I2 2I2 3W2 2W2 .
+
+    With F = I = W idle time is at most max(3p - 4, 4p - 3 - 2m)/2, exactly so for one microbatch. The peak is
+    min((p + 2)//2, m) activations. Any shape is valid.
+
+    Source: Qi et al., Pipeline Parallelism with Controllable Memory (2024), the V-Half block.
+    """
+    return _repeat(_v_half_block(shape.ranks), _v_half_peak(shape.ranks), shape)
+
+
+def _v_min_block(p: int) -> Block:
+    # The delay keeps the four ops of a rank in different units of the interval.
+    rank, delay = np.arange(p), 2 if p % 3 == 0 else 0
+    return np.stack((rank, 2 * p - 1 - rank, 2 * p + delay + rank, 4 * p + delay - 1 - rank), axis=1)
+
+
+def _v_half_block(p: int) -> Block:
+    rank, delay = np.arange(p), 3 if p % 2 == 0 else 0
+    return np.stack(
+        (2 * rank, 3 * p - 2 - rank, 3 * p + delay + 2 * rank - 1, 6 * p + delay - 2 - rank),
+        axis=1,
+    )
+
+
+def _v_min_peak(ranks: int) -> int:
+    return (ranks + 4) // 3
+
+
+def _v_half_peak(ranks: int) -> int:
+    return (ranks + 2) // 2
+
+
+def _repeat(block: Block, peak: int, shape: Shape) -> Schedule:
+    """The block repeated for every microbatch, within ``peak`` activations of two chunks each."""
+    ranks, microbatches = shape.ranks, shape.microbatches
+    row = INTERVAL * microbatches
+    order = np.zeros(ranks * row, np.int64)
+    counts = [np.zeros(size, np.int64) for size in (_SORTS * ranks, ranks, ranks)]
+    inputs = (block.ravel(), _sources(ranks).ravel(), INTERVAL, 2 * peak, microbatches, ranks)
+    _RUN_BLOCK(inputs, (*counts, order), work=len(order))
+    rows = [_columns(sorts, rank, shape) for rank, sorts in enumerate(order.reshape(ranks, row))]
+    return Schedule.from_rows(Placement.v(ranks), microbatches, rows)
+
+
+def _sources(ranks: int) -> NDArray[np.int64]:
+    """What each rank's F0, F1, I1, I0 waits for, as 4 * rank + sort, -1 for nothing; shape (ranks, 4).
+
+    Chunk 0's forward and chunk 1's backward come from the rank before, the other two from the rank behind; at the turns of
+    the V from the same rank.
+    """
+    own = np.arange(_SORTS * ranks).reshape(ranks, _SORTS)
+    source = np.empty_like(own)
+    source[1:, [0, 2]] = own[:-1, [0, 2]]
+    source[:-1, [1, 3]] = own[1:, [1, 3]]
+    source[0, [0, 2]] = -1, own[0, 1]
+    source[-1, [1, 3]] = own[-1, [0, 2]]
+    return source
+
+
+def _columns(sorts: NDArray[np.int64], rank: int, shape: Shape) -> Columns:
+    """A rank's ops from their sorts: every sort takes the microbatches in order, the Ws follow the Is."""
+    first, last = rank, 2 * shape.ranks - 1 - rank
+    kind = np.array([Kind.F, Kind.F, Kind.I, Kind.I, Kind.W])[sorts]
+    stage = np.array([first, last, last, first, -1])[sorts]
+    microbatch = np.empty_like(sorts)
+    for sort in range(_SORTS):
+        microbatch[sorts == sort] = np.arange(shape.microbatches)
+    weights, inputs = kind == Kind.W, kind == Kind.I
+    stage[weights], microbatch[weights] = stage[inputs], microbatch[inputs]
+    return ops(kind, stage, microbatch)
+
+
+def _v_min_idle(shape: Shape) -> float:
+    return max(4 * shape.ranks - 5, 0) / 2
+
+
+def _v_half_idle(shape: Shape) -> float:
+    return max(3 * shape.ranks - 4, 4 * shape.ranks - 3 - 2 * shape.microbatches, 0) / 2
+
+
+v_min = Strategy(
+    name="v-min",
+    title="V-shaped, in about a third of the memory of 1F1B",
+    placement="v",
+    accepts="any p, m; two chunks a rank",
+    bubble=Formula("at most (4p-5)/2", _v_min_idle),
+    memory=Formula("min((p+4)//3, m)", lambda shape: min(_v_min_peak(shape.ranks), shape.microbatches)),
+    paper="Qi et al., Pipeline Parallelism with Controllable Memory (2024), arXiv:2405.15362",
+    build=build_v_min,
+    chunks=2,
+    aliases=("V-Min",),
+)
+
+v_half = Strategy(
+    name="v-half",
+    title="V-shaped, in about half of the memory of 1F1B",
+    placement="v",
+    accepts="any p, m; two chunks a rank",
+    bubble=Formula("at most max(3p-4, 4p-3-2m)/2", _v_half_idle),
+    memory=Formula("min((p+2)//2, m)", lambda shape: min(_v_half_peak(shape.ranks), shape.microbatches)),
+    paper="Qi et al., Pipeline Parallelism with Controllable Memory (2024), arXiv:2405.15362",
+    build=build_v_half,
+    chunks=2,
+    aliases=("V-Half",),
+)
+
+FAMILY = (v_min, v_half)

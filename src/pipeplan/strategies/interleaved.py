@@ -1,0 +1,219 @@
+"""Several chunks a rank, microbatches in groups: interleaved 1F1B, its zero-bubble form, and the overlapped one.
+
+All three run through the microbatches in groups of g: a rank's forwards go through the groups, in a group through its
+chunks, in a chunk through its microbatches; its backwards do the same with the chunks reversed. They differ in the
+warm-up and in what follows it. interleaved-1f1b on two ranks with two chunks, four microbatches in groups of two, in units
+of one stage's forward::
+
+    rank 0 | 0F0 0F1 2F0 2F1 0F2 .   2B0 --  0F3 2B1 --  2F2 0B0 --  2F3 0B1 --  .   2B2 --  .   2B3 --  0B2 --  0B3 --
+    rank 1 | .   1F0 1F1 3F0 3B0 --  3F1 3B1 --  1F2 1B0 --  1F3 1B1 --  3F2 3B2 --  3F3 3B3 --  1B2 --  1B3 --  .   .
+
+Which groups are free of deadlock is said in :mod:`pipeplan.strategies.groups`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, ops
+from pipeplan.strategies.groups import group_size, in_groups
+from pipeplan.strategies.one_f_one_b import forward_with_backward, one_forward_one_backward
+from pipeplan.strategies.strategy import Formula, Shape, Strategy
+
+
+def build_interleaved_1f1b(shape: Shape) -> Schedule:
+    """1F1B where a microbatch visits each rank v times, so that filling and draining the pipeline costs a v-th.
+
+    Rank r runs min(2(p - 1 - r) + (v - 1)g, mv) forwards, then a forward and a backward in turn, then the backwards left.
+
+    The module's docstring has its timing table.
+
+    Idle time is (p - 1)(F + B)/v; with m < p it is (p - 1 + (v - 1)(p - m))(F + B)/v, and with a last group smaller than p
+    at most (4v - 1)(p - 1)/v forwards for B = 2F. The peak is min(2(p - 1) + (v - 1)g + 1, mv)/v activations.
+
+    The two variants differ in the groups. ``pytorch``, the default, takes g = m / max(1, m // p) unless told otherwise;
+    where that is not whole (PyTorch then refuses) p, or the next larger one that is free of deadlock. ``megatron`` takes
+    g = p unless told otherwise and refuses a last group smaller than p, as Megatron-Core does, because ranks would wait
+    in it for a chunk to come round.
+
+    Source: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), section 2.2.
+
+    Raises
+    ------
+    ShapeError
+        For a group size that is out of range or deadlocks; see :mod:`pipeplan.strategies.groups`.
+    """
+    group = group_size(shape, "interleaved-1f1b")
+    return _rows(
+        shape,
+        group,
+        Kind.B,
+        lambda forwards, backwards, rank: one_forward_one_backward(
+            forwards, backwards, 2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * group
+        ),
+    )
+
+
+def build_interleaved_1f1b_overlap(shape: Shape) -> Schedule:
+    """Interleaved 1F1B with one more forward in the warm-up; what then alternates runs as overlapped pairs.
+
+    The extra forward leaves the two ops of a pair independent, so that one's computation can hide the other's
+    communication.
+
+    Two ranks with two chunks, two microbatches, in units of one stage's forward; a pair takes F + B::
+
+        rank 0 | 0F0  0F1  2F0  2F1  .    .    .    2B0  --   2B1  --   0B0  --   0B1  --
+        rank 1 | .    1F0  1F1  3F0  (3F1 3B0) --   3B1  --   1B0  --   1B1  --   .    .
+
+    Where a pair takes F + B, idle time is that of interleaved-1f1b, except that a last group smaller than p costs at most
+    (5v - 2)(p - 1)/v forwards in all. The peak is min(2(p - 1) + (v - 1)g + 2, mv)/v activations.
+
+    Source: the public pipeline-schedule visualizer's "interleaved 1F1B with overlapped forward and backward".
+
+    Raises
+    ------
+    ShapeError
+        For a group size that is out of range or deadlocks; see :mod:`pipeplan.strategies.groups`.
+    """
+    group = group_size(shape, "interleaved-1f1b-overlap")
+    return _rows(
+        shape,
+        group,
+        Kind.B,
+        lambda forwards, backwards, rank: forward_with_backward(
+            forwards, backwards, 2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * group + 1
+        ),
+    )
+
+
+def build_interleaved_zb(shape: Shape) -> Schedule:
+    """Interleaved 1F1B with split backward: inputs first, and on rank r the weights r backwards later.
+
+    An input backward is done sooner than a full one, which halves the warm-up to min(p - 1 - r + (v - 1)g, mv) forwards, and
+    the weights that are put off fill the end. With one chunk and m >= p this is ZB-H1.
+
+    Two ranks with two chunks, four microbatches in groups of two, in units of one stage's forward::
+
+        rank 0 | 0F0 0F1 2F0 2F1 .   2I0 2W0 0F2 2I1 2W1 0F3 0I0 0W0 2F2 0I1 0W1 2F3 2I2 2W2 2I3 2W3 0I2 0W2 0I3 0W3
+        rank 1 | .   1F0 1F1 3F0 3I0 3F1 3I1 3W0 1F2 1I0 3W1 1F3 1I1 1W0 3F2 3I2 1W1 3F3 3I3 3W2 1I2 3W3 1I3 1W2 1W3
+
+    With F = I = W, all groups alike and m >= p idle time is (p - 1)F/v. A last group of s < p microbatches adds
+    (v - 1)(max(p - 2s, 0) + max(p - 3s, 0))F/v, and m < p adds (v(p - m) + (v - 1) max(p - 2m, 0))F/v. The peak is
+    min(p + (v - 1)g, mv)/v activations on every rank.
+
+    Source: PyTorch's ScheduleInterleavedZeroBubble, after Qi et al., Zero Bubble Pipeline Parallelism (2023).
+
+    Raises
+    ------
+    ShapeError
+        For a group size that is out of range.
+    """
+    group = group_size(shape, "interleaved-zb")
+
+    def row(forwards: Columns, backwards: Columns, rank: int) -> Columns:
+        warm_up = shape.ranks - 1 - rank + (shape.chunks - 1) * group
+        weights = replace(backwards, kind=np.full_like(backwards.kind, Kind.W))
+        return concatenate(
+            forwards[:warm_up],
+            alternate(forwards[warm_up : warm_up + rank], backwards[:rank]),
+            alternate(forwards[warm_up + rank :], backwards[rank:], weights),
+        )
+
+    return _rows(shape, group, Kind.I, row)
+
+
+def _rows(shape: Shape, group: int, backward: Kind, row: Callable[[Columns, Columns, int], Columns]) -> Schedule:
+    """The schedule whose ranks run ``row(forwards, backwards, rank)``, each in the order of the groups."""
+    p, m, v = shape.ranks, shape.microbatches, shape.chunks
+    chunk, microbatch = in_groups(m, v, group)
+    forward, reverse = chunk * p, (v - 1 - chunk) * p
+    rows = [
+        row(ops(Kind.F, forward + rank, microbatch), ops(backward, reverse + rank, microbatch), rank)
+        for rank in range(p)
+    ]
+    return Schedule.from_rows(Placement.loop(p, v), m, rows)
+
+
+def _idle(shape: Shape, name: str, small_group_stalls: int) -> float:
+    """Idle time of the forms with full backwards, where a chunk's turn through a last group under p stalls that often."""
+    p, m, v = shape.ranks, shape.microbatches, shape.chunks
+    uneven = 0 < m % group_size(shape, name) < p
+    stalls = small_group_stalls * (p - 1) if uneven else 3 * max(p - m, 0)
+    return (3 * (p - 1) + (v - 1) * stalls) / v
+
+
+def _idle_zb(shape: Shape) -> float:
+    p, m, v = shape.ranks, shape.microbatches, shape.chunks
+    if m < p:
+        return (p - 1 + v * (p - m) + (v - 1) * max(p - 2 * m, 0)) / v
+    last = m % group_size(shape, "interleaved-zb") or p
+    return (p - 1 + (v - 1) * (max(p - 2 * last, 0) + max(p - 3 * last, 0))) / v
+
+
+def _peak(shape: Shape, name: str, beyond_groups: int) -> float:
+    """Activations where ``beyond_groups`` forwards and v - 1 groups are held at once."""
+    held = beyond_groups + (shape.chunks - 1) * group_size(shape, name)
+    return min(held, shape.microbatches * shape.chunks) / shape.chunks
+
+
+_ACCEPTS = "any p, m, v; group size p to m (m where m < p)"
+
+interleaved_1f1b = Strategy(
+    name="interleaved-1f1b",
+    title="1F1B over several chunks a rank, microbatches in groups",
+    placement="loop",
+    accepts=f"{_ACCEPTS}, with m divisible by it or m mod g >= 2(p-1) - g",
+    bubble=Formula(
+        "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(4v-1)F/v",
+        lambda shape: _idle(shape, "interleaved-1f1b", 4),
+    ),
+    memory=Formula(
+        "min(2(p-1) + (v-1)g + 1, mv)/v",
+        lambda shape: _peak(shape, "interleaved-1f1b", 2 * (shape.ranks - 1) + 1),
+    ),
+    paper="Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), arXiv:2104.04473",
+    build=build_interleaved_1f1b,
+    chunks=2,
+    fixed_chunks=False,
+    variants=("pytorch", "megatron"),
+    aliases=("Interleaved1F1B", "interleave"),
+)
+
+interleaved_zb = Strategy(
+    name="interleaved-zb",
+    title="interleaved 1F1B with weight backwards put off to fill the end",
+    placement="loop",
+    accepts=_ACCEPTS,
+    bubble=Formula("(p-1)F/v for equal groups of at least p; more for smaller ones", _idle_zb),
+    memory=Formula("min(p + (v-1)g, mv)/v", lambda shape: _peak(shape, "interleaved-zb", shape.ranks)),
+    paper="PyTorch ScheduleInterleavedZeroBubble; Qi et al., Zero Bubble Pipeline Parallelism (2023), arXiv:2401.10241",
+    build=build_interleaved_zb,
+    chunks=2,
+    fixed_chunks=False,
+    aliases=("InterleavedZeroBubble",),
+)
+
+interleaved_1f1b_overlap = Strategy(
+    name="interleaved-1f1b-overlap",
+    title="interleaved 1F1B with each forward overlapped with a backward",
+    placement="loop",
+    accepts=f"{_ACCEPTS}, with m divisible by it or m mod g >= 2p-1 - g",
+    bubble=Formula(
+        "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(5v-2)F/v",
+        lambda shape: _idle(shape, "interleaved-1f1b-overlap", 5),
+    ),
+    memory=Formula(
+        "min(2(p-1) + (v-1)g + 2, mv)/v",
+        lambda shape: _peak(shape, "interleaved-1f1b-overlap", 2 * shape.ranks),
+    ),
+    paper="PP-schedule-visualizer, interleaved 1F1B with overlapped forward and backward",
+    build=build_interleaved_1f1b_overlap,
+    chunks=2,
+    fixed_chunks=False,
+    aliases=("1f1b_interleave_overlap",),
+)
+
+FAMILY = (interleaved_1f1b, interleaved_zb, interleaved_1f1b_overlap)

@@ -1,0 +1,184 @@
+import pytest
+
+from pipeplan.costs import Settings
+from pipeplan.errors import DeadlockError, ShapeError
+from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, format_schedule, from_ops
+from pipeplan.model.op import Op
+from pipeplan.strategies import interleaved
+from pipeplan.strategies.groups import group_size
+from pipeplan.strategies.interleaved import (
+    build_interleaved_1f1b_overlap,
+    build_interleaved_zb,
+    interleaved_1f1b,
+    interleaved_1f1b_overlap,
+    interleaved_zb,
+)
+from pipeplan.strategies.one_f_one_b import eager_1f1b, forward_with_backward
+from pipeplan.strategies.strategy import Shape, Strategy
+from pipeplan.strategies.zero_bubble import zb_h1
+from tests.slow_simulator import slow_simulate
+from tests.strategies.common_grid import assert_matches_common_grid
+from tests.strategies.tables import documented_table, timing_table
+from tests.strategies.torch_orders import assert_matches_pytorch
+from tests.strategies.visualizer import assert_matches_visualizer
+
+INTERLEAVED = """\
+rank 0 | 0F0 0F1 2F0 2F1 0F2 .   2B0 --  0F3 2B1 --  2F2 0B0 --  2F3 0B1 --  .   2B2 --  .   2B3 --  0B2 --  0B3 --
+rank 1 | .   1F0 1F1 3F0 3B0 --  3F1 3B1 --  1F2 1B0 --  1F3 1B1 --  3F2 3B2 --  3F3 3B3 --  1B2 --  1B3 --  .   ."""
+
+OVERLAP = """\
+rank 0 | 0F0  0F1  2F0  2F1  .    .    .    2B0  --   2B1  --   0B0  --   0B1  --
+rank 1 | .    1F0  1F1  3F0  (3F1 3B0) --   3B1  --   1B0  --   1B1  --   .    ."""
+
+ZERO_BUBBLE = """\
+rank 0 | 0F0 0F1 2F0 2F1 .   2I0 2W0 0F2 2I1 2W1 0F3 0I0 0W0 2F2 0I1 0W1 2F3 2I2 2W2 2I3 2W3 0I2 0W2 0I3 0W3
+rank 1 | .   1F0 1F1 3F0 3I0 3F1 3I1 3W0 1F2 1I0 3W1 1F3 1I1 1W0 3F2 3I2 1W1 3F3 3I3 3W2 1I2 3W3 1I3 1W2 1W3"""
+
+ALL = pytest.mark.parametrize("strategy", interleaved.FAMILY, ids=lambda strategy: strategy.name)
+
+
+def test_interleaved_table() -> None:
+    assert timing_table(interleaved_1f1b(interleaved_1f1b.shape(2, 4))) == INTERLEAVED == documented_table(interleaved)
+
+
+def test_overlap_table() -> None:
+    schedule = interleaved_1f1b_overlap(interleaved_1f1b_overlap.shape(2, 2))
+    assert timing_table(schedule) == OVERLAP == documented_table(build_interleaved_1f1b_overlap)
+
+
+def test_zero_bubble_table() -> None:
+    assert (
+        timing_table(interleaved_zb(interleaved_zb.shape(2, 4)))
+        == ZERO_BUBBLE
+        == documented_table(build_interleaved_zb)
+    )
+
+
+def test_a_smaller_last_group_takes_the_turns_of_its_size() -> None:
+    rows = format_schedule(interleaved_1f1b(interleaved_1f1b.shape(1, 3, group_size=2))).splitlines()
+    assert rows == ["0F0 0F1 1F0 1B0 1F1 1B1 0F2 0B0 1F2 0B1 1B2 0B2"]
+
+
+def test_one_chunk_is_eager_1f1b() -> None:
+    assert interleaved_1f1b(interleaved_1f1b.shape(4, 7, 1)) == eager_1f1b(eager_1f1b.shape(4, 7))
+
+
+@pytest.mark.parametrize("microbatches", [4, 7])
+def test_zero_bubble_with_one_chunk_is_zb_h1(microbatches: int) -> None:
+    one_chunk = interleaved_zb(interleaved_zb.shape(4, microbatches, 1))
+    assert one_chunk == zb_h1(zb_h1.shape(4, microbatches))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "microbatches", "group"),
+    [(4, 8, 4), (4, 10, 5), (4, 7, 7), (4, 3, 3), (4, 9, 4), (5, 11, 6), (6, 13, 7), (1, 5, 1)],
+)
+def test_default_group(ranks: int, microbatches: int, group: int) -> None:
+    assert group_size(Shape(ranks, microbatches, 3 if ranks > 4 else 2), "interleaved-1f1b") == group
+
+
+def test_megatrons_groups_are_the_ranks() -> None:
+    assert group_size(interleaved_1f1b.shape(4, 10, variant="megatron", group_size=6), "interleaved-1f1b") == 6
+    with pytest.raises(ShapeError, match=r"last group of at least 4 microbatches.* leave a last group of 2"):
+        interleaved_1f1b(interleaved_1f1b.shape(4, 10, variant="megatron"))
+    by_default = interleaved_1f1b(interleaved_1f1b.shape(4, 10))
+    assert by_default == interleaved_1f1b(interleaved_1f1b.shape(4, 10, group_size=5))
+
+
+@ALL
+@pytest.mark.parametrize("group", [3, 9])
+def test_groups_are_from_the_ranks_to_the_microbatches(strategy: Strategy, group: int) -> None:
+    with pytest.raises(ShapeError, match=f"groups of 4 to 8 microbatches here, not {group}"):
+        strategy(strategy.shape(4, 8, group_size=group))
+
+
+def test_a_deadlock_is_refused_with_its_rule_and_a_group_that_runs() -> None:
+    message = "groups of 5 leave a last group of 2, and the two sizes must sum to at least 8 with 5 ranks; groups of 6"
+    with pytest.raises(ShapeError, match=message):
+        interleaved_1f1b(interleaved_1f1b.shape(5, 12, group_size=5))
+
+
+@ALL
+def test_exactly_the_groups_that_deadlock_are_refused(strategy: Strategy) -> None:
+    refused = 0
+    for shape in small_shapes_with_groups():
+        try:
+            strategy(shape)
+        except ShapeError:
+            refused += 1
+            schedule = in_groups_whatever_comes(strategy, shape)
+            with pytest.raises(DeadlockError):
+                slow_simulate(schedule, Settings().costs(schedule.placement))
+        else:
+            schedule = in_groups_whatever_comes(strategy, shape)
+            assert slow_simulate(schedule, Settings().costs(schedule.placement)).makespan > 0
+            assert schedule == strategy(shape)
+    assert (refused > 0) == (strategy is not interleaved_zb)
+
+
+def small_shapes_with_groups() -> list[Shape]:
+    return [
+        Shape(ranks, group + last, chunks, group_size=group)
+        for ranks in (1, 2, 3, 4, 5)
+        for chunks in (1, 2, 3)
+        for group in range(ranks, 2 * ranks)
+        for last in range(min(group, 5))
+    ]
+
+
+def in_groups_whatever_comes(strategy: Strategy, shape: Shape) -> Schedule:
+    """The strategy's schedule, deadlock or not, written with plain loops."""
+    p, m, v = shape.ranks, shape.microbatches, shape.chunks
+    g = shape.group_size or m
+    turns = [
+        (chunk, microbatch)
+        for first in range(0, m, g)
+        for chunk in range(v)
+        for microbatch in range(first, min(first + g, m))
+    ]
+    rows = []
+    for rank in range(p):
+        forwards = from_ops(Op(Kind.F, chunk * p + rank, microbatch) for chunk, microbatch in turns)
+        last_first = [((v - 1 - chunk) * p + rank, microbatch) for chunk, microbatch in turns]
+        rows.append(_row(strategy, forwards, last_first, p - 1 - rank, (v - 1) * g, rank))
+    return Schedule.from_rows(Placement.loop(p, v), m, rows)
+
+
+def _row(
+    strategy: Strategy, forwards: Columns, backwards: list[tuple[int, int]], behind: int, groups: int, rank: int
+) -> Columns:
+    full = from_ops(Op(Kind.B, *where) for where in backwards)
+    if strategy is interleaved_1f1b_overlap:
+        return forward_with_backward(forwards, full, 2 * behind + groups + 1)
+    if strategy is interleaved_1f1b:
+        warm_up = 2 * behind + groups
+        return concatenate(forwards[:warm_up], alternate(forwards[warm_up:], full))
+    warm_up = behind + groups
+    row = list(forwards[:warm_up])
+    rest = list(forwards[warm_up:])
+    for turn, where in enumerate(backwards):
+        row += [*rest[turn : turn + 1], Op(Kind.I, *where)]
+        if turn >= rank:
+            row.append(Op(Kind.W, *backwards[turn - rank]))
+    return from_ops([*row, *(Op(Kind.W, *where) for where in backwards[max(len(backwards) - rank, 0) :])])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "name"), [(interleaved_1f1b, "Interleaved1F1B"), (interleaved_zb, "InterleavedZeroBubble")]
+)
+def test_pytorchs_orders(strategy: Strategy, name: str) -> None:
+    assert_matches_pytorch(strategy, name)
+
+
+@pytest.mark.parametrize("chunks", [2, 4])
+def test_interleaved_is_the_visualizers(chunks: int) -> None:
+    assert_matches_visualizer(interleaved_1f1b, f"interleave_v{chunks}", chunks)
+
+
+def test_overlap_is_the_visualizers() -> None:
+    assert_matches_visualizer(interleaved_1f1b_overlap, "1f1b_interleave_overlap_v2", 2)
+
+
+@pytest.mark.parametrize("chunks", [2, 4])
+def test_interleaved_on_the_common_grid(chunks: int) -> None:
+    assert_matches_common_grid(interleaved_1f1b, f"vpp{chunks}", chunks)
