@@ -21,7 +21,9 @@ def channels(schedule: Schedule) -> dict[tuple[int, int], tuple[list[str], list[
     receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
     sends = needs.arrival[receives]
     found = {}
-    for sender, receiver in {(int(schedule.rank[s]), int(schedule.rank[r])) for s, r in zip(sends, receives, strict=True)}:
+    for sender, receiver in {
+        (int(schedule.rank[s]), int(schedule.rank[r])) for s, r in zip(sends, receives, strict=True)
+    }:
         mine = (schedule.rank[sends] == sender) & (schedule.rank[receives] == receiver)
         received = [str(schedule.op(int(s))) for s in sends[mine]]
         found[sender, receiver] = ([str(schedule.op(int(s))) for s in np.sort(sends[mine])], received)
@@ -49,7 +51,10 @@ def test_a_late_receive_stands_before_those_of_later_messages():
 
 def test_a_turn_on_one_rank_is_no_transfer():
     v = parse_schedule("0F0 3F0 3B0 0B0\n1F0 2F0 2B0 1B0")
-    assert format_schedule(insert_communication(v)).splitlines()[1] == "1RECV_F0 1F0 2F0 2SEND_F0 2RECV_B0 2B0 1B0 1SEND_B0"
+    assert (
+        format_schedule(insert_communication(v)).splitlines()[1]
+        == "1RECV_F0 1F0 2F0 2SEND_F0 2RECV_B0 2B0 1B0 1SEND_B0"
+    )
 
 
 def test_what_deadlocks_is_refused():
@@ -58,7 +63,9 @@ def test_what_deadlocks_is_refused():
 
 
 def schedules():
-    shapes = st.tuples(st.sampled_from(sorted(STRATEGIES)), st.integers(1, 3).map(lambda half: 2 * half), st.integers(6, 9))
+    shapes = st.tuples(
+        st.sampled_from(sorted(STRATEGIES)), st.integers(1, 3).map(lambda half: 2 * half), st.integers(6, 9)
+    )
     return shapes.map(lambda shape: STRATEGIES[shape[0]](STRATEGIES[shape[0]].shape(shape[1], 2 * shape[2])))
 
 

@@ -1,0 +1,213 @@
+"""What a greedy heuristic keeps of each rank while it places one op after the other, and how it places them.
+
+Both heuristics of the zero-bubble authors work this way: a rank has a clock, a memory level, a bubble, and a queue of the
+weight backwards that it owes. An op starts when its rank is free and what it waits for has arrived; owed Ws fill the
+wait and make room in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeplan.costs import Costs, Limits
+from pipeplan.costs.table import Floats
+from pipeplan.errors import CostError, InfeasibleError
+from pipeplan.model import Columns, Kind, Placement, Schedule, ops
+
+MEMORY_SLACK = 1e-9
+"""Share of a cap by which sums of fractions may pass it: they are rounded, and a cap is often met exactly."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankCosts:
+    """What one chunk's ops cost on a rank whose chunks are all alike.
+
+    Attributes
+    ----------
+    forward, backward_input, backward_weight
+        How long F, I and W take.
+    held, freed_by_weight
+        What F takes in memory, and what W frees, the rest being freed (or, below 0, added) by I: in the unit of ``cap``.
+    cap
+        The most that the rank may hold at once, what is static aside.
+    unit
+        Of memory: bytes or activations.
+    """
+
+    forward: float
+    backward_input: float
+    backward_weight: float
+    held: float
+    freed_by_weight: float
+    cap: float
+    unit: str
+
+    @property
+    def input_change(self) -> float:
+        """What I adds to memory; below 0 where it frees."""
+        return self.freed_by_weight - self.held
+
+    @property
+    def forward_room(self) -> float:
+        """What must be free for an F: what it takes, and what its I will add to that."""
+        return max(self.held, self.freed_by_weight)
+
+    def require_room(self, name: str, rank: int, needed: float, reason: str) -> None:
+        """Refuse a cap below what the heuristic ``name`` needs on this rank.
+
+        Raises
+        ------
+        InfeasibleError
+            With the cap and the least one known to be needed.
+        """
+        if self.cap < needed * (1 - MEMORY_SLACK):
+            raise InfeasibleError(
+                f"{name}: rank {rank} has room for {max(self.cap, 0.0):g} {self.unit} and needs at least {needed:g}: "
+                f"{reason}"
+            )
+
+
+def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> list[RankCosts]:
+    """Each rank's costs, taken from its first chunk.
+
+    Memory is in bytes under a limit in bytes, else in activations, of which each chunk holds an equal share.
+
+    Raises
+    ------
+    CostError
+        For costs of another number of stages, or a limit in bytes where the costs hold none.
+    """
+    if costs.stages != placement.stages:
+        raise CostError(f"costs for {costs.stages} stages do not fit {placement.stages} stages")
+    held, freed, caps = _memory(placement, costs, limits)
+    unit = "activations" if limits is None or limits.in_activations else "bytes"
+    return [
+        RankCosts(
+            forward=float(costs.forward[stage]),
+            backward_input=float(costs.backward_input[stage]),
+            backward_weight=float(costs.backward_weight[stage]),
+            held=float(held[stage]),
+            freed_by_weight=float(freed[stage]),
+            cap=float(caps[rank]),
+            unit=unit,
+        )
+        for rank in range(placement.ranks)
+        for stage in placement.stages_on(rank)[:1]
+    ]
+
+
+def _memory(placement: Placement, costs: Costs, limits: Limits | None) -> tuple[Floats, Floats, Floats]:
+    """What F takes and only W frees on each stage, and each rank's cap, in one unit."""
+    memory = costs.memory
+    if limits is not None and not limits.in_activations:
+        if not memory.in_bytes:
+            raise CostError("a memory limit in bytes needs activation bytes; give them, or a limit in activations")
+        static = np.bincount(placement.table[0], weights=memory.static, minlength=placement.ranks)
+        return memory.activation, memory.freed_by_weight, limits.values - static
+    share = 1.0 / placement.chunks_on[placement.table[0]]
+    part = np.divide(memory.freed_by_weight, memory.activation, out=np.ones(costs.stages), where=memory.activation > 0)
+    caps = np.full(placement.ranks, math.inf) if limits is None else limits.values
+    return share, share * part, caps
+
+
+class GreedyRank:
+    """One rank of a greedy heuristic, to which ops are appended; ops of one kind and chunk come in microbatch order.
+
+    Attributes
+    ----------
+    clock, memory, bubble
+        When the last op ends, what is held then, and the idle time since the first op.
+    forwards, inputs
+        ``forwards[chunk][microbatch]`` is the end of that F, and ``inputs`` of that I; as long as ops are placed.
+    owed
+        (chunk, microbatch) of the Ws whose I is done, in that order.
+    row
+        (kind, chunk, microbatch) of all ops placed.
+    """
+
+    __slots__ = ("_cap", "_rank", "bubble", "clock", "costs", "forwards", "inputs", "memory", "owed", "row")
+
+    def __init__(self, rank: int, costs: RankCosts, chunks: int) -> None:
+        self._rank = rank
+        self._cap = costs.cap * (1 + MEMORY_SLACK)
+        self.costs = costs
+        self.clock = self.memory = self.bubble = 0.0
+        self.forwards: list[list[float]] = [[] for _ in range(chunks)]
+        self.inputs: list[list[float]] = [[] for _ in range(chunks)]
+        self.owed: deque[tuple[int, int]] = deque()
+        self.row: list[tuple[Kind, int, int]] = []
+
+    @property
+    def span(self) -> float:
+        """From the start of the first op to the end of the last."""
+        return self.clock - (self.forwards[0][0] - self.costs.forward)
+
+    def fits(self, change: float) -> bool:
+        """Whether this much more stays within the cap."""
+        return self.memory + change <= self._cap
+
+    def place_forward(self, chunk: int, arrival: float = 0.0) -> None:
+        """F of the chunk's next microbatch, whose input arrives at ``arrival``."""
+        ends = self.forwards[chunk]
+        self.row.append((Kind.F, chunk, len(ends)))
+        ends.append(self._run(self.costs.forward, self.costs.held, arrival))
+
+    def place_input(self, chunk: int, arrival: float = 0.0) -> None:
+        """I of the chunk's next microbatch, whose gradient arrives at ``arrival``; its W is owed from now on."""
+        ends = self.inputs[chunk]
+        self.owed.append((chunk, len(ends)))
+        self.row.append((Kind.I, chunk, len(ends)))
+        ends.append(self._run(self.costs.backward_input, self.costs.input_change, arrival))
+
+    def place_weight(self) -> None:
+        """The W that has been owed for longest."""
+        chunk, microbatch = self.owed.popleft()
+        self.row.append((Kind.W, chunk, microbatch))
+        self._run(self.costs.backward_weight, -self.costs.freed_by_weight, 0.0)
+
+    def _run(self, time: float, change: float, arrival: float) -> float:
+        """The end of an op that has just been added to the row."""
+        if not self.fits(change):
+            raise InfeasibleError(f"rank {self._rank} has no room for its next op after {len(self.row) - 1} ops")
+        start = max(self.clock, arrival)
+        if len(self.row) > 1:
+            self.bubble += start - self.clock
+        self.memory += change
+        self.clock = start + time
+        return self.clock
+
+    def make_room(self, change: float) -> None:
+        """Place owed Ws until this much more fits, or none is owed any more."""
+        while self.owed and not self.fits(change):
+            self.place_weight()
+
+    def fill_wait(self, arrival: float) -> None:
+        """Place owed Ws that end no later than ``arrival``."""
+        while self.owed and arrival >= self.clock + self.costs.backward_weight:
+            self.place_weight()
+
+    def finish(self) -> None:
+        """Place all Ws still owed."""
+        while self.owed:
+            self.place_weight()
+
+
+def largest_bubble(ranks: Sequence[GreedyRank]) -> float:
+    """The largest bubble of any rank so far."""
+    return max([rank.bubble for rank in ranks])
+
+
+def to_schedule(ranks: Sequence[GreedyRank], placement: Placement, microbatches: int, name: str) -> Schedule:
+    """The schedule of the rows placed."""
+    rows = [_columns(rank.row, placement.stages_on(index)) for index, rank in enumerate(ranks)]
+    return Schedule.from_rows(placement, microbatches, rows, name=name)
+
+
+def _columns(row: list[tuple[Kind, int, int]], stages: tuple[int, ...]) -> Columns:
+    kind, chunk, microbatch = np.array(row, np.int32).T
+    return ops(kind, np.array(stages, np.int32)[chunk], microbatch)
