@@ -6,7 +6,7 @@ SOURCES := src tests benchmarks examples
 .PHONY: demo test lint bench bench-search clean
 
 demo: .venv/.installed
-	$(BIN)/python examples/demo.py
+	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
 
 test: .venv/.installed-dev lint
 	$(BIN)/python -m pytest -n auto

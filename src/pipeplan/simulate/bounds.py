@@ -48,6 +48,14 @@ def lower_bound(placement: Placement, microbatches: int, costs: Costs, *, slices
     return best
 
 
+def earliest_starts(placement: Placement, costs: Costs, *, slices: int = 1) -> Floats:
+    """When the first microbatch can reach each rank at the earliest, shape (ranks,)."""
+    earliest = np.full(placement.ranks, np.inf)
+    for copy in range(placement.copies):
+        np.minimum.at(earliest, placement.table[copy], _jobs(placement, copy, costs, slices).head[0])
+    return earliest
+
+
 def _value(bound: Bound) -> float:
     return bound.value
 
