@@ -5,7 +5,7 @@ from pipeplan.model.dependencies import MISSING, NONE, Dependencies, crosses_ran
 from pipeplan.model.notation import format_cells, format_schedule, parse_cell, parse_schedule, schedule_from_cells
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
 from pipeplan.model.placement import Placement
-from pipeplan.model.progress import Progress, progress
+from pipeplan.model.progress import Progress, progress, rendezvous
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.timeline import Bubble, Timeline
 
@@ -35,5 +35,6 @@ __all__ = [
     "parse_cell",
     "parse_schedule",
     "progress",
+    "rendezvous",
     "schedule_from_cells",
 ]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pipeplan.kernels import Kernel
 from pipeplan.model.dependencies import NONE, Dependencies, crosses_ranks
+from pipeplan.model.op import Kind
 from pipeplan.model.progress_kernel import run_rows
 from pipeplan.model.schedule import Schedule
 
@@ -22,7 +23,7 @@ class Progress:
     Attributes
     ----------
     source
-        The op of another rank that each op waits for, or ``NONE``; shape (ops,).
+        The op of another rank that must be done before each op runs, or ``NONE``; shape (ops,).
     step
         The step after which each op is done when every op takes one, from 1; 0 for one that never runs. Shape (ops,).
     reached
@@ -44,7 +45,25 @@ def progress(schedule: Schedule, needs: Dependencies) -> Progress:
 
     What an op waits for on its own rank is taken for granted: it must come earlier in the row.
     """
-    source = np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, NONE).astype(np.int32)
+    return _run(schedule, np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, NONE))
+
+
+def rendezvous(schedule: Schedule, needs: Dependencies) -> Progress:
+    """Run every rank's row where a send and its receive block until both ranks have come to them.
+
+    Two ops that meet are each done once the op before the *other* one is done: that op is their ``source``. Every result
+    that goes to another rank must have its SEND and RECV.
+    """
+    receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
+    sends = needs.arrival[receives]
+    source = np.full(len(schedule), NONE, np.int64)
+    for here, there in ((sends, receives), (receives, sends)):
+        source[here] = np.where(np.isin(there, schedule.offsets), NONE, there - 1)
+    return _run(schedule, source)
+
+
+def _run(schedule: Schedule, source: NDArray[np.signedinteger]) -> Progress:
+    source = source.astype(np.int32)
     step = np.zeros(len(schedule), np.int32)
     reached = np.zeros(schedule.ranks, np.int64)
     scratch = np.full(2 * schedule.ranks, -1, np.int64), np.zeros(schedule.ranks + 1, np.int64)

@@ -1,13 +1,26 @@
 """From schedule to schedule."""
 
+from pipeplan.passes.backward import merge_backward, split_backward
 from pipeplan.passes.communication import Receives, insert_communication, without_communication
+from pipeplan.passes.recompute import insert_recompute, without_recompute
+from pipeplan.passes.retime import retime
+from pipeplan.passes.torch_lowering import add_reduce_grad, add_unshard_reshard, lower_for_torch, require_expressible
 from pipeplan.passes.zero_bubble_runtime import NodeKind, RuntimeNode, zero_bubble_nodes
 
 __all__ = [
     "NodeKind",
     "Receives",
     "RuntimeNode",
+    "add_reduce_grad",
+    "add_unshard_reshard",
     "insert_communication",
+    "insert_recompute",
+    "lower_for_torch",
+    "merge_backward",
+    "require_expressible",
+    "retime",
+    "split_backward",
     "without_communication",
+    "without_recompute",
     "zero_bubble_nodes",
 ]

@@ -73,7 +73,9 @@ def add_reduce_grad(schedule: Schedule) -> Schedule:
     stages = np.flatnonzero(last >= 0)
     stages = stages[np.argsort(last[stages])]
     pair_goes_on = np.append(schedule.joined[1:], False)
-    return _insert(schedule, last[stages] + 1 + pair_goes_on[last[stages]], ops(Kind.REDUCE_GRAD, stages, NO_MICROBATCH))
+    return _insert(
+        schedule, last[stages] + 1 + pair_goes_on[last[stages]], ops(Kind.REDUCE_GRAD, stages, NO_MICROBATCH)
+    )
 
 
 def add_unshard_reshard(schedule: Schedule, *, active: int = ACTIVE_STAGES) -> Schedule:

@@ -118,7 +118,9 @@ class Strategy:
             raise ShapeError(f"{self.name} does not cut sequences into slices ({slices} asked for)")
         if variant is not None and variant not in self.variants:
             raise UnknownNameError(f"variant of {self.name}", variant, self.variants)
-        return Shape(ranks, microbatches, chunks or self.chunks, group_size, slices or self.slices, variant)
+        chunks = self.chunks if chunks is None else chunks
+        slices = self.slices if slices is None else slices
+        return Shape(ranks, microbatches, chunks, group_size, slices, variant)
 
     def __call__(self, shape: Shape) -> Schedule:
         """The schedule for a shape, named after the strategy."""

@@ -1,0 +1,89 @@
+"""The workbench for pipeline-parallel training schedules: generate, predict, search, see, run, compare.
+
+>>> import pipeplan
+>>> pipeplan.simulate("1f1b", ranks=4, microbatches=8).timeline.bubble.over_ideal
+0.375
+
+Names are loaded when they are first used, so that importing pipeplan costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipeplan.costs import Costs, Settings
+    from pipeplan.errors import PipeplanError
+    from pipeplan.formats import read_schedule
+    from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
+    from pipeplan.workbench import Comparison, Result, check, compare, export, save, schedules, simulate
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Comparison": "pipeplan.workbench",
+    "Costs": "pipeplan.costs",
+    "Kind": "pipeplan.model",
+    "Op": "pipeplan.model",
+    "PipeplanError": "pipeplan.errors",
+    "Placement": "pipeplan.model",
+    "Result": "pipeplan.workbench",
+    "Schedule": "pipeplan.model",
+    "Settings": "pipeplan.costs",
+    "Timeline": "pipeplan.model",
+    "check": "pipeplan.workbench",
+    "compare": "pipeplan.workbench",
+    "export": "pipeplan.workbench",
+    "read_schedule": "pipeplan.formats",
+    "save": "pipeplan.workbench",
+    "schedules": "pipeplan.workbench",
+    "simulate": "pipeplan.workbench",
+}
+
+__all__ = [
+    "Comparison",
+    "Costs",
+    "Kind",
+    "Op",
+    "PipeplanError",
+    "Placement",
+    "Result",
+    "Schedule",
+    "Settings",
+    "Timeline",
+    "check",
+    "compare",
+    "export",
+    "read_schedule",
+    "save",
+    "schedules",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Front(ModuleType):
+    """Keeps ``pipeplan.simulate`` and ``pipeplan.check`` the functions, though subpackages have these names.
+
+    Importing a subpackage sets it as an attribute of its package. The functions are what a user means by the name; the
+    subpackages are still imported with ``from pipeplan.simulate import ...``.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Front

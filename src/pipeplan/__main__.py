@@ -1,0 +1,7 @@
+"""``python -m pipeplan``."""
+
+import sys
+
+from pipeplan.cli import main
+
+sys.exit(main())

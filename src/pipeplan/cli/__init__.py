@@ -1,0 +1,5 @@
+"""The command line: ``pipeplan``."""
+
+from pipeplan.cli.app import main
+
+__all__ = ["main"]

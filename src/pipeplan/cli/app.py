@@ -1,0 +1,83 @@
+"""The command line as a whole: which commands there are, and how an error reaches the user."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from pipeplan import __version__
+from pipeplan.errors import PipeplanError
+
+_HELP = """The workbench for pipeline-parallel training schedules.
+
+`pipeplan compare -p 4 -m 8` shows every schedule that fits; `pipeplan simulate zbv -p 4 -m 8` one of them, with a picture.
+Exit codes: 0 done; 1 the answer is no; 2 the input is wrong.
+"""
+
+_COMMANDS = {
+    "schedules": "List the schedules, or tell what one of them is.",
+    "simulate": "Times, bubble, memory, bound and picture of one schedule.",
+    "compare": "Several schedules, or all that fit the shape, sorted by makespan.",
+    "check": "Is this schedule right, and would it run?",
+    "export": "Write a schedule in another tool's format.",
+    "convert": "Turn a schedule or timeline file into another format.",
+}
+
+
+def _app() -> App:
+    app = App(
+        name="pipeplan",
+        help=_HELP,
+        version=__version__,
+        help_format="markdown",
+        default_parameter=Parameter(negative=()),
+        result_action="return_value",
+    )
+    for name, text in _COMMANDS.items():
+        app.command(f"pipeplan.cli.{name}:{name}", name=name, help=text)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0 done; 1 the answer is no; 2 the input is wrong.
+
+    Parameters
+    ----------
+    arguments
+        What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = _app()(given, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not complain at its end either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        # The last resort: every error becomes a sentence and an exit code.
+        if "--debug" in given:
+            traceback.print_exc()
+        else:
+            print(_sentence(error), file=sys.stderr)
+        return error.exit_code if isinstance(error, PipeplanError) else 2
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, PipeplanError):
+        return f"pipeplan: {error}"
+    if isinstance(error, CycloptsError):
+        return f"pipeplan: {' '.join(str(error).split())}"
+    if isinstance(error, MemoryError):
+        return "pipeplan: this does not fit into this machine's memory; make the shape smaller"
+    return (
+        f"pipeplan: an error that should not have happened: {type(error).__name__}: {error}; "
+        "please report it with what --debug shows"
+    )

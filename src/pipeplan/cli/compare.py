@@ -1,0 +1,44 @@
+"""``pipeplan compare``."""
+
+from __future__ import annotations
+
+from pipeplan.cli.answers import print_json, tell, write_outputs
+from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.request import request
+from pipeplan.workbench.api import compare_with
+
+_SETTINGS = SettingOptions()
+_OUTPUT = OutputOptions()
+
+
+def compare(
+    *names: str,
+    settings: SettingOptions = _SETTINGS,
+    output: OutputOptions = _OUTPUT,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Several schedules, or all that fit the shape, sorted by makespan.
+
+    Options that a schedule does not have, such as `--chunks`, are left out for it. Exits with 1 if none of the schedules is
+    within the memory limit.
+
+    Parameters
+    ----------
+    names
+        Schedules' names, or files. Default: all.
+    """
+    asked = request(names, settings, output)
+    comparison = compare_with(asked.names, asked.settings)
+    write_outputs(comparison, asked.outputs)
+    if json:
+        print_json(comparison.to_dict())
+        for name, reason in comparison.refused.items():
+            tell(f"not possible here: {name}: {reason}")
+    else:
+        from pipeplan.cli.tables import comparison_parts, show
+
+        show(*comparison_parts(comparison))
+    for warning in comparison.warnings:
+        tell(f"warning: {warning}")
+    return 0 if comparison.fits else 1

@@ -1,0 +1,273 @@
+"""Config files: the settings of a command as YAML, TOML or JSON, with the names of the first simulator understood.
+
+A list of times is per stage, as on the command line. Anything that could be a slip is an error: an unknown key (the
+message names the nearest known one), a key given twice, a text where a number belongs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import msgspec
+
+from pipeplan.costs.settings import SETTING_NAMES, Communication, Settings, TimesPer
+from pipeplan.errors import CostError, FormatError, UnknownNameError
+from pipeplan.files import MEBIBYTE, read_text
+
+_T = TypeVar("_T")
+
+SIZE_LIMIT = MEBIBYTE
+"""No config file is larger than this, in bytes."""
+
+ALIASES = {
+    "num_devices": "ranks",
+    "num_ranks": "ranks",
+    "num_stages": "stages",
+    "num_batches": "microbatches",
+    "num_microbatches": "microbatches",
+    "num_chunks": "chunks",
+    "p2p_latency": "p2p_time",
+    "output_file": "output",
+    "strategy": "schedule",
+}
+"""Names of older files and of the first simulator, and ours."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What a config file says.
+
+    Attributes
+    ----------
+    settings
+        The settings that it gives, by the names of :class:`~pipeplan.costs.settings.Settings`.
+    schedule
+        The name or file of a schedule, or None.
+    output
+        Output files.
+    no_visualization
+        Whether no picture is wanted.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    schedule: str | None = None
+    output: tuple[str, ...] = ()
+    no_visualization: bool = False
+
+
+class _Extras(msgspec.Struct, frozen=True):
+    """The keys of a config file that are no settings."""
+
+    schedule: str | None = None
+    output: str | tuple[str, ...] = ()
+    no_visualization: bool = False
+
+
+CHOICES = {"times_per": get_args(TimesPer), "communication": get_args(Communication)}
+"""The settings that are one of a few words."""
+
+_EXTRAS = tuple(extra.name for extra in msgspec.structs.fields(_Extras))
+
+
+def load_config(path: Path) -> Config:
+    """Read a config file; its ending says which language it is in.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    FormatError
+        If it is empty, over ``SIZE_LIMIT``, not a mapping, not in the language of its ending, or has a key twice.
+    UnknownNameError
+        For an unknown key or ending.
+    CostError
+        For a value of the wrong type.
+    """
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise UnknownNameError("ending of a config file", path.suffix or path.name, _READERS)
+    text = read_text(path, limit=SIZE_LIMIT, what="config file")
+    try:
+        content = reader(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the config file {path} is not right: {_one_line(error)}") from None
+    if not isinstance(content, dict):
+        raise FormatError(f"the config file {path} holds no keys: write 'ranks: 4' and so on")
+    return _config(content, f"config file {path}")
+
+
+def _config(content: Mapping[Any, Any], where: str) -> Config:
+    known = _known_names(content, (*SETTING_NAMES, *_EXTRAS), where)
+    extras = _typed({name: known[name] for name in _EXTRAS if name in known}, _Extras, where)
+    return Config(
+        settings=settings_given({name: value for name, value in known.items() if name not in _EXTRAS}, where),
+        schedule=extras.schedule,
+        output=(extras.output,) if isinstance(extras.output, str) else extras.output,
+        no_visualization=extras.no_visualization,
+    )
+
+
+def settings_given(values: Mapping[str, Any], where: str = "settings") -> dict[str, Any]:
+    """The settings among ``values`` that are not None, each of its type; lists become tuples, numpy's numbers plain.
+
+    Parameters
+    ----------
+    values
+        By the names of :class:`~pipeplan.costs.settings.Settings`, or older ones.
+    where
+        Where they come from, for messages.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown name, or an unknown word where a few are known.
+    CostError
+        For a value of the wrong type.
+    """
+    known = _known_names(values, SETTING_NAMES, where)
+    given = {name: _plain(value) for name, value in known.items() if value is not None}
+    for name, choices in CHOICES.items():
+        if isinstance(given.get(name), str) and given[name] not in choices:
+            raise UnknownNameError(f"{name} in {where}:", str(given[name]), choices)
+    typed = _typed(given, Settings, where)
+    return {name: getattr(typed, name) for name in given}
+
+
+def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Settings:
+    """The settings of a file with those of the command line over them.
+
+    Ranks and stages say the same thing twice: who overrides one of them does not mean the file's other one.
+    """
+    rest = dict(base)
+    if "ranks" in override or "stages" in override:
+        rest = {name: value for name, value in base.items() if name not in ("ranks", "stages")}
+    return Settings(**(rest | dict(override)))
+
+
+def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) -> dict[str, Any]:
+    """The values by our names."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        plain = str(key).replace("-", "_")
+        name = ALIASES.get(plain, plain)
+        if name not in names:
+            raise UnknownNameError(f"key in {where}:", str(key), (*names, *ALIASES))
+        if name in found:
+            raise CostError(f"{where}: {name} is given twice, the second time as '{key}'")
+        found[name] = value
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and numpy's numbers as lists and numbers."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+_TYPE_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "null": "nothing",
+    "object": "a group of keys",
+}
+
+
+def _typed(values: Mapping[str, Any], kind: type[_T], where: str) -> _T:
+    try:
+        return msgspec.convert(values, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise CostError(f"{where}: {_in_words(str(error))}") from None
+
+
+def _in_words(message: str) -> str:
+    """Turn "Expected `float`, got `str` - at `$.p2p_time`" into "p2p_time: expected a number, got text"."""
+    match = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*)`)?", message, re.DOTALL)
+    assert match is not None
+    text, place = match.groups()
+    text = re.sub(r"`([\w |]+)`", lambda found: _words(found.group(1)), text)
+    text = text.replace("whole number, got a number", "whole number, got a fraction")
+    return f"{place}: {text[0].lower()}{text[1:]}" if place else text
+
+
+def _words(types: str) -> str:
+    names = [name for name in types.split(" | ") if name != "null" or types == "null"]
+    return " or ".join(_TYPE_WORDS.get(name, name) for name in names)
+
+
+def _one_line(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+
+
+def _read_json(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in seen:
+            raise ValueError(f"the key '{key}' stands twice")
+        seen[key] = value
+    return seen
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number")
+
+
+def _read_toml(text: str) -> Any:
+    return tomllib.loads(text)
+
+
+def _read_yaml(text: str) -> Any:
+    """YAML with plain types only; unlike PyYAML's own loader, ``1e9`` is a number and a key twice is an error."""
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+            names = [key.value for key, _ in node.value]
+            if len(set(map(str, names))) < len(names):
+                repeated = next(name for name in names if names.count(name) > 1)
+                raise ValueError(f"the key '{repeated}' stands twice")
+            mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
+            return mapping
+
+    number = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+")
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+.0123456789"))
+    try:
+        _require_shallow(yaml.parse(text, Loader))
+        return yaml.load(text, Loader)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
+
+
+def _require_shallow(events: Iterable[Any]) -> None:
+    """Refuse what would exhaust the stack of PyYAML's C loader, which has no guard of its own."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > 20:
+            raise ValueError("it is nested too deeply")
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".yaml": _read_yaml,
+    ".yml": _read_yaml,
+    ".toml": _read_toml,
+    ".json": _read_json,
+}

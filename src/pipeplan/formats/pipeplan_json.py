@@ -1,0 +1,193 @@
+"""pipeplan's own JSON: a schedule, or a timeline, with everything that is needed to have it back.
+
+::
+
+    {"format": "pipeplan-schedule", "version": 1, "schedule": "1f1b", "ranks": 2, "chunks": 1, "stages": 2,
+     "microbatches": 1, "slices": 1, "placement": [0, 1], "rows": [["0F0", "0B0"], ["1F0", "1B0"]]}
+
+A timeline is the same with ``"format": "pipeplan-timeline"``, the times of every op of every row, and where it was
+simulated, the figures of the result (the keys of ``pipeplan simulate --json``). ``placement`` is the rank of each stage,
+or one such list for each copy of the model. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+from numpy.typing import NDArray
+
+from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
+from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
+
+VERSION = 1
+
+
+class ScheduleRecord(
+    msgspec.Struct, kw_only=True, forbid_unknown_fields=True, tag_field="format", tag="pipeplan-schedule"
+):
+    """A schedule as JSON holds it; ``rows`` are cells of the text notation."""
+
+    version: int
+    schedule: str
+    ranks: int
+    chunks: int
+    stages: int
+    microbatches: int
+    slices: int = 1
+    placement: list[int | list[int]]
+    rows: list[list[str]]
+
+
+class BubbleRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Idle time as three ratios; see :class:`~pipeplan.model.timeline.Bubble`."""
+
+    idle_over_total: float
+    over_ideal: float
+    span: float
+
+
+class TimelineRecord(ScheduleRecord, tag="pipeplan-timeline", kw_only=True):
+    """A timeline as JSON holds it; ``start`` and ``end`` have a number for every op of every row, pairs counting two."""
+
+    unit: str = ""
+    source: Literal["simulated", "measured"] = "simulated"
+    start: list[list[float]]
+    end: list[list[float]]
+    makespan: float | UnsetType = UNSET
+    spans: list[float] | UnsetType = UNSET
+    work: list[float] | UnsetType = UNSET
+    idle: list[float] | UnsetType = UNSET
+    bubble: BubbleRecord | UnsetType = UNSET
+    peak_activation: list[float] | UnsetType = UNSET
+    peak_bytes: list[float] | UnsetType | None = UNSET
+    lower_bound: float | UnsetType = UNSET
+    gap: float | UnsetType = UNSET
+    warnings: list[str] | UnsetType = UNSET
+
+
+def placement_record(placement: Placement) -> list[int | list[int]]:
+    """The rank of each stage; with several copies of the model, a list for each."""
+    if placement.copies == 1:
+        return list(placement.rank_of[0])
+    return [list(copy) for copy in placement.rank_of]
+
+
+def schedule_json(schedule: Schedule) -> str:
+    """A schedule as JSON."""
+    return _encode(ScheduleRecord(**_fields(schedule)))
+
+
+def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None) -> str:
+    """A timeline as JSON; ``figures`` are those of its result, by their names there."""
+    offsets = timeline.schedule.offsets[1:-1]
+    fields = _fields(timeline.schedule) | dict(figures or {})
+    bubble = fields.get("bubble")
+    return _encode(
+        TimelineRecord(
+            **fields | ({"bubble": BubbleRecord(**bubble)} if bubble else {}),
+            unit=timeline.unit,
+            source=timeline.source,
+            start=[row.tolist() for row in np.split(timeline.start, offsets)],
+            end=[row.tolist() for row in np.split(timeline.end, offsets)],
+        )
+    )
+
+
+def _fields(schedule: Schedule) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "schedule": schedule.name,
+        "ranks": schedule.ranks,
+        "chunks": schedule.placement.chunks,
+        "stages": schedule.stages,
+        "microbatches": schedule.microbatches,
+        "slices": schedule.slices,
+        "placement": placement_record(schedule.placement),
+        "rows": [format_cells(row) for row in schedule],
+    }
+
+
+def _encode(record: ScheduleRecord) -> str:
+    return msgspec.json.encode(record).decode() + "\n"
+
+
+def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule | Timeline:
+    """The schedule or the timeline that JSON holds.
+
+    Parameters
+    ----------
+    text
+        What :func:`schedule_json` or :func:`timeline_json` wrote.
+    name
+        Where it comes from, for messages.
+    keep_duplicates
+        Whether an op that stands twice is left for the checker to report.
+
+    Raises
+    ------
+    FormatError
+        For text that is not JSON or is cut off, an unknown key or version, shapes that contradict each other, a cell
+        that is no op, times that are no times.
+    InvalidScheduleError
+        For ranks or stages that hold nothing, ops out of range.
+    """
+    try:
+        record = msgspec.json.decode(text, type=ScheduleRecord | TimelineRecord)
+        if record.version != VERSION:
+            raise FormatError(f"it is of version {record.version}; this pipeplan reads version {VERSION}")
+        schedule = _schedule(record, keep_duplicates)
+        return _timeline(record, schedule) if isinstance(record, TimelineRecord) else schedule
+    except (msgspec.DecodeError, NotationError, ShapeError, FormatError, RecursionError) as error:
+        raise FormatError(f"{name}: {error}") from None
+    except InvalidScheduleError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _schedule(record: ScheduleRecord, keep_duplicates: bool) -> Schedule:
+    placement = Placement.of(*_copies(record.placement))
+    said = (record.ranks, record.chunks, record.stages)
+    if said != (placement.ranks, placement.chunks, placement.stages):
+        raise FormatError(
+            f"it says {record.ranks} ranks, {record.chunks} chunks, {record.stages} stages, but its placement has "
+            f"{placement.ranks}, {placement.chunks}, {placement.stages}"
+        )
+    if min(record.microbatches, record.slices) < 1:
+        raise FormatError(f"microbatches and slices are at least 1: {record.microbatches}, {record.slices}")
+    return schedule_from_cells(
+        record.rows,
+        placement=placement,
+        microbatches=record.microbatches,
+        slices=record.slices,
+        name=record.schedule,
+        keep_duplicates=keep_duplicates,
+    )
+
+
+def _copies(placement: Sequence[int | list[int]]) -> list[tuple[int, ...]]:
+    flat = tuple(value for value in placement if isinstance(value, int))
+    copies = [tuple(value) for value in placement if isinstance(value, list)]
+    if flat and copies:
+        raise FormatError("placement is the rank of each stage, or one such list for each copy of the model, not both")
+    return copies or [flat]
+
+
+def _timeline(record: TimelineRecord, schedule: Schedule) -> Timeline:
+    start, end = (_times(times, schedule, what) for times, what in ((record.start, "start"), (record.end, "end")))
+    if (late := np.flatnonzero(start > end)).size:
+        raise FormatError(f"{schedule.place(int(late[0]))} ends before it starts")
+    return Timeline(schedule, start, end, record.unit, record.source)
+
+
+def _times(rows: list[list[float]], schedule: Schedule, what: str) -> NDArray[np.float64]:
+    expected = np.diff(schedule.offsets).tolist()
+    counts = [len(row) for row in rows]
+    if counts != expected:
+        raise FormatError(f"'{what}' has {counts} times a rank, and the rows have {expected} ops")
+    times = np.array([time for row in rows for time in row], np.float64)
+    if not bool(np.all(np.isfinite(times))):
+        raise FormatError(f"'{what}' holds a time that is not finite")
+    return times

@@ -1,0 +1,69 @@
+"""PyTorch's schedule CSV: a line a rank, cells apart by commas, no header; an empty cell is a bubble.
+
+This is what ``torch.distributed.pipelining`` reads with ``_load_csv`` and writes with ``_dump_csv``, in both of its forms:
+compute only, and with communication. Read strictly: nothing is skipped but empty cells.
+"""
+
+from __future__ import annotations
+
+from pipeplan.errors import FormatError, InvalidScheduleError, NotationError
+from pipeplan.model import Kind, Schedule, format_cells, parse_cell, schedule_from_cells
+
+
+def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
+    """The schedule that the text of a CSV holds.
+
+    Parameters
+    ----------
+    text
+        A line a rank; lines may be of different length.
+    name
+        What to call the schedule, also in messages.
+    keep_duplicates
+        Whether an op that stands twice is left for the checker to report.
+
+    Raises
+    ------
+    FormatError
+        For a header, a blank line, or a cell that is no op; the message names the line and the cell.
+    InvalidScheduleError
+        For ranks or stages that hold nothing.
+    """
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    cells = [line.split(",") for line in lines]
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            raise FormatError(f"{name}: line {number} is blank; every line is a rank's ops")
+    if not any(_is_op(cell) for cell in cells[0] if cell.strip()) and any(cell.strip() for cell in cells[0]):
+        raise FormatError(
+            f"{name}: line 1 holds no op; it starts with rank 0's ops, without a header: {lines[0][:60]!r}"
+        )
+    try:
+        return schedule_from_cells(cells, name=name, keep_duplicates=keep_duplicates)
+    except NotationError as error:
+        raise FormatError(f"{name}: {error}") from None
+    except InvalidScheduleError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _is_op(cell: str) -> bool:
+    try:
+        parse_cell(cell.strip())
+    except NotationError:
+        return False
+    return True
+
+
+def torch_csv(schedule: Schedule) -> str:
+    """The text of a schedule's CSV, with the communication that it holds.
+
+    Raises
+    ------
+    FormatError
+        For what PyTorch's notation has no word for: slices of a sequence, recomputation.
+    """
+    if schedule.slices > 1:
+        raise FormatError("PyTorch's CSV has no slices of a sequence; pipeplan's JSON has them")
+    if schedule.has(Kind.R):
+        raise FormatError("PyTorch's CSV has no recomputation; pipeplan's JSON has it")
+    return "".join(",".join(format_cells(row)) + "\n" for row in schedule)

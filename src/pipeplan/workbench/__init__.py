@@ -1,0 +1,8 @@
+"""The public API: the parts of pipeplan behind a handful of questions."""
+
+from pipeplan.workbench.api import EXPORTS, check, compare, export, simulate
+from pipeplan.workbench.catalogue import schedules
+from pipeplan.workbench.outputs import save
+from pipeplan.workbench.results import Comparison, Result
+
+__all__ = ["EXPORTS", "Comparison", "Result", "check", "compare", "export", "save", "schedules", "simulate"]

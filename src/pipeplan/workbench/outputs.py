@@ -1,0 +1,127 @@
+"""Results to files: the ending of a file chooses what is written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.files import replacing, require_folder, require_no_input, write_text
+from pipeplan.formats import chrome_trace, read_plan, schedule_json, timeline_json, torch_csv
+from pipeplan.model import Schedule
+from pipeplan.passes.communication import without_communication
+from pipeplan.render import View, order_of, view_of
+from pipeplan.workbench.results import Comparison, Result
+
+Answer = Result | Comparison
+
+
+def save(answer: Answer, path: Path) -> None:
+    """Write a result or a comparison to a file, as a whole or not at all.
+
+    Raises
+    ------
+    UnknownNameError
+        For an ending that nobody knows.
+    InputError
+        If the file cannot be written, or holds one schedule and this is a comparison.
+    """
+    WRITERS[_ending(path)](answer, path)
+
+
+def require_outputs(paths: Iterable[Path]) -> None:
+    """Check, before any work is done, that every output has a known ending and a folder. Raises what :func:`save` does."""
+    for path in paths:
+        _ending(path)
+        require_folder(path)
+
+
+def convert_file(source: Path, target: Path) -> None:
+    """Turn a file that holds a schedule or a timeline into another format, without simulating anything.
+
+    Raises
+    ------
+    UnknownNameError
+        For an ending that nobody knows.
+    InputError
+        If a file cannot be read or written, the target is the source, or a trace is wanted of a plan without times.
+    PipeplanError
+        For what :func:`~pipeplan.formats.reading.read_plan` raises it.
+    """
+    ending = _ending(target)
+    require_folder(target)
+    require_no_input([target], [source])
+    plan = read_plan(source)
+    if ending == ".trace.json":
+        if isinstance(plan, Schedule):
+            raise InputError(
+                f"{source} holds a plan, which has no times; 'pipeplan export {source} --to trace' gives them"
+            )
+        write_text(target, chrome_trace(plan))
+    elif ending == ".csv":
+        write_text(target, torch_csv(plan if isinstance(plan, Schedule) else plan.schedule))
+    elif ending == ".json":
+        write_text(target, schedule_json(plan) if isinstance(plan, Schedule) else timeline_json(plan))
+    else:
+        _draw([order_of(plan) if isinstance(plan, Schedule) else view_of(plan)], target)
+
+
+def picture_name(name: str) -> str:
+    """The file that ``simulate`` draws when no output is given."""
+    return f"pipeline_{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.png"
+
+
+def _ending(path: Path) -> str:
+    name = path.name.lower()
+    ending = max((known for known in WRITERS if name.endswith(known)), key=len, default=None)
+    if ending is None:
+        raise UnknownNameError("ending of an output", path.suffix or path.name, WRITERS)
+    return ending
+
+
+def _one(answer: Answer, path: Path) -> Result:
+    if isinstance(answer, Comparison):
+        raise InputError(f"{path} would hold one schedule, and this is a comparison: use .json or a picture")
+    return answer
+
+
+def _write_picture(answer: Answer, path: Path) -> None:
+    results = answer.results if isinstance(answer, Comparison) else (answer,)
+    views = [view_of(result.timeline, result.memory, title=result.name, limit=result.limits) for result in results]
+    _draw(views, path)
+
+
+def _draw(views: Sequence[View], path: Path) -> None:
+    from pipeplan.render.static import save_picture
+
+    with replacing(path) as temporary:
+        save_picture(views, temporary)
+
+
+def _write_json(answer: Answer, path: Path) -> None:
+    if isinstance(answer, Comparison):
+        write_text(path, json.dumps(answer.to_dict(), indent=1) + "\n")
+    else:
+        write_text(path, timeline_json(answer.timeline, answer.to_dict()))
+
+
+def _write_csv(answer: Answer, path: Path) -> None:
+    write_text(path, torch_csv(without_communication(_one(answer, path).schedule)))
+
+
+def _write_trace(answer: Answer, path: Path) -> None:
+    result = _one(answer, path)
+    write_text(path, chrome_trace(result.timeline, result.memory))
+
+
+WRITERS: dict[str, Callable[[Answer, Path], None]] = {
+    ".png": _write_picture,
+    ".svg": _write_picture,
+    ".pdf": _write_picture,
+    ".json": _write_json,
+    ".csv": _write_csv,
+    ".trace.json": _write_trace,
+}
+"""What writes a file of each ending."""

@@ -1,0 +1,382 @@
+"""The command line from outside: what it prints, writes and answers. Exit codes: 0 done, 1 no, 2 wrong input."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from pipeplan.cli import main
+
+DEADLOCK = "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n"
+INCOMPLETE = "0F0,0B0\n1F0\n"
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def run(capsys):
+    def run(line: str) -> tuple[int, str, str]:
+        code = main(line.split())
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def write(name: str, text: str) -> None:
+    with open(name, "w") as file:
+        file.write(text)
+
+
+def test_simulate_prints_a_table_and_draws_a_picture(run):
+    code, out, err = run("simulate -s 4 -b 8")
+    assert (code, err) == (0, "wrote pipeline_1f1b.png\n")
+    assert out.startswith("1f1b: 4 ranks, 4 stages (linear), 8 microbatches\n")
+    for line in (
+        r"makespan +33",
+        r"bubble, idle / total +0\.2727",
+        r"bubble, over ideal +0\.3750",
+        r"lower bound +27 \(the work of rank 3\)",
+        r"gap to the bound +22\.22%",
+        r"rank +busy +idle +span +peak activations",
+        r"2 +24 +9 +27 +2",
+    ):
+        assert re.search(f"(?m)^{line}$", out), line
+    assert max(map(len, out.splitlines())) <= 80
+    assert os.listdir() == ["pipeline_1f1b.png"]
+
+
+def test_the_example_of_the_first_simulators_documentation(run):
+    flags = "-f 0.8 1.0 1.2 1.0 0.9 1.1 -bw 1.6 2.0 2.4 2.0 1.8 2.2"
+    code, by_flags, _ = run(f"simulate --num-stages 6 --num-batches 12 {flags} --json --no-visualization")
+    assert code == 0
+    write(
+        "config.yaml",
+        "num_stages: 6\nnum_batches: 12\nforward_times: [0.8, 1.0, 1.2, 1.0, 0.9, 1.1]\n"
+        "backward_times: [1.6, 2.0, 2.4, 2.0, 1.8, 2.2]\noutput_file: example.png\n",
+    )
+    code, by_file, err = run("simulate --config config.yaml --json")
+    assert (code, err) == (0, "wrote example.png\n")
+    assert json.loads(by_file) == json.loads(by_flags)
+    assert json.loads(by_file)["makespan"] == pytest.approx(55.8)
+    assert json.loads(by_file)["work"] == pytest.approx([28.8, 36, 43.2, 36, 32.4, 39.6])
+
+
+@pytest.mark.parametrize(
+    "times", ["-f 1 2 3 4", "-f 1,2,3,4", "-f 1,2 3,4", "-f=1,2,3,4", "--forward-times=1,2,3,4", "-f 1 -f 2 3 4"]
+)
+def test_lists_are_apart_by_blanks_or_commas(run, times):
+    code, out, _ = run(f"simulate {times} -bw 2 --no-visualization --json")
+    assert code == 0
+    assert json.loads(out)["work"] == [24, 32, 40, 48]
+
+
+def test_options_override_the_config_file(run):
+    write("config.toml", 'ranks = 2\nmicrobatches = 4\nschedule = "zb-h1"\nno_visualization = true\n')
+    code, out, err = run("simulate -c config.toml -m 6 --json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert (document["schedule"], document["ranks"], document["microbatches"]) == ("zb-h1", 2, 6)
+
+
+def test_json_is_alone_on_stdout(run):
+    code, out, err = run("simulate --memory-limit 2act --pad-times -f 1 1 --json -o a.svg -o a.csv")
+    assert code == 1
+    assert len(json.loads(out)["warnings"]) == 2
+    assert "wrote a.svg\nwrote a.csv\n" in err
+    assert "warning: over the memory limit: rank 0 needs 4 activations, its limit is 2" in err
+
+
+def test_over_the_memory_limit_the_table_is_still_printed(run):
+    code, out, _ = run("simulate gpipe --memory-limit 7act --no-visualization")
+    assert code == 1
+    assert "makespan" in out
+    assert "warning: over the memory limit: rank 0 needs 8 activations, its limit is 7" in out.replace("\n", " ")
+
+
+def test_many_ranks_are_shortened(run):
+    _, out, _ = run("simulate -p 100 -m 1 --no-visualization")
+    assert len(out.splitlines()) < 50
+    assert "\n...\n" in out
+    assert re.search(r"(?m)^99 ", out)
+
+
+def test_bytes_and_a_unit_are_shown(run):
+    _, out, _ = run("simulate -p 2 -f 1000000 --time-unit us --activation-bytes 3e9 --no-visualization")
+    assert re.search(r"(?m)^makespan +9,000,018 us$", out)
+    assert "5.6 GiB" in out
+
+
+def test_compare_names_what_does_not_fit(run):
+    code, out, _ = run("compare -p 3 -m 4")
+    assert code == 0
+    assert out.index("zbv ") < out.index("gpipe ")
+    assert "not possible here:" in out
+    assert re.search(r"(?m)^  dualpipe: .*even number of ranks", out)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_compare_marks_what_is_over_its_memory(run):
+    code, out, _ = run("compare v-min gpipe --memory-limit 3act")
+    assert code == 0
+    assert "gpipe ! " in out
+    assert "v-min ! " not in out
+    assert run("compare gpipe --memory-limit 3act")[0] == 1
+
+
+def test_compare_in_json(run):
+    code, out, err = run("compare -p 3 -m 4 --json -o all.json -o all.png")
+    assert code == 0
+    document = json.loads(out)
+    makespans = [result["makespan"] for result in document["results"]]
+    assert makespans == sorted(makespans)
+    assert "not possible here: dualpipe" in err
+    with open("all.json") as file:
+        assert json.load(file) == document
+
+
+def test_schedules(run):
+    code, out, _ = run("schedules")
+    assert code == 0
+    for text in ("gpipe: ", "zbv-heuristic: ", "peak activations", "arXiv:1806.03377"):
+        assert text in out
+    code, out, _ = run("schedules 1F1B")
+    assert code == 0
+    assert "rank 0 | 0F0 0F1 0F2" in out
+    code, out, _ = run("schedules --json")
+    assert {"name", "placement", "accepts", "bubble", "memory", "paper"} <= set(json.loads(out)["schedules"][0])
+
+
+def test_check(run):
+    write("right.csv", "0F0,0B0\n1F0,1B0\n")
+    assert run("check right.csv") == (0, "right.csv is right: 2 ranks, 2 stages (linear), 1 microbatches, 4 ops\n", "")
+    write("deadlock.csv", DEADLOCK)
+    code, out, err = run("check deadlock.csv")
+    assert (code, err) == (1, "")
+    assert "1F1 on rank 1 waits for 0F1" in out
+    assert re.search(r"(?m)^rank 0 +0F0 +>0B0<", out)
+
+
+def test_check_notes_what_needs_sends_that_do_not_block(run):
+    write(
+        "sent.csv",
+        "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n",
+    )
+    code, out, _ = run("check sent.csv")
+    assert code == 0
+    assert "note: rendezvous" in out
+    code, out, _ = run("check sent.csv --communication blocking --json")
+    assert code == 1
+    assert json.loads(out)["problems"][0]["rule"] == "rendezvous"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (DEADLOCK, "deadlock"),
+        (INCOMPLETE, "incomplete"),
+        ("0B0,0F0\n1F0,1B0\n", "order"),
+        ("0F0,0F0,0B0\n1F0,1B0\n", "duplicate"),
+        ("0F0,0B0\n2F0,2B0\n", "structure"),
+    ],
+)
+def test_check_in_json(run, text, rule):
+    write("plan.csv", text)
+    code, out, _ = run("check plan.csv --json")
+    document = json.loads(out)
+    assert (code, document["valid"]) == (1, False)
+    assert document["problems"][0]["rule"] == rule
+    assert set(document["problems"][0]) == {"rule", "where", "message"}
+
+
+def test_check_of_a_right_file_in_json(run):
+    write("plan.csv", "0F0,0B0\n1F0,1B0\n")
+    code, out, _ = run("check plan.csv --json")
+    assert code == 0
+    assert json.loads(out)["valid"] is True
+    assert json.loads(out)["problems"] == []
+
+
+def test_a_wrong_file_is_not_simulated(run):
+    write("plan.csv", DEADLOCK)
+    code, out, err = run("simulate plan.csv")
+    assert (code, out) == (1, "")
+    assert "ranks wait for each other" in err
+    assert re.search(r"(?m)^rank 0 +0F0 +>0B0<", err)
+    assert os.listdir() == ["plan.csv"]
+
+
+def test_export_and_check_and_convert(run):
+    code, out, _ = run("export zbv -p 2 -m 3 --to torch-csv")
+    assert code == 0
+    assert out.startswith("0F0,")
+    assert run("export zbv -p 2 -m 3 --to torch-csv -o zbv.csv") == (0, "", "wrote zbv.csv\n")
+    with open("zbv.csv") as file:
+        assert file.read() == out
+    assert run("check zbv.csv")[0] == 0
+    assert run("convert zbv.csv zbv.json") == (0, "", "wrote zbv.json\n")
+    assert run("export zbv.json --to torch-csv")[1] == out
+
+
+def test_simulating_a_file_draws_under_its_name(run):
+    write("mine.csv", "0F0,0B0\n1F0,1B0\n")
+    assert run("simulate ./mine.csv")[2] == "wrote pipeline_mine.png\n"
+
+
+SPARSE = "sparse"
+"""Marks a file of 100 MB without contents."""
+
+BAD_INPUT = [
+    ("simulate -f 0", "forward time of stage 0 must be more than 0 and finite, not 0"),
+    ("simulate -f -1", "not -1"),
+    ("simulate -f nan", "not nan"),
+    ("simulate -f inf -bw 1", "not inf"),
+    ("simulate -f x", "-f: 'x' is no number"),
+    ("simulate -f , ", "-f needs a number"),
+    ("simulate -f 1 2", "2 values for 4 stages"),
+    ("simulate --p2p-time nan", "at least 0 and finite"),
+    ("simulate --p2p-time far", "--p2p-time: 'far' is no number"),
+    ("simulate 1f1b-overlap --overlap-times 1", "below its longer half"),
+    ("simulate -p 0", "ranks must be at least 1, not 0"),
+    ("simulate -p 4.5", "-p: '4.5' is no whole number"),
+    ("simulate -p 4e3", "-p: '4e3' is no whole number"),
+    ("simulate -p 99999999999", "at most 20,000,000"),
+    ("simulate -p 99999999999999999999", "is no whole number"),
+    ("simulate dualpipe -p 3", "even number of ranks, not 3"),
+    ("simulate interleaved-1f1b -g 9", "groups"),
+    ("simulate zbw", "did you mean 'zbv'"),
+    ("simulate --rankz 3", "Did you mean --ranks"),
+    ("simulate --communication fast", "fast"),
+    ("simulate 1f1b zbv", "zbv"),
+    ("simulate --memory-limit 2GiB", "no activation bytes are given"),
+    ("simulate --memory-limit lots", "'lots' is no size"),
+    ("simulate absent.csv", "cannot read the schedule file absent.csv"),
+    ("simulate -c absent.yaml", "cannot read the config file absent.yaml"),
+    ("simulate -o missing/a.png", "there is no folder missing"),
+    ("simulate -o a.gif", "ending of an output '.gif'"),
+    ("simulate -o a.html", "ending of an output '.html'"),
+    ("simulat", "Did you mean"),
+    ("schedules zbw", "did you mean 'zbv'"),
+    ("export 1f1b", "--to"),
+    ("export 1f1b --to torch", "torch-csv"),
+    ("export 1f1b --to json -o missing/a.json", "there is no folder missing"),
+    ("convert absent.csv a.json", "cannot read the schedule file absent.csv"),
+    ("check", "FILE"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), BAD_INPUT, ids=[line for line, _ in BAD_INPUT])
+def test_bad_input_is_one_paragraph(run, line, message):
+    code, out, err = run(line)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.startswith("pipeplan: ")
+    assert "Traceback" not in err
+    assert "\n\n" not in err
+    assert os.listdir() == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\x89PNG\r\n\x1a\n", "not text"),
+        (b"ranks: [1, 2\n", "|is not right"),
+        (None, "100,000,000 bytes"),
+    ],
+)
+@pytest.mark.parametrize("line", ["check bad.csv", "check bad.json", "simulate -c bad.yaml", "simulate bad.json"])
+def test_files_that_are_not_what_they_should_be(run, line, content, message):
+    name = line.split()[-1]
+    with open(name, "wb") as file:
+        if content is None:
+            file.truncate(100_000_000)
+        else:
+            file.write(content)
+    code, out, err = run(line)
+    assert (code, out) == (2, "")
+    assert re.search(message, err)
+    assert name in err
+    assert len(err.splitlines()) == 1
+    assert os.listdir() == [name]
+
+
+def test_an_input_is_not_overwritten(run):
+    write("plan.csv", "0F0,0B0\n1F0,1B0\n")
+    write("config.json", '{"ranks": 2}')
+    for line in (
+        "simulate plan.csv -o plan.csv",
+        "simulate -c config.json -o config.json",
+        "export plan.csv --to json -o plan.csv",
+        "convert plan.csv ./plan.csv",
+    ):
+        code, _, err = run(line)
+        assert code == 2
+        assert "never overwritten" in err
+    assert sorted(os.listdir()) == ["config.json", "plan.csv"]
+
+
+def test_a_read_only_folder(run, monkeypatch):
+    # Root writes everywhere, so the system's answer is replaced rather than the mode of a folder.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    code, out, err = run("simulate")
+    assert (code, out) == (2, "")
+    assert "the folder . is read-only" in err
+
+
+def test_infeasible_is_an_answer(run):
+    code, out, err = run("simulate zbv-heuristic --memory-limit 2act")
+    assert (code, out) == (1, "")
+    assert "room for 2 activations and needs at least 4" in err
+
+
+def test_debug_shows_the_traceback(run):
+    code, _, err = run("simulate zbw --debug")
+    assert code == 2
+    assert "Traceback" in err
+    assert "UnknownNameError" in err
+
+
+def test_an_error_of_ours_asks_for_a_report(run, monkeypatch):
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("pipeplan.cli.simulate.simulate_with", fail)
+    code, _, err = run("simulate --no-visualization")
+    assert code == 2
+    assert "ZeroDivisionError: division by zero" in err
+    assert "--debug" in err
+    assert "Traceback" not in err
+
+
+def test_help_and_version(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(command in out for command in ("schedules", "simulate", "compare", "check", "export", "convert"))
+    code, out, _ = run("simulate --help")
+    assert all(text in out for text in ("Shape", "Costs", "--num-stages", "-bw", "--memory-limit"))
+    assert run("--version")[1].strip() == "0.1.0"
+
+
+def test_as_a_module_and_without_much_import():
+    code = (
+        "import sys; from pipeplan.cli import main; code = main(['simulate', '-s', '4', '--no-visualization']);"
+        "print([m for m in ('matplotlib', 'numba', 'yaml', 'torch') if m in sys.modules], code)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.endswith("[] 0\n")
+    command = [sys.executable, "-m", "pipeplan", "simulate", "zbw"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+
+
+def test_a_reader_that_stops_early_is_no_error():
+    command = f"{sys.executable} -m pipeplan schedules | head -1"
+    found = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.startswith("gpipe: ")

@@ -1,0 +1,148 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.costs import Settings
+from pipeplan.costs.config import load_config, merged, settings_given
+from pipeplan.errors import CostError, FormatError, InputError, UnknownNameError
+from pipeplan.model import Placement
+
+
+def load(tmp_path, text: str | bytes, ending: str = "yaml"):
+    path = tmp_path / f"config.{ending}"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return load_config(path)
+
+
+THE_SAME = {
+    "yaml": "ranks: 4\nforward_times: [1, 2.5, 1, 1]\nactivation_bytes: 1e9\nmemory_limit: 12GiB\n",
+    "toml": 'ranks = 4\nforward_times = [1, 2.5, 1, 1]\nactivation_bytes = 1e9\nmemory_limit = "12GiB"\n',
+    "json": '{"ranks": 4, "forward_times": [1, 2.5, 1, 1], "activation_bytes": 1e9, "memory_limit": "12GiB"}',
+}
+
+
+@pytest.mark.parametrize("ending", THE_SAME)
+def test_three_languages_say_the_same(tmp_path, ending):
+    assert load(tmp_path, THE_SAME[ending], ending).settings == {
+        "ranks": 4,
+        "forward_times": (1.0, 2.5, 1.0, 1.0),
+        "activation_bytes": 1e9,
+        "memory_limit": "12GiB",
+    }
+
+
+def test_a_file_of_the_first_simulator(tmp_path):
+    config = load(
+        tmp_path,
+        "num_stages: 6\nnum_batches: 12\nforward_times: [0.8, 1.0, 1.2, 1.0, 0.9, 1.1]\n"
+        "backward_times: [1.6, 2.0, 2.4, 2.0, 1.8, 2.2]\np2p_time: 0.05\noutput_file: picture.png\n",
+    )
+    assert config.settings["stages"] == 6
+    assert config.settings["microbatches"] == 12
+    assert config.settings["p2p_time"] == 0.05
+    assert config.output == ("picture.png",)
+
+
+def test_keys_that_are_no_settings(tmp_path):
+    config = load(tmp_path, "schedule: zbv\noutput: [a.png, b.svg]\nno_visualization: true\nnum-devices: 2\nchunks:\n")
+    assert (config.schedule, config.output, config.no_visualization) == ("zbv", ("a.png", "b.svg"), True)
+    assert config.settings == {"ranks": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "ending", "error", "message"),
+    [
+        ("forwad_times: 1", "yaml", UnknownNameError, "did you mean 'forward_times'"),
+        ("ranks: four", "yaml", CostError, "ranks: expected a whole number, got text"),
+        ("ranks: 4.5", "yaml", CostError, "ranks: expected a whole number, got a fraction"),
+        ("ranks: true", "yaml", CostError, "ranks: expected a whole number, got true or false"),
+        ("ranks: {a: 1}", "yaml", CostError, "got a group of keys"),
+        ("forward_times: [1, x]", "yaml", CostError, r"forward_times\[1\]: expected a number, got text"),
+        ("times_per: chunk", "yaml", UnknownNameError, "times_per .*'chunk'"),
+        ("communication: [edge]", "yaml", CostError, "communication: expected text, got a list"),
+        ("communication: fast", "yaml", UnknownNameError, "known: blocking, contended, edge"),
+        ("no_visualization: 3", "yaml", CostError, "no_visualization: expected true or false"),
+        ("ranks: 4\nranks: 5", "yaml", FormatError, "'ranks' stands twice"),
+        ("ranks: 4\nnum_devices: 5", "yaml", CostError, "ranks is given twice, the second time as 'num_devices'"),
+        ('{"ranks": 4, "ranks": 5}', "json", FormatError, "'ranks' stands twice"),
+        ("ranks = 4\nranks = 5", "toml", FormatError, "overwrite"),
+        ('{"p2p_time": NaN}', "json", FormatError, "NaN is no number"),
+        ('{"p2p_time": 1', "json", FormatError, "is not right"),
+        ("forward_times: [1, 2", "yaml", FormatError, "is not right"),
+        ("ranks = ", "toml", FormatError, "is not right"),
+        ("- 4", "yaml", FormatError, "holds no keys"),
+        ("4", "json", FormatError, "holds no keys"),
+        ("", "yaml", FormatError, "is empty"),
+        (b"\x80\x81", "yaml", FormatError, "not text"),
+        ("ranks: 4", "ini", UnknownNameError, "ending of a config file"),
+        ("[" * 50_000 + "]" * 50_000, "json", FormatError, "nested too deeply"),
+        ("a: " + "[" * 50_000 + "]" * 50_000, "yaml", FormatError, "nested too deeply"),
+        ("ranks: " + "1" * 5000, "yaml", FormatError, "is not right"),
+        ("!!python/object/apply:os.getcwd []", "yaml", FormatError, "is not right"),
+        ("forward_times: &a [*a]", "yaml", CostError, "expected a number, got a list"),
+    ],
+)
+def test_slips_are_errors(tmp_path, text, ending, error, message):
+    with pytest.raises(error, match=message):
+        load(tmp_path, text, ending)
+
+
+def test_a_hundred_megabytes_are_no_config(tmp_path):
+    path = tmp_path / "config.yaml"
+    with path.open("wb") as file:
+        file.truncate(100_000_000)
+    with pytest.raises(FormatError, match="100,000,000 bytes"):
+        load_config(path)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read the config file .*absent\.yaml: no such file"):
+        load_config(tmp_path / "absent.yaml")
+
+
+def test_a_bad_number_is_found_where_it_is_used(tmp_path):
+    config = load(tmp_path, "forward_times: .nan")
+    with pytest.raises(CostError, match="forward time of stage 0 must be more than 0 and finite, not nan"):
+        merged(config.settings, {}).costs(Placement.linear(2))
+
+
+def test_keyword_arguments_may_be_arrays_and_lists():
+    settings = settings_given({"ranks": np.int64(2), "forward_times": np.array([1.0, 2.0]), "static_bytes": [1, 2]})
+    assert settings == {"ranks": 2, "forward_times": (1.0, 2.0), "static_bytes": (1.0, 2.0)}
+
+
+def test_keyword_arguments_are_checked():
+    with pytest.raises(UnknownNameError, match="did you mean 'ranks'"):
+        settings_given({"rank": 2})
+    with pytest.raises(CostError, match="ranks: expected a whole number, got text"):
+        settings_given({"ranks": "2"})
+
+
+def test_the_command_line_overrides():
+    assert merged({"ranks": 4, "p2p_time": 1.0}, {"p2p_time": 2.0}) == Settings(ranks=4, p2p_time=2.0)
+    assert merged({"ranks": 4}, {"stages": 6}) == Settings(stages=6)
+    assert merged({"stages": 4}, {"ranks": 6}) == Settings(ranks=6)
+
+
+positive = st.floats(1e-6, 1e12)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "ranks": st.integers(1, 10**6),
+            "forward_times": positive | st.lists(positive, min_size=1, max_size=5).map(tuple),
+            "pad_times": st.booleans(),
+            "memory_limit": st.sampled_from(["8act", "12GiB"]) | positive,
+            "time_unit": st.sampled_from(["us", ""]),
+        },
+    ).filter(bool)
+)
+def test_json_is_read_as_it_was_written(tmp_path_factory, values):
+    path = tmp_path_factory.mktemp("configs") / "config.json"
+    path.write_text(json.dumps(values))
+    assert load_config(path).settings == values

@@ -1,0 +1,131 @@
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeplan.costs import Settings
+from pipeplan.errors import FormatError, InvalidScheduleError, UnknownNameError
+from pipeplan.formats import parse_json, read_plan, read_schedule, schedule_json, timeline_json
+from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
+from pipeplan.simulate import simulate
+from tests.formats.schedules import schedules
+
+PLAN = {
+    "format": "pipeplan-schedule",
+    "version": 1,
+    "schedule": "mine",
+    "ranks": 2,
+    "chunks": 1,
+    "stages": 2,
+    "microbatches": 1,
+    "slices": 1,
+    "placement": [0, 1],
+    "rows": [["0F0", "0B0"], ["1F0", "1B0"]],
+}
+TIMES = {"format": "pipeplan-timeline", "start": [[0, 4], [1, 2]], "end": [[1, 6], [2, 4]], "unit": "ms"}
+
+
+def changed(**changes) -> str:
+    return json.dumps(PLAN | changes)
+
+
+def test_a_schedule():
+    schedule = parse_schedule("0F0 0B0\n1F0 1B0", name="mine")
+    assert json.loads(schedule_json(schedule)) == PLAN
+    read = parse_json(json.dumps(PLAN))
+    assert isinstance(read, Schedule)
+    assert (read, read.name) == (schedule, "mine")
+
+
+def test_two_copies_of_the_model():
+    placement = Placement.bidirectional(2)
+    schedule = parse_schedule("0F0 1F1 1B1 0B0\n1F0 0F1 0B1 1B0", placement=placement)
+    text = schedule_json(schedule)
+    assert json.loads(text)["placement"] == [[0, 1], [1, 0]]
+    assert parse_json(text) == schedule
+
+
+def test_a_timeline():
+    timeline = parse_json(json.dumps(PLAN | TIMES))
+    assert isinstance(timeline, Timeline)
+    assert (timeline.makespan, timeline.unit, timeline.source) == (6.0, "ms", "simulated")
+    assert timeline.start.tolist() == [0, 4, 1, 2]
+
+
+@given(schedules())
+@settings(max_examples=30)
+def test_schedules_are_read_as_they_were_written(schedule):
+    read = parse_json(schedule_json(schedule))
+    assert isinstance(read, Schedule)
+    assert (read, read.name) == (schedule, schedule.name)
+
+
+@given(schedules(), st.floats(0.1, 10), st.sampled_from(["", "us"]))
+@settings(max_examples=30)
+def test_timelines_are_read_as_they_were_written(schedule, forward, unit):
+    costs = Settings(forward_times=forward, time_unit=unit).costs(schedule.placement)
+    timeline = simulate(schedule, costs).timeline
+    read = parse_json(timeline_json(timeline))
+    assert isinstance(read, Timeline)
+    assert read.schedule == schedule
+    assert read.start.tobytes() == timeline.start.tobytes()
+    assert read.end.tobytes() == timeline.end.tobytes()
+    assert read.unit == unit
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (json.dumps(PLAN)[:-9], "mine.json: Input data was truncated"),
+        ("[" * 100_000, "mine.json: "),
+        ("0F0,0B0", "mine.json: Expected `object`"),
+        ("{}", "missing required field"),
+        (changed(format="plan"), "Invalid value 'plan'"),
+        (changed(version=2), "it is of version 2; this pipeplan reads version 1"),
+        (changed(colour="red"), "unknown field `colour`"),
+        (changed(ranks="2"), "Expected `int`, got `str`"),
+        (changed(ranks=3), "it says 3 ranks, 1 chunks, 2 stages, but its placement has 2, 1, 2"),
+        (changed(microbatches=0), "microbatches and slices are at least 1: 0, 1"),
+        (changed(placement=[0, 2]), "every rank from 0 to 2 holds a stage"),
+        (changed(placement=[0, [1]]), "not both"),
+        (changed(placement=[]), "at least one stage"),
+        (changed(rows=[["0F0", "0G0"], ["1F0"]]), "rank 0, cell 1: '0G0' is not an op"),
+        (changed(rows=[["0F0", "0F0"], ["1F0"]]), "duplicate"),
+        (changed(**TIMES, source="guessed"), "Invalid enum value 'guessed'"),
+        (
+            changed(**TIMES | {"start": [[0], [1, 2]]}),
+            r"'start' has \[1, 2\] times a rank, and the rows have \[2, 2\] ops",
+        ),
+        (changed(**TIMES | {"end": [[1, 3], [2, 4]]}), r"rank 0, op 1 \(0B0\) ends before it starts"),
+        (changed(**TIMES).replace("6", "1e999"), "out of range|not finite"),
+    ],
+)
+def test_strict(text, message):
+    with pytest.raises(FormatError, match=message):
+        parse_json(text, name="mine.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": [["0F0", "0B0"]]}, "2 ranks has as many rows, not 1"),
+        ({"rows": [["0F7"], ["1F0"]]}, "microbatch 7 of 0F7 is out of range"),
+        ({"rows": [["5F0"], ["1F0"]]}, "stage 5 of 5F0 is out of range"),
+    ],
+)
+def test_rows_that_are_no_schedule(changes, message):
+    with pytest.raises(InvalidScheduleError, match=f"mine.json: .*{message}"):
+        parse_json(changed(**changes), name="mine.json")
+
+
+def test_the_schedule_of_a_timeline_file(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(PLAN | TIMES))
+    assert read_schedule(path) == parse_json(json.dumps(PLAN))
+    assert isinstance(read_plan(path), Timeline)
+
+
+def test_the_ending_says_the_format(tmp_path):
+    with pytest.raises(UnknownNameError, match=r"ending of a schedule file '\.txt'"):
+        read_plan(tmp_path / "plan.txt")

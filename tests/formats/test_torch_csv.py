@@ -1,0 +1,81 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.errors import FormatError, InvalidScheduleError
+from pipeplan.formats import parse_torch_csv, read_schedule, torch_csv
+from pipeplan.model import format_cells, format_schedule, parse_schedule
+from pipeplan.passes import insert_communication
+from tests.conformance import conformance
+from tests.formats.schedules import schedules
+
+PLAN = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
+
+
+def test_a_line_a_rank():
+    schedule = parse_torch_csv(PLAN, name="plan")
+    assert format_schedule(schedule) == "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"
+    assert torch_csv(schedule) == PLAN
+
+
+def test_as_pytorch_writes_it():
+    """Windows line ends, empty cells for bubbles, rows of different length, overlapped pairs, communication."""
+    text = "0F0,,0SEND_F0,(0F1;0B0)OVERLAP_F_B,,\r\n,1RECV_F0,1F0\r\n"
+    schedule = parse_torch_csv(text, name="plan")
+    assert format_schedule(schedule) == "0F0 0SEND_F0 (0F1;0B0)OVERLAP_F_B\n1RECV_F0 1F0"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rank,op\n" + PLAN, "plan: line 1 holds no op"),
+        (PLAN + "\n", "plan: line 3 is blank"),
+        ("0F0,0B0\n\n1F0,1B0\n", "plan: line 2 is blank"),
+        ("0F0,0B0,0X0\n1F0,1B0\n", "plan: rank 0, cell 2: '0X0' is not an op"),
+        ("0F0xyz,0B0\n", "line 1|0F0xyz"),
+        ("0F0,(0F1;(0F2;0B0)OVERLAP_F_B)OVERLAP_F_B\n", "plan: rank 0, cell 1"),
+        ("0F0,(0F1,0B0)OVERLAP_F_B\n", r"plan: rank 0, cell 1: '\(0F1' is not an op"),
+        ("0F0,0F0,0B0\n", "plan: duplicate: 0F0 stands on rank 0"),
+        ('"0F0","0B0"\n', "line 1 holds no op"),
+        (",,\n,\n", "plan: there are no ops"),
+    ],
+)
+def test_strict(text, message):
+    with pytest.raises(FormatError, match=message):
+        parse_torch_csv(text, name="plan")
+
+
+def test_a_rank_or_a_stage_that_holds_nothing():
+    with pytest.raises(InvalidScheduleError, match="plan: stage 1 stands on no rank, though there is a stage 2"):
+        parse_torch_csv("0F0,0B0\n2F0,2B0\n", name="plan")
+
+
+def test_duplicates_are_left_to_the_checker_where_asked():
+    assert len(parse_torch_csv("0F0,0F0,0B0\n", name="plan", keep_duplicates=True)) == 3
+
+
+@pytest.mark.parametrize(("text", "what"), [("0F0.0 0F0.1", "slices"), ("0F0 0R0 0B0", "recomputation")])
+def test_what_pytorch_has_no_word_for(text, what):
+    with pytest.raises(FormatError, match=what):
+        torch_csv(parse_schedule(text))
+
+
+@given(schedules(slices=1), st.booleans())
+def test_reader_and_writer_undo_each_other(schedule, with_communication):
+    if with_communication:
+        schedule = insert_communication(schedule)
+    assert parse_torch_csv(torch_csv(schedule), name=schedule.name) == schedule
+
+
+def test_a_file_is_called_after_itself(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(PLAN)
+    assert read_schedule(path).name == "mine"
+
+
+def test_pytorchs_own_orders():
+    """Their bubbles are empty cells, as PyTorch writes them."""
+    for name, rows in conformance("torch_orders.json")["orders"].items():
+        text = "".join(row.replace(" ", ",").replace(".", "") + "\n" for row in rows)
+        cells = [[cell for cell in row.split() if cell != "."] for row in rows]
+        assert [format_cells(row) for row in parse_torch_csv(text, name=name)] == cells
