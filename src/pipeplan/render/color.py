@@ -1,0 +1,82 @@
+"""Colours by perceived lightness, chroma and hue, and the contrast between two of them.
+
+OKLab is Ottosson's (2020, "A perceptual color space for image processing"); contrast is WCAG 2.2's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_LMS_FROM_RGB = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+_LAB_FROM_LMS = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+_RGB_FROM_LMS = np.linalg.inv(_LMS_FROM_RGB)
+_LMS_FROM_LAB = np.linalg.inv(_LAB_FROM_LMS)
+_LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """One hue from dark to light: lightness ``dark`` to ``light`` (0 to 1), chroma (0 to about 0.3), hue in degrees."""
+
+    dark: float
+    light: float
+    chroma: float
+    hue: float
+
+    def shades(self, count: int) -> tuple[str, ...]:
+        """``count`` shades at equal steps of lightness, dark first; a single one stands in the middle."""
+        lightness = np.linspace(self.dark, self.light, count) if count > 1 else [(self.dark + self.light) / 2]
+        return tuple(oklch(float(value), self.chroma, self.hue) for value in lightness)
+
+
+def oklch(lightness: float, chroma: float, hue: float) -> str:
+    """The sRGB colour ``#rrggbb`` of a lightness, chroma and hue; chroma gives way where the screen has no such colour."""
+    direction = np.array([0.0, np.cos(np.radians(hue)), np.sin(np.radians(hue))])
+    for reduced in np.linspace(chroma, 0.0, 65):
+        rgb = _RGB_FROM_LMS @ (_LMS_FROM_LAB @ (direction * reduced + [lightness, 0.0, 0.0])) ** 3
+        if rgb.min() >= -1e-4 and rgb.max() <= 1 + 1e-4:
+            break
+    rgb = np.clip(rgb, 0.0, 1.0)
+    encoded = np.where(rgb <= 0.0031308, 12.92 * rgb, 1.055 * rgb ** (1 / 2.4) - 0.055)
+    return "#" + "".join(f"{round(float(value) * 255):02x}" for value in encoded)
+
+
+def linear_rgb(color: str) -> Floats:
+    """The linear red, green and blue of ``#rrggbb``, each 0 to 1; shape (3,)."""
+    encoded = np.array([int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)])
+    linear: Floats = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    return linear
+
+
+def oklab(rgb: Floats) -> Floats:
+    """The OKLab coordinates of linear RGB; their Euclidean distance is how different two colours look. Shape (3,)."""
+    lab: Floats = _LAB_FROM_LMS @ np.cbrt(_LMS_FROM_RGB @ np.clip(rgb, 0.0, 1.0))
+    return lab
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours, 1 to 21."""
+    dark, light = sorted(float(_LUMINANCE @ linear_rgb(color)) for color in (one, other))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def readable_on(background: str) -> str:
+    """Near-black or white, whichever reads better on a background."""
+    return max("#101418", "#ffffff", key=lambda ink: contrast(ink, background))
