@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from pipeplan.errors import PipeplanError
     from pipeplan.formats import read_schedule
     from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
-    from pipeplan.workbench import Comparison, Result, check, compare, export, save, schedules, simulate
+    from pipeplan.workbench import Comparison, Explanation, Result, check, compare, explain, export, save, schedules, simulate
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Comparison": "pipeplan.workbench",
     "Costs": "pipeplan.costs",
+    "Explanation": "pipeplan.workbench",
     "Kind": "pipeplan.model",
     "Op": "pipeplan.model",
     "PipeplanError": "pipeplan.errors",
@@ -36,6 +37,7 @@ _HOME = {
     "Timeline": "pipeplan.model",
     "check": "pipeplan.workbench",
     "compare": "pipeplan.workbench",
+    "explain": "pipeplan.workbench",
     "export": "pipeplan.workbench",
     "read_schedule": "pipeplan.formats",
     "save": "pipeplan.workbench",
@@ -46,6 +48,7 @@ _HOME = {
 __all__ = [
     "Comparison",
     "Costs",
+    "Explanation",
     "Kind",
     "Op",
     "PipeplanError",
@@ -56,6 +59,7 @@ __all__ = [
     "Timeline",
     "check",
     "compare",
+    "explain",
     "export",
     "read_schedule",
     "save",

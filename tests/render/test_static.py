@@ -1,6 +1,5 @@
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from io import BytesIO
 
@@ -18,7 +17,7 @@ from pipeplan.render.labels import fit_labels, text_widths
 from pipeplan.render.lanes import FONT
 from pipeplan.render.legend import legend_entries
 from pipeplan.render.memory import lanes_that_matter
-from pipeplan.render.notebook import html_of, load_ipython_extension, png_of
+from pipeplan.render.notebook import html_of, png_of
 from pipeplan.render.sizes import SIZES
 from pipeplan.render.static import draw, figure_of, save_picture
 from pipeplan.render.theme import REASON_TITLES
@@ -151,6 +150,13 @@ def test_a_slide_that_memory_would_fill_is_left_to_the_lanes():
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_a_page_never_has_more_pixels_than_a_bitmap_can(size):
+    view = order_of(schedule_named("1f1b", 6000, 1))
+    figure = figure_of([view, view], size=size)
+    assert figure.get_figheight() * SIZES[size].dpi < 2**16
+
+
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", ["1f1b", "zb-h1", "dualpipe"])
 def test_nothing_is_clipped_and_nothing_overlaps(size, name):
     figure = figure_of(view_named(name, 8, 32, memory=True), size=size)
@@ -233,14 +239,6 @@ def test_what_cannot_be_drawn_says_so():
         figure_of([replace(view, unit="us"), replace(view, unit="ms")])
 
 
-def test_twenty_thousand_ops_in_under_a_second():
-    view = view_named("1f1b", 64, 157, memory=True)
-    assert len(view.bars) > 20_000
-    started = time.perf_counter()
-    save_picture(view, BytesIO(), size="default", format="png")
-    assert time.perf_counter() - started < 3  # about 0.3 s on an idle machine
-
-
 def test_notebooks_show_views_timelines_schedules_and_several():
     timeline = one_f_one_b()
     shown = html_of([view_of(timeline), timeline])
@@ -253,19 +251,3 @@ def test_notebooks_show_views_timelines_schedules_and_several():
 
 def test_text_in_html_is_escaped():
     assert 'alt="&lt;b&gt;&quot;: ' in html_of(view_of(one_f_one_b(), title='<b>"'))
-
-
-def test_the_notebook_extension_registers_formatters():
-    class Formatter(dict[type, object]):
-        for_type = dict.__setitem__
-
-    class Shell:
-        class display_formatter:
-            formatters = {"text/html": Formatter(), "image/png": Formatter()}  # noqa: RUF012
-
-    load_ipython_extension(Shell)
-    names = {shown.__name__ for shown in Shell.display_formatter.formatters["text/html"]}
-    assert names == {"View", "Timeline", "Schedule"}
-    assert (
-        Shell.display_formatter.formatters["image/png"].keys() == Shell.display_formatter.formatters["text/html"].keys()
-    )

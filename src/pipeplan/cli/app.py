@@ -22,6 +22,7 @@ _COMMANDS = {
     "schedules": "List the schedules, or tell what one of them is.",
     "simulate": "Times, bubble, memory, bound and picture of one schedule.",
     "compare": "Several schedules, or all that fit the shape, sorted by makespan.",
+    "explain": "Why each rank idles, and the critical path.",
     "check": "Is this schedule right, and would it run?",
     "export": "Write a schedule in another tool's format.",
     "convert": "Turn a schedule or timeline file into another format.",

@@ -92,7 +92,7 @@ def _ranks(result: Result) -> Table:
     timeline, memory = result.timeline, result.memory
     peaks = ["peak activations"] if memory.peak_bytes is None else ["peak activations", "peak memory"]
     table = columns("rank", "busy", "idle", "span", *peaks, padding=1)
-    shown = _shown(timeline.schedule.ranks)
+    shown = shown_ranks(timeline.schedule.ranks)
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")
@@ -104,7 +104,7 @@ def _ranks(result: Result) -> Table:
     return table
 
 
-def _shown(ranks: int) -> Sequence[int]:
+def shown_ranks(ranks: int) -> Sequence[int]:
     """The ranks that are listed."""
     if ranks <= MOST_RANKS:
         return range(ranks)

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import InvalidScheduleError, ShapeError
 from pipeplan.model.columns import Columns, concatenate
+from pipeplan.model.display import Displayed
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
 from pipeplan.model.placement import Placement
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class Schedule(Displayed):
     """Every rank's ops in the order in which the rank runs them.
 
     Attributes

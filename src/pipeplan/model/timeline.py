@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.model.display import Displayed
 from pipeplan.model.op import Kind
 from pipeplan.model.schedule import Schedule
 
@@ -35,7 +36,7 @@ class Bubble:
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class Timeline(Displayed):
     """Start and end of every op of a schedule, on one clock.
 
     Attributes

@@ -1,11 +1,7 @@
 """What notebooks show: a picture and a line of figures, for views, timelines and schedules.
 
-A class shows itself with two lines that import this module late::
-
-    def _repr_html_(self) -> str:
-        return html_of(self.views())
-
-``%load_ext pipeplan.render.notebook`` does it for timelines and schedules, which must not know how they are drawn.
+Timelines and schedules find this module by name (:mod:`pipeplan.model.display`); what knows its views calls ``html_of`` and
+``png_of`` with them.
 """
 
 from __future__ import annotations
@@ -14,7 +10,6 @@ from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 from io import BytesIO
-from typing import Any
 
 from pipeplan.model import Schedule, Timeline
 from pipeplan.render.from_timeline import order_of, view_of
@@ -41,14 +36,6 @@ def html_of(shown: Shown | Sequence[Shown], *, theme: ThemeName = "light") -> st
     data = b64encode(_picture(views, kind, theme)).decode()
     described = escape("; ".join(_figures(view) for view in views))
     return f'<img style="max-width: 100%" alt="{described}" src="data:{media};base64,{data}">'
-
-
-def load_ipython_extension(ipython: Any) -> None:
-    """Let a notebook show views, timelines and schedules: ``%load_ext pipeplan.render.notebook``."""
-    formatters = ipython.display_formatter.formatters
-    for shown in (View, Timeline, Schedule):
-        formatters["text/html"].for_type(shown, html_of)
-        formatters["image/png"].for_type(shown, png_of)
 
 
 def _views(shown: Shown | Sequence[Shown]) -> list[View]:

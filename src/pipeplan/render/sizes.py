@@ -9,6 +9,9 @@ from pipeplan.errors import UnknownNameError
 
 SizeName = Literal["default", "slide", "column"]
 
+TALLEST = 7200.0
+"""The height that the lanes of a page may take together, in points: more pixels than that no bitmap can have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -41,8 +44,8 @@ class Size:
     dpi: int
 
     def lane_height(self, lanes: int) -> float:
-        """The height of each of so many lanes."""
-        return max(self.lowest_lane, min(self.lane, self.lanes / lanes))
+        """The height of each of so many lanes of one view."""
+        return min(max(self.lowest_lane, min(self.lane, self.lanes / lanes)), TALLEST / lanes)
 
 
 SIZES: dict[str, Size] = {

@@ -21,7 +21,7 @@ from pipeplan.errors import FormatError, InputError
 from pipeplan.render.lanes import FONT, draw_lanes
 from pipeplan.render.legend import draw_legend, legend_entries, legend_rows
 from pipeplan.render.memory import draw_memory, legend_height
-from pipeplan.render.sizes import Size, SizeName, size_named
+from pipeplan.render.sizes import TALLEST, Size, SizeName, size_named
 from pipeplan.render.theme import Theme, ThemeName, theme_named
 from pipeplan.render.view import View
 
@@ -180,11 +180,11 @@ class _Page:
     def _lane(self, room: float) -> float:
         """The height of a lane: what the size says, or what a page of fixed height leaves."""
         most = max(len(view.lanes.label) for view in self.views)
-        if self.size.height is None:
-            return self.size.lane_height(most)
-        room -= sum(self._height(view, 0.0) for view in self.views)
         lanes = sum(len(view.lanes.label) for view in self.views)
-        return min(self.size.lane, max(self.size.lowest_lane, room / lanes))
+        if self.size.height is None:
+            return min(self.size.lane_height(most), TALLEST / lanes)
+        room -= sum(self._height(view, 0.0) for view in self.views)
+        return min(self.size.lane, max(self.size.lowest_lane, room / lanes), TALLEST / lanes)
 
     @property
     def _title(self) -> float:

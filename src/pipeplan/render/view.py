@@ -8,7 +8,7 @@ timeline.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from typing import Any, Literal
@@ -41,14 +41,19 @@ class Part(IntEnum):
     """a strip along the bottom: messages and stage-wide ops, which run beside compute"""
 
 
+ColumnWriter = Callable[[NDArray[Any]], Any]
+"""Makes a column of numbers into JSON."""
+
+
 class _Table:
-    """Columns of one length that become lists in JSON."""
+    """Columns of one length that go into JSON."""
 
     __slots__ = ()
 
-    def to_json_dict(self) -> dict[str, list[Any]]:
-        """Each column by its name, as a list of numbers."""
-        return {field.name: np.asarray(getattr(self, field.name)).tolist() for field in fields(self)}  # type: ignore[arg-type]
+    def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
+        """Each column by its name: arrays as ``column`` writes them, names as lists."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: list(own) if isinstance(own, tuple) else column(own) for name, own in columns.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,10 +138,10 @@ class Curves:
         here = slice(int(self.offsets[lane]), int(self.offsets[lane + 1]))
         return self.time[here], self.level[here]
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
         """Everything by its name; ``limit`` is null where there is none."""
-        columns = {name: getattr(self, name).tolist() for name in ("offsets", "time", "level", "peak")}
-        return {"unit": self.unit, **columns, "limit": None if self.limit is None else self.limit.tolist()}
+        columns = {name: column(getattr(self, name)) for name in ("offsets", "time", "level", "peak")}
+        return {"unit": self.unit, **columns, "limit": None if self.limit is None else column(self.limit)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,7 +207,7 @@ class View:
         """The kinds that occur, in their own order."""
         return tuple(Kind(code) for code in np.unique(self.bars.kind).tolist())
 
-    def to_json_dict(self) -> dict[str, Any]:
+    def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
         """The view as JSON: the written contract between Python and the interactive timeline.
 
         ::
@@ -219,7 +224,8 @@ class View:
                      curves: lane r's are time[offsets[r]:offsets[r + 1]] and level[...]
             gaps     null, or columns lane, start, end, reason, cause (a bar or -1), and reasons: the keys behind reason
 
-        Columns are lists of one length. Within a lane, bars stand in the order in which the rank runs them, which is the
+        Columns are lists of one length, or whatever ``column`` makes of an array; the interactive timeline also reads
+        those of :func:`pipeplan.render.html.packed`, which are a fifth as long. Within a lane, bars stand in the order in which the rank runs them, which is the
         one dependency that links leave out. Times are from 0, in ``unit``. Every number is finite.
         """
         return {
@@ -230,11 +236,11 @@ class View:
             "kinds": [kind.name for kind in Kind],
             "parts": [part.name.lower() for part in Part],
             "waits": list(WAITS),
-            "lanes": self.lanes.to_json_dict(),
-            "bars": self.bars.to_json_dict(),
-            "links": self.links.to_json_dict(),
-            "memory": None if self.memory is None else self.memory.to_json_dict(),
-            "gaps": None if self.gaps is None else self.gaps.to_json_dict(),
+            "lanes": self.lanes.to_json_dict(column),
+            "bars": self.bars.to_json_dict(column),
+            "links": self.links.to_json_dict(column),
+            "memory": None if self.memory is None else self.memory.to_json_dict(column),
+            "gaps": None if self.gaps is None else self.gaps.to_json_dict(column),
         }
 
 

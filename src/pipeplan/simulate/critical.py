@@ -51,6 +51,6 @@ def critical_path(timeline: Timeline) -> CriticalPath:
     return CriticalPath(
         tuple(path),
         {kind: float(by_kind[kind]) for kind in Kind if by_kind[kind] > 0},
-        np.bincount(columns.stage[path], times, minlength=timeline.schedule.stages),
+        np.bincount(columns.stage[path], times, minlength=timeline.schedule.stages).astype(np.float64),
         float(timeline.makespan - times.sum()),
     )

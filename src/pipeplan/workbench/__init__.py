@@ -2,7 +2,20 @@
 
 from pipeplan.workbench.api import EXPORTS, check, compare, export, simulate
 from pipeplan.workbench.catalogue import schedules
+from pipeplan.workbench.explain import Explanation, explain
 from pipeplan.workbench.outputs import save
 from pipeplan.workbench.results import Comparison, Result
 
-__all__ = ["EXPORTS", "Comparison", "Result", "check", "compare", "export", "save", "schedules", "simulate"]
+__all__ = [
+    "EXPORTS",
+    "Comparison",
+    "Explanation",
+    "Result",
+    "check",
+    "compare",
+    "explain",
+    "export",
+    "save",
+    "schedules",
+    "simulate",
+]

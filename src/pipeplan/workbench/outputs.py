@@ -88,9 +88,7 @@ def _one(answer: Answer, path: Path) -> Result:
 
 
 def _write_picture(answer: Answer, path: Path) -> None:
-    results = answer.results if isinstance(answer, Comparison) else (answer,)
-    views = [view_of(result.timeline, result.memory, title=result.name, limit=result.limits) for result in results]
-    _draw(views, path)
+    _draw(answer.views() if isinstance(answer, Comparison) else [answer.view()], path)
 
 
 def _draw(views: Sequence[View], path: Path) -> None:

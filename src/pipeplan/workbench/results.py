@@ -12,7 +12,8 @@ from pipeplan.costs import Costs, Limits
 from pipeplan.formats import placement_record
 from pipeplan.model import Schedule, Timeline
 from pipeplan.model.memory import MemoryUse
-from pipeplan.simulate import Bound, Simulation
+from pipeplan.render import View, view_of
+from pipeplan.simulate import Bound, IdleTimes, Simulation, idle_times
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,27 @@ class Result:
     def fits(self) -> bool:
         """Whether every rank stays within its memory cap; True where there is none."""
         return self.limits is None or over_limit(self.memory, self.limits) is None
+
+    def idle_times(self) -> IdleTimes:
+        """Every idle moment with its reason; the memory cap counts where it is one in activations."""
+        limits = self.limits
+        cap = limits.values if limits is not None and limits.in_activations else None
+        return idle_times(self.timeline, self.costs, limit=cap)
+
+    def view(self, *, reasons: bool = False) -> View:
+        """What a picture of it shows; with ``reasons``, also why each rank idles."""
+        idle = self.idle_times() if reasons else None
+        return view_of(self.timeline, self.memory, title=self.name, limit=self.limits, reasons=idle)
+
+    def _repr_html_(self) -> str:
+        from pipeplan.render.notebook import html_of
+
+        return html_of(self.view())
+
+    def _repr_png_(self) -> bytes:
+        from pipeplan.render.notebook import png_of
+
+        return png_of(self.view())
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain lists and numbers: the JSON of one result."""
@@ -155,6 +177,20 @@ class Comparison:
     def __getitem__(self, name: str) -> Result:
         """The result of this name."""
         return next(result for result in self.results if result.name == name)
+
+    def views(self) -> list[View]:
+        """What a picture of all of them shows."""
+        return [result.view() for result in self.results]
+
+    def _repr_html_(self) -> str:
+        from pipeplan.render.notebook import html_of
+
+        return html_of(self.views())
+
+    def _repr_png_(self) -> bytes:
+        from pipeplan.render.notebook import png_of
+
+        return png_of(self.views())
 
     def to_dict(self) -> dict[str, Any]:
         """``results`` as a list of the JSON of one result, ``refused`` by name, ``warnings``."""

@@ -1,0 +1,44 @@
+"""``pipeplan explain``."""
+
+from __future__ import annotations
+
+from pipeplan.cli.answers import print_json, tell, write_outputs
+from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.request import request
+from pipeplan.workbench.explain import explain_with
+
+_SETTINGS = SettingOptions()
+_OUTPUT = OutputOptions()
+
+
+def explain(
+    name: str | None = None,
+    /,
+    *,
+    settings: SettingOptions = _SETTINGS,
+    output: OutputOptions = _OUTPUT,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Why each rank idles, what the critical path is made of, and what would help.
+
+    Every idle moment has one reason, and the reasons of a rank add up to its idle time. What-ifs are simulated again.
+
+    Parameters
+    ----------
+    name
+        A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
+    """
+    asked = request(() if name is None else (name,), settings, output)
+    explanation = explain_with((asked.names or ("1f1b",))[0], asked.settings)
+    write_outputs(explanation.result, asked.outputs)
+    if json:
+        print_json(explanation.to_dict())
+        for warning in explanation.result.warnings:
+            tell(f"warning: {warning}")
+    else:
+        from pipeplan.cli.explain_tables import explanation_parts
+        from pipeplan.cli.tables import show
+
+        show(*explanation_parts(explanation))
+    return 0 if explanation.result.fits else 1
