@@ -15,7 +15,7 @@ from pipeplan.model import Schedule, Timeline
 from pipeplan.render.from_timeline import order_of, view_of
 from pipeplan.render.static import save_picture
 from pipeplan.render.theme import ThemeName
-from pipeplan.render.view import View
+from pipeplan.render.view import View, time_text
 
 Shown = View | Timeline | Schedule
 
@@ -61,4 +61,4 @@ def _figures(view: View) -> str:
     if view.source == "order":
         return f"{title}: the order of {len(view.bars)} ops on {len(view.lanes.label)} ranks"
     unit = f" {view.unit}" if view.unit else ""
-    return f"{title}: {view.source}, makespan {view.makespan:.6g}{unit}, idle {view.idle_over_total:.1%}"
+    return f"{title}: {view.source}, makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"

@@ -23,7 +23,7 @@ from pipeplan.render.legend import draw_legend, legend_entries, legend_rows
 from pipeplan.render.memory import draw_memory, legend_height
 from pipeplan.render.sizes import TALLEST, Size, SizeName, size_named
 from pipeplan.render.theme import Theme, ThemeName, theme_named
-from pipeplan.render.view import View
+from pipeplan.render.view import View, time_text
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -62,6 +62,7 @@ def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size
         ax = _new_axes(view, page, colors)
     draw_lanes(view, ax, colors, page, view.makespan or 1.0)
     ax.set_title(view.title, loc="left", fontsize=1.15 * page.font, color=colors.text)
+    ax.xaxis.set_major_formatter(lambda value, _: time_text(value))
     ax.set_xlabel(_time_label([view]), fontsize=page.font, color=colors.text)
     ax.tick_params(axis="x", labelsize=0.9 * page.font, colors=colors.text)
     return ax
@@ -224,7 +225,7 @@ class _Page:
         ax.set_title(view.title, loc="left", fontsize=1.15 * font, color=theme.text, fontweight="bold", pad=0.55 * font)
         if view.source != "order":
             unit = f" {view.unit}" if view.unit else ""
-            figures = f"makespan {view.makespan:.6g}{unit}, idle {view.idle_over_total:.1%}"
+            figures = f"makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
             measured = ", measured" if view.source == "measured" else ""
             ax.set_title(figures + measured, loc="right", fontsize=font, color=theme.text, pad=0.55 * font)
 
@@ -232,4 +233,5 @@ class _Page:
         font, theme = self.size.font, self.theme
         ax.tick_params(axis="x", bottom=True, labelbottom=True, labelsize=font * 0.9, colors=theme.text)
         ax.tick_params(axis="x", length=font / 4, width=0.6)
+        ax.xaxis.set_major_formatter(lambda value, _: time_text(value))
         ax.set_xlabel(_time_label(self.views), fontsize=font, color=theme.text, labelpad=0.25 * font)

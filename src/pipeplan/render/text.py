@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pipeplan.model import Kind
 from pipeplan.render.color import readable_on
 from pipeplan.render.theme import KIND_TITLES, Theme, ThemeName, theme_named
-from pipeplan.render.view import Floats, Part, View, bar_numbers
+from pipeplan.render.view import Floats, Part, View, bar_numbers, time_text
 
 _IDLE = -1
 _NARROW = 40
@@ -215,11 +215,11 @@ def _headline(view: View) -> str:
     if view.source == "order":
         return f"{view.title}: order of ops, without times"
     unit = f" {view.unit}" if view.unit else ""
-    return f"{view.title}: {view.source}, makespan {view.makespan:.6g}{unit}, idle {view.idle_over_total:.1%}"
+    return f"{view.title}: {view.source}, makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
 
 
 def _ruler(view: View, columns: int) -> str:
-    end = f"{view.makespan:.6g}"
+    end = time_text(view.makespan)
     return "0" + end.rjust(columns - 1) if columns > len(end) + 1 else ""
 
 

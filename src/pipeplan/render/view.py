@@ -256,3 +256,8 @@ def bar_numbers(bars: Bars, chosen: Sequence[int] | NDArray[np.intp]) -> list[st
     """The microbatches of the chosen bars, with their slice where it is not 0: ``7``, ``7.1``; empty for stage-wide ops."""
     pairs = zip(bars.microbatch[chosen].tolist(), bars.slice[chosen].tolist(), strict=True)
     return ["" if microbatch < 0 else f"{microbatch}.{part}" if part else f"{microbatch}" for microbatch, part in pairs]
+
+
+def time_text(value: float) -> str:
+    """A time as a person reads it: ``2,019,403`` from 100,000 on, at most six digits below."""
+    return f"{value:,.0f}" if abs(value) >= 100_000 else f"{value:,.6g}"

@@ -178,6 +178,7 @@ interleaved_1f1b = Strategy(
     build=build_interleaved_1f1b,
     chunks=2,
     fixed_chunks=False,
+    grouped=True,
     variants=("pytorch", "megatron"),
     aliases=("Interleaved1F1B", "interleave"),
 )
@@ -193,6 +194,7 @@ interleaved_zb = Strategy(
     build=build_interleaved_zb,
     chunks=2,
     fixed_chunks=False,
+    grouped=True,
     aliases=("InterleavedZeroBubble",),
 )
 
@@ -213,6 +215,7 @@ interleaved_1f1b_overlap = Strategy(
     build=build_interleaved_1f1b_overlap,
     chunks=2,
     fixed_chunks=False,
+    grouped=True,
     aliases=("1f1b_interleave_overlap",),
 )
 

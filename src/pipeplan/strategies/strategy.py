@@ -73,6 +73,8 @@ class Strategy:
         Chunks a rank when nobody says; where ``fixed_chunks``, no other number is possible.
     slices
         Slices of a microbatch's sequence when nobody says.
+    grouped
+        Whether it runs microbatches in groups, and so has a group size.
     variants
         Rules published under this one name, the default first.
     aliases
@@ -90,6 +92,7 @@ class Strategy:
     chunks: int = 1
     fixed_chunks: bool = True
     slices: int = 1
+    grouped: bool = False
     variants: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
 
@@ -108,7 +111,7 @@ class Strategy:
         Raises
         ------
         ShapeError
-            For a number of chunks or slices that the strategy cannot have.
+            For a number of chunks or slices that the strategy cannot have, or a group size where it has no groups.
         UnknownNameError
             For a variant it does not know.
         """
@@ -116,6 +119,10 @@ class Strategy:
             raise ShapeError(f"{self.name} has {self.chunks} chunk(s) a rank, not {chunks}")
         if slices is not None and slices != 1 and self.slices == 1:
             raise ShapeError(f"{self.name} does not cut sequences into slices ({slices} asked for)")
+        if group_size is not None and not self.grouped:
+            raise ShapeError(
+                f"{self.name} does not run microbatches in groups (a group size of {group_size} asked for)"
+            )
         if variant is not None and variant not in self.variants:
             raise UnknownNameError(f"variant of {self.name}", variant, self.variants)
         chunks = self.chunks if chunks is None else chunks

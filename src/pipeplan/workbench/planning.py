@@ -125,5 +125,5 @@ def as_taken_by(found: Entry, settings: Settings) -> Settings:
     chunks = settings.chunks if fixed_chunks(found) is None else None
     slices = settings.slices if strategy is not None and strategy.slices > 1 else None
     variant = settings.variant if strategy is not None and settings.variant in strategy.variants else None
-    group_size = settings.group_size if strategy is not None else None
+    group_size = settings.group_size if strategy is not None and strategy.grouped else None
     return replace(settings, chunks=chunks, slices=slices, variant=variant, group_size=group_size)

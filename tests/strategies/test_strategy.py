@@ -1,0 +1,39 @@
+import pytest
+
+from pipeplan.errors import ShapeError, UnknownNameError
+from pipeplan.strategies import STRATEGIES, strategy
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "rule"),
+    [
+        ("zbv", {"chunks": 3}, "zbv has 2 chunk"),
+        ("1f1b", {"slices": 2}, "does not cut sequences"),
+        ("1f1b", {"group_size": 4}, "does not run microbatches in groups"),
+        ("interleaved-1f1b", {"group_size": 0}, "group size must be at least 1, not 0"),
+        ("1f1b", {"chunks": 0}, "1f1b has 1 chunk.s. a rank, not 0"),
+    ],
+)
+def test_options_that_a_strategy_does_not_have(name, options, rule):
+    with pytest.raises(ShapeError, match=rule):
+        STRATEGIES[name].shape(4, 8, **options)
+
+
+def test_names_aliases_and_the_nearest_name():
+    assert strategy("ZBVZeroBubble").name == strategy("zbv").name == "zbv"
+    assert strategy("1f1b_interleave_overlap").name == "interleaved-1f1b-overlap"
+    with pytest.raises(UnknownNameError, match="did you mean 'zb-h1'"):
+        strategy("zb-h3")
+    with pytest.raises(UnknownNameError, match="variant of interleaved-1f1b 'megatrom'; did you mean 'megatron'"):
+        STRATEGIES["interleaved-1f1b"].shape(4, 8, variant="megatrom")
+
+
+def test_every_name_and_alias_is_unique():
+    names = [name.lower() for found in STRATEGIES.values() for name in (found.name, *found.aliases)]
+    twice = {name for name in names if names.count(name) > 1}
+    assert all(
+        found.name.lower() == alias.lower()
+        for found in STRATEGIES.values()
+        for alias in found.aliases
+        if alias.lower() in twice
+    )
