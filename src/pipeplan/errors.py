@@ -11,7 +11,9 @@ PipeplanError                   one short paragraph for the user; the exit code 
 └── NegativeAnswer              the question was fine and the answer is no (exit code 1)
 ├── InvalidScheduleError    incomplete, out of order, on the wrong rank, or over its memory
 │   └── DeadlockError       ranks wait for each other; the cycle is in the message
-└── InfeasibleError         no schedule fits, a memory cap is too small
+├── InfeasibleError         no schedule fits, a memory cap is too small
+├── RunError                a training run that ended early: a rank died, hung or raised
+└── GradientError           a run's gradients are not those of a single process
 """
 
 from __future__ import annotations
@@ -82,3 +84,11 @@ class DeadlockError(InvalidScheduleError):
 
 class InfeasibleError(NegativeAnswer):
     """No schedule can meet what was asked for."""
+
+
+class RunError(NegativeAnswer):
+    """A training run that ended before its time; the message names the rank and the op."""
+
+
+class GradientError(NegativeAnswer):
+    """Gradients that differ from those of a single process by more than rounding."""

@@ -43,7 +43,9 @@ def test_what_is_wrong_and_where(text, rule, where, says):
 
 
 def test_an_op_on_the_wrong_rank():
-    found = problems("0F0 1F0 1B0 0B0\n2F0 2B0 3F0 3B0".replace("3", "1").replace("2", "1"), placement=Placement.linear(2))
+    found = problems(
+        "0F0 1F0 1B0 0B0\n2F0 2B0 3F0 3B0".replace("3", "1").replace("2", "1"), placement=Placement.linear(2)
+    )
     assert ("rank", "rank 0, op 1 (1F0)") in {(rule, where) for rule, where, _ in found}
 
 
@@ -89,7 +91,7 @@ def test_a_few_ops_of_a_huge_shape():
     assert found[0] == "incomplete"
 
 
-@given(st.permutations([op for op in parse_schedule(GOOD)[0]]), st.permutations([op for op in parse_schedule(GOOD)[1]]))
+@given(st.permutations(list(parse_schedule(GOOD)[0])), st.permutations(list(parse_schedule(GOOD)[1])))
 def test_the_checker_agrees_with_trying(first, second):
     """A shuffled plan is right exactly if a slow executor gets through it."""
     schedule = Schedule.from_rows(Placement.linear(2), 2, [from_ops(first), from_ops(second)])

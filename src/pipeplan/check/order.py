@@ -29,11 +29,11 @@ def check_progress(schedule: Schedule, needs: Dependencies) -> Iterator[Problem]
     """No ranks wait for each other; where they do, the cycle op by op. Needs :func:`check_order` to find nothing."""
     run = progress(schedule, needs)
     if not run.complete:
-        cycle = _cycle(schedule, run)
+        cycle = blocking_cycle(schedule, run)
         yield Problem("deadlock", schedule.place(cycle[0]), _spell(schedule, run, cycle), cycle[0])
 
 
-def _cycle(schedule: Schedule, run: Progress) -> list[int]:
+def blocking_cycle(schedule: Schedule, run: Progress) -> list[int]:
     """Positions of the ops that block each other, each waiting for the rank of the next."""
     rank = int(np.flatnonzero(run.reached < schedule.offsets[1:])[0])
     seen: dict[int, int] = {}

@@ -15,8 +15,9 @@ class Problem:
     Attributes
     ----------
     rule
-        The rule it breaks, in one word: ``incomplete``, ``duplicate``, ``rank``, ``overlap``, ``order``, ``deadlock``,
-        ``memory``, and those of communication.
+        The rule it breaks, in one word. Of any plan: ``incomplete``, ``duplicate``, ``microbatch``, ``rank``, ``overlap``,
+        ``order``, ``deadlock``, ``memory``. Of messages: ``message`` (missing or one too many), ``channel`` (out of
+        order), ``rendezvous``, ``buffers``. Of whole stages: ``reduce-grad``, ``sharding``.
     where
         The place: rank, number of the op in its row, the op.
     message
@@ -36,10 +37,21 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All problems of a schedule, in the order in which they were found; none means it is right."""
+    """What there is to say about a schedule, in the order in which it was found.
+
+    Attributes
+    ----------
+    schedule
+        Which one.
+    problems
+        What is wrong with it; none means it is right.
+    notes
+        What is not wrong by itself, but would be on some runtimes or costs more than it must.
+    """
 
     schedule: Schedule
     problems: tuple[Problem, ...]
+    notes: tuple[Problem, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -61,7 +73,7 @@ class Report:
         first = self.problems[0]
         more = f"\n({len(self.problems) - 1} more; 'pipeplan check' lists them)" if len(self.problems) > 1 else ""
         grid = "" if first.position is None else "\n" + marked_grid(self.schedule, first.position)
-        error = DeadlockError if first.rule == "deadlock" else InvalidScheduleError
+        error = DeadlockError if first.rule in ("deadlock", "rendezvous") else InvalidScheduleError
         raise error(f"{first}{grid}{more}")
 
 

@@ -32,7 +32,8 @@ def check_structure(schedule: Schedule) -> Iterator[Problem]:
     yield from _overlaps(schedule)
 
 
-def _counts(schedule: Schedule, kind: Kind) -> NDArray[np.int64]:
+def counts_by_key(schedule: Schedule, kind: Kind) -> NDArray[np.int64]:
+    """How often a kind stands for each (stage, microbatch, slice), by :attr:`Schedule.key`; shape (keys,)."""
     keys = schedule.key[schedule.where(kind)]
     return np.bincount(keys[keys >= 0], minlength=schedule.keys)
 
@@ -49,7 +50,7 @@ def _duplicates(schedule: Schedule) -> Iterator[Problem]:
     for kind in sorted(schedule.kinds):
         if kind.is_stage_wide:
             continue
-        repeated = np.flatnonzero(_counts(schedule, kind) > 1)
+        repeated = np.flatnonzero(counts_by_key(schedule, kind) > 1)
         if not repeated.size:
             continue
         where = schedule.where(kind)
@@ -60,7 +61,7 @@ def _duplicates(schedule: Schedule) -> Iterator[Problem]:
 
 
 def _absent(schedule: Schedule) -> Iterator[Problem]:
-    forward, full, inputs, weights = (_counts(schedule, kind) > 0 for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
+    forward, full, inputs, weights = (counts_by_key(schedule, kind) > 0 for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
     yield from _list_keys(schedule, ~forward, Kind.F, "is missing: its stage never runs forward on this microbatch")
     yield from _list_keys(schedule, ~(full | inputs | weights), Kind.B, "is missing, and so are I and W in its place")
     yield from _list_keys(schedule, full & (inputs | weights), Kind.B, "stands beside I or W: backward would run twice")

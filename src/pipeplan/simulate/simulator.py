@@ -79,8 +79,10 @@ class Simulation:
         return self.timeline.makespan / self.bound.value - 1
 
 
-def simulate(schedule: Schedule, costs: Costs, *, communication: Communication = "edge") -> Simulation:
-    """The timeline of a schedule on given costs.
+def simulate(
+    schedule: Schedule, costs: Costs, *, communication: Communication = "edge", factors: Floats | None = None
+) -> Simulation:
+    """The timeline of a schedule on given costs; each op takes ``factors`` times as long, where they are given (ops,).
 
     Raises
     ------
@@ -92,26 +94,28 @@ def simulate(schedule: Schedule, costs: Costs, *, communication: Communication =
     DeadlockError
         If ranks wait for each other; ``pipeplan check`` spells out the cycle.
     """
+    durations = costs.durations(schedule) * (1.0 if factors is None else factors)
     if communication == "blocking":
-        timeline = _blocking(schedule, costs)
+        timeline = _blocking(schedule, costs, durations)
     else:
-        timeline = _unblocked(schedule, costs, contended=communication == "contended")
+        timeline = _unblocked(schedule, costs, durations, contended=communication == "contended")
     return Simulation(timeline, costs)
 
 
-def _unblocked(schedule: Schedule, costs: Costs, *, contended: bool) -> Timeline:
+def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> Timeline:
     """Time the compute ops, then lay the communication that the schedule holds beside them."""
     compute = schedule.columns.kind <= Kind.R
     if compute.all():
-        start, end, _ = _time_compute(schedule, costs, contended=contended)
+        start, end, _ = _time_compute(schedule, costs, durations, contended=contended)
         return Timeline(schedule, start, end, costs.time_unit)
-    times = _time_compute(schedule.keep(compute), costs, contended=contended)
+    times = _time_compute(schedule.keep(compute), costs, durations[compute], contended=contended)
     return Timeline(schedule, *_beside_compute(schedule, compute, *times), costs.time_unit)
 
 
-def _time_compute(schedule: Schedule, costs: Costs, *, contended: bool) -> tuple[Floats, Floats, Floats]:
+def _time_compute(
+    schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool
+) -> tuple[Floats, Floats, Floats]:
     """Start, end, and arrival on the next rank of every op of a schedule of compute ops only."""
-    durations = costs.durations(schedule)
     if len(durations) and durations.min() <= 0:
         raise CostError(f"{schedule.place(int(durations.argmin()))} takes no time")
     needs = dependencies(schedule)
@@ -197,9 +201,8 @@ def _beside_compute(
     return all_start, all_end
 
 
-def _blocking(schedule: Schedule, costs: Costs) -> Timeline:
+def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     """Time a schedule whose sends and receives occupy their ranks."""
-    durations = costs.durations(schedule)
     needs = dependencies(schedule)
     _require_order(schedule, needs)
     receives = schedule.where(Kind.RECV_F, Kind.RECV_B)

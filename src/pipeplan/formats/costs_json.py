@@ -1,0 +1,132 @@
+"""pipeplan's own JSON of costs: what every stage takes and holds, as numbers per stage.
+
+::
+
+    {"format": "pipeplan-costs", "version": 1, "time_unit": "ms", "forward": [1.0, 1.0], "backward": [2.0, 2.0],
+     "backward_input": [1.0, 1.0], "backward_weight": [1.0, 1.0], "recompute": [1.0, 1.0], "overlap": null,
+     "transfer": {"latency": 0.1, "bytes": 0.0, "bandwidth": null},
+     "memory": {"activation": [1.0, 1.0], "freed_by_weight": [1.0, 1.0], "static": [0.0, 0.0], "in_bytes": false}}
+
+A config file (``--config``) says the same in fewer words where stages are alike. ``bandwidth`` is null where a transfer
+takes its latency alone. Unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from pipeplan.costs import Costs
+from pipeplan.costs.table import Memory, Transfer
+from pipeplan.errors import CostError, FormatError
+
+VERSION = 1
+
+Times = list[float]
+
+
+class TransferRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A message between two ranks takes latency + bytes / bandwidth."""
+
+    latency: float
+    bytes: float
+    bandwidth: float | None
+
+
+class MemoryRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What stages hold; see :class:`~pipeplan.costs.table.Memory`."""
+
+    activation: Times
+    freed_by_weight: Times
+    static: Times
+    in_bytes: bool
+
+
+class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Costs as JSON holds them; see :class:`~pipeplan.costs.table.Costs`."""
+
+    format: Literal["pipeplan-costs"] = "pipeplan-costs"
+    version: int
+    time_unit: str
+    forward: Times
+    backward: Times
+    backward_input: Times
+    backward_weight: Times
+    recompute: Times
+    overlap: Times | None
+    transfer: TransferRecord
+    memory: MemoryRecord
+
+
+def costs_json(costs: Costs) -> str:
+    """Costs as JSON."""
+    transfer, memory = costs.transfer, costs.memory
+    record = CostsRecord(
+        version=VERSION,
+        time_unit=costs.time_unit,
+        forward=costs.forward.tolist(),
+        backward=costs.backward.tolist(),
+        backward_input=costs.backward_input.tolist(),
+        backward_weight=costs.backward_weight.tolist(),
+        recompute=costs.recompute.tolist(),
+        overlap=None if costs.overlap is None else costs.overlap.tolist(),
+        transfer=TransferRecord(
+            latency=transfer.latency,
+            bytes=transfer.bytes,
+            bandwidth=None if np.isinf(transfer.bandwidth) else transfer.bandwidth,
+        ),
+        memory=MemoryRecord(
+            activation=memory.activation.tolist(),
+            freed_by_weight=memory.freed_by_weight.tolist(),
+            static=memory.static.tolist(),
+            in_bytes=memory.in_bytes,
+        ),
+    )
+    return msgspec.json.encode(record).decode() + "\n"
+
+
+def parse_costs_json(text: str, *, name: str = "") -> Costs:
+    """The costs that :func:`costs_json` wrote.
+
+    Raises
+    ------
+    FormatError
+        For text that is not JSON or is cut off, an unknown key or version.
+    CostError
+        For times and sizes that cannot be, or lists of different length.
+    """
+    try:
+        record = msgspec.json.decode(text, type=CostsRecord)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise FormatError(f"{name}: {error}") from None
+    if record.version != VERSION:
+        raise FormatError(f"{name}: it is of version {record.version}; this pipeplan reads version {VERSION}")
+    try:
+        return _costs(record)
+    except CostError as error:
+        raise CostError(f"{name}: {error}") from None
+
+
+def _costs(record: CostsRecord) -> Costs:
+    """Raises CostError."""
+    transfer, memory = record.transfer, record.memory
+    held = (memory.activation, memory.freed_by_weight, memory.static)
+    if any(len(sizes) != len(record.forward) for sizes in held) or not record.forward:
+        raise CostError(f"memory of {[len(sizes) for sizes in held]} stages, times of {len(record.forward)}")
+    if any(not 0 <= size < np.inf for sizes in held for size in sizes):
+        raise CostError("what a stage holds is at least 0 and finite")
+    return Costs(
+        forward=np.array(record.forward),
+        backward=np.array(record.backward),
+        backward_input=np.array(record.backward_input),
+        backward_weight=np.array(record.backward_weight),
+        recompute=np.array(record.recompute),
+        overlap=None if record.overlap is None else np.array(record.overlap),
+        transfer=Transfer(
+            transfer.latency, transfer.bytes, np.inf if transfer.bandwidth is None else transfer.bandwidth
+        ),
+        memory=Memory(*(np.array(sizes) for sizes in held), in_bytes=memory.in_bytes),
+        time_unit=record.time_unit,
+    )

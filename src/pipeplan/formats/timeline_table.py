@@ -1,0 +1,174 @@
+"""A timeline as a table with a line an op, for pandas and spreadsheets: CSV, or JSON with a list a column.
+
+::
+
+    schedule,rank,kind,stage,microbatch,slice,group,start,end,unit,source
+    1f1b,0,F,0,0,0,-1,0.0,1.0,ms,simulated
+
+``pandas.read_csv(path)`` gives the frame, and so does ``pandas.DataFrame(json.load(file))``. ``group`` is the number of an
+overlapped pair, -1 for none; ``microbatch`` is -1 for an op of a whole stage. A table says all but the placement, which is
+read off where the stages stand, and microbatches and slices, which are those that occur.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.errors import FormatError, InvalidScheduleError, ShapeError
+from pipeplan.model import Columns, Kind, Schedule, Timeline
+from pipeplan.model.notation import infer_placement
+
+
+class TimelineTable(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The columns, each with a value an op; in the order of the CSV."""
+
+    schedule: list[str]
+    rank: list[int]
+    kind: list[str]
+    stage: list[int]
+    microbatch: list[int]
+    slice: list[int]
+    group: list[int]
+    start: list[float]
+    end: list[float]
+    unit: list[str]
+    source: list[Literal["simulated", "measured"]]
+
+
+COLUMNS = TimelineTable.__struct_fields__
+
+
+def timeline_table(timeline: Timeline) -> TimelineTable:
+    """The columns of a timeline."""
+    schedule, count = timeline.schedule, len(timeline.schedule)
+    columns = schedule.columns
+    return TimelineTable(
+        schedule=[schedule.name] * count,
+        rank=schedule.rank.tolist(),
+        kind=[Kind(kind).name for kind in columns.kind.tolist()],
+        stage=columns.stage.tolist(),
+        microbatch=columns.microbatch.tolist(),
+        slice=columns.slice.tolist(),
+        group=columns.group.tolist(),
+        start=timeline.start.tolist(),
+        end=timeline.end.tolist(),
+        unit=[timeline.unit] * count,
+        source=[timeline.source] * count,
+    )
+
+
+def timeline_csv(timeline: Timeline) -> str:
+    """A timeline as CSV with a header."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(zip(*msgspec.structs.astuple(timeline_table(timeline)), strict=True))
+    return text.getvalue()
+
+
+def timeline_columns_json(timeline: Timeline) -> str:
+    """A timeline as JSON: an object with a list a column."""
+    return msgspec.json.encode(timeline_table(timeline)).decode() + "\n"
+
+
+def parse_timeline_csv(text: str, *, name: str = "") -> Timeline:
+    """The timeline that :func:`timeline_csv` wrote.
+
+    Raises
+    ------
+    FormatError
+        For another header, a line with more or fewer cells, a value that cannot be, ops that make no schedule.
+    """
+    try:
+        lines = list(csv.reader(io.StringIO(text), strict=True))
+    except csv.Error as error:
+        raise FormatError(f"{name}: {error}") from None
+    if not lines or tuple(lines[0]) != COLUMNS:
+        raise FormatError(f"{name}: the first line of a timeline is {','.join(COLUMNS)}")
+    for number, line in enumerate(lines[1:], start=2):
+        if len(line) != len(COLUMNS):
+            raise FormatError(f"{name}: line {number} has {len(line)} cells, not {len(COLUMNS)}")
+    columns = zip(*lines[1:], strict=True) if len(lines) > 1 else [()] * len(COLUMNS)
+    return _parse(dict(zip(COLUMNS, map(list, columns), strict=True)), name)
+
+
+def parse_timeline_columns_json(text: str, *, name: str = "") -> Timeline:
+    """The timeline that :func:`timeline_columns_json` wrote; raises what :func:`parse_timeline_csv` does."""
+    try:
+        return _timeline(msgspec.json.decode(text, type=TimelineTable))
+    except (msgspec.DecodeError, RecursionError, FormatError) as error:
+        raise FormatError(f"{name}: {error}") from None
+
+
+def _parse(columns: dict[str, list[str]], name: str) -> Timeline:
+    try:
+        return _timeline(msgspec.convert(columns, TimelineTable, strict=False))
+    except (msgspec.ValidationError, FormatError) as error:
+        raise FormatError(f"{name}: {error}") from None
+
+
+def _timeline(table: TimelineTable) -> Timeline:
+    """Raises FormatError."""
+    if len({len(column) for column in msgspec.structs.astuple(table)}) > 1 or not table.rank:
+        raise FormatError("a timeline's columns have one length, and at least one op")
+    schedule = _schedule(table)
+    start, end = np.array(table.start), np.array(table.end)
+    if (wrong := np.flatnonzero(~((np.abs(start) < np.inf) & (start <= end) & (end < np.inf)))).size:
+        raise FormatError(f"{schedule.place(int(wrong[0]))} has no time, or ends before it starts")
+    return Timeline(schedule, start, end, _only(table.unit, "unit"), _source(table))
+
+
+def _schedule(table: TimelineTable) -> Schedule:
+    rank = _small(table.rank, "rank", least=0)
+    if (np.diff(rank) < 0).any():
+        raise FormatError("the ranks stand in order, each with its ops in the order in which it runs them")
+    rows = np.split(np.arange(len(rank)), np.searchsorted(rank, np.arange(1, int(rank[-1]) + 1)))
+    columns = _columns(table)
+    try:
+        by_rank = [columns[row] for row in rows]
+        microbatches = 1 + max(0, int(columns.microbatch.max()))
+        placement = infer_placement([list(row) for row in by_rank], microbatches)
+        slices = 1 + int(columns.slice.max())
+        return Schedule.from_rows(
+            placement, microbatches, by_rank, slices=slices, name=_only(table.schedule, "schedule")
+        )
+    except (InvalidScheduleError, ShapeError) as error:
+        raise FormatError(str(error)) from None
+
+
+def _columns(table: TimelineTable) -> Columns:
+    unknown = sorted(set(table.kind) - set(Kind.__members__))
+    if unknown:
+        raise FormatError(f"unknown kind {unknown[0]!r}")
+    return Columns(
+        np.array([Kind[kind] for kind in table.kind], np.int8),
+        _small(table.stage, "stage", least=0).astype(np.int32),
+        _small(table.microbatch, "microbatch", least=-1).astype(np.int32),
+        _small(table.slice, "slice", least=0, most=2**15 - 1).astype(np.int16),
+        _small(table.group, "group", least=-1).astype(np.int32),
+    )
+
+
+def _small(values: list[int], what: str, *, least: int, most: int = 10**9) -> NDArray[np.int64]:
+    if min(values) < least or max(values) > most:
+        raise FormatError(
+            f"a {what} is from {least} to {most}, not {min(values) if min(values) < least else max(values)}"
+        )
+    return np.array(values, np.int64)
+
+
+def _only(values: list[str], what: str) -> str:
+    """The one value of a column that says the same in every line."""
+    if len(set(values)) > 1:
+        raise FormatError(f"a timeline has one {what}, not {', '.join(sorted(set(values))[:3])}")
+    return values[0]
+
+
+def _source(table: TimelineTable) -> Literal["simulated", "measured"]:
+    return "measured" if _only(list(table.source), "source") == "measured" else "simulated"

@@ -1,0 +1,15 @@
+"""Random plans for the properties of passes: every strategy on small shapes."""
+
+from hypothesis import strategies as st
+
+from pipeplan.model import Schedule
+from pipeplan.strategies import STRATEGIES
+
+
+def _plan(name: str, half: int, more: int) -> Schedule:
+    strategy = STRATEGIES[name]
+    return strategy(strategy.shape(2 * half, 4 * half + 2 * more))
+
+
+PLANS = st.builds(_plan, st.sampled_from(sorted(STRATEGIES)), st.integers(1, 3), st.integers(0, 4))
+"""Even ranks, and enough microbatches for every strategy."""

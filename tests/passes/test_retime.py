@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from pipeplan.check import check
+from pipeplan.costs import Settings
+from pipeplan.errors import DeadlockError
+from pipeplan.model import Kind, Schedule, dependencies, format_schedule, parse_schedule, progress
+from pipeplan.passes import retime, split_backward
+from pipeplan.simulate import simulate
+from pipeplan.strategies import STRATEGIES
+from tests.passes.plans import PLANS
+
+
+def test_a_weight_gradient_moves_into_a_bubble():
+    """Rank 0 waits two steps for 0I1, and could do 0W0 meanwhile."""
+    late = parse_schedule("0F0 0F1 0I0 0I1 0W0 0W1\n1F0 1I0 1W0 1F1 1I1 1W1")
+    assert format_schedule(retime(late)) == "0F0 0F1 0I0 0W0 0I1 0W1\n1F0 1I0 1W0 1F1 1I1 1W1"
+
+
+def test_weight_gradients_that_find_no_bubble_stay():
+    plan = parse_schedule("0F0 0F1 0I0 0I1 0W0 0W1")
+    assert retime(plan) == plan
+
+
+def test_a_schedule_that_deadlocks_has_no_steps():
+    with pytest.raises(DeadlockError, match="never runs"):
+        retime(parse_schedule("0F0 0B0 0F1 0B1\n1F0 1F1 1B1 1B0"))
+
+
+def test_1f1b_with_all_weights_last_gets_shorter():
+    strategy = STRATEGIES["1f1b"]
+    split = split_backward(strategy(strategy.shape(4, 8)))
+    rows = [sorted(row, key=lambda op: op.kind == Kind.W) for row in split]
+    late = parse_schedule("\n".join(" ".join(map(str, row)) for row in rows))
+    costs = Settings().costs(late.placement)
+    before, after = simulate(late, costs), simulate(retime(late), costs)
+    assert after.timeline.makespan < before.timeline.makespan
+    assert (after.memory.peak_activation <= before.memory.peak_activation).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(PLANS.map(split_backward))
+def test_nothing_is_later_nothing_holds_more_and_the_rest_keeps_its_order(plan: Schedule):
+    moved = retime(plan)
+    assert check(moved).valid
+    assert retime(moved) == moved
+    rest = plan.columns.kind != Kind.W
+    assert moved.keep(moved.columns.kind != Kind.W) == plan.keep(rest)
+    assert moved.keep(moved.columns.kind == Kind.W) == plan.keep(~rest)
+    assert _steps(moved).max() <= _steps(plan).max()
+    costs = Settings(times_per="stage").costs(plan.placement)
+    if not plan.joined.any():  # a pair is one step, and takes the time of two ops
+        assert simulate(moved, costs).timeline.makespan <= simulate(plan, costs).timeline.makespan + 1e-9
+    held, before = (simulate(each, costs).memory.activations for each in (moved, plan))
+    forwards = moved.columns.kind == Kind.F, plan.columns.kind == Kind.F
+    assert (held[forwards[0]] <= before[forwards[1]] + 1e-9).all()
+
+
+def _steps(schedule: Schedule) -> np.ndarray:
+    return progress(schedule, dependencies(schedule)).step
