@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from pipeplan.errors import PipeplanError
     from pipeplan.formats import read_schedule
     from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
-    from pipeplan.workbench import Comparison, Explanation, Result, check, compare, explain, export, save, schedules, simulate
+    from pipeplan.workbench import (
+        Comparison,
+        Explanation,
+        Result,
+        check,
+        compare,
+        explain,
+        export,
+        save,
+        schedules,
+        simulate,
+    )
 
 __version__ = "0.1.0"
 

@@ -225,8 +225,9 @@ class View:
             gaps     null, or columns lane, start, end, reason, cause (a bar or -1), and reasons: the keys behind reason
 
         Columns are lists of one length, or whatever ``column`` makes of an array; the interactive timeline also reads
-        those of :func:`pipeplan.render.html.packed`, which are a fifth as long. Within a lane, bars stand in the order in which the rank runs them, which is the
-        one dependency that links leave out. Times are from 0, in ``unit``. Every number is finite.
+        those of :func:`pipeplan.render.html.packed`, which are a fifth as long. Within a lane, bars stand in the order in
+        which the rank runs them, which is the one dependency that links leave out. Times are from 0, in ``unit``. Every
+        number is finite.
         """
         return {
             "version": VERSION,
