@@ -1,0 +1,125 @@
+"""When something happened, on one clock for all ranks: marks on the host or the GPU, and the offset between hosts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+Nanoseconds = NDArray[np.int64]
+
+ROUNDS = 25
+"""Messages exchanged with each rank on another host; the fastest one counts."""
+
+
+class Clock(Protocol):
+    """Takes marks cheaply while a step runs, and says afterwards when they were."""
+
+    def restart(self) -> None:
+        """Before a step."""
+
+    def mark(self) -> Any:
+        """Now."""
+
+    def times(self, marks: Sequence[Any]) -> Nanoseconds:
+        """When marks were taken since the restart, in nanoseconds of this host's monotonic clock."""
+
+
+class HostClock:
+    """For work that is done when the call returns: the host's monotonic clock, one for all processes of a host."""
+
+    def restart(self) -> None:
+        """Nothing to do."""
+
+    def mark(self) -> int:
+        """Now."""
+        return time.monotonic_ns()
+
+    def times(self, marks: Sequence[int]) -> Nanoseconds:
+        """The marks themselves."""
+        return np.array(marks, np.int64)
+
+
+class DeviceClock:
+    """For work that a GPU does later: events in its stream, tied to the host's clock at the step's start."""
+
+    def __init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Wait for the GPU and tie its time to the host's."""
+        self._base = torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()
+        self._base.record()
+        self._base.synchronize()
+        self._host = time.monotonic_ns()
+
+    def mark(self) -> Any:
+        """When the GPU gets here."""
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def times(self, marks: Sequence[Any]) -> Nanoseconds:
+        """Waits for the GPU."""
+        torch.cuda.synchronize()
+        elapsed = np.array([self._base.elapsed_time(mark) for mark in marks], np.float64)
+        return self._host + (elapsed * 1e6).astype(np.int64)
+
+
+def clock_for(device: torch.device) -> Clock:
+    """The clock by which to time work on a device."""
+    return DeviceClock() if device.type == "cuda" else HostClock()
+
+
+def offset_to_first(device: torch.device) -> int:
+    """Nanoseconds to add to this rank's monotonic clock to get the first rank's. Every rank calls it together.
+
+    0 on the first rank's host, where the clock is the same one. Elsewhere, of several messages to the first rank and back
+    the fastest is taken, and the answer assumed to be given halfway (Cristian: Probabilistic clock synchronization, 1989);
+    the error is at most half that round trip.
+    """
+    boots: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(boots, _boot())
+    offset = 0
+    for other in range(1, dist.get_world_size()):
+        if boots[other] == boots[0]:
+            continue
+        if dist.get_rank() == 0:
+            _answer(other, device)
+        elif dist.get_rank() == other:
+            offset = _ask(device)
+    return offset
+
+
+def _boot() -> str:
+    """What tells one running host from another."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return path.read_text() if path.exists() else str(time.get_clock_info("monotonic"))
+
+
+def _answer(other: int, device: torch.device) -> None:
+    now = torch.zeros(1, dtype=torch.int64, device=device)
+    for _ in range(ROUNDS):
+        dist.recv(now, src=other)
+        now.fill_(time.monotonic_ns())
+        dist.send(now, dst=other)
+
+
+def _ask(device: torch.device) -> int:
+    answer = torch.zeros(1, dtype=torch.int64, device=device)
+    rounds: list[tuple[int, int]] = []
+    for _ in range(ROUNDS):
+        asked = time.monotonic_ns()
+        dist.send(answer, dst=0)
+        dist.recv(answer, src=0)
+        theirs = int(answer.item())
+        answered = time.monotonic_ns()
+        rounds.append((answered - asked, theirs - (asked + answered) // 2))
+    return min(rounds)[1]

@@ -1,0 +1,119 @@
+"""The process group: of workers that were started here, or of a torchrun job that we are in."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from pipeplan.errors import InputError
+
+
+def in_job() -> bool:
+    """Whether this process is one of a job that torchrun (or a scheduler that sets the same variables) started."""
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
+def choose_device(asked: str, ranks: int) -> str:
+    """``cpu`` or ``cuda``; ``auto`` is cuda where every rank of this host gets a GPU of its own.
+
+    Raises
+    ------
+    InputError
+        For another word, and for cuda without enough GPUs.
+    """
+    if asked not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device is auto, cpu or cuda, not {asked}")
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", ranks)) if in_job() else ranks
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if asked == "cuda" and found < local:
+        raise InputError(
+            f"{local} ranks on this host need a GPU each, and it has {found}; use device cpu, or fewer ranks"
+        )
+    return "cuda" if asked != "cpu" and found >= local else "cpu"
+
+
+def local_device(device: str, rank: int) -> torch.device:
+    """The device of this process; on a GPU it becomes the current one."""
+    if device == "cpu":
+        return torch.device("cpu")
+    chosen = torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)))
+    torch.cuda.set_device(chosen)
+    return chosen
+
+
+@contextmanager
+def process_group(device: torch.device, ranks: int, *, timeout: float, store: Path | None = None) -> Iterator[int]:
+    """The group of all ranks, and this process's rank in it.
+
+    Parameters
+    ----------
+    device
+        Of this process: NCCL between GPUs, else gloo.
+    ranks
+        How many there must be.
+    timeout
+        Seconds after which waiting for another rank is an error.
+    store
+        A file through which processes of one host find each other; None takes the job's own address and port.
+
+    Raises
+    ------
+    InputError
+        If the job has another number of processes, its port is taken or cannot be reached, or ranks differ in their
+        version of PyTorch.
+    """
+    logging.getLogger("torch.distributed.pipelining").setLevel(logging.CRITICAL)
+    ours = not dist.is_initialized()
+    if ours:
+        _join(device, ranks, timedelta(seconds=timeout), store)
+    try:
+        if dist.get_world_size() != ranks:
+            raise InputError(_wrong_size(dist.get_world_size(), ranks))
+        _require_one_version()
+        yield dist.get_rank()
+    finally:
+        if ours:
+            dist.destroy_process_group()
+
+
+def _join(device: torch.device, ranks: int, timeout: timedelta, store: Path | None) -> None:
+    found = int(os.environ["WORLD_SIZE"])
+    if found != ranks:
+        raise InputError(_wrong_size(found, ranks))
+    options: dict[str, Any] = {"backend": "nccl" if device.type == "cuda" else "gloo", "timeout": timeout}
+    if device.type == "cuda":
+        options["device_id"] = device
+    if store is not None:
+        options |= {"store": dist.FileStore(str(store), ranks), "rank": int(os.environ["RANK"]), "world_size": ranks}
+    try:
+        dist.init_process_group(**options)
+    except (dist.DistNetworkError, dist.DistStoreError, ValueError) as error:
+        where = f"{os.environ.get('MASTER_ADDR', '?')}:{os.environ.get('MASTER_PORT', '?')}"
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"rank {os.environ['RANK']} cannot meet the other ranks at {where} (port in use, or no other rank there?): "
+            f"{reason}"
+        ) from None
+
+
+def _wrong_size(found: int, ranks: int) -> str:
+    return (
+        f"the schedule has {ranks} ranks and the job {found} process(es); "
+        f"start as many: torchrun --nproc-per-node {ranks} (times --nnodes)"
+    )
+
+
+def _require_one_version() -> None:
+    versions: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(versions, str(torch.__version__))
+    if len(set(versions)) > 1:
+        told = ", ".join(f"rank {rank}: {version}" for rank, version in enumerate(versions))
+        raise InputError(f"all ranks need the same version of PyTorch; {told}")
