@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks examples
 
-.PHONY: demo test lint bench bench-search clean
+.PHONY: demo test lint bench bench-search bench-timeline web-ui web-ui-check clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -23,6 +23,18 @@ bench: .venv/.installed-dev
 bench-search: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.search
 
+bench-timeline: .venv/.installed-dev
+	$(BIN)/python -m benchmarks.timeline
+
+web-ui: web_ui/node_modules
+	cd web_ui && npm run --silent build
+
+web-ui-check: web_ui/node_modules
+	cd web_ui && npm run --silent check && node build.mjs --check
+
+web_ui/node_modules: web_ui/package-lock.json
+	cd web_ui && npm ci --no-audit --no-fund && touch node_modules
+
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pipeplan needs Python 3.11 or later")'
 	$(PYTHON) -m venv .venv
@@ -37,4 +49,4 @@ bench-search: .venv/.installed-dev
 	touch $@ .venv/.installed
 
 clean:
-	rm -rf .venv build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv web_ui/node_modules build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -97,7 +97,7 @@ def test_the_checker_agrees_with_trying(first, second):
     schedule = Schedule.from_rows(Placement.linear(2), 2, [from_ops(first), from_ops(second)])
     done: set[str] = set()
     rows = [[str(op) for op in row] for row in schedule]
-    needs = {f"0F{m}": [] for m in (0, 1)}
+    needs: dict[str, list[str]] = {f"0F{m}": [] for m in (0, 1)}
     for m in (0, 1):
         needs |= {f"1F{m}": [f"0F{m}"], f"1B{m}": [f"1F{m}"], f"0B{m}": [f"1B{m}", f"0F{m}"]}
     moved = True

@@ -260,7 +260,7 @@ BAD_INPUT = [
     ("simulate -c absent.yaml", "cannot read the config file absent.yaml"),
     ("simulate -o missing/a.png", "there is no folder missing"),
     ("simulate -o a.gif", "ending of an output '.gif'"),
-    ("simulate -o a.html", "ending of an output '.html'"),
+    ("simulate -o a.htm", "did you mean '.html'"),
     ("simulat", "Did you mean"),
     ("schedules zbw", "did you mean 'zbv'"),
     ("export 1f1b", "--to"),

@@ -23,9 +23,13 @@ _COMMANDS = {
     "simulate": "Times, bubble, memory, bound and picture of one schedule.",
     "compare": "Several schedules, or all that fit the shape, sorted by makespan.",
     "explain": "Why each rank idles, and the critical path.",
+    "search": "A better schedule under a memory cap, and how far from optimal it can be.",
     "check": "Is this schedule right, and would it run?",
     "export": "Write a schedule in another tool's format.",
+    "profile": "Measure what a model's stages cost, as a config file.",
+    "run": "Train a model with a schedule, measure it, and lay it beside the plan.",
     "convert": "Turn a schedule or timeline file into another format.",
+    "serve": "The web app: sliders, comparison and timeline in a browser.",
 }
 
 

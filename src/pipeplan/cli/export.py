@@ -17,7 +17,9 @@ from pipeplan.workbench.planning import file_of
 
 _SETTINGS = SettingOptions()
 
-To = Literal["torch-csv", "torch-csv-comms", "zb-nodes", "json", "trace"]
+To = Literal[
+    "torch-csv", "torch-csv-comms", "zb-nodes", "json", "trace", "timeline-csv", "costs", "torchtitan", "megatron"
+]
 
 
 def export(
@@ -34,7 +36,8 @@ def export(
     """Write a schedule in another tool's format.
 
     torch-csv and torch-csv-comms are PyTorch's, without and with communication; zb-nodes the zero-bubble runtime's; json
-    pipeplan's own; trace is for Perfetto.
+    pipeplan's own; trace is for Perfetto, timeline-csv for pandas; costs are the numbers per stage that were meant.
+    torchtitan and megatron are the settings with which these trainers run the schedule.
 
     Parameters
     ----------

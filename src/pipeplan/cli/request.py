@@ -35,7 +35,7 @@ class Request:
     pictured: bool
 
 
-PICTURES = (".png", ".svg", ".pdf")
+PICTURES = (".png", ".svg", ".pdf", ".html")
 
 
 def request(names: tuple[str, ...], options: SettingOptions, output: OutputOptions | None = None) -> Request:

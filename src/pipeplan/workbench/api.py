@@ -18,6 +18,9 @@ from pipeplan.costs import Settings
 from pipeplan.costs.config import merged, settings_given
 from pipeplan.errors import CostError, InputError, NegativeAnswer, PipeplanError, UnknownNameError
 from pipeplan.formats import chrome_trace, read_schedule, schedule_json, torch_csv
+from pipeplan.formats.costs_json import costs_json
+from pipeplan.formats.timeline_table import timeline_csv
+from pipeplan.formats.torchtitan import torchtitan_toml
 from pipeplan.formats.zb_nodes import format_zb_nodes
 from pipeplan.model import Kind, Schedule, crosses_ranks, dependencies
 from pipeplan.passes.communication import insert_communication, without_communication
@@ -26,6 +29,7 @@ from pipeplan.simulate import simulate as simulate_schedule
 from pipeplan.workbench.catalogue import entry, is_name, schedules
 from pipeplan.workbench.planning import Source, as_taken_by, file_of, plan, same_ranks
 from pipeplan.workbench.results import Comparison, Result, over_limit
+from pipeplan.workbench.trainers import megatron_settings
 
 
 def simulate(schedule: Source = "1f1b", /, **settings: Any) -> Result:
@@ -226,5 +230,9 @@ EXPORTS: dict[str, Callable[[Result], str]] = {
     "zb-nodes": _zb_nodes,
     "json": lambda result: schedule_json(result.schedule),
     "trace": lambda result: chrome_trace(result.timeline, result.memory),
+    "timeline-csv": lambda result: timeline_csv(result.timeline),
+    "costs": lambda result: costs_json(result.costs),
+    "torchtitan": lambda result: torchtitan_toml(result.schedule, f"{result.name}.csv"),
+    "megatron": lambda result: megatron_settings(result.schedule),
 }
 """The formats that schedules are exported to, each with its writer."""

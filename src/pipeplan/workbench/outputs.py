@@ -13,13 +13,17 @@ from pipeplan.formats import chrome_trace, read_plan, schedule_json, timeline_js
 from pipeplan.model import Schedule
 from pipeplan.passes.communication import without_communication
 from pipeplan.render import View, order_of, view_of
+from pipeplan.render.html import save_html
 from pipeplan.workbench.results import Comparison, Result
 
 Answer = Result | Comparison
 
+MOST_EXPLAINED = 200_000
+"""Ops up to which an interactive timeline also says why ranks idle: beyond, the walk takes seconds."""
 
-def save(answer: Answer, path: Path) -> None:
-    """Write a result or a comparison to a file, as a whole or not at all.
+
+def save(answer: Answer, path: Path, *, ending: str | None = None) -> None:
+    """Write a result or a comparison to a file, as a whole or not at all; ``ending`` overrides the file's own.
 
     Raises
     ------
@@ -28,7 +32,13 @@ def save(answer: Answer, path: Path) -> None:
     InputError
         If the file cannot be written, or holds one schedule and this is a comparison.
     """
-    WRITERS[_ending(path)](answer, path)
+    WRITERS[ending or _ending(path)](answer, path)
+
+
+def save_schedule(schedule: Schedule, path: Path) -> None:
+    """Write a plan without times: its notation as CSV, or pipeplan JSON. Raises what :func:`save` does."""
+    csv = _ending(path) == ".csv"
+    write_text(path, torch_csv(without_communication(schedule)) if csv else schedule_json(schedule))
 
 
 def require_outputs(paths: Iterable[Path]) -> None:
@@ -65,7 +75,8 @@ def convert_file(source: Path, target: Path) -> None:
     elif ending == ".json":
         write_text(target, schedule_json(plan) if isinstance(plan, Schedule) else timeline_json(plan))
     else:
-        _draw([order_of(plan) if isinstance(plan, Schedule) else view_of(plan)], target)
+        views = [order_of(plan) if isinstance(plan, Schedule) else view_of(plan)]
+        (save_html if ending == ".html" else _draw)(views, target)
 
 
 def picture_name(name: str) -> str:
@@ -98,6 +109,12 @@ def _draw(views: Sequence[View], path: Path) -> None:
         save_picture(views, temporary)
 
 
+def _write_html(answer: Answer, path: Path) -> None:
+    results = answer.results if isinstance(answer, Comparison) else (answer,)
+    explained = sum(len(result.schedule) for result in results) <= MOST_EXPLAINED
+    save_html([result.view(reasons=explained) for result in results], path)
+
+
 def _write_json(answer: Answer, path: Path) -> None:
     if isinstance(answer, Comparison):
         write_text(path, json.dumps(answer.to_dict(), indent=1) + "\n")
@@ -117,6 +134,7 @@ def _write_trace(answer: Answer, path: Path) -> None:
 WRITERS: dict[str, Callable[[Answer, Path], None]] = {
     ".png": _write_picture,
     ".svg": _write_picture,
+    ".html": _write_html,
     ".pdf": _write_picture,
     ".json": _write_json,
     ".csv": _write_csv,

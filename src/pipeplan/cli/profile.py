@@ -1,0 +1,76 @@
+"""``pipeplan profile``."""
+
+from __future__ import annotations
+
+import json as json_text
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pipeplan.cli.answers import tell
+from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
+from pipeplan.cli.request import request
+from pipeplan.cli.training_options import ModelOptions, training_option
+from pipeplan.errors import InputError
+from pipeplan.files import require_folder
+from pipeplan.workbench.training import TrainingOptions, profile_with
+
+_SETTINGS = SettingOptions()
+_MODEL = ModelOptions()
+
+
+def profile(
+    name: str = "1f1b",
+    /,
+    *,
+    model: ModelOptions = _MODEL,
+    repeats: Annotated[int, training_option("Measured rounds (15).", "--repeats")] = 15,
+    settings: SettingOptions = _SETTINGS,
+    output: Annotated[
+        Path | None,
+        Parameter(name=("--output", "-o"), group=OUTPUT, help="The costs file: .yaml or .json.", show_default=False),
+    ] = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Measure what a model's stages cost, as a config file for the other commands. Needs PyTorch (`pipeplan[pytorch]`).
+
+    Every rank measures its stages at the same time, as they will run. Times are medians in milliseconds.
+
+    Parameters
+    ----------
+    name
+        A schedule whose placement says which rank holds each stage. Default: 1f1b.
+    """
+    asked = request((name,), settings)
+    if output is not None:
+        _require_costs_file(output)
+    options = TrainingOptions(
+        model=model.model,
+        layout=model.layout,
+        device=model.device,
+        threads=model.threads,
+        seed=model.seed,
+        timeout=model.timeout,
+        dtype=model.dtype,
+    )
+    measured = profile_with(asked.names[0], asked.settings, options, repeats=repeats)
+    if output is not None:
+        measured.write(output)
+        tell(f"wrote {output}")
+    if json:
+        print(json_text.dumps({key: value for key, value in asdict(measured.settings()).items() if value is not None}))
+    else:
+        from pipeplan.cli.run_tables import profile_parts
+        from pipeplan.cli.tables import show
+
+        show(*profile_parts(measured))
+    return 0
+
+
+def _require_costs_file(path: Path) -> None:
+    if path.suffix not in {".yaml", ".yml", ".json"}:
+        raise InputError(f"a costs file is .yaml or .json, not {path.name}")
+    require_folder(path)

@@ -1,0 +1,102 @@
+"""``pipeplan run``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from pipeplan.cli.answers import print_json, tell, write_outputs
+from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.request import request
+from pipeplan.cli.training_options import ModelOptions, training_option
+from pipeplan.workbench.outputs import require_outputs, save
+from pipeplan.workbench.training import TrainingOptions, run_with
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How long, and what to look at."""
+
+    steps: Annotated[int, training_option("Timed steps (5).", "--steps")] = 5
+    warmup: Annotated[int, training_option("Untimed steps before them (1).", "--warmup")] = 1
+    verify: Annotated[
+        bool, training_option("Compare every loss and gradient with a single-process run.", "--verify")
+    ] = False
+    receives: Annotated[
+        Literal["early", "late"],
+        training_option("Receive as early as possible, or right before it is needed (early).", "--receives"),
+    ] = "early"
+    trace: Annotated[
+        Path | None, training_option("Write the measured timeline as a Chrome/Perfetto trace.", "--trace")
+    ] = None
+
+
+_SETTINGS = SettingOptions()
+_OUTPUT = OutputOptions()
+_MODEL = ModelOptions()
+_RUN = RunOptions()
+
+
+def run(
+    name: str | None = None,
+    /,
+    *,
+    model: ModelOptions = _MODEL,
+    run: RunOptions = _RUN,
+    settings: SettingOptions = _SETTINGS,
+    output: OutputOptions = _OUTPUT,
+    json: Json = False,
+    debug: Debug = False,
+) -> int:
+    """Train a model with a schedule, measure it, and lay it beside the plan. Needs PyTorch (`pipeplan[pytorch]`).
+
+    Starts a process a rank on this host, or joins the torchrun job that it is started in. Without costs the model is
+    measured first, so that there is something to predict from. `--output` writes the measured timeline. Exits with 1 if
+    gradients differ, or a rank dies or hangs.
+
+    Parameters
+    ----------
+    name
+        A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
+    """
+    asked = request(() if name is None else (name,), settings, output)
+    traces = () if run.trace is None else (run.trace,)
+    require_outputs(_as_trace(path) for path in traces)
+    options = TrainingOptions(
+        model=model.model,
+        layout=model.layout,
+        steps=run.steps,
+        warmup=run.warmup,
+        verify=run.verify,
+        receives=run.receives,
+        device=model.device,
+        threads=model.threads,
+        seed=model.seed,
+        timeout=model.timeout,
+        dtype=model.dtype,
+    )
+    training = run_with((asked.names or ("1f1b",))[0], asked.settings, options)
+    if os.environ.get("RANK", "0") == "0":
+        write_outputs(training.measured, asked.outputs)
+        for path in traces:
+            save(training.measured, path, ending=".trace.json")
+            tell(f"wrote {path}")
+        if json:
+            print_json(training.to_dict())
+        else:
+            from pipeplan.cli.run_tables import training_parts
+            from pipeplan.cli.tables import show
+
+            show(*training_parts(training))
+    training.run.require_equal_gradients()
+    return 0
+
+
+def _as_trace(path: Path) -> Path:
+    """A name with the ending of a trace in the same folder: any name may be given."""
+    return path.with_name("x.trace.json")

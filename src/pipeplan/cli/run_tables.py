@@ -1,0 +1,75 @@
+"""A run beside its prediction, and a profile, for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from pipeplan.cli.tables import columns, facts, number, size
+from pipeplan.workbench.training import Training
+
+if TYPE_CHECKING:
+    from pipeplan.pytorch import Profile
+
+
+def training_parts(training: Training) -> tuple[RenderableType, ...]:
+    """What ran, predicted beside measured, and the gradients."""
+    run, predicted = training.run, training.predicted
+    schedule = predicted.schedule
+    heading = (
+        f"{predicted.name} on {run.model} ({run.dtype}, {run.device}, {run.threads} thread(s) a rank): "
+        f"{schedule.ranks} ranks, {schedule.stages} stages ({schedule.placement.name}), {schedule.microbatches} microbatches"
+    )
+    median = run.median_step_seconds
+    rows = [
+        ("step, measured", f"{median * 1e3:,.1f} ms median of {len(run.step_seconds)} ({_range(run.step_seconds)})"),
+        (
+            "step, predicted",
+            f"{training.predicted_seconds * 1e3:,.1f} ms ({training.predicted_seconds / median - 1:+.1%})",
+        ),
+        ("predicted on", training.predicted_on),
+        ("loss", f"{run.losses[0]:.4f} to {run.losses[-1]:.4f} in {len(run.losses)} steps"),
+        ("gradients", _gradients(training)),
+    ]
+    return Text(heading, style="bold"), Padding(facts(rows), (1, 0)), _bubbles(training)
+
+
+def _range(steps: tuple[float, ...]) -> str:
+    return f"{min(steps) * 1e3:,.1f} to {max(steps) * 1e3:,.1f}"
+
+
+def _gradients(training: Training) -> str:
+    run = training.run
+    if run.max_gradient_difference is None:
+        return "not compared (--verify compares them with a single-process run)"
+    verdict = (
+        "equal" if run.max_gradient_difference == 0 else "within tolerance" if run.gradients_equal else "DIFFERENT"
+    )
+    return f"{verdict}: largest difference {run.max_gradient_difference:.3g}, tolerance {run.tolerance:.3g}"
+
+
+def _bubbles(training: Training) -> RenderableType:
+    unit = training.predicted.timeline.unit
+    table = columns(
+        "rank", f"busy, predicted\n({unit})", "busy,\nmeasured", "idle,\npredicted", "idle,\nmeasured", padding=1
+    )
+    predicted, measured = training.predicted.timeline, training.measured.timeline
+    for rank in range(predicted.schedule.ranks):
+        values = (predicted.work[rank], measured.work[rank], predicted.idle[rank], measured.idle[rank])
+        table.add_row(str(rank), *(number(float(value)) for value in values))
+    return table
+
+
+def profile_parts(profile: Profile) -> tuple[RenderableType, ...]:
+    """Times with their spread and bytes of every stage."""
+    table = columns("stage", "F (ms)", "B", "I", "W", "held", "by W", "static", padding=1)
+    for number_, stage in enumerate(profile.stages):
+        times = (stage.forward, stage.backward, stage.backward_input, stage.backward_weight)
+        sizes = (stage.activation_bytes, stage.weight_activation_bytes, stage.static_bytes)
+        table.add_row(str(number_), *(f"{time.median:.3g}" for time in times), *(size(float(value)) for value in sizes))
+    transfer = "not measured" if profile.p2p_time is None else f"{profile.p2p_time:.3g} ms"
+    notes = [Text(line) for line in profile.provenance()[:2]]
+    return *notes, Text(f"transfer between ranks: {transfer}\n"), table

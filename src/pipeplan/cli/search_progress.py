@@ -1,0 +1,66 @@
+"""What a search shows while it runs, and the best schedule so far, kept on disk."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from pipeplan.cli.tables import number
+from pipeplan.model import Schedule
+from pipeplan.search.result import Progress
+from pipeplan.workbench.outputs import save_schedule
+
+EVERY = 1.0
+"""Seconds between two writes of the best schedule so far."""
+
+
+def keep_best(files: Sequence[Path]) -> Callable[[Progress], None]:
+    """Write each better schedule to the files, at most once a second; the caller writes the last one."""
+    state = {"value": float("inf"), "time": -EVERY}
+
+    def keep(progress: Progress) -> None:
+        now = time.monotonic()
+        if files and progress.value < state["value"] and now - state["time"] >= EVERY:
+            state.update(value=progress.value, time=now)
+            best: Schedule = progress.best()
+            for path in files:
+                save_schedule(best.renamed("search"), path)
+
+    return keep
+
+
+class ProgressLine:
+    """A bar with the best, the bound and the gap on stderr; nothing where that is no terminal."""
+
+    def __init__(self, also: Callable[[Progress], None], *, quiet: bool) -> None:
+        self.also = also
+        self.bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            console=Console(file=sys.stderr),
+            disable=quiet or not sys.stderr.isatty(),
+            transient=True,
+        )
+        self.task = self.bar.add_task("searching", total=1.0)
+        self.bar.start()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far the search is."""
+        self.also(progress)
+        self.bar.update(
+            self.task,
+            completed=progress.share,
+            description=f"best {number(progress.value)}  bound {number(progress.bound)}  gap {progress.gap:.2%}",
+        )
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self.bar.stop()

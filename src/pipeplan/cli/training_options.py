@@ -1,0 +1,40 @@
+"""The options that ``run`` and ``profile`` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+TRAINING = Group("Training", sort_key=0)
+
+
+def training_option(text: str, *names: str, many: bool = False) -> Parameter:
+    """An option of the training group."""
+    return Parameter(name=names, help=text, group=TRAINING, show_default=False, consume_multiple=many)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """Which model, cut how, on what."""
+
+    model: Annotated[
+        str, training_option("gpt-tiny, gpt-small, llama-3-8b, or module:function (gpt-tiny).", "--model")
+    ] = "gpt-tiny"
+    layout: Annotated[
+        tuple[int, ...] | None, training_option("Layers of each stage (even by weight).", "--layout", many=True)
+    ] = None
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"],
+        training_option("cpu (gloo), cuda (NCCL), or auto: cuda where every rank has a GPU.", "--device"),
+    ] = "auto"
+    threads: Annotated[int, training_option("CPU threads of each rank (1).", "--threads")] = 1
+    seed: Annotated[int, training_option("Of weights and data (0).", "--seed")] = 0
+    timeout: Annotated[
+        float, training_option("Seconds without progress after which a rank counts as hung (120).", "--timeout")
+    ] = 120.0
+    dtype: Annotated[
+        Literal["float32", "bfloat16"] | None, training_option("Of the parameters (the model's own).", "--dtype")
+    ] = None

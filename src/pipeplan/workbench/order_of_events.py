@@ -1,0 +1,104 @@
+"""Where a run first does things in another order than planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.model import Timeline, crosses_ranks, dependencies
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """The first op at which a run departs from the plan, by the run's clock.
+
+    Attributes
+    ----------
+    op, rank, start
+        The op that the rank ran, and when it started in the run.
+    planned, happened
+        What the plan has there, and what the run did, in words.
+    """
+
+    op: str
+    rank: int
+    start: float
+    planned: str
+    happened: str
+
+
+def first_departure(
+    planned: Timeline, measured: Timeline, match: NDArray[np.intp], transfer: float
+) -> Departure | None:
+    """The first op that another one precedes on its rank than planned; else the first that waits for something else.
+
+    An op waits for its rank, or for its message, whichever comes last. Where both come at once, either will do.
+
+    Parameters
+    ----------
+    planned, measured
+        Of the same compute ops.
+    match
+        Where each op of the plan stands in the run, shape (ops,).
+    transfer
+        How long a message takes in the plan.
+    """
+    return _other_order(planned, measured, match) or _other_cause(planned, measured, match, transfer)
+
+
+def _other_order(planned: Timeline, measured: Timeline, match: NDArray[np.intp]) -> Departure | None:
+    """The earliest op that stands elsewhere in its rank's row."""
+    mine = np.lexsort((np.arange(len(match)), planned.start, planned.schedule.rank))
+    theirs = np.lexsort((np.arange(len(match)), measured.start, measured.schedule.rank))
+    same_rank = planned.schedule.rank[mine] == measured.schedule.rank[theirs]
+    differs = np.flatnonzero((match[mine] != theirs) | ~same_rank)
+    differs = differs[planned.start[mine[differs]] != _start_in_plan(planned, match, theirs[differs])]
+    if not differs.size:
+        return None
+    first = int(differs[measured.start[theirs[differs]].argmin()])
+    position = int(theirs[first])
+    return Departure(
+        str(measured.schedule.op(position)),
+        int(measured.schedule.rank[position]),
+        float(measured.start[position]),
+        f"{planned.schedule.op(int(mine[first]))} runs here",
+        f"{measured.schedule.op(position)} ran before it",
+    )
+
+
+def _start_in_plan(planned: Timeline, match: NDArray[np.intp], positions: NDArray[np.intp]) -> Floats:
+    """When ops of the run start in the plan: the two of an overlapped pair start together, in either order."""
+    back = np.empty(len(match), np.intp)
+    back[match] = np.arange(len(match))
+    return planned.start[back[positions]]
+
+
+def _other_cause(planned: Timeline, measured: Timeline, match: NDArray[np.intp], transfer: float) -> Departure | None:
+    """The earliest op that the plan has waiting for its message and the run for its rank, or the other way about."""
+    schedule = planned.schedule
+    arrival = dependencies(schedule).arrival
+    ops = np.flatnonzero(crosses_ranks(schedule, arrival))
+    ops = ops[~schedule.joined[ops] & (ops > schedule.offsets[schedule.rank[ops]])]
+    message, free = planned.end[arrival[ops]] + transfer, planned.end[ops - 1]
+    slack = 1e-9 * planned.makespan
+    sent, was_free = measured.end[match[arrival[ops]]], measured.end[match[ops - 1]]
+    late = (message < free - slack) & (sent > was_free)
+    early = (message > free + slack) & (sent + transfer < was_free)
+    if not (late | early).any():
+        return None
+    departed = np.flatnonzero(late | early)
+    which = int(departed[measured.start[match[ops[departed]]].argmin()])
+    op = int(ops[which])
+    source, before = schedule.op(int(arrival[op])), schedule.op(op - 1)
+    there, waits = f"the result of {source} is there before {before} ends", f"the rank waits for the result of {source}"
+    return Departure(
+        str(schedule.op(op)),
+        int(schedule.rank[op]),
+        float(measured.start[match[op]]),
+        there if late[which] else waits,
+        f"{source} ended after {before}" if late[which] else f"it was there before {before} ended",
+    )

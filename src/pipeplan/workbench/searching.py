@@ -1,0 +1,191 @@
+"""A search from settings, and its answer as a result like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipeplan.costs import Settings
+from pipeplan.errors import InputError, ShapeError, UnknownNameError
+from pipeplan.model import Placement, Schedule
+from pipeplan.search.instance import Instance, Objective
+from pipeplan.search.portfolio import search as search_instance
+from pipeplan.search.result import Progress
+from pipeplan.search.result import Result as Found
+from pipeplan.search.robustness import Jitter
+from pipeplan.simulate import Simulation
+from pipeplan.workbench.planning import DEFAULT_MICROBATCHES, Source, plan
+from pipeplan.workbench.results import Result
+
+DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4}
+"""The placements that are searched by name, and their chunks when nobody says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """What is searched for beside shape and costs.
+
+    Attributes
+    ----------
+    placement
+        ``linear``, ``loop``, ``v``, ``wave``, or the rank of each stage, apart by commas: ``0,1,1,0``.
+    objective
+        ``makespan`` or ``span``.
+    seconds, evaluations
+        The budget; with evaluations alone the same seed gives the same answer.
+    seed
+        Of the random numbers.
+    start
+        Schedules to go on from: names or files.
+    workers
+        Threads.
+    split_backward
+        Whether backward may be split into I and W.
+    jitter
+        Standard deviation of op times under which the least p95 is chosen; None: no jitter.
+    """
+
+    placement: str = "linear"
+    objective: Objective = "makespan"
+    seconds: float | None = None
+    evaluations: int | None = None
+    seed: int = 0
+    start: tuple[Source, ...] = ()
+    workers: int = 1
+    split_backward: bool = True
+    jitter: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult(Result):
+    """A result with the story of its search.
+
+    Attributes
+    ----------
+    found
+        Who found it, the bound on the objective, what was spent.
+    """
+
+    found: Found = field(kw_only=True)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the bound proves that no schedule is better."""
+        return self.found.optimal
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of one result, with ``found_by``, ``optimal``, ``evaluations`` and the objective with its bound."""
+        found = self.found
+        figures = super().to_dict()
+        if found.instance.objective == "makespan":
+            figures |= {"lower_bound": found.bound.value, "gap": found.gap}
+        steady = found.robustness
+        return figures | {
+            "found_by": found.found_by,
+            "optimal": found.optimal,
+            "evaluations": found.evaluations,
+            "seconds": found.seconds,
+            "interrupted": found.interrupted,
+            "objective": {
+                "name": found.instance.objective,
+                "value": found.value,
+                "lower_bound": found.bound.value,
+                "bound_reason": found.bound.reason,
+                "gap": found.gap,
+            },
+            "jitter": None if steady is None else {"mean": steady.mean, "p95": steady.p95},
+        }
+
+
+def search_with(
+    settings: Settings, options: SearchOptions, *, progress: Callable[[Progress], None] | None = None
+) -> SearchResult:
+    """The best schedule found for these settings.
+
+    Raises
+    ------
+    InputError
+        For a placement, cost, cap, start or budget that cannot be.
+    InfeasibleError
+        For a cap below the least feasible one, which the message names.
+    """
+    instance = instance_of(settings, options)
+    found = search_instance(
+        instance,
+        seconds=options.seconds,
+        evaluations=options.evaluations,
+        seed=options.seed,
+        start=[_start(source, settings, instance) for source in options.start],
+        workers=options.workers,
+        progress=progress,
+        jitter=None if options.jitter is None else Jitter(options.jitter),
+    )
+    return SearchResult(_named(found), instance.limits, found=found)
+
+
+def instance_of(settings: Settings, options: SearchOptions) -> Instance:
+    """The question of a search. Raises what :func:`search_with` does."""
+    if settings.communication != "edge":
+        raise InputError(f"search knows edge communication only, not {settings.communication}")
+    if settings.slices not in (None, 1):
+        raise ShapeError("search does not cut sequences into slices")
+    placement = placement_named(options.placement, settings)
+    microbatches = DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches
+    return Instance(
+        placement,
+        microbatches,
+        settings.costs(placement),
+        settings.limits(placement),
+        objective=options.objective,
+        split_backward=options.split_backward,
+    )
+
+
+def placement_named(name: str, settings: Settings) -> Placement:
+    """The placement of a name, with the ranks and chunks of the settings, or of a list of ranks.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that nobody knows.
+    ShapeError
+        For ranks, chunks and stages that contradict each other or the name.
+    """
+    if "," in name:
+        return _custom_placement(name, settings)
+    if name not in DEFAULT_CHUNKS:
+        raise UnknownNameError("placement", name, DEFAULT_CHUNKS)
+    chunks = settings.chunks or DEFAULT_CHUNKS[name]
+    if (name == "linear" and chunks != 1) or (name == "v" and chunks != 2):
+        raise ShapeError(f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) a rank, not {chunks}")
+    ranks = settings.pipeline_ranks(chunks)
+    return Placement.loop(ranks, chunks) if name in {"linear", "loop"} else Placement.wave(ranks, chunks)
+
+
+def _custom_placement(text: str, settings: Settings) -> Placement:
+    try:
+        placement = Placement.of(tuple(int(rank) for rank in text.split(",")))
+    except ValueError:
+        raise ShapeError(f"placement '{text}': write the rank of each stage, apart by commas, as in 0,1,1,0") from None
+    for name in ("ranks", "stages"):
+        if getattr(settings, name) not in (None, getattr(placement, name)):
+            raise ShapeError(f"placement {text} has {getattr(placement, name)} {name}, not {getattr(settings, name)}")
+    return placement
+
+
+def _start(source: Source, settings: Settings, instance: Instance) -> Schedule:
+    schedule = plan(source, settings)
+    if schedule.placement.rank_of != instance.placement.rank_of:
+        raise ShapeError(
+            f"cannot start from {schedule.name}: its placement is {schedule.placement.name} with {schedule.stages} stages, "
+            f"and the search is for {instance.placement.name} with {instance.placement.stages}"
+        )
+    return schedule
+
+
+def _named(found: Found) -> Simulation:
+    """The simulation of what was found, under the name of a search."""
+    simulation = found.simulation
+    timeline = replace(simulation.timeline, schedule=found.schedule.renamed("search"))
+    return replace(simulation, timeline=timeline)

@@ -1,0 +1,49 @@
+"""Settings for other trainers: which of their schedules is ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeplan.errors import ShapeError
+from pipeplan.formats.megatron import megatron_flags
+from pipeplan.model import Kind, Schedule
+from pipeplan.passes.communication import without_communication
+from pipeplan.strategies import STRATEGIES
+
+
+def megatron_settings(
+    schedule: Schedule, *, layers: Sequence[int] | None = None, micro_batch_size: int = 1, data_parallel: int = 1
+) -> str:
+    """Megatron-LM's flags for a schedule, if it is one that Megatron makes.
+
+    See :func:`~pipeplan.formats.megatron.megatron_flags` for the parameters.
+
+    Raises
+    ------
+    ShapeError
+        If Megatron does not run this order of ops, or refuses its shape.
+    """
+    compute = without_communication(schedule)
+    group = _group_size(compute)
+    flags = megatron_flags(
+        compute, group_size=group, layers=layers, micro_batch_size=micro_batch_size, data_parallel=data_parallel
+    )
+    if compute != _as_megatron_makes_it(compute, group):
+        raise ShapeError(
+            f"{schedule.name or 'this schedule'} is not the order in which Megatron-LM runs "
+            f"{'1F1B' if group is None else f'interleaved 1F1B in groups of {group}'}"
+        )
+    return flags
+
+
+def _group_size(schedule: Schedule) -> int | None:
+    """How many forwards of a rank's first chunk come before the first of its second; None for one chunk."""
+    row = schedule.row(0)
+    stages = row.stage[row.kind == Kind.F]
+    other = (stages != stages[0]).nonzero()[0] if len(stages) else []
+    return int(other[0]) if len(other) else None
+
+
+def _as_megatron_makes_it(schedule: Schedule, group: int | None) -> Schedule:
+    strategy = STRATEGIES["1f1b" if group is None else "interleaved-1f1b"]
+    return strategy(strategy.shape(schedule.ranks, schedule.microbatches, schedule.placement.chunks, group_size=group))

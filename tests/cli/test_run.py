@@ -1,0 +1,36 @@
+"""``run`` and ``profile`` as a user calls them: two processes, a small model."""
+
+import json
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed: the commands that need it are not tested")
+
+from pipeplan.cli import main
+
+
+@pytest.mark.parametrize("line", ["run chimera -p 2 -m 4", "run dualpipe -p 2 -m 4"])
+def test_what_pytorch_cannot_run_is_refused_before_anything_is_measured(line, capsys):
+    assert main(line.split()) == 2
+    assert "copies" in capsys.readouterr().err
+
+
+def test_costs_need_a_unit_to_be_compared_with_a_run(capsys):
+    assert main(["run", "1f1b", "-p", "2", "-m", "2", "-f", "1"]) == 2
+    assert "--time-unit" in capsys.readouterr().err
+
+
+def test_profile_then_run_with_it(tmp_path, capsys):
+    costs, timeline, trace = (str(tmp_path / name) for name in ("costs.yaml", "run.json", "run.trace"))
+    assert main(["profile", "zbv", "-p", "2", "--repeats", "2", "-o", costs]) == 0
+    capsys.readouterr()
+    line = ["run", "zbv", "-c", costs, "-m", "3", "--steps", "2", "--verify", "--trace", trace, "-o", timeline, "--json"]
+    assert main(line) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["max_gradient_difference"] == 0
+    assert len(document["step_seconds"]["steps"]) == 2
+    assert document["predicted_on"] == "the costs given"
+    assert document["predicted_seconds"] > 0
+    assert document["makespan"] == pytest.approx(document["step_seconds"]["median"] * 1e3, rel=0.5)
+    assert json.loads((tmp_path / "run.trace").read_text())["traceEvents"]
+    assert main(["simulate", timeline, "--no-visualization", "--json"]) == 0

@@ -1,0 +1,37 @@
+"""Pages of timelines in a real browser; every one is watched for errors and for requests to anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeplan.render.html import save_html
+from tests.browser import chromium
+from tests.web_ui.opened import Opened
+
+
+@pytest.fixture(scope="package")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def opened(browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
+    """Opens views: ``opened(view, view, fragment="gaps=1", color_scheme="dark")``."""
+    pages: list[Opened] = []
+
+    def open_views(*views, fragment: str = "", **context) -> Opened:
+        path = tmp_path / f"timeline{len(pages)}.html"
+        save_html(views, path)
+        context.setdefault("viewport", {"width": 1280, "height": 800})
+        page = Opened(browser.new_context(**context).new_page(), path)
+        pages.append(page)
+        page.go(fragment)
+        return page
+
+    yield open_views
+    for page in pages:
+        page.close()

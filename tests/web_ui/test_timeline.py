@@ -1,0 +1,416 @@
+"""The interactive timeline: what it shows, and moving about in it."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from pipeplan.model import Kind
+from pipeplan.render import order_of, view_of
+from pipeplan.render.theme import DARK, LIGHT
+from pipeplan.simulate.critical import critical_path
+from tests.render.examples import overlapped
+from tests.web_ui.plans import measured, plan, simulated
+
+FORWARD = LIGHT.shades(Kind.F, 1)[0]
+BACKWARD = LIGHT.shades(Kind.B, 1)[0]
+
+
+def close_to(color: str, other: str) -> bool:
+    """Whether two colours differ by rounding only."""
+    return all(abs(int(color[at : at + 2], 16) - int(other[at : at + 2], 16)) <= 2 for at in (1, 3, 5))
+
+
+def test_bars_stand_at_their_times_in_their_colours(opened):
+    page = opened(plan())
+    x, y, width, height = page.place("0F1")
+    first, _, one, _ = page.place("0F0")
+    assert x == pytest.approx(first + one)
+    assert width == pytest.approx(one)
+    assert page.place("0B0")[2] == pytest.approx(2 * one)
+    assert close_to(page.pixel(x + 2, y + 3), FORWARD)
+    bx, by, _, _ = page.place("0B0")
+    assert close_to(page.pixel(bx + 3, by + 3), BACKWARD)
+    assert close_to(page.pixel(bx - 5, by + height / 2), LIGHT.lane)
+
+
+def test_overlapped_pairs_are_two_halves(opened):
+    page = opened(view_of(overlapped()))
+    _, forward, _, half = page.place("0F2")
+    _, backward, _, other = page.place("0B0")
+    assert backward == pytest.approx(forward + half)
+    assert half == pytest.approx(other, abs=1)
+
+
+def test_the_wheel_zooms_around_the_pointer(opened):
+    page = opened(plan())
+    assert page.span() is None
+    before = page.middle("2F3")
+    page.page.mouse.move(*before)
+    for _ in range(4):
+        page.page.mouse.wheel(0, -150)
+        page.painted()
+    assert page.middle("2F3") == pytest.approx(before, abs=1)
+    start, end = page.span()
+    assert end - start < 0.5 * plan().makespan
+    for _ in range(10):
+        page.page.mouse.wheel(0, 300)
+        page.painted()
+    assert page.span() is None
+
+
+def test_dragging_moves_in_time_and_stops_at_the_ends(opened):
+    page = opened(plan(), fragment="from=10&to=20")
+    x, y = page.middle("2F3")
+    page.page.mouse.move(x, y)
+    page.page.mouse.down()
+    page.page.mouse.move(x - 100, y, steps=4)
+    page.page.mouse.up()
+    assert page.middle("2F3")[0] == pytest.approx(x - 100, abs=1)
+    start, end = page.span()
+    assert start > 10
+    assert end - start == pytest.approx(10)
+    page.page.mouse.move(x, y)
+    page.page.mouse.down()
+    page.page.mouse.move(x + 5000, y, steps=4)
+    page.page.mouse.up()
+    assert page.span() == pytest.approx((0, 10))
+
+
+def test_a_sideways_wheel_moves_in_time(opened):
+    page = opened(plan(), fragment="from=10&to=20")
+    page.page.mouse.move(*page.middle("2F3"))
+    page.page.mouse.wheel(120, 0)
+    page.painted()
+    start, end = page.span()
+    assert start > 10
+    assert end - start == pytest.approx(10)
+
+
+def test_two_fingers_zoom(opened):
+    page = opened(plan(), has_touch=True)
+    x, y = page.middle("2F3")
+    touch = page.page.context.new_cdp_session(page.page)
+    for kind, apart in [("touchStart", 20), *[("touchMove", 20 + 20 * step) for step in range(1, 6)]]:
+        points = [{"x": x - apart, "y": y, "id": 0}, {"x": x + apart, "y": y, "id": 1}]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.painted()
+    start, end = page.span()
+    assert end - start == pytest.approx(plan().makespan / 6, rel=0.05)
+    assert page.middle("2F3")[0] == pytest.approx(x, abs=2)
+
+
+def test_the_minimap_moves_the_picture(opened):
+    page = opened(plan(), fragment="from=0&to=8")
+    box = page.page.locator(".pp-minimap").bounding_box()
+    page.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 20)
+    start, end = page.span()
+    assert (start + end) / 2 == pytest.approx(plan().makespan / 2, rel=0.02)
+    assert end - start == pytest.approx(8)
+
+
+def test_labels_appear_when_there_is_room(opened):
+    view = plan(ranks=4, microbatches=128)
+    page = opened(view)
+    assert "2F64" not in page.ask("timeline.svg()")
+    page.find("2F64")
+    page.page.keyboard.press("Enter")
+    page.painted()
+    assert "2F64" in page.ask("timeline.svg()")
+
+
+def test_pointing_at_an_op_tells_its_times_and_waits(opened):
+    page = opened(plan())
+    told = page.hover("2F1")
+    assert told.split()[:2] == ["2F1", "forward"]
+    for words in (
+        "rank 2, stage 2, microbatch 1",
+        "4 to 5 (1)",
+        "2F0 until 4 (held it), 1F1 on rank 1 until 3.5",
+        "3F1, 2B1",
+    ):
+        assert words in told
+    assert "2F0 on rank 2 until 4 (held it)" in page.hover("3F0")
+    page.page.mouse.move(5, 5)
+    assert page.tooltip() == ""
+
+
+def test_pointing_at_idle_time_tells_its_reason(opened):
+    page = opened(plan())
+    x, y, *_ = page.place("3F0")
+    page.page.mouse.move(x - 60, y + 10)
+    assert page.tooltip().split()[:2] == ["idle", "start-up"]
+
+
+def test_idle_time_is_coloured_by_reason_on_demand(opened):
+    page = opened(plan())
+    x, y, _, height = page.place("3F0")
+    spot = x - 60, y + height / 2
+    assert close_to(page.pixel(*spot), LIGHT.lane)
+    assert "idle: start-up" not in page.page.locator(".pp-legend").inner_text()
+    page.page.get_by_role("button", name="colour idle time").click()
+    page.painted()
+    assert close_to(page.pixel(*spot), LIGHT.reasons["start-up"])
+    assert "idle: start-up" in page.page.locator(".pp-legend").inner_text()
+
+
+def test_a_click_lights_the_chain(opened):
+    page = opened(plan())
+    page.page.mouse.click(*page.middle("3F0"))
+    page.painted()
+    chain = page.ask("timeline.lit.chain")
+    assert chain[:4] == ["0F0", "1F0", "2F0", "3F0"]
+    assert chain[4] == "3B0"
+    assert chain[-1] == "0B7"
+    assert page.fragment()["op"] == "0:3F0"
+    page.page.mouse.click(*page.middle("3F0"))
+    assert page.ask("timeline.lit.chain") == []
+
+
+@pytest.mark.parametrize("name", ["1f1b", "interleaved-1f1b", "zb-h1", "zbv", "dualpipe"])
+def test_the_critical_path_is_the_simulators(opened, name):
+    timeline = simulated(name, 4, 8, p2p_time=0.5).timeline
+    page = opened(view_of(timeline), fragment="critical=1")
+    expected = [str(timeline.schedule.op(op)) for op in critical_path(timeline).ops]
+    assert page.ask("timeline.lit.critical") == [expected]
+
+
+def test_search_finds_ops_and_steps_through_them(opened):
+    page = opened(plan())
+    assert page.find("3F7") == "1 of 1"
+    page.page.keyboard.press("Enter")
+    page.painted()
+    assert page.place("3F7")[2] >= 50
+    assert "3F7, forward" in page.page.get_by_role("status").inner_text()
+    assert page.find("f7") == "1 of 4"
+    assert page.ask("timeline.lit.found") == ["0F7", "1F7", "2F7", "3F7"]
+    page.page.keyboard.press("Enter")
+    page.page.keyboard.press("Enter")
+    page.painted()
+    assert page.page.locator(".pp-found").inner_text() == "2 of 4"
+    assert page.find("9F9") == "no such op"
+    assert page.find("3?7") == "an op is like 3F7"
+    page.page.keyboard.press("Escape")
+    page.painted()
+    assert page.ask("timeline.lit.found") == []
+
+
+def test_everything_can_be_reached_by_keys(opened):
+    page = opened(plan(), plan("gpipe"))
+    status = page.page.get_by_role("status")
+    page.press("ArrowRight")
+    assert status.inner_text().startswith("0F0, forward")
+    page.press("ArrowRight", "ArrowRight")
+    assert status.inner_text().startswith("0F2, forward")
+    page.press("End", "ArrowDown")
+    assert status.inner_text().startswith("1B7, backward")
+    page.press("Home", "Enter")
+    assert page.ask("timeline.lit.chain")[:2] == ["0F0", "1F0"]
+    page.press("Escape")
+    assert page.ask("timeline.lit.chain") == []
+    page.press("+", "+")
+    start, _ = page.span()
+    page.press("Shift+ArrowRight")
+    assert page.span()[0] > start
+    page.press("0", "c", "g", "o")
+    assert page.span() is None
+    assert page.fragment() == {"critical": "1", "gaps": "1", "layout": "overlaid"}
+    page.press("/")
+    page.page.keyboard.type("2b3")
+    page.painted()
+    assert page.ask("timeline.lit.found") == ["2B3", "2B3"]
+    page.press("?")
+    assert page.page.get_by_role("dialog").is_visible()
+
+
+def test_keys_leave_the_browsers_own_alone(opened):
+    page = opened(plan())
+    page.press("Control+0", "Control+g")
+    assert page.ask("timeline.fragment") == ""
+
+
+def test_keys_work_before_anything_has_the_focus(opened):
+    page = opened(plan())
+    page.page.keyboard.press("c")
+    page.page.keyboard.press("ArrowRight")
+    page.painted()
+    assert page.ask("timeline.fragment") == "critical=1"
+    assert page.page.get_by_role("status").inner_text().startswith("0F0")
+
+
+def test_tab_reaches_the_picture(opened):
+    page = opened(plan())
+    for _ in range(30):
+        page.page.keyboard.press("Tab")
+        if page.page.evaluate("document.activeElement.className") == "pp-chart":
+            break
+    assert page.page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Timeline of 1f1b")
+
+
+def test_the_table_says_what_the_picture_shows(opened):
+    view = plan()
+    page = opened(view)
+    page.page.locator("summary").click()
+    table = page.page.get_by_role("table")
+    heads = table.locator("thead th").all_inner_texts()
+    rows = [row.locator("th, td").all_inner_texts() for row in table.locator("tbody tr").all()]
+    assert [row[0] for row in rows] == list(view.lanes.label)
+    idle = [float(row[heads.index("idle")]) for row in rows]
+    assert idle == pytest.approx((view.makespan - view.lanes.work).tolist())
+    reasons = [at for at, head in enumerate(heads) if head.startswith("idle: ")]
+    assert [sum(float(row[at]) for at in reasons) for row in rows] == pytest.approx(idle)
+    assert [float(row[heads.index("peak memory (activations)")]) for row in rows] == [4, 3, 2, 1]
+
+
+def test_schedules_stand_on_one_time_axis(opened):
+    page = opened(plan(), plan("gpipe"))
+    assert page.place("0F0", 0)[0] == page.place("0F0", 1)[0]
+    assert page.place("0F0", 0)[2] == pytest.approx(page.place("0F0", 1)[2])
+    assert page.place("0F0", 1)[1] > page.place("3F0", 0)[1]
+
+
+def test_a_measured_run_lies_over_its_plan(opened):
+    page = opened(plan(), measured(), fragment="layout=overlaid")
+    assert page.place("0F0", 0)[1] < page.place("0F0", 1)[1] < page.place("1F0", 0)[1]
+    told = page.hover("1F1", 1)
+    assert "measured" in told
+    assert "starts \u22120.25, lasts \u22120.1" in told
+
+
+def test_schedules_of_different_ranks_cannot_be_overlaid(opened):
+    page = opened(plan(), plan(ranks=2), fragment="layout=overlaid")
+    assert page.page.get_by_role("button", name="lay the schedules").count() == 0
+    assert page.place("0F0", 1)[1] > page.place("3F0", 0)[1]
+
+
+def test_a_link_holds_the_state(opened):
+    page = opened(plan(), plan("gpipe"))
+    page.page.mouse.click(*page.middle("2F3", 1))
+    page.press("c", "m", "t")
+    page.find("1F1")
+    page.press("+")
+    state = page.fragment()
+    assert state.keys() == {"from", "to", "op", "critical", "memory", "theme", "find"}
+    assert state["op"] == "1:2F3"
+    before = page.ask("[timeline.fragment, timeline.lit]")
+    page.page.reload()
+    page.painted()
+    assert page.ask("[timeline.fragment, timeline.lit]") == before
+
+
+def test_a_link_followed_within_the_page_changes_the_picture(opened):
+    page = opened(plan())
+    page.page.evaluate("location.hash = '#from=3&to=9&gaps=1'")
+    page.page.wait_for_timeout(50)
+    page.painted()
+    assert page.span() == pytest.approx((3, 9))
+    assert page.page.get_by_role("button", name="colour idle time").get_attribute("aria-pressed") == "true"
+
+
+@pytest.mark.parametrize(
+    "fragment", ["from=9&to=3", "from=NaN&to=1e999", "op=99:3F7", "op=0:<b>", "tall=-1", "%zz&=&&"]
+)
+def test_a_broken_link_shows_everything(opened, fragment):
+    page = opened(plan(), fragment=fragment)
+    assert page.span() is None
+    assert page.ask("timeline.lit.chain") == []
+    assert page.place("3F7")
+
+
+def test_svg_is_what_shows(opened, tmp_path: Path):
+    page = opened(plan(title="a <b> & 'c'"), fragment="critical=1&gaps=1")
+    with page.page.expect_download() as saving:
+        page.page.get_by_role("button", name="save what shows as SVG").click()
+    saving.value.save_as(tmp_path / "x.svg")
+    assert saving.value.suggested_filename == "a_b_c.svg"
+    root = ElementTree.parse(tmp_path / "x.svg").getroot()
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    fills = {element.get("fill") for element in root.iter()}
+    assert "a <b> & 'c'" in texts
+    assert {"rank 3", "3F7", "0B0", "limit 3", "forward", "idle: start-up"} <= set(texts)
+    assert {FORWARD, BACKWARD, LIGHT.reasons["start-up"]} <= fills
+
+
+def test_png_is_what_shows(opened, tmp_path: Path):
+    page = opened(plan())
+    with page.page.expect_download() as saving:
+        page.page.get_by_role("button", name="save what shows as PNG").click()
+    saving.value.save_as(tmp_path / "x.png")
+    data = (tmp_path / "x.png").read_bytes()
+    assert data.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
+    box = page.page.locator(".pp-chart").bounding_box()
+    assert width == 2 * box["width"]
+    assert height > 2 * box["height"]
+
+
+def test_memory_can_be_left_out(opened):
+    page = opened(plan())
+    assert "memory (activations)" in page.ask("timeline.svg()")
+    page.press("m")
+    assert "memory (activations)" not in page.ask("timeline.svg()")
+
+
+@pytest.mark.parametrize(("scheme", "theme"), [("light", LIGHT), ("dark", DARK)])
+def test_the_page_is_as_light_or_dark_as_the_system(opened, scheme, theme):
+    page = opened(plan(), color_scheme=scheme)
+    x, y, _, _ = page.place("0F0")
+    assert close_to(page.pixel(x + 2, y + 3), theme.shades(Kind.F, 1)[0])
+    page.press("t", "t")
+    assert page.fragment() == {"theme": "dark"}
+    assert close_to(page.pixel(x + 2, y + 3), DARK.shades(Kind.F, 1)[0])
+
+
+def test_titles_and_units_are_never_html(opened):
+    hostile = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>"
+    page = opened(plan(title=hostile, time_unit="<i>ms"))
+    assert page.page.title() == hostile
+    page.page.locator("summary").click()
+    assert hostile in page.page.locator("caption").inner_text()
+    assert page.page.locator("img, i").count() == 0
+    assert "<i>ms" in page.hover("0F1")
+
+
+def test_a_plan_without_times_and_one_op_can_be_seen(opened):
+    page = opened(order_of(simulated("zb-h1", 4, 4).timeline.schedule), view_of(simulated("gpipe", 1, 1).timeline))
+    assert "order only, no times" in page.ask("timeline.svg()")
+    assert page.page.get_by_role("button", name="colour idle time").is_disabled()
+    page.page.mouse.move(*page.middle("0F0", 1))
+    page.page.mouse.wheel(0, -5000)
+    page.painted()
+    assert page.span() is not None
+
+
+def test_other_data_keeps_what_was_chosen(opened):
+    page = opened(plan(microbatches=16), plan(), fragment="from=3&to=9&op=0:2F3")
+    fragment = page.ask("timeline.fragment")
+    script = """(() => {
+      const data = JSON.parse(document.getElementById("pipeplan-data").textContent);
+      timeline.update({ ...data, views: [data.views[1]] });
+      return [timeline.fragment, timeline.lit.chain.includes("2F3")];
+    })()"""
+    assert page.ask(script) == [fragment, True]
+    page.painted()
+    assert page.span() == (3, 9)
+
+
+def test_many_lanes_scroll(opened):
+    page = opened(*[plan(name, 8, 16) for name in ("1f1b", "gpipe", "zb-h1", "interleaved-1f1b")])
+    last = page.ask("timeline.placeOf(3, '7F0')")
+    page.press("PageDown", "PageDown")
+    chart = page.page.locator(".pp-chart").bounding_box()
+    _, y, _, height = page.place("7F0", 3)
+    assert y + height <= chart["y"] + chart["height"]
+    assert last is None or page.page.locator(".pp-thumb").is_hidden() is False
+
+
+def test_thousands_of_bars_in_a_pixel_are_mixed_by_their_shares(opened):
+    page = opened(plan("1f1b", 2, 4000))
+    x, y, _, _ = page.place("1F0")
+    width = page.page.locator(".pp-chart").bounding_box()["width"] - 200
+    shares = [(int(FORWARD[at : at + 2], 16) + 2 * int(BACKWARD[at : at + 2], 16)) / 3 for at in (1, 3, 5)]
+    for place in np.linspace(0.05, 0.9, 7):
+        color = page.pixel(x + place * width, y + 6)
+        assert [int(color[at : at + 2], 16) for at in (1, 3, 5)] == pytest.approx(shares, abs=40)

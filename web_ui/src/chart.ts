@@ -1,0 +1,124 @@
+/** The picture on the page: two canvases, one for the timeline and one for what is lit, and the pointer over them. */
+
+import { CanvasSurface } from "./canvas_surface.js";
+import type { Description } from "./describe.js";
+import { make } from "./dom.js";
+import { type Frame, RIGHT } from "./frame.js";
+import { drawHighlights, type Lit } from "./highlight.js";
+import { type Hit, hitAt } from "./hit.js";
+import { AXIS, comfortableHeight, layOut } from "./layout.js";
+import type { Theme } from "./palette.js";
+import { drawPicture, shortLabel } from "./picture.js";
+import type { Plot } from "./plot.js";
+import type { State } from "./state.js";
+import { Tooltip } from "./tooltip.js";
+import { TimeZoom } from "./zoom.js";
+
+export interface ChartHandlers {
+  moved(): void;
+  stretched(by: number): void;
+  resized(): void;
+  hovered(hit: Hit | null): void;
+  clicked(hit: Hit | null): void;
+}
+
+export class Chart {
+  readonly element = make("div", { class: "pp-chart", tabindex: 0, role: "application" });
+  readonly tooltip = new Tooltip();
+  readonly zoom: TimeZoom;
+  scroll = 0;
+  private readonly under = make("canvas", { "aria-hidden": "true" });
+  private readonly over = make("canvas", { "aria-hidden": "true" });
+  private readonly thumb = make("div", { class: "pp-thumb", hidden: true });
+  private readonly picture = new CanvasSurface(this.under);
+  private readonly lights = new CanvasSurface(this.over);
+  private readonly observer: ResizeObserver;
+
+  constructor(private readonly handlers: ChartHandlers) {
+    this.element.append(this.under, this.over, this.thumb, this.tooltip.element);
+    this.zoom = new TimeZoom(this.element, {
+      moved: () => handlers.moved(),
+      scrolled: (by) => this.scrollBy(by),
+      stretched: (by) => handlers.stretched(by),
+    });
+    this.element.addEventListener("pointermove", (event) => this.pointed(event));
+    this.element.addEventListener("pointerleave", () => handlers.hovered(null));
+    this.element.addEventListener("click", (event) => handlers.clicked(this.hitOf(event)));
+    this.observer = new ResizeObserver(() => handlers.resized());
+    this.observer.observe(this.element);
+  }
+
+  /** The last frame that was drawn. */
+  frame: Frame | null = null;
+
+  /** Ask for as much height as the lanes can use. */
+  prefer(plots: readonly Plot[], state: State): void {
+    this.element.style.setProperty(
+      "--pp-height",
+      `${AXIS + Math.ceil(comfortableHeight(plots, state) * state.tall)}px`,
+    );
+  }
+
+  /** Lay everything out for the size that the element has now. */
+  arrange(plots: readonly Plot[], theme: Theme, state: State): Frame {
+    const { clientWidth: width, clientHeight: height } = this.element;
+    const left = this.leftOf(plots);
+    const last = Math.max(...plots.map((plot) => plot.view.makespan)) || 1;
+    this.zoom.fit(left, Math.max(width - RIGHT, left + 1), last, Math.min(...plots.map((plot) => plot.shortest)));
+    this.zoom.follow(state.span);
+    const content = layOut(plots, state, height - AXIS);
+    this.scroll = Math.min(Math.max(this.scroll, 0), Math.max(0, content.height - (height - AXIS)));
+    this.showScroll(content.height, height - AXIS);
+    this.frame = { plots, theme, state, content, width, height, left, scroll: this.scroll, x: this.zoom.x };
+    return this.frame;
+  }
+
+  draw(frame: Frame): void {
+    this.picture.begin(frame.width, frame.height, window.devicePixelRatio);
+    drawPicture(this.picture, frame);
+  }
+
+  light(frame: Frame, lit: Lit): void {
+    this.lights.begin(frame.width, frame.height, window.devicePixelRatio);
+    drawHighlights(this.lights, frame, lit);
+  }
+
+  scrollBy(pixels: number): void {
+    const before = this.scroll;
+    const most = Math.max(0, (this.frame?.content.height ?? 0) - (this.element.clientHeight - AXIS));
+    this.scroll = Math.min(Math.max(this.scroll + pixels, 0), most);
+    if (this.scroll !== before) this.handlers.moved();
+  }
+
+  destroy(): void {
+    this.observer.disconnect();
+  }
+
+  /** A thumb beside content that is higher than its window. */
+  private showScroll(content: number, room: number): void {
+    this.thumb.hidden = content <= room;
+    this.thumb.style.top = `${AXIS + (this.scroll / content) * room}px`;
+    this.thumb.style.height = `${(room / content) * room}px`;
+  }
+
+  private leftOf(plots: readonly Plot[]): number {
+    const labels = new Set(plots.flatMap((plot) => plot.view.lanes.label.map(shortLabel)));
+    const longest = Math.max(...[...labels].map((label) => this.picture.textWidth(label, 11)));
+    return Math.ceil(Math.max(longest, 62)) + 16;
+  }
+
+  /** Say something beside a point of the picture. */
+  say(description: Description, x: number, y: number): void {
+    const { top } = this.element.getBoundingClientRect();
+    this.tooltip.show(description, x, y, this.element.clientWidth, window.innerHeight - top);
+  }
+
+  private pointed(event: PointerEvent): void {
+    if (event.buttons === 0) this.handlers.hovered(this.hitOf(event));
+  }
+
+  private hitOf(event: MouseEvent): Hit | null {
+    const { left, top } = this.element.getBoundingClientRect();
+    return this.frame === null ? null : hitAt(this.frame, event.clientX - left, event.clientY - top);
+  }
+}

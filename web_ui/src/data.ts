@@ -1,0 +1,117 @@
+/** The written contract with Python: what `timeline_data` in pipeplan.render.html hands over, and how columns are read. */
+
+export const VERSION = 1;
+
+/** A list of numbers, or `TYPE:BASE64` of a little-endian numpy array, such as `f8:AAAAAAAA8D8=`. */
+export type Column = readonly number[] | string;
+
+export interface LanesJson {
+  label: readonly string[];
+  first_start: Column;
+  last_end: Column;
+  work: Column;
+}
+
+export interface BarsJson {
+  lane: Column;
+  start: Column;
+  end: Column;
+  part: Column;
+  kind: Column;
+  chunk: Column;
+  copy: Column;
+  stage: Column;
+  microbatch: Column;
+  slice: Column;
+  group: Column;
+}
+
+export interface MemoryJson {
+  unit: "activations" | "bytes";
+  offsets: Column;
+  time: Column;
+  level: Column;
+  peak: Column;
+  limit: Column | null;
+}
+
+export interface GapsJson {
+  lane: Column;
+  start: Column;
+  end: Column;
+  reason: Column;
+  cause: Column;
+  reasons: readonly string[];
+}
+
+export interface ViewJson {
+  version: number;
+  title: string;
+  unit: string;
+  source: "simulated" | "measured" | "order";
+  makespan: number;
+  idle_over_total: number;
+  chunks: number;
+  copies: number;
+  kinds: readonly string[];
+  parts: readonly string[];
+  waits: readonly string[];
+  lanes: LanesJson;
+  bars: BarsJson;
+  links: { source: Column; target: Column; why: Column };
+  memory: MemoryJson | null;
+  gaps: GapsJson | null;
+}
+
+export type ThemeName = "light" | "dark";
+
+export interface ThemeJson {
+  name: ThemeName;
+  page: string;
+  lane: string;
+  grid: string;
+  text: string;
+  faint: string;
+  limit: string;
+  kinds: Record<string, { title: string; fill: readonly string[]; ink: readonly string[] }>;
+  reasons: Record<string, { title: string; fill: string }>;
+  curves: readonly string[];
+}
+
+export interface TimelineData {
+  views: readonly ViewJson[];
+  /** Each theme by the number of shades that a view needs: `copies * chunks`. */
+  themes: Record<ThemeName, Record<string, ThemeJson>>;
+}
+
+type Numbers = Int8Array | Uint8Array | Int16Array | Int32Array | Float32Array | Float64Array;
+
+const READERS: Record<string, (buffer: ArrayBuffer) => Numbers> = {
+  i1: (buffer) => new Int8Array(buffer),
+  u1: (buffer) => new Uint8Array(buffer),
+  i2: (buffer) => new Int16Array(buffer),
+  i4: (buffer) => new Int32Array(buffer),
+  f4: (buffer) => new Float32Array(buffer),
+  f8: (buffer) => new Float64Array(buffer),
+};
+
+/** A column as floats. */
+export function floats(column: Column): Float64Array {
+  const values = typeof column === "string" ? unpack(column) : column;
+  return values instanceof Float64Array ? values : new Float64Array(values);
+}
+
+/** A column as integers. */
+export function integers(column: Column): Int32Array {
+  const values = typeof column === "string" ? unpack(column) : column;
+  return values instanceof Int32Array ? values : new Int32Array(values);
+}
+
+function unpack(packed: string): Numbers {
+  const reader = READERS[packed.slice(0, 2)];
+  if (reader === undefined || packed[2] !== ":") throw new Error(`no such column: ${packed.slice(0, 16)}`);
+  const text = atob(packed.slice(3));
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return reader(bytes.buffer);
+}

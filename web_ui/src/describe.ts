@@ -1,0 +1,131 @@
+/** What there is to say about an op or an idle time, for the tooltip and for the status line. */
+
+import { memoryScale, memoryText, percent, signed, timeText } from "./format.js";
+import type { Theme } from "./palette.js";
+import { Part, type Plot } from "./plot.js";
+import { type BarRef, sameBar } from "./search.js";
+
+export interface Description {
+  readonly title: string;
+  readonly kind: string;
+  /** The colour of a swatch. */
+  readonly fill: string;
+  readonly facts: readonly (readonly [string, string])[];
+}
+
+const MOST_NAMES = 4;
+
+/** `overlaid`: against every other view; otherwise only a plan and a measured run are compared. */
+export function describeBar(
+  plots: readonly Plot[],
+  theme: Theme,
+  { view, bar }: BarRef,
+  overlaid: boolean,
+): Description {
+  const plot = plots[view];
+  const { unit, source } = plot.view;
+  const time = timeText(plot.end[bar] - plot.start[bar], unit);
+  const times = `${timeText(plot.start[bar])} to ${timeText(plot.end[bar])} (${time})`;
+  return {
+    title: plot.name(bar),
+    kind: theme.base.kinds[plot.kindName(bar)].title,
+    fill: theme.bars[view].fill[plot.code[bar]],
+    facts: [
+      ["where", whereOf(plot, bar)],
+      [source === "order" ? "place" : source === "measured" ? "measured" : "time", times],
+      ...othersOf(plots, plot, bar, overlaid),
+      ...waitsOf(plot, bar),
+      ...memoryOf(plot, bar),
+    ],
+  };
+}
+
+export function describeGap(plot: Plot, theme: Theme, gap: number): Description | null {
+  if (plot.gaps === null) return null;
+  const { start, end, reason, reasons, cause, lane } = plot.gaps;
+  const key = reasons[reason[gap]];
+  const time = timeText(end[gap] - start[gap], plot.view.unit);
+  const facts: [string, string][] = [
+    ["where", plot.view.lanes.label[lane[gap]]],
+    ["time", `${timeText(start[gap])} to ${timeText(end[gap])} (${time})`],
+  ];
+  if (cause[gap] >= 0) facts.push(["because of", `${plot.name(cause[gap])} on ${laneName(plot, cause[gap])}`]);
+  return {
+    title: "idle",
+    kind: theme.base.reasons[key]?.title ?? key,
+    fill: theme.gaps[plot.index].fill[reason[gap]],
+    facts,
+  };
+}
+
+/** The description as one sentence. */
+export function sentence({ title, kind, facts }: Description): string {
+  return `${title}, ${kind}: ${facts.map(([name, value]) => `${name} ${value}`).join("; ")}`;
+}
+
+function whereOf(plot: Plot, bar: number): string {
+  const parts = [laneName(plot, bar), `stage ${plot.stage[bar]}`];
+  if (plot.view.chunks > 1) parts.push(`chunk ${plot.chunk[bar]}`);
+  if (plot.view.copies > 1) parts.push(`direction ${plot.copy[bar]}`);
+  if (plot.microbatch[bar] >= 0) parts.push(`microbatch ${plot.microbatch[bar]}`);
+  if (plot.slice[bar] > 0) parts.push(`slice ${plot.slice[bar]}`);
+  if (plot.part[bar] === Part.UPPER || plot.part[bar] === Part.LOWER) parts.push("overlapped");
+  return parts.join(", ");
+}
+
+function laneName(plot: Plot, bar: number): string {
+  return plot.view.lanes.label[plot.lane[bar]];
+}
+
+/** The same op in the other views, against this one. */
+function othersOf(plots: readonly Plot[], plot: Plot, bar: number, overlaid: boolean): [string, string][] {
+  const own = plot.view.source;
+  const compared = ({ view: { source } }: Plot) =>
+    source !== "order" && own !== "order" && (overlaid || source !== own);
+  return plots
+    .filter((other) => other !== plot && compared(other))
+    .flatMap((other): [string, string][] => {
+      const same = sameBar(plot, bar, other);
+      if (same < 0) return [];
+      const times = `${timeText(other.start[same])} to ${timeText(other.end[same])}`;
+      const later = other.start[same] - plot.start[bar];
+      const longer = other.end[same] - other.start[same] - (plot.end[bar] - plot.start[bar]);
+      return [[other.view.title.slice(0, 24), `${times}: starts ${signed(later)}, lasts ${signed(longer)}`]];
+    });
+}
+
+function waitsOf(plot: Plot, bar: number): [string, string][] {
+  const { links } = plot;
+  const holder = links.holder(bar);
+  const before = links.before(bar);
+  const sources = [...new Set([...links.waitedFor(bar), ...(before >= 0 ? [before] : [])])];
+  sources.sort((one, other) => plot.end[other] - plot.end[one]);
+  const told = sources.map((source) => {
+    const rank = plot.lane[source] === plot.lane[bar] ? "" : ` on ${laneName(plot, source)}`;
+    return `${plot.name(source)}${rank} until ${timeText(plot.end[source])}${source === holder ? " (held it)" : ""}`;
+  });
+  const waiting = [...links.waiting(bar)].map((target) => plot.name(target));
+  const facts: [string, string][] = [["waited for", told.length > 0 ? listed(told) : "nothing"]];
+  facts.push(["waits for it", waiting.length > 0 ? listed(waiting) : "nothing"]);
+  const idle = plot.start[bar] - (before >= 0 ? plot.end[before] : 0);
+  const total = plot.view.makespan;
+  if (plot.part[bar] !== Part.STRIP && idle > 1e-9 * total) {
+    facts.push(["idle before", `${timeText(idle, plot.view.unit)} (${percent(idle / total)} of the makespan)`]);
+  }
+  return facts;
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length > MOST_NAMES ? ` and ${names.length - MOST_NAMES} more` : "";
+  return names.slice(0, MOST_NAMES).join(", ") + more;
+}
+
+/** What the rank holds while the op runs. */
+function memoryOf(plot: Plot, bar: number): [string, string][] {
+  const { memory } = plot;
+  if (memory === null) return [];
+  const lane = plot.lane[bar];
+  const level = memory.level[memory.stepAt(lane, plot.start[bar])];
+  const scale = memoryScale(memory.unit, memory.peak[lane]);
+  return [["memory", `${memoryText(level, scale)} ${scale.unit}, peak ${memoryText(memory.peak[lane], scale)}`]];
+}

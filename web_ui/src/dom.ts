@@ -1,0 +1,25 @@
+/** Making elements. Text always goes in as text, so that no title or name is ever read as HTML. */
+
+type Child = Node | string;
+type Attributes = Readonly<Record<string, string | number | boolean>>;
+
+/** An element with attributes (`true` for an empty one, `false` for none) and children. */
+export function make<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== false) element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children);
+  return element;
+}
+
+/** A button with a word on it; `title` is its longer name, with its key. */
+export function button(text: string, title: string, clicked: () => void): HTMLButtonElement {
+  const element = make("button", { type: "button", title, "aria-label": title }, text);
+  element.addEventListener("click", clicked);
+  return element;
+}

@@ -1,0 +1,35 @@
+/** Numbers as people read them. */
+
+/** A time with at most six significant digits. */
+export function timeText(value: number, unit = ""): string {
+  const text = String(Number(value.toPrecision(6)));
+  return unit === "" ? text : `${text} ${unit}`;
+}
+
+/** A difference with its sign. */
+export function signed(value: number): string {
+  const text = String(Number(Math.abs(value).toPrecision(3)));
+  return text === "0" ? "\u00b10" : `${value < 0 ? "\u2212" : "+"}${text}`;
+}
+
+export function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
+}
+
+const BINARY = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+export interface Scale {
+  divisor: number;
+  unit: string;
+}
+
+/** What to divide memory by, and the name of what is left. */
+export function memoryScale(unit: "activations" | "bytes", highest: number): Scale {
+  if (unit === "activations") return { divisor: 1, unit };
+  const power = Math.min(Math.max(Math.floor(Math.log2(Math.max(highest, 1)) / 10), 0), BINARY.length - 1);
+  return { divisor: 1024 ** power, unit: BINARY[power] };
+}
+
+export function memoryText(value: number, scale: Scale): string {
+  return `${Number((value / scale.divisor).toPrecision(4))}`;
+}

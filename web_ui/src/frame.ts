@@ -1,0 +1,51 @@
+/** One picture to be drawn: what, how large, and which part of it. */
+
+import type { ScaleLinear } from "d3-scale";
+import { AXIS, type Content, type Row } from "./layout.js";
+import type { Theme } from "./palette.js";
+import type { Plot } from "./plot.js";
+import type { State } from "./state.js";
+
+export const FONT = 'system-ui, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif';
+export const RIGHT = 14;
+
+export interface Frame {
+  readonly plots: readonly Plot[];
+  readonly theme: Theme;
+  readonly state: State;
+  readonly content: Content;
+  /** Of the whole picture, in CSS pixels. */
+  readonly width: number;
+  readonly height: number;
+  /** Where the lanes begin: right of their names. */
+  readonly left: number;
+  /** How far the content is scrolled up. */
+  readonly scroll: number;
+  /** From times to pixels of the picture. */
+  readonly x: ScaleLinear<number, number>;
+}
+
+/** The times at both edges. */
+export function spanOf(frame: Frame): [number, number] {
+  const [from, to] = frame.x.domain();
+  return [from, to];
+}
+
+export function plotWidth(frame: Frame): number {
+  return frame.width - frame.left - RIGHT;
+}
+
+/** From the content's y to the picture's. */
+export function toPicture(frame: Frame, y: number): number {
+  return y - frame.scroll + AXIS;
+}
+
+/** Whether a stretch of the content shows. */
+export function shows(frame: Frame, top: number, height: number): boolean {
+  const y = toPicture(frame, top);
+  return y + height > AXIS && y < frame.height;
+}
+
+export function visibleRows(frame: Frame): Row[] {
+  return frame.content.rows.filter((row) => shows(frame, row.top, row.height));
+}

@@ -1,0 +1,152 @@
+/** What is lit over the picture: the hovered and the focused op, chains, the critical path, what a search found. */
+
+import { drawCurveOf } from "./curves.js";
+import { type Frame, plotWidth, spanOf, toPicture, visibleRows } from "./frame.js";
+import { AXIS, type Row } from "./layout.js";
+import { stripOf } from "./picture.js";
+import { EDGES, Part, type Plot } from "./plot.js";
+import type { BarRef } from "./search.js";
+import type { Surface } from "./surface.js";
+
+export interface Lit {
+  /** The lane under the pointer. */
+  readonly lane: { readonly view: number; readonly lane: number } | null;
+  readonly hovered: BarRef | null;
+  readonly focused: BarRef | null;
+  readonly selected: BarRef | null;
+  /** Chains in the order of time. */
+  readonly chain: readonly BarRef[];
+  readonly critical: readonly (readonly BarRef[])[];
+  readonly found: readonly BarRef[];
+  readonly current: BarRef | null;
+}
+
+interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export function drawHighlights(surface: Surface, frame: Frame, lit: Lit): void {
+  if (lit.lane !== null) drawCurveOf(surface, frame, lit.lane.view, lit.lane.lane);
+  surface.clipped(frame.left, AXIS, plotWidth(frame), frame.height - AXIS, () => {
+    const { text, limit } = frame.theme.base;
+    const paths = lit.critical.map((path) => ({ path, colour: limit }));
+    if (lit.chain.length > 0) paths.push({ path: lit.chain, colour: text });
+    if (paths.length > 0) dim(surface, frame);
+    for (const { path } of paths) for (const ref of path) refill(surface, frame, ref);
+    for (const { path, colour } of paths) drawPath(surface, frame, path, colour);
+    for (const ref of lit.found) ring(surface, frame, ref, limit, 1.5);
+    if (lit.current !== null) ring(surface, frame, lit.current, limit, 3);
+    if (lit.selected !== null) ring(surface, frame, lit.selected, text, 2.5);
+    if (lit.hovered !== null) drawHovered(surface, frame, lit.hovered);
+    if (lit.focused !== null) focusRing(surface, frame, lit.focused);
+  });
+}
+
+/** Where a bar stands, null where it is out of the picture. */
+export function boxOf(frame: Frame, ref: BarRef): Box | null {
+  const plot = frame.plots[ref.view];
+  const row = rowOf(frame, plot, plot.lane[ref.bar]);
+  if (row === undefined) return null;
+  const [y, height] = stripOf(frame, row, EDGES[plot.part[ref.bar]]);
+  const x = frame.x(plot.start[ref.bar]);
+  const width = frame.x(plot.end[ref.bar]) - x;
+  const outside = x + width < frame.left || x > frame.width || y + height < 0 || y > frame.height;
+  return outside ? null : { x, y, width, height };
+}
+
+/** The part of a box that is not beyond the edges. */
+function shown(frame: Frame, box: Box): Box {
+  const x = Math.max(box.x, frame.left);
+  return { ...box, x, width: Math.min(box.x + box.width, frame.left + plotWidth(frame)) - x };
+}
+
+function rowOf(frame: Frame, plot: Plot, lane: number): Row | undefined {
+  return frame.content.rowOf.get(plot)?.[lane];
+}
+
+function dim(surface: Surface, frame: Frame): void {
+  for (const row of visibleRows(frame)) {
+    const [y, height] = stripOf(frame, row, EDGES[Part.FULL]);
+    surface.rect(frame.left, y, plotWidth(frame), height, frame.theme.base.page, 0.72);
+  }
+}
+
+function refill(surface: Surface, frame: Frame, { view, bar }: BarRef): void {
+  const whole = boxOf(frame, { view, bar });
+  if (whole === null) return;
+  const box = shown(frame, whole);
+  const { fill, ink } = frame.theme.bars[view];
+  const plot = frame.plots[view];
+  const code = plot.code[bar];
+  surface.rect(box.x, box.y, Math.max(box.width - (box.width > 4 ? 1 : 0), 0.75), box.height, fill[code]);
+  const size = Math.min(12, Math.floor(1.4 * box.height) / 2);
+  const text = [plot.name(bar), plot.number(bar)].find((name) => surface.textWidth(name, size) + 4 <= box.width);
+  if (size >= 7.5 && text !== undefined) {
+    surface.text(text, box.x + box.width / 2, box.y + box.height / 2 + 0.5, { fill: ink[code], size, align: "center" });
+  }
+}
+
+/** Lines from each op to the next, and frames around those wide enough. */
+function drawPath(surface: Surface, frame: Frame, path: readonly BarRef[], colour: string): void {
+  const [from, to] = spanOf(frame);
+  let before: BarRef | null = null;
+  for (const ref of path) {
+    const plot = frame.plots[ref.view];
+    const visible = plot.end[ref.bar] >= from && plot.start[ref.bar] <= to;
+    if (visible) ring(surface, frame, ref, colour, 1.5, 5);
+    if (before !== null && plot.start[ref.bar] >= from && plot.end[before.bar] <= to) {
+      connect(surface, frame, before, ref, colour);
+    }
+    before = ref;
+  }
+}
+
+function connect(surface: Surface, frame: Frame, one: BarRef, other: BarRef, colour: string): void {
+  const plot = frame.plots[one.view];
+  if (plot.lane[one.bar] === plot.lane[other.bar]) return;
+  const places = [middleOf(frame, one), middleOf(frame, other)];
+  const [begin, end] = [frame.x(plot.end[one.bar]), frame.x(plot.start[other.bar])];
+  surface.line([begin - 0.5, places[0], end + 0.5, places[1]], colour, 1.5);
+}
+
+function middleOf(frame: Frame, { view, bar }: BarRef): number {
+  const plot = frame.plots[view];
+  const row = rowOf(frame, plot, plot.lane[bar]);
+  const [low, high] = EDGES[plot.part[bar]];
+  return row === undefined ? 0 : toPicture(frame, row.top + ((low + high) / 2) * row.height);
+}
+
+function ring(surface: Surface, frame: Frame, ref: BarRef, colour: string, thickness: number, least = 0): void {
+  const box = boxOf(frame, ref);
+  if (box === null || box.width < least) return;
+  const grown = Math.max(box.width, 3);
+  surface.outline(box.x - 1, box.y - 1, grown + 1, box.height + 2, colour, thickness);
+}
+
+/** The op under the pointer, with lines to what it waited for and to what waits for it. */
+function drawHovered(surface: Surface, frame: Frame, ref: BarRef): void {
+  const { text, faint } = frame.theme.base;
+  const links = frame.plots[ref.view].links;
+  const other = (bar: number): BarRef => ({ view: ref.view, bar });
+  for (const source of links.waitedFor(ref.bar)) {
+    connect(surface, frame, other(source), ref, faint);
+    ring(surface, frame, other(source), faint, 1.5);
+  }
+  for (const target of links.waiting(ref.bar)) {
+    connect(surface, frame, ref, other(target), faint);
+    ring(surface, frame, other(target), faint, 1.5);
+  }
+  ring(surface, frame, ref, text, 2);
+}
+
+function focusRing(surface: Surface, frame: Frame, ref: BarRef): void {
+  const box = boxOf(frame, ref);
+  if (box === null) return;
+  const { page, text } = frame.theme.base;
+  const width = Math.max(box.width, 4);
+  surface.outline(box.x - 4, box.y - 4, width + 7, box.height + 8, page, 4);
+  surface.outline(box.x - 3, box.y - 3, width + 5, box.height + 6, text, 2);
+}

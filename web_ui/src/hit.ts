@@ -1,0 +1,61 @@
+/** What is under a point of the picture. */
+
+import { type Frame, toPicture } from "./frame.js";
+import { AXIS, type Row } from "./layout.js";
+import { EDGES, type Plot, type Track } from "./plot.js";
+
+export interface Hit {
+  readonly plot: Plot;
+  readonly lane: number;
+  readonly x: number;
+  readonly y: number;
+  /** A bar, or -1. */
+  readonly bar: number;
+  /** A gap, or -1. */
+  readonly gap: number;
+}
+
+/** How far from a bar too narrow to aim at the pointer may be, in pixels. */
+const REACH = 3;
+
+export function hitAt(frame: Frame, x: number, y: number): Hit | null {
+  if (x < frame.left || x > frame.width || y < AXIS) return null;
+  const row = frame.content.rows.find((place) => {
+    const top = toPicture(frame, place.top);
+    return y >= top && y < top + place.height;
+  });
+  if (row === undefined) return null;
+  const time = frame.x.invert(x);
+  const reach = frame.x.invert(x + REACH) - time;
+  const bar = barAt(frame, row, y, time, reach);
+  return { plot: row.plot, lane: row.lane, x, y, bar, gap: bar < 0 ? gapAt(row, time) : -1 };
+}
+
+/** The bar of a lane at a time, or the nearest one within reach; strips win over what they lie on. */
+function barAt(frame: Frame, row: Row, y: number, time: number, reach: number): number {
+  const share = (y - toPicture(frame, row.top)) / row.height;
+  const tracks = row.plot.tracks[row.lane].filter(({ part }) => share >= EDGES[part][0] && share <= EDGES[part][1]);
+  for (const track of tracks.reverse()) {
+    const found = nearest(track, time, reach);
+    if (found >= 0) return track.items[found];
+  }
+  return -1;
+}
+
+function gapAt(row: Row, time: number): number {
+  const track = row.plot.gaps?.tracks[row.lane];
+  if (track === undefined) return -1;
+  const found = nearest(track, time, 0);
+  return found < 0 ? -1 : track.items[found];
+}
+
+function nearest(track: Track, time: number, reach: number): number {
+  const [first, stop] = track.between(time - reach, time + reach);
+  let best = -1;
+  let least = Number.POSITIVE_INFINITY;
+  for (let at = first; at < stop; at++) {
+    const away = Math.max(track.start[at] - time, time - track.end[at], 0);
+    if (away < least && away <= reach) [best, least] = [at, away];
+  }
+  return best;
+}

@@ -1,0 +1,46 @@
+/**
+ * The timeline of pipeplan: `mountTimeline(element, data)` on any page. A page that holds its data itself, as
+ * `pipeplan ... -o x.html` writes it, is filled as soon as this script runs.
+ */
+
+import "./style.css";
+import type { TimelineData } from "./data.js";
+import { Timeline, type TimelineOptions } from "./timeline.js";
+
+export type { TimelineData } from "./data.js";
+export type { Timeline, TimelineOptions } from "./timeline.js";
+
+/** Fill an element with a timeline of data as `timeline_data` in pipeplan.render.html makes it. */
+export function mountTimeline(element: HTMLElement, data: TimelineData, options: TimelineOptions = {}): Timeline {
+  return new Timeline(element, data, options);
+}
+
+/** The timeline of a page that holds its own data, with its state in the page's address. */
+export let embedded: Timeline | null = null;
+
+function mountEmbedded(): void {
+  const holder = document.getElementById("pipeplan-data");
+  const place = document.getElementById("pipeplan-timeline");
+  if (holder === null || place === null) return;
+  const data = JSON.parse(holder.textContent ?? "") as TimelineData;
+  embedded = mountTimeline(place, data, { fragment: location.hash, onFragment: later(writeAddress) });
+  document.addEventListener("keydown", (event) => {
+    if (event.target === document.body) embedded?.typed(event);
+  });
+  window.addEventListener("hashchange", () => embedded?.setFragment(location.hash.slice(1)));
+}
+
+function writeAddress(fragment: string): void {
+  history.replaceState(null, "", fragment === "" ? location.pathname + location.search : `#${fragment}`);
+}
+
+/** Call with the latest argument once nothing has come for a moment: browsers refuse too many changes of the address. */
+function later(call: (text: string) => void): (text: string) => void {
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+  return (text) => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => call(text), 150);
+  };
+}
+
+mountEmbedded();

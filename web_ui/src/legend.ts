@@ -1,0 +1,85 @@
+/** What the colours mean: on the page, and below an exported picture. */
+
+import { make } from "./dom.js";
+import type { Theme } from "./palette.js";
+import type { Plot } from "./plot.js";
+import type { State } from "./state.js";
+import type { Surface } from "./surface.js";
+
+export interface Entry {
+  readonly fills: readonly string[];
+  readonly title: string;
+}
+
+const TWINS: Record<string, string> = { RECV_F: "SEND_F", RECV_B: "SEND_B" };
+const TWIN_TITLES: Record<string, string> = { SEND_F: "messages forward", SEND_B: "messages backward" };
+const SIZE = 12;
+const SWATCH = 12;
+const LINE = 22;
+
+/** The entries that the plots need: each swatch once, reasons where they show. */
+export function legendEntries(plots: readonly Plot[], theme: Theme, state: State): Entry[] {
+  const kinds = new Set(plots.flatMap((plot) => [...new Set(plot.kind)].map((kind) => plot.view.kinds[kind])));
+  const shown = plots[0].view.kinds.filter((kind) => kinds.has(kind) && !kinds.has(TWINS[kind]));
+  const entries: Entry[] = shown.map((kind) => {
+    const { fill, title } = theme.base.kinds[kind];
+    return { fills: [...new Set(fill)], title: TWIN_TITLES[kind] ?? title };
+  });
+  const shades = shadesMean(plots);
+  if (shades !== null) entries.push({ fills: [], title: shades });
+  return [...entries, ...(state.gaps ? reasonEntries(plots, theme) : [])];
+}
+
+function reasonEntries(plots: readonly Plot[], theme: Theme): Entry[] {
+  const used = new Set(
+    plots.flatMap(({ gaps }) => (gaps === null ? [] : [...new Set(gaps.reason)].map((at) => gaps.reasons[at]))),
+  );
+  return Object.entries(theme.base.reasons)
+    .filter(([key]) => used.has(key))
+    .map(([, { fill, title }]) => ({ fills: [fill], title: `idle: ${title}` }));
+}
+
+/** What light and dark stand for, of all the plots together. */
+function shadesMean(plots: readonly Plot[]): string | null {
+  const chunks = Math.max(...plots.map((plot) => plot.view.chunks));
+  const meanings = chunks > 1 ? [`chunk 0 to ${chunks - 1}`] : [];
+  if (plots.some((plot) => plot.view.copies > 1)) meanings.push("direction 0 to 1");
+  return meanings.length > 0 ? `dark to light: ${meanings.join("; ")}` : null;
+}
+
+export function fillLegend(element: HTMLElement, entries: readonly Entry[]): void {
+  element.replaceChildren(
+    ...entries.map(({ fills, title }) => {
+      const swatches = fills.map((fill) => {
+        const swatch = make("span", { class: "pp-swatch" });
+        swatch.style.background = fill;
+        return swatch;
+      });
+      return make("li", {}, make("span", { class: "pp-swatches", "aria-hidden": "true" }, ...swatches), title);
+    }),
+  );
+}
+
+/** Draw the entries below `top`, in rows of this width; gives the height that they take. */
+export function drawLegend(
+  surface: Surface,
+  entries: readonly Entry[],
+  theme: Theme,
+  left: number,
+  top: number,
+  width: number,
+): number {
+  let x = left;
+  let y = top + LINE / 2;
+  for (const { fills, title } of entries) {
+    const needed = fills.length * SWATCH + 6 + surface.textWidth(title, SIZE) + 18;
+    if (x > left && x + needed > left + width) [x, y] = [left, y + LINE];
+    fills.forEach((fill, at) => {
+      surface.rect(x + at * SWATCH, y - SWATCH / 2, SWATCH, SWATCH, fill);
+    });
+    const at = x + fills.length * SWATCH + (fills.length > 0 ? 6 : 0);
+    surface.text(title, at, y, { fill: theme.base.text, size: SIZE });
+    x += needed;
+  }
+  return y + LINE / 2 - top;
+}

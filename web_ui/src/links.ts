@@ -1,0 +1,144 @@
+/** What waits for what, what held each op, and the chains that follow from it. */
+
+import { integers } from "./data.js";
+import { Part, type Plot } from "./plot.js";
+
+/** Links by one of their ends: those of bar b are `other[offsets[b]]` to `other[offsets[b + 1] - 1]`. */
+interface Index {
+  offsets: Int32Array;
+  other: Int32Array;
+}
+
+export class Links {
+  private readonly sources: Index;
+  private readonly targets: Index;
+  private readonly tolerance: number;
+  private heldBy: Int32Array | null = null;
+  private next: Int32Array | null = null;
+
+  constructor(private readonly plot: Plot) {
+    const source = integers(plot.view.links.source);
+    const target = integers(plot.view.links.target);
+    this.sources = indexOf(target, source, plot.bars);
+    this.targets = indexOf(source, target, plot.bars);
+    this.tolerance = 1e-9 * plot.view.makespan;
+  }
+
+  /** The bars that a bar waits for, besides the one before it on its rank. */
+  waitedFor(bar: number): Int32Array {
+    return rowOf(this.sources, bar);
+  }
+
+  /** The bars that wait for a bar, besides the next one on its rank. */
+  waiting(bar: number): Int32Array {
+    return rowOf(this.targets, bar);
+  }
+
+  /** The compute op before a bar, or before its pair, on its rank; -1 for none. */
+  before(bar: number): number {
+    const { lane, part } = this.plot;
+    let at = this.first(bar) - 1;
+    while (at >= 0 && lane[at] === lane[bar] && part[at] === Part.STRIP) at--;
+    return at >= 0 && lane[at] === lane[bar] ? at : -1;
+  }
+
+  /**
+   * The bar that held this one, -1 for none: whichever ended last, the op before it on its rank or one whose result had
+   * to arrive. As in pipeplan.simulate.chain, an arrival wins over an op of its own rank that ended with it.
+   */
+  holder(bar: number): number {
+    this.heldBy ??= Int32Array.from({ length: this.plot.bars }, (_, at) => this.findHolder(at));
+    return this.heldBy[bar];
+  }
+
+  /** The chain that a bar stands on, in the order of time: what held it, back to the start, and the longest it holds up. */
+  chain(bar: number): number[] {
+    return [...this.chainBehind(bar), ...this.chainAhead(bar)];
+  }
+
+  /** The chain behind the op that ends last. */
+  critical(): number[] {
+    const { end, bars } = this.plot;
+    let last = -1;
+    for (let bar = 0; bar < bars; bar++) if (last < 0 || end[bar] > end[last]) last = bar;
+    return last < 0 ? [] : this.chainBehind(last);
+  }
+
+  private chainBehind(bar: number): number[] {
+    const chain: number[] = [];
+    for (let at = bar; at >= 0 && chain.length <= this.plot.bars; at = this.holder(at)) chain.push(at);
+    return chain.reverse();
+  }
+
+  private chainAhead(bar: number): number[] {
+    const next = this.nextHeld();
+    const chain: number[] = [];
+    for (let at = next[bar]; at >= 0 && chain.length <= this.plot.bars; at = next[at]) chain.push(at);
+    return chain;
+  }
+
+  /** Of the bars that each bar holds, the one whose own chain reaches furthest; -1 for none. */
+  private nextHeld(): Int32Array {
+    if (this.next !== null) return this.next;
+    const { start, end, bars } = this.plot;
+    const order = Uint32Array.from({ length: bars }, (_, bar) => bar).sort((one, other) => start[other] - start[one]);
+    const reach = Float64Array.from(end);
+    const next = new Int32Array(bars).fill(-1);
+    for (const bar of order) {
+      const holder = this.holder(bar);
+      if (holder < 0 || (next[holder] >= 0 && reach[bar] <= reach[next[holder]])) continue;
+      next[holder] = bar;
+      reach[holder] = Math.max(reach[holder], reach[bar]);
+    }
+    this.next = next;
+    return next;
+  }
+
+  private findHolder(bar: number): number {
+    const { start, end, part } = this.plot;
+    const source = this.lastArrival(bar);
+    if (part[bar] === Part.STRIP && source >= 0) return source;
+    const before = this.before(bar);
+    if (source < 0 || before < 0) return Math.max(source, before);
+    const idle = start[bar] > end[before] + this.tolerance;
+    return idle || end[source] >= end[before] - this.tolerance ? source : before;
+  }
+
+  /** Of what arrives from elsewhere for a bar, or for its pair, the one that ended last; -1 for none. */
+  private lastArrival(bar: number): number {
+    const { lane, part, end } = this.plot;
+    let last = -1;
+    for (let member = this.first(bar); this.paired(bar, member); member++) {
+      for (const source of this.waitedFor(member)) {
+        const arrives = lane[source] !== lane[bar] || part[source] === Part.STRIP || part[bar] === Part.STRIP;
+        if (arrives && (last < 0 || end[source] > end[last])) last = source;
+      }
+    }
+    return last;
+  }
+
+  private first(bar: number): number {
+    let at = bar;
+    while (at > 0 && this.paired(bar, at - 1)) at--;
+    return at;
+  }
+
+  private paired(bar: number, other: number): boolean {
+    const { lane, group } = this.plot;
+    return other === bar || (group[bar] >= 0 && lane[other] === lane[bar] && group[other] === group[bar]);
+  }
+}
+
+function rowOf(index: Index, bar: number): Int32Array {
+  return index.other.subarray(index.offsets[bar], index.offsets[bar + 1]);
+}
+
+function indexOf(key: Int32Array, value: Int32Array, count: number): Index {
+  const offsets = new Int32Array(count + 1);
+  for (const bar of key) offsets[bar + 1] += 1;
+  for (let bar = 0; bar < count; bar++) offsets[bar + 1] += offsets[bar];
+  const other = new Int32Array(key.length);
+  const cursor = offsets.slice(0, count);
+  for (let link = 0; link < key.length; link++) other[cursor[key[link]]++] = value[link];
+  return { offsets, other };
+}

@@ -1,0 +1,87 @@
+/** What is picked out: the op under the pointer, the focused and the selected one, and what a search found. */
+
+import type { Lit } from "./highlight.js";
+import type { Hit } from "./hit.js";
+import type { Plot } from "./plot.js";
+import { type BarRef, findBars, parseQuery } from "./search.js";
+import type { State } from "./state.js";
+
+/** Of more matches than this, only the current one is lit. */
+const MOST_RINGS = 500;
+
+export class Picks {
+  private lane: Lit["lane"] = null;
+  private hovered: BarRef | null = null;
+  focused: BarRef | null = null;
+  selected: BarRef | null = null;
+  found: readonly BarRef[] = [];
+  private current = -1;
+  private chain: readonly BarRef[] = [];
+  private critical: readonly (readonly BarRef[])[] = [];
+
+  /** What lies under the pointer; whether it is something else than before. */
+  hover(hit: Hit | null): boolean {
+    const [lane, bar] = [this.lane, this.hovered];
+    this.lane = hit === null ? null : { view: hit.plot.index, lane: hit.lane };
+    this.hovered = hit === null || hit.bar < 0 ? null : { view: hit.plot.index, bar: hit.bar };
+    const same = bar?.bar === this.hovered?.bar && lane?.lane === this.lane?.lane && lane?.view === this.lane?.view;
+    return !same;
+  }
+
+  get lit(): Lit {
+    const { lane, hovered, focused, selected, chain, critical } = this;
+    const found = this.found.length <= MOST_RINGS ? this.found : [];
+    return { lane, hovered, focused, selected, chain, critical, found, current: this.found[this.current] ?? null };
+  }
+
+  /** Take over a state that has changed, or new data, for which everything is looked up anew. */
+  follow(plots: readonly Plot[], before: State | null, state: State): void {
+    if (before === null) {
+      this.hovered = null;
+      this.lane = null;
+      this.focused = kept(this.focused, plots);
+    }
+    if (before?.op !== state.op) this.select(plots, state.op);
+    if (before?.critical !== state.critical) {
+      this.critical = state.critical ? plots.map((plot) => refs(plot, plot.links.critical())) : [];
+    }
+    if (before?.query !== state.query) this.search(plots, state.query);
+  }
+
+  /** The next match, or the one before; null where nothing was found. */
+  step(by: number): BarRef | null {
+    const count = this.found.length;
+    if (count === 0) return null;
+    this.current = (((this.current + by) % count) + count) % count;
+    return this.found[this.current];
+  }
+
+  /** `2 of 8`, for people. */
+  foundText(query: string): string {
+    if (query.trim() === "") return "";
+    if (this.found.length === 0) return parseQuery(query) === null ? "an op is like 3F7" : "no such op";
+    return `${Math.max(this.current, 0) + 1} of ${this.found.length}`;
+  }
+
+  private select(plots: readonly Plot[], op: State["op"]): void {
+    const query = op === null ? null : parseQuery(op.name);
+    const plot = plots[op?.view ?? 0];
+    const found = query === null || plot === undefined ? [] : findBars([plot], query);
+    this.selected = found.find(({ bar }) => plot.name(bar) === op?.name) ?? null;
+    this.chain = this.selected === null ? [] : refs(plot, plot.links.chain(this.selected.bar));
+  }
+
+  private search(plots: readonly Plot[], text: string): void {
+    const query = parseQuery(text);
+    this.found = query === null ? [] : findBars(plots, query);
+    this.current = -1;
+  }
+}
+
+function refs(plot: Plot, bars: readonly number[]): BarRef[] {
+  return bars.map((bar) => ({ view: plot.index, bar }));
+}
+
+function kept(ref: BarRef | null, plots: readonly Plot[]): BarRef | null {
+  return ref !== null && ref.bar < (plots[ref.view]?.bars ?? 0) ? ref : null;
+}

@@ -1,0 +1,109 @@
+/** Draws a frame: lanes, gaps, bars, labels, memory, names and the axis. */
+
+import { drawAxis, drawGrid } from "./axis.js";
+import { drawCurves } from "./curves.js";
+import { percent, timeText } from "./format.js";
+import { type Frame, plotWidth, shows, spanOf, toPicture, visibleRows } from "./frame.js";
+import { drawLabels } from "./labels.js";
+import { AXIS, type Block, HEADER, type Row } from "./layout.js";
+import { EDGES, GAP_EDGES, Part, type Plot } from "./plot.js";
+import { fitted, type Strip, type Surface, type TimeWindow } from "./surface.js";
+
+export function drawPicture(surface: Surface, frame: Frame): void {
+  const rows = visibleRows(frame);
+  surface.rect(0, 0, frame.width, frame.height, frame.theme.base.page);
+  surface.clipped(frame.left, AXIS, plotWidth(frame), frame.height - AXIS, () => drawLanes(surface, frame, rows));
+  surface.clipped(0, AXIS, frame.width, frame.height - AXIS, () => {
+    drawCurves(surface, frame);
+    for (const block of frame.content.blocks) drawBlock(surface, frame, block);
+  });
+  drawAxis(surface, frame);
+}
+
+/** The stretch of time that strips show. */
+export function timeWindow(frame: Frame): TimeWindow {
+  const [from, to] = spanOf(frame);
+  const width = plotWidth(frame);
+  return { from, scale: width / (to - from), left: frame.left, width };
+}
+
+/** Top and height of a share of a row, in whole pixels. */
+export function stripOf(frame: Frame, row: Row, [low, high]: readonly [number, number]): [number, number] {
+  const top = Math.round(toPicture(frame, row.top + low * row.height));
+  const bottom = Math.round(toPicture(frame, row.top + high * row.height));
+  return [top, Math.max(1, bottom - top)];
+}
+
+function drawLanes(surface: Surface, frame: Frame, rows: readonly Row[]): void {
+  for (const row of rows) {
+    const [top, height] = stripOf(frame, row, EDGES[Part.FULL]);
+    const end = Math.min(frame.x(row.plot.view.makespan), frame.width);
+    if (end > frame.left) surface.rect(frame.left, top, end - frame.left, height, frame.theme.base.lane);
+  }
+  drawGrid(surface, frame);
+  const gaps = frame.state.gaps ? rows.flatMap((row) => gapStrips(frame, row)) : [];
+  surface.strips([...gaps, ...rows.flatMap((row) => barStrips(frame, row))], timeWindow(frame));
+  drawLabels(surface, frame, rows);
+}
+
+function gapStrips(frame: Frame, row: Row): Strip[] {
+  const track = row.plot.gaps?.tracks[row.lane];
+  if (track === undefined) return [];
+  const [top, height] = stripOf(frame, row, GAP_EDGES);
+  return [{ track, palette: frame.theme.gaps[row.plot.index], top, height }];
+}
+
+function barStrips(frame: Frame, row: Row): Strip[] {
+  const palette = frame.theme.bars[row.plot.index];
+  return row.plot.tracks[row.lane].map((track) => {
+    const [top, height] = stripOf(frame, row, EDGES[track.part]);
+    return { track, palette, top, height };
+  });
+}
+
+/** A block's title with its figures, and the names of its lanes. */
+function drawBlock(surface: Surface, frame: Frame, block: Block): void {
+  if (shows(frame, block.top, HEADER)) drawTitle(surface, frame, block);
+  const { text } = frame.theme.base;
+  const height = block.lanes[0]?.height ?? 0;
+  let step = 1;
+  while (step * height < 13 && step < block.lanes.length) step *= 2;
+  block.lanes.forEach((lane, at) => {
+    if (at % step !== 0 || !shows(frame, lane.top, lane.height)) return;
+    const y = toPicture(frame, lane.top + lane.height / 2) + 0.5;
+    surface.text(shortLabel(lane.label), frame.left - 8, y, { fill: text, size: 11, align: "right" });
+  });
+}
+
+export function shortLabel(label: string): string {
+  return label.length > 14 ? `${label.slice(0, 13)}\u2026` : label;
+}
+
+function drawTitle(surface: Surface, frame: Frame, block: Block): void {
+  const { text, faint } = frame.theme.base;
+  const y = toPicture(frame, block.top + HEADER / 2) + 1;
+  const overlaid = block.plots.length > 1;
+  let x = frame.left;
+  const room = plotWidth(frame) / block.plots.length;
+  block.plots.forEach((plot, at) => {
+    const figures = figuresOf(plot);
+    const style = { fill: text, size: 13, bold: true } as const;
+    const words = overlaid ? `${placeName(at, block.plots.length)}: ${plot.view.title}` : plot.view.title;
+    const title = fitted(surface, words, room - surface.textWidth(figures, 12) - 28, style);
+    surface.text(title, x, y, style);
+    if (overlaid) surface.text(figures, x + surface.textWidth(title, 13, true) + 10, y, { fill: faint, size: 12 });
+    else surface.text(figures, frame.left + plotWidth(frame), y, { fill: faint, size: 12, align: "right" });
+    x += room;
+  });
+}
+
+function placeName(at: number, count: number): string {
+  if (at === 0) return "upper";
+  return at === count - 1 ? "lower" : "middle";
+}
+
+export function figuresOf({ view }: Plot): string {
+  if (view.source === "order") return "order only, no times";
+  const measured = view.source === "measured" ? "measured, " : "";
+  return `${measured}makespan ${timeText(view.makespan, view.unit)}, idle ${percent(view.idle_over_total)}`;
+}

@@ -1,0 +1,246 @@
+/** One view, ready to be drawn: columns as typed arrays, and each lane's bars in tracks that can be searched by time. */
+
+import { floats, integers, VERSION, type ViewJson } from "./data.js";
+import { Links } from "./links.js";
+
+/** Codes of `Part` in pipeplan.render.view. */
+export const Part = { FULL: 0, UPPER: 1, LOWER: 2, STRIP: 3 } as const;
+
+/** Top and bottom of each part as shares of a lane's height; the same as in the static pictures. */
+export const EDGES: readonly (readonly [number, number])[] = [
+  [0.07, 0.93],
+  [0.07, 0.5],
+  [0.5, 0.93],
+  [0.79, 0.93],
+];
+
+export const GAP_EDGES = [0.3, 0.7] as const;
+
+/** Intervals of one lane and part by start; `reach[i]` is the latest end of the first `i + 1`, so both can be searched. */
+export class Track {
+  constructor(
+    readonly part: number,
+    readonly items: Int32Array,
+    readonly start: Float64Array,
+    readonly end: Float64Array,
+    readonly code: Uint16Array,
+    private readonly reach: Float64Array,
+  ) {}
+
+  /** From and to (excluded): the intervals that show between two times. */
+  between(from: number, to: number): [number, number] {
+    return [firstAbove(this.reach, from), firstAtLeast(this.start, to)];
+  }
+}
+
+export class Plot {
+  readonly lanes: number;
+  readonly lane: Int32Array;
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  readonly part: Int32Array;
+  readonly kind: Int32Array;
+  readonly chunk: Int32Array;
+  readonly copy: Int32Array;
+  readonly stage: Int32Array;
+  readonly microbatch: Int32Array;
+  readonly slice: Int32Array;
+  readonly group: Int32Array;
+  /** What each bar's colour is: kind * shades + shade. */
+  readonly code: Uint16Array;
+  readonly shades: number;
+  /** Tracks of each lane, strips last. */
+  readonly tracks: readonly (readonly Track[])[];
+  readonly memory: Memory | null;
+  readonly gaps: Gaps | null;
+  readonly work: Float64Array;
+  readonly firstStart: Float64Array;
+  readonly lastEnd: Float64Array;
+  readonly shortest: number;
+  private known: Links | null = null;
+
+  constructor(
+    readonly view: ViewJson,
+    readonly index: number,
+  ) {
+    if (view.version !== VERSION) throw new Error(`a view of version ${view.version}; this page reads ${VERSION}`);
+    const bars = view.bars;
+    this.lanes = view.lanes.label.length;
+    this.lane = integers(bars.lane);
+    this.start = floats(bars.start);
+    this.end = floats(bars.end);
+    this.part = integers(bars.part);
+    this.kind = integers(bars.kind);
+    this.chunk = integers(bars.chunk);
+    this.copy = integers(bars.copy);
+    this.stage = integers(bars.stage);
+    this.microbatch = integers(bars.microbatch);
+    this.slice = integers(bars.slice);
+    this.group = integers(bars.group);
+    this.shades = view.copies * view.chunks;
+    this.code = this.colourCodes();
+    this.tracks = tracksOf(this);
+    this.memory = view.memory === null ? null : new Memory(view.memory);
+    this.gaps = view.gaps === null ? null : new Gaps(view.gaps, this.lanes);
+    this.work = floats(view.lanes.work);
+    this.firstStart = floats(view.lanes.first_start);
+    this.lastEnd = floats(view.lanes.last_end);
+    this.shortest = this.shortestBar();
+  }
+
+  get bars(): number {
+    return this.start.length;
+  }
+
+  /** What waits for what; made when it is first asked for, after the first picture. */
+  get links(): Links {
+    this.known ??= new Links(this);
+    return this.known;
+  }
+
+  kindName(bar: number): string {
+    return this.view.kinds[this.kind[bar]];
+  }
+
+  /** The bar in the op notation: `3F7`, `3F7.1`, `3UNSHARD`. */
+  name(bar: number): string {
+    return `${this.stage[bar]}${this.kindName(bar)}${this.number(bar)}`;
+  }
+
+  /** Its microbatch, with its slice where it is not 0. */
+  number(bar: number): string {
+    if (this.microbatch[bar] < 0) return "";
+    return this.slice[bar] > 0 ? `${this.microbatch[bar]}.${this.slice[bar]}` : `${this.microbatch[bar]}`;
+  }
+
+  private colourCodes(): Uint16Array {
+    const code = new Uint16Array(this.start.length);
+    for (let bar = 0; bar < code.length; bar++) {
+      code[bar] = this.kind[bar] * this.shades + this.copy[bar] * this.view.chunks + this.chunk[bar];
+    }
+    return code;
+  }
+
+  private shortestBar(): number {
+    let shortest = this.view.makespan || 1;
+    for (let bar = 0; bar < this.bars; bar++) {
+      const time = this.end[bar] - this.start[bar];
+      if (time > 0 && time < shortest) shortest = time;
+    }
+    return shortest;
+  }
+}
+
+/** Step curves of what each lane holds. */
+export class Memory {
+  readonly unit: "activations" | "bytes";
+  readonly offsets: Int32Array;
+  readonly time: Float64Array;
+  readonly level: Float64Array;
+  readonly peak: Float64Array;
+  readonly limit: Float64Array | null;
+
+  constructor(memory: NonNullable<ViewJson["memory"]>) {
+    this.unit = memory.unit;
+    this.offsets = integers(memory.offsets);
+    this.time = floats(memory.time);
+    this.level = floats(memory.level);
+    this.peak = floats(memory.peak);
+    this.limit = memory.limit === null ? null : floats(memory.limit);
+  }
+
+  /** The step of a lane that holds at a time. */
+  stepAt(lane: number, time: number): number {
+    const from = this.offsets[lane];
+    const times = this.time.subarray(from, this.offsets[lane + 1]);
+    return from + Math.max(0, firstAbove(times, time) - 1);
+  }
+
+  /** At most four lanes, in order: the first, the last, the one that holds most and the one that holds least. */
+  lanesThatMatter(): number[] {
+    const lanes = this.peak.length;
+    if (lanes <= 4) return [...Array(lanes).keys()];
+    const most = this.peak.indexOf(Math.max(...this.peak));
+    const least = this.peak.indexOf(Math.min(...this.peak));
+    return [...new Set([0, lanes - 1, most, least])].sort((one, other) => one - other);
+  }
+}
+
+/** Idle times and why, a track a lane. */
+export class Gaps {
+  readonly reasons: readonly string[];
+  readonly lane: Int32Array;
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  readonly reason: Int32Array;
+  readonly cause: Int32Array;
+  readonly tracks: readonly Track[];
+
+  constructor(gaps: NonNullable<ViewJson["gaps"]>, lanes: number) {
+    this.reasons = gaps.reasons;
+    this.lane = integers(gaps.lane);
+    this.start = floats(gaps.start);
+    this.end = floats(gaps.end);
+    this.reason = integers(gaps.reason);
+    this.cause = integers(gaps.cause);
+    const code = Uint16Array.from(this.reason);
+    const items: number[][] = Array.from({ length: lanes }, () => []);
+    for (let gap = 0; gap < this.lane.length; gap++) items[this.lane[gap]].push(gap);
+    this.tracks = items.map((chosen) => trackOf(Part.FULL, chosen, this.start, this.end, code));
+  }
+}
+
+function tracksOf(plot: Plot): Track[][] {
+  const items: number[][][] = Array.from({ length: plot.lanes }, () => EDGES.map(() => []));
+  for (let bar = 0; bar < plot.bars; bar++) items[plot.lane[bar]][plot.part[bar]].push(bar);
+  return items.map((parts) =>
+    parts.flatMap((chosen, part) =>
+      chosen.length > 0 ? [trackOf(part, chosen, plot.start, plot.end, plot.code)] : [],
+    ),
+  );
+}
+
+function trackOf(part: number, chosen: number[], start: Float64Array, end: Float64Array, code: Uint16Array): Track {
+  const sorted = chosen.every((item, at) => at === 0 || start[item] >= start[chosen[at - 1]]);
+  if (!sorted) chosen.sort((one, other) => start[one] - start[other]);
+  const items = Int32Array.from(chosen);
+  const ends = Float64Array.from(items, (item) => end[item]);
+  const reach = Float64Array.from(ends);
+  for (let at = 1; at < reach.length; at++) reach[at] = Math.max(reach[at], reach[at - 1]);
+  return new Track(
+    part,
+    items,
+    Float64Array.from(items, (item) => start[item]),
+    ends,
+    codesOf(items, code),
+    reach,
+  );
+}
+
+function codesOf(items: Int32Array, code: Uint16Array): Uint16Array {
+  return Uint16Array.from(items, (item) => code[item]);
+}
+
+/** The first place in a sorted array whose value is more than this. */
+export function firstAbove(sorted: Float64Array, value: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] > value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The first place in a sorted array whose value is at least this. */
+export function firstAtLeast(sorted: Float64Array, value: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] >= value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

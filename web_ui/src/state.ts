@@ -1,0 +1,93 @@
+/** What a person has chosen to see, and how a link carries it: `#from=3&to=9&op=0:3F7&layout=overlaid&gaps=1`. */
+
+import type { ThemeName } from "./data.js";
+
+export type Layout = "stacked" | "overlaid";
+export type ThemeChoice = ThemeName | "auto";
+
+export interface State {
+  /** The times between which the picture shows; null for all. */
+  readonly span: readonly [number, number] | null;
+  readonly layout: Layout;
+  readonly gaps: boolean;
+  readonly memory: boolean;
+  readonly critical: boolean;
+  readonly theme: ThemeChoice;
+  /** How much higher lanes are than would fit. */
+  readonly tall: number;
+  readonly query: string;
+  /** The selected op: its view and its notation. */
+  readonly op: { readonly view: number; readonly name: string } | null;
+}
+
+export const INITIAL: State = {
+  span: null,
+  layout: "stacked",
+  gaps: false,
+  memory: true,
+  critical: false,
+  theme: "auto",
+  tall: 1,
+  query: "",
+  op: null,
+};
+
+/** What differs from the initial state, as a fragment without its `#`. */
+export function toFragment(state: State): string {
+  const parts = new URLSearchParams();
+  if (state.span !== null) {
+    parts.set("from", short(state.span[0]));
+    parts.set("to", short(state.span[1]));
+  }
+  if (state.op !== null) parts.set("op", `${state.op.view}:${state.op.name}`);
+  if (state.layout !== INITIAL.layout) parts.set("layout", state.layout);
+  if (state.gaps) parts.set("gaps", "1");
+  if (!state.memory) parts.set("memory", "0");
+  if (state.critical) parts.set("critical", "1");
+  if (state.theme !== INITIAL.theme) parts.set("theme", state.theme);
+  if (state.tall !== 1) parts.set("tall", short(state.tall));
+  if (state.query !== "") parts.set("find", state.query);
+  return parts.toString();
+}
+
+/** The state of a fragment; what is missing or makes no sense is as in the initial state. */
+export function fromFragment(fragment: string): State {
+  const parts = new URLSearchParams(fragment.replace(/^#/, ""));
+  return {
+    span: spanOf(parts),
+    layout: parts.get("layout") === "overlaid" ? "overlaid" : "stacked",
+    gaps: parts.get("gaps") === "1",
+    memory: parts.get("memory") !== "0",
+    critical: parts.get("critical") === "1",
+    theme: themeOf(parts.get("theme")),
+    tall: Math.min(Math.max(finite(parts.get("tall")) ?? 1, 1), MOST_TALL),
+    query: (parts.get("find") ?? "").slice(0, 64),
+    op: opOf(parts.get("op")),
+  };
+}
+
+export const MOST_TALL = 16;
+
+function spanOf(parts: URLSearchParams): [number, number] | null {
+  const from = finite(parts.get("from"));
+  const to = finite(parts.get("to"));
+  return from !== null && to !== null && from >= 0 && to > from ? [from, to] : null;
+}
+
+function themeOf(text: string | null): ThemeChoice {
+  return text === "light" || text === "dark" ? text : "auto";
+}
+
+function opOf(text: string | null): State["op"] {
+  const match = /^(\d{1,4}):([\w.]{1,32})$/.exec(text ?? "");
+  return match === null ? null : { view: Number(match[1]), name: match[2] };
+}
+
+function finite(text: string | null): number | null {
+  const value = text === null || text === "" ? Number.NaN : Number(text);
+  return Number.isFinite(value) ? value : null;
+}
+
+function short(value: number): string {
+  return String(Number(value.toPrecision(9)));
+}

@@ -1,0 +1,379 @@
+/** The timeline as one thing on a page: it holds the data and the state, and keeps everything that shows in step. */
+
+import { Chart } from "./chart.js";
+import type { ThemeName, TimelineData } from "./data.js";
+import { type Description, describeBar, describeGap, sentence } from "./describe.js";
+import { make } from "./dom.js";
+import { download, fileName, pngOf, svgOf, titleOf } from "./export.js";
+import type { Frame } from "./frame.js";
+import { Help } from "./help.js";
+import { boxOf } from "./highlight.js";
+import type { Hit } from "./hit.js";
+import { type Commands, pressed } from "./keyboard.js";
+import { AXIS, canOverlay } from "./layout.js";
+import { fillLegend, legendEntries } from "./legend.js";
+import { Minimap } from "./minimap.js";
+import { Theme } from "./palette.js";
+import { Picks } from "./picks.js";
+import { Plot } from "./plot.js";
+import { type BarRef, findBars, parseQuery } from "./search.js";
+import { fromFragment, MOST_TALL, type State, toFragment } from "./state.js";
+import { fillTables } from "./table.js";
+import { type Actions, Toolbar } from "./toolbar.js";
+
+export interface TimelineOptions {
+  /** The state to begin with, as in a link's fragment. */
+  readonly fragment?: string;
+  /** Called with the new fragment whenever the state has changed. */
+  readonly onFragment?: (fragment: string) => void;
+}
+
+/** An op that is jumped to gets at least this many pixels. */
+const ROOM = 56;
+
+export class Timeline {
+  private readonly chart: Chart;
+  private readonly toolbar: Toolbar;
+  private readonly minimap: Minimap;
+  private readonly legend = make("ul", { class: "pp-legend", "aria-label": "colours" });
+  private readonly status = make("div", { class: "pp-status", role: "status", "aria-live": "polite" });
+  private readonly tables = make("div");
+  private readonly details = make("details", {}, make("summary", {}, "Summary table"), this.tables);
+  private readonly help = new Help();
+  private readonly root = make("div", { class: "pp-timeline" });
+  private readonly dark = window.matchMedia("(prefers-color-scheme: dark)");
+  private readonly picks = new Picks();
+  private readonly commands: Commands;
+  private plots: readonly Plot[] = [];
+  private theme: Theme | null = null;
+  private state: State;
+  private waiting = 0;
+  private stale: "lights" | "picture" | "all" = "all";
+
+  constructor(
+    private readonly host: HTMLElement,
+    private data: TimelineData,
+    private readonly options: TimelineOptions = {},
+  ) {
+    this.state = fromFragment(options.fragment ?? "");
+    this.chart = new Chart({
+      moved: () => this.moved(),
+      stretched: (by) => this.stretchBy(by),
+      resized: () => this.refresh("all"),
+      hovered: (hit) => this.hover(hit),
+      clicked: (hit) => this.click(hit),
+    });
+    this.minimap = new Minimap((middle) => this.centre(middle));
+    this.toolbar = new Toolbar(this.actions());
+    this.commands = this.commandsOf();
+    this.build();
+    this.update(data);
+  }
+
+  /** Show other data; what was chosen stays as it is as far as it still applies. */
+  update(data: TimelineData): void {
+    if (data.views.length === 0) throw new Error("a timeline needs at least one view");
+    this.data = data;
+    this.plots = data.views.map((view, index) => new Plot(view, index));
+    this.picks.follow(this.plots, null, this.state);
+    this.useTheme();
+    this.fillTables();
+    this.chart.element.setAttribute("aria-label", this.label());
+    this.chart.prefer(this.plots, this.state);
+    this.refresh("all");
+  }
+
+  /** Change what a person could have changed. */
+  set(change: Partial<State>): void {
+    const before = this.state;
+    this.state = { ...before, ...change };
+    this.picks.follow(this.plots, before, this.state);
+    if (before.theme !== this.state.theme) this.useTheme();
+    this.chart.prefer(this.plots, this.state);
+    this.refresh("all");
+    this.options.onFragment?.(toFragment(this.state));
+  }
+
+  /** Take over the state of a link's fragment. */
+  setFragment(fragment: string): void {
+    if (fragment !== toFragment(this.state)) this.set(fromFragment(fragment));
+  }
+
+  get fragment(): string {
+    return toFragment(this.state);
+  }
+
+  /** What shows, as the text of an SVG file. */
+  svg(): string {
+    return svgOf(this.draw(), this.picks.lit);
+  }
+
+  /** What shows, as a PNG file. */
+  png(ratio = Math.max(2, window.devicePixelRatio)): Promise<Blob> {
+    return pngOf(this.draw(), this.picks.lit, ratio);
+  }
+
+  /** Where an op stands on the page, in the coordinates of pointer events; null for none, or one that does not show. */
+  placeOf(view: number, name: string): DOMRect | null {
+    const frame = this.draw();
+    const query = parseQuery(name);
+    const plot = this.plots[view];
+    if (query === null || plot === undefined) return null;
+    const ref = findBars([plot], query).find(({ bar }) => plot.name(bar) === name);
+    const box = ref === undefined ? null : boxOf(frame, ref);
+    const { left, top } = this.chart.element.getBoundingClientRect();
+    return box && new DOMRect(left + box.x, top + box.y, box.width, box.height);
+  }
+
+  /** The names of the ops that are lit: the selected one's chain, each view's critical path, what a search found. */
+  get lit(): { chain: string[]; critical: string[][]; found: string[] } {
+    const { chain, critical } = this.picks.lit;
+    const names = (refs: readonly BarRef[]) => refs.map(({ view, bar }) => this.plots[view].name(bar));
+    return { chain: names(chain), critical: critical.map(names), found: names(this.picks.found) };
+  }
+
+  /** Take everything off the page. */
+  destroy(): void {
+    cancelAnimationFrame(this.waiting);
+    this.dark.removeEventListener("change", this.themeChanged);
+    this.chart.destroy();
+    this.root.remove();
+  }
+
+  private build(): void {
+    const { root, chart, toolbar, minimap, details } = this;
+    details.addEventListener("toggle", () => this.fillTables());
+    root.append(toolbar.element, chart.element, minimap.element, this.legend, this.status, details, this.help.element);
+    this.host.append(root);
+    chart.element.addEventListener("keydown", (event) => this.typed(event));
+    root.addEventListener("keydown", (event) => this.typedAnywhere(event));
+    this.dark.addEventListener("change", this.themeChanged);
+  }
+
+  private readonly themeChanged = (): void => {
+    this.useTheme();
+    this.refresh("all");
+  };
+
+  private useTheme(): void {
+    const system: ThemeName = this.dark.matches ? "dark" : "light";
+    const name = this.state.theme === "auto" ? system : this.state.theme;
+    this.theme = new Theme(this.data, name, this.plots);
+    const { page, lane, grid, text, faint, limit } = this.theme.base;
+    for (const [part, colour] of Object.entries({ page, lane, grid, text, faint, limit })) {
+      this.root.style.setProperty(`--pp-${part}`, colour);
+    }
+    this.root.style.colorScheme = name;
+    this.host.dataset.theme = name;
+  }
+
+  private themeNow(): Theme {
+    if (this.theme === null) throw new Error("a timeline has a theme once it has data");
+    return this.theme;
+  }
+
+  private refresh(what: "lights" | "picture" | "all"): void {
+    if (this.stale !== "all" && what !== "lights") this.stale = what;
+    if (this.waiting === 0) this.waiting = requestAnimationFrame(() => this.draw());
+  }
+
+  private draw(): Frame {
+    cancelAnimationFrame(this.waiting);
+    this.waiting = 0;
+    const stale = this.stale;
+    this.stale = "lights";
+    if (stale === "lights" && this.chart.frame !== null) {
+      this.chart.light(this.chart.frame, this.picks.lit);
+      return this.chart.frame;
+    }
+    const frame = this.chart.arrange(this.plots, this.themeNow(), this.state);
+    this.chart.draw(frame);
+    this.chart.light(frame, this.picks.lit);
+    if (stale === "all") this.drawAround(frame);
+    this.minimap.place(frame.x.domain() as [number, number]);
+    return frame;
+  }
+
+  /** What stands around the picture and does not change while it moves. */
+  private drawAround(frame: Frame): void {
+    const last = Math.max(...this.plots.map((plot) => plot.view.makespan)) || 1;
+    this.minimap.element.style.marginLeft = `${frame.left}px`;
+    this.minimap.draw(frame, last, this.picks.found);
+    fillLegend(this.legend, legendEntries(this.plots, frame.theme, this.state));
+    const possible = {
+      gaps: this.plots.some((plot) => plot.gaps !== null),
+      memory: this.plots.some((plot) => plot.memory !== null),
+      overlay: canOverlay(this.plots),
+    };
+    this.toolbar.update(this.state, possible, this.picks.foundText(this.state.query));
+  }
+
+  /** Tables cost as much as pictures, so they are made once somebody opens them. */
+  private fillTables(): void {
+    if (this.details.open) fillTables(this.tables, this.plots, this.themeNow());
+  }
+
+  private label(): string {
+    const titles = this.plots.map((plot) => plot.view.title).join(", ");
+    return `Timeline of ${titles}. Arrow keys move from op to op, question mark lists the keys; the same figures stand in the summary table.`;
+  }
+
+  private moved(): void {
+    this.state = { ...this.state, span: this.chart.zoom.all ? null : (this.chart.zoom.x.domain() as [number, number]) };
+    this.chart.tooltip.hide();
+    this.refresh("picture");
+    this.options.onFragment?.(toFragment(this.state));
+  }
+
+  private hover(hit: Hit | null): void {
+    if (this.picks.hover(hit)) this.refresh("lights");
+    const { tooltip } = this.chart;
+    const description = hit === null ? null : this.descriptionOf(hit);
+    if (description === null || hit === null) tooltip.hide();
+    else this.chart.say(description, hit.x, hit.y);
+  }
+
+  private descriptionOf(hit: Hit): Description | null {
+    if (hit.bar >= 0) return this.describe({ view: hit.plot.index, bar: hit.bar });
+    return hit.gap >= 0 ? describeGap(hit.plot, this.themeNow(), hit.gap) : null;
+  }
+
+  private click(hit: Hit | null): void {
+    this.select(hit === null || hit.bar < 0 ? null : { view: hit.plot.index, bar: hit.bar });
+  }
+
+  /** Select an op, or let go of it where it was selected already. */
+  private select(ref: BarRef | null): void {
+    const { selected } = this.picks;
+    const again = ref !== null && ref.bar === selected?.bar && ref.view === selected.view;
+    const op = ref === null || again ? null : { view: ref.view, name: this.plots[ref.view].name(ref.bar) };
+    this.set({ op });
+    if (ref !== null && op !== null) this.tell(ref);
+  }
+
+  private describe(ref: BarRef): Description {
+    return describeBar(this.plots, this.themeNow(), ref, this.state.layout === "overlaid");
+  }
+
+  private tell(ref: BarRef): void {
+    this.status.textContent = sentence(this.describe(ref));
+  }
+
+  private focus(ref: BarRef): void {
+    this.picks.focused = ref;
+    this.reveal(ref, 0);
+    this.tell(ref);
+    this.refresh("lights");
+  }
+
+  /** Move the picture so that a bar is in it and has at least so many pixels. */
+  private reveal({ view, bar }: BarRef, pixels: number): void {
+    const frame = this.chart.frame ?? this.draw();
+    const plot = this.plots[view];
+    const [from, to] = frame.x.domain();
+    const [start, end] = [plot.start[bar], plot.end[bar]];
+    const width = frame.x.range()[1] - frame.x.range()[0];
+    const roomy = pixels > 0 ? ((end - start) * width) / pixels : to - from;
+    const span = Math.min(to - from, roomy > 0 ? roomy : to - from);
+    if (start < from || end > to || span < to - from) this.showAround((start + end) / 2, span);
+    const row = frame.content.rowOf.get(plot)?.[plot.lane[bar]];
+    if (row === undefined) return;
+    if (row.top < frame.scroll) this.chart.scrollBy(row.top - frame.scroll - 8);
+    const below = row.top + row.height - frame.scroll - (frame.height - AXIS);
+    if (below > 0) this.chart.scrollBy(below + 8);
+  }
+
+  private showAround(middle: number, width: number): void {
+    const last = Math.max(...this.plots.map((plot) => plot.view.makespan));
+    const from = Math.min(Math.max(0, middle - width / 2), Math.max(0, last - width));
+    this.set({ span: width >= last ? null : [from, from + width] });
+  }
+
+  private centre(middle: number): void {
+    const [from, to] = (this.chart.frame ?? this.draw()).x.domain();
+    if (this.state.span !== null) this.showAround(middle, to - from);
+  }
+
+  private stretchBy(factor: number): void {
+    this.set({ tall: Math.min(Math.max(this.state.tall * factor, 1), MOST_TALL) });
+  }
+
+  private step(by: number): void {
+    const ref = this.picks.step(by);
+    if (ref === null) return;
+    this.picks.focused = ref;
+    this.reveal(ref, ROOM);
+    this.tell(ref);
+    this.refresh("all");
+  }
+
+  private async save(format: "png" | "svg"): Promise<void> {
+    const frame = this.draw();
+    const blob = format === "svg" ? new Blob([this.svg()], { type: "image/svg+xml" }) : await this.png();
+    download(blob, fileName(frame, format));
+    this.status.textContent = `saved ${titleOf(frame)} as ${format.toUpperCase()}`;
+  }
+
+  private actions(): Actions {
+    return {
+      state: () => this.state,
+      set: (change) => this.set(change),
+      zoomBy: (factor) => this.chart.zoom.scaleBy(factor),
+      find: (query) => this.set({ query }),
+      step: (by) => this.step(by),
+      save: (format) => void this.save(format),
+      help: () => this.help.open(),
+    };
+  }
+
+  private commandsOf(): Commands {
+    const { chart, toolbar } = this;
+    return {
+      focus: (ref) => this.focus(ref),
+      select: () => this.select(this.picks.focused),
+      release: () => this.release(),
+      zoomBy: (factor) => chart.zoom.scaleBy(factor, this.focusX()),
+      panBy: (share) => chart.zoom.panBy(share),
+      showAll: () => this.set({ span: null }),
+      scrollBy: (pages) => chart.scrollBy(pages * (chart.element.clientHeight - AXIS)),
+      stretchBy: (factor) => this.stretchBy(factor),
+      flip: (name) => toolbar.flip(name),
+      switchLayout: () => canOverlay(this.plots) && toolbar.switchLayout(),
+      switchTheme: () => toolbar.switchTheme(),
+      search: () => toolbar.search.select(),
+      step: (by) => this.step(by),
+      help: () => this.help.open(),
+    };
+  }
+
+  private release(): void {
+    this.picks.focused = null;
+    this.set({ op: null, query: "" });
+  }
+
+  /** Where the focused op stands, to zoom around it. */
+  private focusX(): number | undefined {
+    const { focused } = this.picks;
+    const { frame } = this.chart;
+    if (focused === null || frame === null) return undefined;
+    const plot = this.plots[focused.view];
+    const x = frame.x((plot.start[focused.bar] + plot.end[focused.bar]) / 2);
+    return x >= frame.left && x <= frame.width ? x : undefined;
+  }
+
+  /** Do what a key stands for, as if the picture had the focus. */
+  typed(event: KeyboardEvent): void {
+    if (this.chart.frame !== null && pressed(event, this.chart.frame, this.picks.focused, this.commands)) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }
+
+  /** Outside of the picture, only the two keys that lead into it. */
+  private typedAnywhere(event: KeyboardEvent): void {
+    if (event.target instanceof HTMLInputElement || !["/", "?"].includes(event.key)) return;
+    event.preventDefault();
+    if (event.key === "/") this.commands.search();
+    else this.commands.help();
+  }
+}

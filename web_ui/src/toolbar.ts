@@ -1,0 +1,123 @@
+/** Buttons and the search box above the picture. */
+
+import { button, make } from "./dom.js";
+import type { State } from "./state.js";
+
+export interface Actions {
+  state(): State;
+  set(change: Partial<State>): void;
+  zoomBy(factor: number): void;
+  find(text: string): void;
+  step(by: number): void;
+  save(format: "png" | "svg"): void;
+  help(): void;
+}
+
+export interface Possible {
+  readonly gaps: boolean;
+  readonly memory: boolean;
+  readonly overlay: boolean;
+}
+
+const THEMES: Record<State["theme"], State["theme"]> = { auto: "light", light: "dark", dark: "auto" };
+
+export class Toolbar {
+  readonly element = make("div", { class: "pp-toolbar", role: "toolbar", "aria-label": "timeline" });
+  readonly search = make("input", {
+    type: "search",
+    placeholder: "find an op: 3F7",
+    "aria-label": "find an op, such as 3F7; F7 finds it on every stage",
+    title: "find an op ( / ), such as 3F7; F7 finds it on every stage",
+    spellcheck: "false",
+    autocomplete: "off",
+    maxlength: 64,
+  });
+  private readonly found = make("span", { class: "pp-found", "aria-live": "polite" });
+  private readonly gaps: HTMLButtonElement;
+  private readonly memory: HTMLButtonElement;
+  private readonly critical: HTMLButtonElement;
+  private readonly layout: HTMLButtonElement;
+  private readonly theme: HTMLButtonElement;
+
+  constructor(private readonly actions: Actions) {
+    this.gaps = this.toggle("Idle reasons", "colour idle time by its reason (g)", "gaps");
+    this.memory = this.toggle("Memory", "show memory (m)", "memory");
+    this.critical = this.toggle("Critical path", "light the critical path (c)", "critical");
+    this.layout = button("Overlay", "lay the schedules over each other (o)", () => this.switchLayout());
+    this.theme = button("Theme", "light, dark, or as the system says (t)", () => this.switchTheme());
+    this.search.addEventListener("input", () => actions.find(this.search.value));
+    this.search.addEventListener("keydown", (event) => this.typed(event));
+    this.element.append(this.searchGroup(), this.zoomGroup(), this.showGroup(), this.saveGroup());
+  }
+
+  /** Show how things stand. */
+  update(state: State, possible: Possible, found: string): void {
+    press(this.gaps, state.gaps && possible.gaps, possible.gaps);
+    press(this.memory, state.memory && possible.memory, possible.memory);
+    press(this.critical, state.critical, true);
+    press(this.layout, state.layout === "overlaid" && possible.overlay, possible.overlay);
+    this.layout.hidden = !possible.overlay;
+    this.theme.textContent = `Theme: ${state.theme}`;
+    this.found.textContent = found;
+    if (document.activeElement !== this.search) this.search.value = state.query;
+  }
+
+  switchLayout(): void {
+    this.actions.set({ layout: this.actions.state().layout === "overlaid" ? "stacked" : "overlaid" });
+  }
+
+  switchTheme(): void {
+    this.actions.set({ theme: THEMES[this.actions.state().theme] });
+  }
+
+  /** Turn something on or off. */
+  flip(name: "gaps" | "memory" | "critical"): void {
+    if (!this[name].disabled) this.actions.set({ [name]: !this.actions.state()[name] });
+  }
+
+  private toggle(text: string, title: string, name: "gaps" | "memory" | "critical"): HTMLButtonElement {
+    return button(text, title, () => this.flip(name));
+  }
+
+  private typed(event: KeyboardEvent): void {
+    if (event.key === "Enter") this.actions.step(event.shiftKey ? -1 : 1);
+    if (event.key === "Escape") {
+      this.search.value = "";
+      this.actions.find("");
+      this.search.blur();
+    }
+  }
+
+  private searchGroup(): HTMLElement {
+    const before = button("\u2039", "previous match (shift n)", () => this.actions.step(-1));
+    const next = button("\u203a", "next match (n)", () => this.actions.step(1));
+    return group("pp-search", this.search, before, next, this.found);
+  }
+
+  private zoomGroup(): HTMLElement {
+    const out = button("\u2212", "zoom out (-)", () => this.actions.zoomBy(0.5));
+    const whole = button("All", "show everything (0)", () => this.actions.set({ span: null }));
+    const closer = button("+", "zoom in (+)", () => this.actions.zoomBy(2));
+    return group("pp-joined", out, whole, closer);
+  }
+
+  private showGroup(): HTMLElement {
+    return group("", this.gaps, this.memory, this.critical, this.layout);
+  }
+
+  private saveGroup(): HTMLElement {
+    const png = button("PNG", "save what shows as PNG", () => this.actions.save("png"));
+    const svg = button("SVG", "save what shows as SVG", () => this.actions.save("svg"));
+    const help = button("Keys", "keys and gestures (?)", () => this.actions.help());
+    return group("pp-last", png, svg, this.theme, help);
+  }
+}
+
+function group(name: string, ...children: Node[]): HTMLElement {
+  return make("div", { class: `pp-group ${name}`.trim(), role: "group" }, ...children);
+}
+
+function press(toggle: HTMLButtonElement, pressed: boolean, possible: boolean): void {
+  toggle.setAttribute("aria-pressed", String(pressed));
+  toggle.disabled = !possible;
+}

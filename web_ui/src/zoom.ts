@@ -1,0 +1,125 @@
+/** Zoom and pan in time by wheel, drag, double click and touch; d3-zoom's transform, held to the timeline's two ends. */
+
+import { type ScaleLinear, scaleLinear } from "d3-scale";
+import { type Selection, select } from "d3-selection";
+import { type D3ZoomEvent, type ZoomTransform, zoom, zoomIdentity, zoomTransform } from "d3-zoom";
+
+export interface ZoomHandlers {
+  /** Other times show. */
+  moved(): void;
+  /** The content was dragged up by so many pixels. */
+  scrolled(by: number): void;
+  /** Lanes should be so many times as high. */
+  stretched(by: number): void;
+}
+
+const WHEEL_SCROLL = 0.6;
+const WHEEL_STRETCH = 0.002;
+
+export class TimeZoom {
+  private readonly behaviour = zoom<HTMLElement, unknown>();
+  private readonly selection: Selection<HTMLElement, unknown, null, undefined>;
+  private readonly base = scaleLinear([0, 1], [0, 1]);
+  private lastY = 0;
+  private silent = false;
+
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly handlers: ZoomHandlers,
+  ) {
+    this.selection = select<HTMLElement, unknown>(element);
+    this.behaviour
+      .filter((event: MouseEvent) => !event.button && !(event instanceof WheelEvent && isScroll(event)))
+      .constrain((transform) => this.held(transform))
+      .clickDistance(4)
+      .on("zoom", (event: D3ZoomEvent<HTMLElement, unknown>) => this.zoomed(event));
+    this.selection.call(this.behaviour);
+    element.addEventListener("wheel", (event) => this.wheeled(event), { passive: false });
+  }
+
+  /** From times to pixels, as it shows now. */
+  get x(): ScaleLinear<number, number> {
+    return zoomTransform(this.element).rescaleX(this.base);
+  }
+
+  get all(): boolean {
+    return zoomTransform(this.element).k <= 1;
+  }
+
+  /** Show the times from 0 to `last` between two pixels; at most, `shortest` fills half of it. */
+  fit(left: number, right: number, last: number, shortest: number): void {
+    this.base.domain([0, last]).range([left, right]);
+    this.behaviour.scaleExtent([1, Math.min(Math.max(1, (2 * last) / shortest), 1e9)]);
+    this.behaviour.extent([
+      [left, 0],
+      [right, this.element.clientHeight],
+    ]);
+  }
+
+  /** Show the times of a span, or all, unless it does already; a gesture that goes on is left alone. Calls no handler. */
+  follow(span: readonly [number, number] | null): void {
+    const [from, to] = this.x.domain();
+    const [first, last] = span ?? this.base.domain();
+    const tolerance = 1e-6 * (to - from);
+    if (Math.abs(from - first) < tolerance && Math.abs(to - last) < tolerance) return;
+    const transform = span === null ? zoomIdentity : this.transformOf(span);
+    const held = this.held(transform);
+    this.silent = true;
+    this.behaviour.transform(this.selection, held);
+    this.silent = false;
+  }
+
+  /** Zoom around a pixel, or around the middle. */
+  scaleBy(factor: number, around?: number): void {
+    const [left, right] = this.base.range();
+    this.behaviour.scaleBy(this.selection, factor, [around ?? (left + right) / 2, 0]);
+  }
+
+  /** Move by a share of what shows; positive is later. */
+  panBy(share: number): void {
+    const [left, right] = this.base.range();
+    const { k } = zoomTransform(this.element);
+    this.behaviour.translateBy(this.selection, (-share * (right - left)) / k, 0);
+  }
+
+  private transformOf([from, to]: readonly [number, number]): ZoomTransform {
+    const [left, right] = this.base.range();
+    const [, most] = this.behaviour.scaleExtent();
+    const k = Math.min(Math.max((right - left) / (this.base(to) - this.base(from)), 1), most);
+    return zoomIdentity.translate(left - k * this.base(from), 0).scale(k);
+  }
+
+  private held(transform: ZoomTransform): ZoomTransform {
+    const [left, right] = this.base.range();
+    const { k, x, y } = transform;
+    const inside = Math.min(Math.max(x, right * (1 - k)), left * (1 - k));
+    return inside === x ? transform : zoomIdentity.translate(inside, y).scale(k);
+  }
+
+  private zoomed({ sourceEvent, transform }: D3ZoomEvent<HTMLElement, unknown>): void {
+    const dragged = sourceEvent instanceof MouseEvent ? sourceEvent.type === "mousemove" : isOneFinger(sourceEvent);
+    if (dragged) this.handlers.scrolled(this.lastY - transform.y);
+    this.lastY = transform.y;
+    if (!this.silent) this.handlers.moved();
+  }
+
+  /** Sideways: move in time. With shift: up and down. With alt: higher lanes. With ctrl, as pinches on a touchpad are sent: d3's. */
+  private wheeled(event: WheelEvent): void {
+    if (!isScroll(event)) return;
+    event.preventDefault();
+    const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
+    const turned = event.deltaY || event.deltaX; // browsers turn shift and wheel sideways
+    if (event.altKey) this.handlers.stretched(2 ** (-turned * lines * WHEEL_STRETCH));
+    else if (event.shiftKey) this.handlers.scrolled(turned * lines * WHEEL_SCROLL);
+    else this.panBy((event.deltaX * lines) / (this.base.range()[1] - this.base.range()[0]));
+  }
+}
+
+/** Whether a turn of the wheel does something else than zoom in time. */
+function isScroll(event: WheelEvent): boolean {
+  return event.altKey || event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+}
+
+function isOneFinger(event: unknown): boolean {
+  return typeof TouchEvent !== "undefined" && event instanceof TouchEvent && event.touches.length === 1;
+}
