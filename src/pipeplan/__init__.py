@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
     from pipeplan.workbench import (
         Comparison,
+        Diff,
         Explanation,
         Result,
         check,
         compare,
+        diff,
         explain,
         export,
         save,
@@ -37,6 +39,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Comparison": "pipeplan.workbench",
     "Costs": "pipeplan.costs",
+    "Diff": "pipeplan.workbench",
     "Explanation": "pipeplan.workbench",
     "Kind": "pipeplan.model",
     "Op": "pipeplan.model",
@@ -48,6 +51,7 @@ _HOME = {
     "Timeline": "pipeplan.model",
     "check": "pipeplan.workbench",
     "compare": "pipeplan.workbench",
+    "diff": "pipeplan.workbench",
     "explain": "pipeplan.workbench",
     "export": "pipeplan.workbench",
     "read_schedule": "pipeplan.formats",
@@ -59,6 +63,7 @@ _HOME = {
 __all__ = [
     "Comparison",
     "Costs",
+    "Diff",
     "Explanation",
     "Kind",
     "Op",
@@ -70,6 +75,7 @@ __all__ = [
     "Timeline",
     "check",
     "compare",
+    "diff",
     "explain",
     "export",
     "read_schedule",

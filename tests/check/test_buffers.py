@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from pipeplan.check import check
 from pipeplan.check.buffers import waiting_messages
 from pipeplan.model import Kind, Schedule, dependencies, parse_schedule
-from pipeplan.passes import insert_communication
+from pipeplan.passes import Receives, insert_communication
 from pipeplan.strategies import STRATEGIES
 from tests.passes.plans import PLANS
 
@@ -47,7 +47,7 @@ def test_without_a_limit_only_far_too_many_are_worth_a_note():
 @pytest.mark.parametrize("receives", ["early", "late"])
 @settings(max_examples=30, deadline=None)
 @given(plan=PLANS)
-def test_every_message_is_used_up_and_late_receives_need_no_more(plan: Schedule, receives: str):
+def test_every_message_is_used_up_and_late_receives_need_no_more(plan: Schedule, receives: Receives):
     early, late = (insert_communication(plan, receives=receives) for receives in ("early", "late"))
     peaks = []
     for schedule in (early, late):

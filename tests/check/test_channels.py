@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeplan.check import check
 from pipeplan.model import Kind, Op, Placement, Schedule, dependencies, from_ops, parse_schedule
-from pipeplan.passes import insert_communication
+from pipeplan.passes import Receives, insert_communication
 from tests.conformance import conformance
 from tests.passes.plans import PLANS
 
@@ -135,7 +135,7 @@ def test_pytorchs_lowered_orders_are_right_until_their_receives_are_deferred():
 
 @settings(max_examples=40, deadline=None)
 @given(PLANS, st.sampled_from(["early", "late"]), st.randoms(use_true_random=False))
-def test_two_receives_of_one_channel_swapped_are_found(plan: Schedule, receives: str, random: random.Random):
+def test_two_receives_of_one_channel_swapped_are_found(plan: Schedule, receives: Receives, random: random.Random):
     lowered = insert_communication(plan, receives=receives)
     assert check(lowered).valid
     swapped = _swap_receives(lowered, random)

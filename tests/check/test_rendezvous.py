@@ -6,7 +6,7 @@ from pipeplan.check import check
 from pipeplan.costs import Settings
 from pipeplan.errors import DeadlockError
 from pipeplan.model import Schedule, parse_schedule
-from pipeplan.passes import insert_communication
+from pipeplan.passes import Receives, insert_communication
 from pipeplan.simulate import simulate
 from tests.passes.plans import PLANS
 
@@ -47,7 +47,7 @@ def test_early_receives_meet_on_every_plan(plan: Schedule):
 
 @settings(max_examples=40, deadline=None)
 @given(PLANS, st.sampled_from(["early", "late"]))
-def test_the_checker_and_a_simulator_with_blocking_sends_agree(plan: Schedule, receives: str):
+def test_the_checker_and_a_simulator_with_blocking_sends_agree(plan: Schedule, receives: Receives):
     lowered = insert_communication(plan, receives=receives)
     try:
         simulate(lowered, Settings().costs(plan.placement), communication="blocking")

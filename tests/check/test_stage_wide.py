@@ -9,9 +9,9 @@ from tests.passes.plans import PLANS
 RIGHT = "0UNSHARD 0F0 0F1 0B0 0B1 0REDUCE_GRAD 0RESHARD"
 
 
-def rules(text: str, **options: bool) -> list[tuple[str, str]]:
+def rules(text: str, *, reduce_grad: bool | None = None) -> list[tuple[str, str]]:
     schedule = parse_schedule(text, keep_duplicates=True)
-    return [(problem.rule, problem.where) for problem in check(schedule, **options).problems]
+    return [(problem.rule, problem.where) for problem in check(schedule, reduce_grad=reduce_grad).problems]
 
 
 def test_gathered_used_reduced_given_back():

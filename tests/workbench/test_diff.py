@@ -84,9 +84,7 @@ def test_a_message_that_comes_after_its_rank_is_free():
     """In the plan 1F1 waits for its rank, in the run for 0F1."""
     gpipe = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
     slow = np.array([1, 3.0, 1, 1, 1, 1, 1, 1])
-    departure = diff_timelines(
-        run_of(gpipe, forward_times=(1, 2)), run_of(gpipe, slow, forward_times=(1, 2))
-    ).departure
+    departure = diff_timelines(run_of(gpipe, forward_times=(1, 2)), run_of(gpipe, slow, forward_times=(1, 2))).departure
     assert departure is not None
     assert (departure.op, departure.rank, departure.start) == ("1F1", 1, 4.0)
     assert departure.planned == "the result of 0F1 is there before 1F0 ends"

@@ -13,9 +13,11 @@ from pipeplan.strategies import STRATEGIES
 from pipeplan.workbench.trainers import megatron_settings
 
 
-def named(name: str, ranks: int, microbatches: int, chunks: int | None = None, **more: int) -> Schedule:
+def named(
+    name: str, ranks: int, microbatches: int, chunks: int | None = None, group_size: int | None = None
+) -> Schedule:
     strategy = STRATEGIES[name]
-    return strategy(strategy.shape(ranks, microbatches, chunks, **more))
+    return strategy(strategy.shape(ranks, microbatches, chunks, group_size=group_size))
 
 
 def flags(text: str) -> dict[str, str]:

@@ -28,6 +28,7 @@ _COMMANDS = {
     "export": "Write a schedule in another tool's format.",
     "profile": "Measure what a model's stages cost, as a config file.",
     "run": "Train a model with a schedule, measure it, and lay it beside the plan.",
+    "diff": "Planned against measured, op by op.",
     "convert": "Turn a schedule or timeline file into another format.",
     "serve": "The web app: sliders, comparison and timeline in a browser.",
 }

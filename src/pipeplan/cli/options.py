@@ -167,7 +167,9 @@ class OutputOptions:
 
     output: Annotated[
         tuple[Path, ...],
-        _option(OUTPUT, "The ending chooses: .png .svg .pdf .html .json .csv .trace.json; repeatable.", "--output", "-o"),
+        _option(
+            OUTPUT, "The ending chooses: .png .svg .pdf .html .json .csv .trace.json; repeatable.", "--output", "-o"
+        ),
     ] = ()
     no_visualization: Annotated[bool, _option(OUTPUT, "No picture.", "--no-visualization")] = False
 

@@ -9,7 +9,7 @@ from pipeplan.cli.options import OutputOptions, SettingOptions
 from pipeplan.costs import Settings
 from pipeplan.costs.config import Config, load_config, merged
 from pipeplan.files import require_no_input
-from pipeplan.workbench.outputs import require_outputs
+from pipeplan.workbench.outputs import DRAWN, require_outputs
 from pipeplan.workbench.planning import file_of
 
 
@@ -35,9 +35,6 @@ class Request:
     pictured: bool
 
 
-PICTURES = (".png", ".svg", ".pdf", ".html")
-
-
 def request(names: tuple[str, ...], options: SettingOptions, output: OutputOptions | None = None) -> Request:
     """Read the config file, lay the options over it, and look at the outputs before any work is done.
 
@@ -53,7 +50,7 @@ def request(names: tuple[str, ...], options: SettingOptions, output: OutputOptio
     pictured = not (output.no_visualization or config.no_visualization)
     require_outputs(outputs)
     if not pictured:
-        outputs = tuple(path for path in outputs if path.suffix.lower() not in PICTURES)
+        outputs = tuple(path for path in outputs if path.suffix.lower() not in DRAWN)
     inputs = [path for path in map(file_of, names) if path is not None]
     require_no_input(outputs, [*inputs, *([options.config] if options.config else [])])
     return Request(names, merged(config.settings, options.given()), outputs, pictured)

@@ -12,9 +12,10 @@ from cyclopts import Group, Parameter
 
 from pipeplan.cli.answers import print_json, tell, write_outputs
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
-from pipeplan.cli.request import PICTURES, request
+from pipeplan.cli.request import request
 from pipeplan.cli.search_progress import ProgressLine, keep_best
 from pipeplan.search.instance import Objective
+from pipeplan.workbench.outputs import DRAWN
 from pipeplan.workbench.searching import SearchOptions, search_with
 
 SEARCH = Group("Search", sort_key=0)
@@ -85,7 +86,7 @@ def search(
     far; with `--output`, the best so far is on disk all the while.
     """
     asked = request((), settings, output)
-    files = [path for path in asked.outputs if path.suffix.lower() not in PICTURES]
+    files = [path for path in asked.outputs if path.suffix.lower() not in DRAWN]
     with _progress(files, quiet=json) as progress:
         result = search_with(asked.settings, search.options(), progress=progress)
     write_outputs(result, asked.outputs)

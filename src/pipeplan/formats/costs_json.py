@@ -73,9 +73,9 @@ def costs_json(costs: Costs) -> str:
         recompute=costs.recompute.tolist(),
         overlap=None if costs.overlap is None else costs.overlap.tolist(),
         transfer=TransferRecord(
-            latency=transfer.latency,
-            bytes=transfer.bytes,
-            bandwidth=None if np.isinf(transfer.bandwidth) else transfer.bandwidth,
+            latency=float(transfer.latency),
+            bytes=float(transfer.bytes),
+            bandwidth=None if np.isinf(transfer.bandwidth) else float(transfer.bandwidth),
         ),
         memory=MemoryRecord(
             activation=memory.activation.tolist(),
@@ -127,6 +127,8 @@ def _costs(record: CostsRecord) -> Costs:
         transfer=Transfer(
             transfer.latency, transfer.bytes, np.inf if transfer.bandwidth is None else transfer.bandwidth
         ),
-        memory=Memory(*(np.array(sizes) for sizes in held), in_bytes=memory.in_bytes),
+        memory=Memory(
+            np.array(memory.activation), np.array(memory.freed_by_weight), np.array(memory.static), memory.in_bytes
+        ),
         time_unit=record.time_unit,
     )

@@ -15,7 +15,16 @@ import numpy as np
 from pipeplan.errors import FormatError, InvalidScheduleError, NotationError
 from pipeplan.files import MEBIBYTE
 from pipeplan.formats.kineto_rank import PREFIX, Floats, RankTrace, occurrences, parse_rank
-from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies, parse_cell, schedule_from_cells
+from pipeplan.model import (
+    MISSING,
+    Kind,
+    Schedule,
+    Timeline,
+    crosses_ranks,
+    dependencies,
+    parse_cell,
+    schedule_from_cells,
+)
 
 SIZE_LIMIT = 2048 * MEBIBYTE
 """No trace that can be read here is larger than this, in bytes."""
@@ -98,6 +107,7 @@ def _timeline(recorded: list[RankTrace], picks: Sequence[list[int]]) -> Timeline
         for side in ("start", "end")
     )
     _require_all_ranks(schedule, names)
+    _require_complete(schedule)
     end = _received_when_needed(schedule, start, end)
     _require_cause_before_effect(schedule, start, end, recorded)
     zero = start.min()
@@ -115,28 +125,26 @@ def _require_all_ranks(schedule: Schedule, names: str) -> None:
         )
 
 
+def _require_complete(schedule: Schedule) -> None:
+    for sources in dependencies(schedule).all:
+        if (lost := np.flatnonzero(sources == MISSING)).size:
+            op = schedule.place(int(lost[0]))
+            raise FormatError(f"these are traces of different runs: {op} waits for an op that no trace has")
+
+
 def _require_cause_before_effect(schedule: Schedule, start: Floats, end: Floats, recorded: list[RankTrace]) -> None:
     """No op may end before the op of another rank starts whose result it needs."""
     arrival = dependencies(schedule).arrival
-    if (lost := np.flatnonzero(arrival < -1)).size:
-        raise FormatError(
-            f"these are traces of different runs: {schedule.place(int(lost[0]))} waits for an op that no trace has"
-        )
     later = np.flatnonzero(crosses_ranks(schedule, arrival))
     wrong = later[end[later] < start[arrival[later]]]
     if wrong.size:
-        op = int(wrong[0])
-        source = int(arrival[op])
+        op, source = int(wrong[0]), int(arrival[wrong[0]])
         there, here = recorded[int(schedule.rank[source])], recorded[int(schedule.rank[op])]
-        early = (start[source] - end[op]) / 1e3
-        why = (
-            "these are traces of different runs"
-            if there.host == here.host
-            else f"the clocks of {there.host} and {here.host} differ by at least that, or these are different runs"
-        )
+        clocks = f"the clocks of {there.host} and {here.host} differ by at least that, or "
         raise FormatError(
-            f"{schedule.place(op)} ({here.name}) ends {early:.6g} ms before {schedule.op(source)} ({there.name}), whose "
-            f"result it needs, starts: {why}"
+            f"{schedule.place(op)} ({here.name}) ends {(start[source] - end[op]) / 1e3:.6g} ms before "
+            f"{schedule.op(source)} ({there.name}), whose result it needs, starts: "
+            f"{'' if there.host == here.host else clocks}these are traces of different runs"
         )
 
 

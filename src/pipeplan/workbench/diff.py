@@ -19,6 +19,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import InputError
 from pipeplan.formats import read_plan, read_timelines
 from pipeplan.model import Schedule, Timeline
+from pipeplan.render import View, view_of
 from pipeplan.simulate import critical_path
 from pipeplan.simulate.chain import compute_only
 from pipeplan.workbench.api import given, simulate_with
@@ -78,6 +79,11 @@ class Diff:
     def from_waiting(self) -> float:
         """The part of the error that waiting explains."""
         return self.measured.makespan - self.resimulated.makespan
+
+    def views(self) -> list[View]:
+        """What a picture of both shows: the plan above the run, on one axis."""
+        name = self.planned.schedule.name or "schedule"
+        return [view_of(self.planned, title=f"{name}, planned"), view_of(self.measured, title=f"{name}, measured")]
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain lists and numbers, for JSON."""

@@ -18,6 +18,9 @@ from pipeplan.workbench.results import Comparison, Result
 
 Answer = Result | Comparison
 
+DRAWN = (".png", ".svg", ".pdf", ".html")
+"""Endings of pictures and pages."""
+
 MOST_EXPLAINED = 200_000
 """Ops up to which an interactive timeline also says why ranks idle: beyond, the walk takes seconds."""
 
@@ -48,6 +51,14 @@ def require_outputs(paths: Iterable[Path]) -> None:
         require_folder(path)
 
 
+def save_views(views: Sequence[View], path: Path) -> None:
+    """Draw views to a picture or a page. Raises InputError for a file that is neither, or cannot be written."""
+    ending = _ending(path)
+    if ending not in DRAWN:
+        raise InputError(f"{path} would hold a picture: its ending is one of {', '.join(DRAWN)}")
+    (save_html if ending == ".html" else _draw)(views, path)
+
+
 def convert_file(source: Path, target: Path) -> None:
     """Turn a file that holds a schedule or a timeline into another format, without simulating anything.
 
@@ -75,8 +86,7 @@ def convert_file(source: Path, target: Path) -> None:
     elif ending == ".json":
         write_text(target, schedule_json(plan) if isinstance(plan, Schedule) else timeline_json(plan))
     else:
-        views = [order_of(plan) if isinstance(plan, Schedule) else view_of(plan)]
-        (save_html if ending == ".html" else _draw)(views, target)
+        save_views([order_of(plan) if isinstance(plan, Schedule) else view_of(plan)], target)
 
 
 def picture_name(name: str) -> str:

@@ -1,0 +1,55 @@
+"""Planned against measured for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from pipeplan.cli.tables import columns, facts, number
+from pipeplan.workbench.diff import Diff
+
+MOST_KINDS = 40
+"""How many kinds and stages are listed: those that change the step time the most."""
+
+
+def diff_parts(found: Diff) -> tuple[RenderableType, ...]:
+    """The step time's error in parts, every kind and stage, the first op that departs."""
+    unit = f" {found.measured.unit}" if found.measured.unit else ""
+    measured = found.measured.makespan
+    rows = [
+        ("planned", f"{number(found.planned.makespan)}{unit}"),
+        ("measured", f"{number(measured)}{unit} ({found.error / measured:+.1%} of it not planned)"),
+        ("  ops took another time", f"{found.from_costs:+,.4g}{unit} ({found.from_costs / measured:+.1%})"),
+        ("  waiting that the plan lacks", f"{found.from_waiting:+,.4g}{unit} ({found.from_waiting / measured:+.1%})"),
+        ("on the run's critical path", _path(found, unit)),
+        ("order of events", _departure(found)),
+    ]
+    heading = Text(f"{found.planned.schedule.name or 'plan'}: planned against measured", style="bold")
+    return heading, Padding(facts(rows), (1, 0)), _kinds(found)
+
+
+def _path(found: Diff, unit: str) -> str:
+    return f"{number(found.path_messages)}{unit} between ranks, {number(found.path_gaps)}{unit} between ops"
+
+
+def _departure(found: Diff) -> str:
+    departure = found.departure
+    if departure is None:
+        return "as planned"
+    return (
+        f"departs at {departure.op} on rank {departure.rank} ({number(departure.start)}): "
+        f"planned {departure.planned}; {departure.happened}"
+    )
+
+
+def _kinds(found: Diff) -> Table:
+    table = columns("kind", "stage", "ops", "planned", "measured", "ratio", "effect", padding=1)
+    ordered = sorted(found.kinds, key=lambda kind: -abs(kind.effect))
+    listed = found.kinds if len(found.kinds) <= MOST_KINDS else ordered[:MOST_KINDS]
+    for kind in listed:
+        ratio = f"{kind.measured / kind.planned:.2f}" if kind.planned else ""
+        cells = (number(kind.planned), number(kind.measured), ratio, f"{kind.effect:+,.4g}")
+        table.add_row(kind.kind, str(kind.stage), str(kind.ops), *cells)
+    return table

@@ -1,0 +1,69 @@
+"""The published schemas are those of the records, and what is written fits them.
+
+``python -m tests.formats.test_schema`` writes ``docs/schema`` anew.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from jsonschema import Draft202012Validator
+
+import pipeplan
+from pipeplan.costs import Settings
+from pipeplan.formats import costs_json, schedule_json, timeline_json
+from pipeplan.formats.schema import RECORDS, schema
+from pipeplan.formats.timeline_table import timeline_columns_json
+from pipeplan.model import Placement
+from pipeplan.simulate import simulate
+from tests.formats.schedules import schedules
+
+FOLDER = Path(__file__).parents[2] / "docs" / "schema"
+EVERY = pytest.mark.parametrize("name", sorted(RECORDS))
+
+
+def published(name: str) -> str:
+    return json.dumps(schema(name), indent=2) + "\n"
+
+
+@EVERY
+def test_the_published_schema_is_current(name):
+    assert (FOLDER / f"{name}.json").read_text() == published(name), "run python -m tests.formats.test_schema"
+
+
+@EVERY
+def test_it_is_a_schema(name):
+    Draft202012Validator.check_schema(schema(name))
+    assert not Draft202012Validator(schema(name)).is_valid({})
+
+
+def assert_fits(text: str, name: str) -> None:
+    validator = Draft202012Validator(schema(name))
+    document = json.loads(text)
+    assert [error.message for error in validator.iter_errors(document)] == []
+    assert not validator.is_valid(document | {"colour": "red"})
+
+
+@given(schedules())
+@settings(max_examples=15, deadline=None)
+def test_what_is_written_fits(schedule):
+    costs = Settings().costs(schedule.placement)
+    timeline = simulate(schedule, costs).timeline
+    assert_fits(schedule_json(schedule), "pipeplan-schedule")
+    assert_fits(timeline_json(timeline), "pipeplan-timeline")
+    assert_fits(timeline_columns_json(timeline), "timeline-table")
+    assert_fits(costs_json(costs), "pipeplan-costs")
+
+
+def test_a_result_with_all_its_figures_fits():
+    result = pipeplan.simulate("zbv", ranks=2, activation_bytes=10)
+    assert_fits(timeline_json(result.timeline, result.to_dict()), "pipeplan-timeline")
+    overlapped = Settings(overlap_times=3, p2p_bandwidth=4).costs(Placement.linear(2))
+    assert_fits(costs_json(overlapped), "pipeplan-costs")
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for each in RECORDS:
+        (FOLDER / f"{each}.json").write_text(published(each))
