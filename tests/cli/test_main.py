@@ -8,25 +8,8 @@ import sys
 
 import pytest
 
-from pipeplan.cli import main
-
 DEADLOCK = "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n"
 INCOMPLETE = "0F0,0B0\n1F0\n"
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
-
-
-@pytest.fixture
-def run(capsys):
-    def run(line: str) -> tuple[int, str, str]:
-        code = main(line.split())
-        return code, *capsys.readouterr()
-
-    return run
 
 
 def write(name: str, text: str) -> None:

@@ -24,7 +24,22 @@ def test_profile_then_run_with_it(tmp_path, capsys):
     costs, timeline, trace = (str(tmp_path / name) for name in ("costs.yaml", "run.json", "run.trace"))
     assert main(["profile", "zbv", "-p", "2", "--repeats", "2", "-o", costs]) == 0
     capsys.readouterr()
-    line = ["run", "zbv", "-c", costs, "-m", "3", "--steps", "2", "--verify", "--trace", trace, "-o", timeline, "--json"]
+    line = [
+        "run",
+        "zbv",
+        "-c",
+        costs,
+        "-m",
+        "3",
+        "--steps",
+        "2",
+        "--verify",
+        "--trace",
+        trace,
+        "-o",
+        timeline,
+        "--json",
+    ]
     assert main(line) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["max_gradient_difference"] == 0
