@@ -275,7 +275,8 @@ def test_exporting():
     assert pipeplan.export("1f1b", to="torch-csv", **shape) == "0F0,0B0\n1F0,1B0\n"
     assert (
         pipeplan.export("1f1b", to="torch-csv-comms", **shape)
-        == "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"
+        == "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\n"
+        "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD\n"
     )
     assert json.loads(pipeplan.export("1f1b", to="json", **shape))["rows"] == [["0F0", "0B0"], ["1F0", "1B0"]]
     assert "traceEvents" in json.loads(pipeplan.export("1f1b", to="trace", **shape))

@@ -24,6 +24,7 @@ from pipeplan.formats.torchtitan import torchtitan_toml
 from pipeplan.formats.zb_nodes import format_zb_nodes
 from pipeplan.model import Kind, Schedule, crosses_ranks, dependencies
 from pipeplan.passes.communication import insert_communication, without_communication
+from pipeplan.passes.torch_lowering import lower_for_torch
 from pipeplan.passes.zero_bubble_runtime import zero_bubble_nodes
 from pipeplan.simulate import simulate as simulate_schedule
 from pipeplan.workbench.catalogue import entry, is_name, schedules
@@ -226,7 +227,7 @@ def _zb_nodes(result: Result) -> str:
 
 EXPORTS: dict[str, Callable[[Result], str]] = {
     "torch-csv": lambda result: torch_csv(without_communication(result.schedule)),
-    "torch-csv-comms": lambda result: torch_csv(_with_communication(result.schedule)),
+    "torch-csv-comms": lambda result: torch_csv(lower_for_torch(result.schedule)),
     "zb-nodes": _zb_nodes,
     "json": lambda result: schedule_json(result.schedule),
     "trace": lambda result: chrome_trace(result.timeline, result.memory),
