@@ -1,6 +1,6 @@
 """A plan and its costs give a timeline, memory, a bound, and the reasons for what is lost."""
 
-from pipeplan.simulate.bounds import Bound, earliest_starts, lower_bound
+from pipeplan.simulate.bounds import Bound, earliest_starts, lower_bound, span_bound
 from pipeplan.simulate.critical import CriticalPath, critical_path
 from pipeplan.simulate.idle import IdleTimes, Reason, idle_times
 from pipeplan.simulate.memory import memory_use
@@ -21,5 +21,6 @@ __all__ = [
     "lower_bound",
     "memory_use",
     "simulate",
+    "span_bound",
     "what_ifs",
 ]

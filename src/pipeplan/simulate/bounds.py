@@ -3,120 +3,100 @@
 For each rank, any set of its ops must run one after the other: not before the earliest of them can start (its *head*: the
 chain of ops and transfers that leads to it), and not so that less than the shortest *tail* follows the last of them.
 The largest such sum over sets given by a least head and a least tail is the preemptive one-machine bound (Carlier 1982,
-"The one-machine sequencing problem"), and every rank has one. The longest chain of a single microbatch is another.
+"The one-machine sequencing problem"), and every rank has one. The longest chain of a single microbatch is another. What
+a memory cap adds is in :mod:`~pipeplan.simulate.memory_bounds`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
-from pipeplan.costs import Costs
+from pipeplan.costs import Costs, Limits
 from pipeplan.costs.table import Floats
 from pipeplan.model import Placement
+from pipeplan.simulate.memory_bounds import held_area, idle_ends, rank_memory
+from pipeplan.simulate.op_classes import FORWARD, WEIGHT, RankClasses, op_classes, rank_classes
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A lower bound on the makespan, in the unit of the costs, and in words what it comes from."""
+    """A lower bound, in the unit of the costs, and in words what it comes from."""
 
     value: float
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Jobs:
-    """One copy's ops by class (F, I, W of each stage): arrays of shape (3, stages)."""
+def lower_bound(
+    placement: Placement, microbatches: int, costs: Costs, *, slices: int = 1, limits: Limits | None = None
+) -> Bound:
+    """A bound on the makespan of any schedule of this placement and these costs, in order or not, split or not.
 
-    head: Floats
-    time: Floats
-    tail: Floats
+    With ``limits``, of any schedule that stays within them and recomputes nothing.
+    """
+    classes = rank_classes(placement, microbatches, costs, slices)
+    bounds = [Bound(_longest_chain(placement, costs, slices), "the chain of one microbatch through all stages")]
+    bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
+    for number, length, reason in _under_limits(placement, costs, limits, classes, slices, onward=True):
+        bounds.append(Bound(classes[number].first_head + length, reason))
+    return max(bounds, key=attrgetter("value"))
 
 
-def lower_bound(placement: Placement, microbatches: int, costs: Costs, *, slices: int = 1) -> Bound:
-    """A bound on the makespan of any schedule of this placement and these costs, in order or not, split or not."""
-    best = Bound(0.0, "no work")
-    counts = np.bincount(placement.copy_of(np.arange(microbatches, dtype=np.int32), microbatches))
-    copies = [_jobs(placement, copy, costs, slices) for copy in range(len(counts))]
-    for jobs in copies:
-        chain = float((jobs.head + jobs.time + jobs.tail).max())
-        best = max(best, Bound(chain, "the chain of one microbatch through all stages"), key=_value)
-    for rank in range(placement.ranks):
-        heads, works, tails = _classes_on(rank, placement, copies, counts * slices, _gains(placement, costs) / slices)
-        best = max(best, Bound(_one_machine(heads, works, tails), f"the work of rank {rank}"), key=_value)
-    return best
+def span_bound(
+    placement: Placement, microbatches: int, costs: Costs, *, slices: int = 1, limits: Limits | None = None
+) -> Bound:
+    """A bound on the longest span (a rank's first start to its last end) of any schedule; see :func:`lower_bound`."""
+    classes = [rank.since_start() for rank in rank_classes(placement, microbatches, costs, slices)]
+    bounds = []
+    for number, rank in enumerate(classes):
+        bounds.append(Bound(float(rank.work.sum()), f"the work of rank {number}"))
+        way = float((rank.head[WEIGHT] + rank.time[WEIGHT] - rank.head[FORWARD]).max())
+        bounds.append(Bound(way, f"the way of one microbatch from rank {number} and back"))
+    for _, length, reason in _under_limits(placement, costs, limits, classes, slices, onward=False):
+        bounds.append(Bound(length, reason))
+    return max(bounds, key=attrgetter("value"))
 
 
 def earliest_starts(placement: Placement, costs: Costs, *, slices: int = 1) -> Floats:
     """When the first microbatch can reach each rank at the earliest, shape (ranks,)."""
     earliest = np.full(placement.ranks, np.inf)
     for copy in range(placement.copies):
-        np.minimum.at(earliest, placement.table[copy], _jobs(placement, copy, costs, slices).head[0])
+        np.minimum.at(earliest, placement.table[copy], op_classes(placement, costs, copy, slices).head[FORWARD])
     return earliest
 
 
-def _value(bound: Bound) -> float:
-    return bound.value
+def _longest_chain(placement: Placement, costs: Costs, slices: int) -> float:
+    copies = [op_classes(placement, costs, copy, slices) for copy in range(placement.copies)]
+    return max(float((copy.head + copy.time + copy.tail).max()) for copy in copies)
 
 
-def _jobs(placement: Placement, copy: int, costs: Costs, slices: int) -> _Jobs:
-    """Heads, times and tails of one slice's F, I and W on each stage; a full backward counts as I with W behind it."""
-    forward = costs.forward / slices
-    inputs = np.minimum(costs.backward_input, costs.backward) / slices
-    both = np.minimum(costs.backward_input + costs.backward_weight, costs.backward) / slices
-    weights = both - inputs
-    ranks = placement.table[copy]
-    hops = np.where(ranks[1:] != ranks[:-1], costs.transfer.time(slices), 0.0)
-    down = np.concatenate(([0.0], np.cumsum(forward[:-1] + hops)))
-    turn = down[-1] + forward[-1]
-    up = turn + np.concatenate((np.cumsum((inputs[1:] + hops)[::-1])[::-1], [0.0]))
-    tail_inputs = np.empty(len(forward))
-    tail_inputs[0] = weights[0]
-    for stage in range(1, len(forward)):
-        onward = hops[stage - 1] + inputs[stage - 1] + tail_inputs[stage - 1]
-        tail_inputs[stage] = max(weights[stage], onward)
-    last_tail = inputs[-1] + tail_inputs[-1]
-    tail_forward = last_tail + np.concatenate((np.cumsum((forward[1:] + hops)[::-1])[::-1], [0.0]))
-    return _Jobs(
-        np.stack((down, up, up + inputs)),
-        np.stack((forward, inputs, weights)),
-        np.stack((tail_forward, tail_inputs, np.zeros(len(forward)))),
-    )
-
-
-def _gains(placement: Placement, costs: Costs) -> Floats:
-    """The most time that overlapping a forward of each stage with a backward on its rank can save, shape (stages,)."""
-    gains = np.zeros(costs.stages)
-    if costs.overlap is None:
-        return gains
-    for rank in range(placement.ranks):
-        here = sorted({stage for copy in range(placement.copies) for stage in placement.stages_on(rank, copy)})
-        forward, backward = costs.forward[here, None], costs.backward[None, here]
-        together = np.maximum(costs.overlap[here, None], np.maximum(forward, backward))
-        gains[here] = np.maximum(gains[here], (forward + backward - together).max(axis=1))
-    return np.maximum(gains, 0.0)
-
-
-def _classes_on(
-    rank: int, placement: Placement, copies: list[_Jobs], counts: np.ndarray, gains: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Head, total work and tail of each class of ops on a rank."""
-    heads, works, tails = [], [], []
-    for copy, jobs in enumerate(copies):
-        here = list(placement.stages_on(rank, copy))
-        work = jobs.time[:, here].copy()
-        work[0] -= gains[here]
-        heads.append(jobs.head[:, here].ravel())
-        works.append(counts[copy] * work.ravel())
-        tails.append(jobs.tail[:, here].ravel())
-    return np.concatenate(heads), np.concatenate(works), np.concatenate(tails)
-
-
-def _one_machine(heads: Floats, works: Floats, tails: Floats) -> float:
+def _one_machine(rank: RankClasses) -> float:
     """The largest least head + work + least tail over the sets of classes with head >= h and tail >= t."""
+    heads, works, tails = rank.head.ravel(), rank.work.ravel(), rank.tail.ravel()
     late = heads[None, :] >= heads[:, None]
     long = tails[None, :] >= tails[:, None]
     work = np.einsum("hk,tk,k->ht", late, long, works)
     filled = np.einsum("hk,tk->ht", late, long) > 0
     return float(np.where(filled, heads[:, None] + work + tails[None, :], 0.0).max())
+
+
+def _under_limits(
+    placement: Placement,
+    costs: Costs,
+    limits: Limits | None,
+    classes: list[RankClasses],
+    slices: int,
+    *,
+    onward: bool,
+) -> Iterator[tuple[int, float, str]]:
+    """Rank, how long it is under way at least under its limit, and why."""
+    if limits is None:
+        return
+    for number, memory in enumerate(rank_memory(placement, costs, limits, classes, slices)):
+        held = f"what rank {number} must hold, under its memory limit"
+        idle = f"the work of rank {number}, which idles at both ends under its memory limit"
+        yield number, held_area(classes[number], memory), held
+        yield number, idle_ends(classes[number], memory, onward=onward), idle

@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeplan.costs import Costs
 from pipeplan.costs.table import Floats
-from pipeplan.model import Kind, Schedule
+from pipeplan.model import Kind, Placement, Schedule
 from pipeplan.model.memory import MemoryUse
 
 
@@ -16,19 +16,30 @@ def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
     F takes a stage's activation; I frees what W does not need, W the rest; B all of it. Where a microbatch is recomputed
     on a stage, F keeps nothing and R takes the activation.
     """
-    memory = costs.memory
-    placement = schedule.placement
-    share = 1.0 / placement.chunks_on[placement.table[0]]
-    part = np.divide(memory.freed_by_weight, memory.activation, out=np.ones(costs.stages), where=memory.activation > 0)
-    static = np.zeros(schedule.ranks)
-    for copy in placement.table:
-        np.add.at(static, copy, memory.static)
     return MemoryUse(
         schedule,
-        _levels(schedule, share, share * part),
-        _levels(schedule, memory.activation, memory.freed_by_weight) if memory.in_bytes else None,
-        static,
+        _levels(schedule, *held_by_stage(schedule.placement, costs, in_activations=True)),
+        _levels(schedule, costs.memory.activation, costs.memory.freed_by_weight) if costs.memory.in_bytes else None,
+        static_bytes(schedule.placement, costs),
     )
+
+
+def held_by_stage(placement: Placement, costs: Costs, *, in_activations: bool) -> tuple[Floats, Floats]:
+    """What each stage holds for one microbatch and the part that only W frees, in activations or as the costs give it."""
+    memory = costs.memory
+    if not in_activations:
+        return memory.activation, memory.freed_by_weight
+    share = 1.0 / placement.chunks_on[placement.table[0]]
+    part = np.divide(memory.freed_by_weight, memory.activation, out=np.ones(costs.stages), where=memory.activation > 0)
+    return share, share * part
+
+
+def static_bytes(placement: Placement, costs: Costs) -> Floats:
+    """Bytes that each rank holds throughout for the stages of all its copies, shape (ranks,)."""
+    static = np.zeros(placement.ranks)
+    for copy in placement.table:
+        np.add.at(static, copy, costs.memory.static)
+    return static
 
 
 def _levels(schedule: Schedule, activation: Floats, freed_by_weight: Floats) -> Floats:

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Costs
+from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
 from pipeplan.kernels import Kernel
 from pipeplan.model import MISSING, NONE, Dependencies, Kind, Schedule, Timeline, crosses_ranks, dependencies
@@ -52,10 +52,13 @@ class Simulation:
         Start and end of every op.
     costs
         What it was simulated on.
+    limits
+        The memory cap of every rank that the bound is for; None: it is for any memory. Times do not depend on it.
     """
 
     timeline: Timeline
     costs: Costs
+    limits: Limits | None = None
 
     @property
     def schedule(self) -> Schedule:
@@ -69,20 +72,34 @@ class Simulation:
 
     @cached_property
     def bound(self) -> Bound:
-        """A lower bound on the makespan of any schedule of this placement and these costs."""
+        """A lower bound on the makespan of any schedule of this placement and these costs, within the limits.
+
+        What recomputes activations holds less: limits then say nothing about time.
+        """
         schedule = self.schedule
-        return lower_bound(schedule.placement, schedule.microbatches, self.costs, slices=schedule.slices)
+        limits = None if schedule.has(Kind.R) else self.limits
+        return lower_bound(schedule.placement, schedule.microbatches, self.costs, slices=schedule.slices, limits=limits)
 
     @property
     def gap(self) -> float:
-        """``makespan / bound - 1``: how much longer than the best conceivable this is at most."""
+        """``makespan / bound - 1``: how much longer than the best conceivable this is at most.
+
+        Below 0 it can only be for a schedule that is not within the limits.
+        """
         return self.timeline.makespan / self.bound.value - 1
 
 
 def simulate(
-    schedule: Schedule, costs: Costs, *, communication: Communication = "edge", factors: Floats | None = None
+    schedule: Schedule,
+    costs: Costs,
+    *,
+    communication: Communication = "edge",
+    limits: Limits | None = None,
+    factors: Floats | None = None,
 ) -> Simulation:
     """The timeline of a schedule on given costs; each op takes ``factors`` times as long, where they are given (ops,).
+
+    ``limits`` are for the bound of the result; a schedule over them is simulated as any other.
 
     Raises
     ------
@@ -99,7 +116,7 @@ def simulate(
         timeline = _blocking(schedule, costs, durations)
     else:
         timeline = _unblocked(schedule, costs, durations, contended=communication == "contended")
-    return Simulation(timeline, costs)
+    return Simulation(timeline, costs, limits)
 
 
 def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> Timeline:

@@ -116,7 +116,7 @@ def simulate_with(source: Source, settings: Settings) -> Result:
     if settings.communication == "blocking":
         schedule = _with_communication(schedule)
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
-    simulation = simulate_schedule(schedule, costs, communication=settings.communication)
+    simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
     if not math.isfinite(simulation.timeline.makespan):
         raise CostError("the times are so large that their sum is no number; choose a larger unit")
     over = None if limits is None else over_limit(simulation.memory, limits)

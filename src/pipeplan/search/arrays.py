@@ -1,0 +1,151 @@
+"""The arrays that the search's kernels read and write; in an undecorated run they are lists.
+
+Ops come in *classes*: class ``2 * s`` is the forward of stage s (stages of further model copies count on), and class
+``2 * s + 1`` its backward.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Shop(NamedTuple):
+    """The instance as flat arrays, by rank (``offsets``, ``work``, ``cap``) and by class (the others).
+
+    Attributes
+    ----------
+    offsets
+        Rank r's order is ``order[offsets[r]:offsets[r + 1]]``.
+    work
+        The least time that all ops of a rank take together, weight backwards included.
+    cap
+        The most that a rank may hold, with the slack of rounded sums.
+    rank, time, change
+        Where a class runs, how long it takes, and what it adds to the memory of its rank.
+    source, delay
+        The class whose result it waits for (-1: none), and how long the transfer takes.
+    consumer
+        The rank that may wait for the class, or -1.
+    first
+        Where the ends of the class stand in ``Scratch.finish``.
+    weight_time, weight_change
+        How long the weight backward takes that a backward of the class leaves owed, and what it adds to memory; a
+        negative time for classes that leave none owed.
+    overlap
+        How long a forward takes together with the backward that it overlaps with, at least.
+    """
+
+    offsets: Ints
+    work: Floats
+    cap: Floats
+    rank: Ints
+    time: Floats
+    change: Floats
+    source: Ints
+    delay: Floats
+    consumer: Ints
+    first: Ints
+    weight_time: Floats
+    weight_change: Floats
+    overlap: Floats
+
+
+class Plan(NamedTuple):
+    """A candidate by position, rank after rank.
+
+    Attributes
+    ----------
+    order
+        The class that runs there.
+    forced
+        How many weight backwards must run before it.
+    joined
+        1 where a forward and a backward, this op and the next, run overlapped.
+    """
+
+    order: Ints
+    forced: Ints
+    joined: Ints
+
+
+class Scratch(NamedTuple):
+    """What timing a candidate writes.
+
+    Attributes
+    ----------
+    cursor, pending, owed, clock, held, left, begin, stack
+        By rank: the op reached; where to look for the next W owed; how many are owed; when the rank is free; what it
+        holds; work not yet done; its first start; ranks that can go on.
+    done, waiting
+        By class: how many have run; whether a rank waits for the next.
+    finish
+        End of each op of each class.
+    weights
+        By position of the order: how many Ws run right before that op.
+    """
+
+    cursor: Ints
+    pending: Ints
+    owed: Ints
+    clock: Floats
+    held: Floats
+    left: Floats
+    begin: Floats
+    stack: Ints
+    done: Ints
+    waiting: Ints
+    finish: Floats
+    weights: Ints
+
+
+class Progress(NamedTuple):
+    """Where an annealing stands, so that it can go on.
+
+    Attributes
+    ----------
+    value
+        Of the current plan, and of the best.
+    temperature
+        One number: how much worse, on average, a step may be.
+    random
+        One number: the generator's state.
+    """
+
+    value: Floats
+    temperature: Floats
+    random: Ints
+
+
+class Journal(NamedTuple):
+    """From where to where ops were moved, in order; to undo it."""
+
+    place: Ints
+    target: Ints
+
+
+class Desk(NamedTuple):
+    """What list scheduling writes.
+
+    Attributes
+    ----------
+    room, spare, filled
+        By rank: what it may still take in, all owed weight backwards done; the same in the test for dead ends; where its
+        next op goes.
+    done
+        By class: how many have run.
+    refused
+        By class: how many backwards had run when its next forward was found to lead to a dead end; until one more has
+        run, it still does.
+    """
+
+    room: Floats
+    spare: Floats
+    filled: Ints
+    done: Ints
+    refused: Ints

@@ -1,0 +1,74 @@
+"""How much a search may spend, and what it has spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+
+from pipeplan.errors import InputError
+
+
+class Budget:
+    """Seconds, evaluations of a candidate, or both; whichever is used up first ends the search.
+
+    A search on a budget of evaluations alone gives the same answer every time; one on seconds does not.
+
+    Parameters
+    ----------
+    seconds, evaluations
+        The most that may be spent; None: no limit of this kind.
+    clock
+        Gives the time in seconds.
+
+    Raises
+    ------
+    InputError
+        For less than 0 of either, or neither.
+    """
+
+    def __init__(self, seconds: float | None, evaluations: int | None, clock: Callable[[], float]) -> None:
+        if seconds is None and evaluations is None:
+            raise InputError("a search needs a budget: seconds, evaluations, or both")
+        if not (seconds is None or seconds >= 0) or not (evaluations is None or evaluations >= 0):
+            raise InputError(f"a budget is at least 0, not {seconds} seconds and {evaluations} evaluations")
+        self.limit_seconds = seconds
+        self.limit_evaluations = evaluations
+        self.evaluations = 0
+        self.stopped = Event()
+        self._clock = clock
+        self._begin = clock()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the search began."""
+        return self._clock() - self._begin
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds that may still be spent; infinite without a limit."""
+        return float("inf") if self.limit_seconds is None else max(self.limit_seconds - self.seconds, 0.0)
+
+    @property
+    def evaluations_left(self) -> int | None:
+        """Evaluations that may still be made; None without a limit."""
+        return None if self.limit_evaluations is None else max(self.limit_evaluations - self.evaluations, 0)
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the seconds are used up, or the user has stopped the search."""
+        return self.stopped.is_set() or self.seconds_left <= 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.out_of_time or self.evaluations_left == 0
+
+    @property
+    def share(self) -> float:
+        """How much is spent, from 0 to 1."""
+        shares = [0.0]
+        if self.limit_seconds:
+            shares.append(self.seconds / self.limit_seconds)
+        if self.limit_evaluations:
+            shares.append(self.evaluations / self.limit_evaluations)
+        return min(max(shares), 1.0)

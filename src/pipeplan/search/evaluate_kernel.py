@@ -1,0 +1,296 @@
+"""The hot loops of the search: timing one candidate, and annealing over many of them.
+
+A candidate says, per rank, in which order it runs its forwards and input backwards. It names *classes*: class ``2 * s`` is
+the forward of stage s (stages of further model copies count on), class ``2 * s + 1`` its backward. The k-th time that a
+class occurs is its k-th microbatch, since microbatches are alike. Weight backwards are not in the order; they are owed,
+first in first out, and placed by rule: those that the candidate forces before an op, those without which the op
+would not fit into memory, and those that fit into the wait for what the op needs. The rest follows the last op.
+"""
+
+from pipeplan.search.arrays import Floats, Ints, Journal, Plan, Progress, Scratch, Shop
+
+INFEASIBLE = 1e300
+"""The value of a candidate that deadlocks, does not fit into memory, or is above the limit given."""
+
+MODULUS = 2147483647
+MULTIPLIER = 48271
+"""Park and Miller's generator: its products fit into 64 bits, so it gives the same numbers compiled or not."""
+
+
+def evaluate(shop: Shop, plan: Plan, span: int, limit: float, scratch: Scratch) -> float:
+    """The makespan of a plan, or with ``span`` 1 its longest span; ``INFEASIBLE`` if that must be more than ``limit``.
+
+    Ranks run their rows in order, each until it needs a result that is not there; the rank that makes it wakes it. Every
+    op is visited once, so the time is linear in the ops.
+    """
+    ranks = len(shop.work)
+    for item in range(len(shop.rank)):
+        scratch.done[item] = 0
+        scratch.waiting[item] = 0
+    for rank in range(ranks):
+        scratch.cursor[rank] = shop.offsets[rank]
+        scratch.pending[rank] = shop.offsets[rank]
+        scratch.owed[rank] = 0
+        scratch.clock[rank] = 0.0
+        scratch.held[rank] = 0.0
+        scratch.left[rank] = shop.work[rank]
+        scratch.stack[rank] = ranks - 1 - rank
+    top = ranks
+    unfinished = ranks
+    longest = 0.0
+    while top > 0:
+        top -= 1
+        rank = scratch.stack[top]
+        start = shop.offsets[rank]
+        stop = shop.offsets[rank + 1]
+        place = scratch.cursor[rank]
+        pending = scratch.pending[rank]
+        owed = scratch.owed[rank]
+        clock = scratch.clock[rank]
+        held = scratch.held[rank]
+        left = scratch.left[rank]
+        while place < stop:
+            item = plan.order[place]
+            index = scratch.done[item]
+            source = shop.source[item]
+            arrival = 0.0
+            if source >= 0:
+                if scratch.done[source] <= index:
+                    if shop.rank[source] == rank:
+                        return INFEASIBLE
+                    scratch.waiting[source] = 1
+                    break
+                arrival = scratch.finish[shop.first[source] + index] + shop.delay[item]
+            time = shop.time[item]
+            growth = shop.change[item]
+            partner = -1
+            if plan.joined[place] == 1 and place + 1 < stop and (item + plan.order[place + 1]) % 2 == 1:
+                partner = plan.order[place + 1]
+                source = shop.source[partner]
+                if source >= 0:
+                    if scratch.done[source] <= scratch.done[partner]:
+                        if shop.rank[source] == rank:
+                            return INFEASIBLE
+                        scratch.waiting[source] = 1
+                        break
+                    arrival = max(
+                        arrival, scratch.finish[shop.first[source] + scratch.done[partner]] + shop.delay[partner]
+                    )
+                forward = item if item % 2 == 0 else partner
+                time = max(shop.overlap[forward], time, shop.time[partner])
+                growth = shop.change[forward]
+            room = shop.cap[rank] - growth
+            weights = 0
+            while owed > 0:
+                while shop.weight_time[plan.order[pending]] < 0:
+                    pending += 1
+                weight = plan.order[pending]
+                after = clock + shop.weight_time[weight]
+                if weights >= plan.forced[place] and held <= room and after > arrival:
+                    break
+                clock = after
+                held += shop.weight_change[weight]
+                left -= shop.weight_time[weight]
+                owed -= 1
+                pending += 1
+                weights += 1
+            if held > room:
+                return INFEASIBLE
+            scratch.weights[place] = weights
+            if arrival > clock:
+                clock = arrival
+            if place == start:
+                scratch.begin[rank] = clock * span
+            if clock + left - scratch.begin[rank] > limit:
+                return INFEASIBLE
+            clock += time
+            while True:
+                left -= shop.time[item]
+                held += shop.change[item]
+                scratch.finish[shop.first[item] + index] = clock
+                scratch.done[item] = index + 1
+                if shop.weight_time[item] >= 0:
+                    owed += 1
+                if scratch.waiting[item] == 1:
+                    scratch.waiting[item] = 0
+                    scratch.stack[top] = shop.consumer[item]
+                    top += 1
+                place += 1
+                if partner < 0:
+                    break
+                item = partner
+                index = scratch.done[item]
+                scratch.weights[place] = 0
+                partner = -1
+        scratch.cursor[rank] = place
+        if place == stop:
+            unfinished -= 1
+            while owed > 0:
+                if shop.weight_time[plan.order[pending]] >= 0:
+                    clock += shop.weight_time[plan.order[pending]]
+                    owed -= 1
+                pending += 1
+            longest = max(longest, clock - scratch.begin[rank])
+        scratch.pending[rank] = pending
+        scratch.owed[rank] = owed
+        scratch.clock[rank] = clock
+        scratch.held[rank] = held
+        scratch.left[rank] = left
+    return INFEASIBLE if unfinished > 0 else longest
+
+
+def draw(random: Ints, below: int) -> int:
+    """The next random number from 0 to ``below - 1``."""
+    state: int = random[0] * MULTIPLIER % MODULUS
+    random[0] = state
+    return state % below
+
+
+def extent(random: Ints, most: int) -> int:
+    """A random number from 1 to ``most``, small ones more often: half of the time 1."""
+    if most <= 1 or draw(random, 2) == 0:
+        return 1
+    return 1 + draw(random, 1 + draw(random, most))
+
+
+def rotate(order: Ints, place: int, target: int) -> None:
+    """Move one op to another place of its row; those between move up."""
+    item = order[place]
+    step = 1 if target > place else -1
+    while place != target:
+        order[place] = order[place + step]
+        place += step
+    order[place] = item
+
+
+def find(order: Ints, start: int, stop: int, item: int, index: int) -> int:
+    """Where a class stands in a row for the ``index``-th time, or -1."""
+    for place in range(start, stop):
+        if order[place] == item:
+            if index == 0:
+                return place
+            index -= 1
+    return -1
+
+
+def index_of(order: Ints, start: int, place: int) -> int:
+    """How many ops of the same class stand before an op in its row."""
+    count = 0
+    for other in range(start, place):
+        if order[other] == order[place]:
+            count += 1
+    return count
+
+
+def shifted(order: Ints, start: int, stop: int, place: int, distance: int) -> int:
+    """Where an op comes to stand when it passes ``distance`` ops of other classes (before it, if below 0)."""
+    item = order[place]
+    step = 1 if distance > 0 else -1
+    target = place
+    while distance != 0:
+        ahead = target + step
+        while start <= ahead < stop and order[ahead] == item:
+            ahead += step
+        if not start <= ahead < stop:
+            break
+        target = ahead
+        distance -= step
+    return target
+
+
+def shift(
+    shop: Shop,
+    order: Ints,
+    place: int,
+    distance: int,
+    stages: int,
+    microbatches: int,
+    journal: Journal,
+) -> int:
+    """Shift an op along its row, with those of the stages and microbatches around it, and return how many moved.
+
+    Its microbatch is shifted on ``stages`` stages, from its own towards where it came from, and with it the microbatches
+    that follow.
+    """
+    item = order[place]
+    index = index_of(order, shop.offsets[shop.rank[item]], place)
+    moves = 0
+    for _ in range(stages):
+        start = shop.offsets[shop.rank[item]]
+        stop = shop.offsets[shop.rank[item] + 1]
+        for turn in range(microbatches):
+            which = index + (turn if distance < 0 else microbatches - 1 - turn)
+            place = find(order, start, stop, item, which)
+            if place >= 0:
+                target = shifted(order, start, stop, place, distance)
+                if target != place:
+                    rotate(order, place, target)
+                    journal.place[moves] = place
+                    journal.target[moves] = target
+                    moves += 1
+        item = shop.source[item]
+        if item < 0:
+            break
+    return moves
+
+
+def anneal(
+    shop: Shop,
+    span: int,
+    evaluations: int,
+    cooling: float,
+    reach: Ints,
+    waits: Floats,
+    plan: Plan,
+    best: Plan,
+    progress: Progress,
+    journal: Journal,
+    scratch: Scratch,
+) -> None:
+    """Simulated annealing of a plan for a number of steps; the best plan seen goes to ``best``.
+
+    A step changes the number of weight backwards forced before an op, joins or parts two ops (where ``reach[3]`` says that
+    overlapping gains anything), or shifts an op by up to ``reach[0]`` places, on up to ``reach[1]`` stages, for up to
+    ``reach[2]`` microbatches. It is accepted if the value grows by no more than the temperature times an exponential
+    variate, drawn from the quantiles ``waits``; so the evaluation can stop as soon as a rank must be later than that. The
+    temperature falls by the factor ``cooling`` a step.
+    """
+    positions = len(plan.order)
+    random = progress.random
+    for _ in range(evaluations):
+        progress.temperature[0] *= cooling
+        place = draw(random, positions)
+        choice = draw(random, 16)
+        moves = 0
+        added = 0
+        flipped = 0
+        if choice < 3:
+            added = 1 if plan.forced[place] == 0 or draw(random, 3) == 0 else -1
+            plan.forced[place] += added
+        elif choice < 6 and reach[3] == 1:
+            flipped = 1 - 2 * plan.joined[place]
+            plan.joined[place] += flipped
+        else:
+            distance = extent(random, reach[0])
+            if draw(random, 2) == 0:
+                distance = -distance
+            stages = extent(random, reach[1]) if choice >= 10 else 1
+            microbatches = extent(random, reach[2]) if choice >= 13 else 1
+            moves = shift(shop, plan.order, place, distance, stages, microbatches, journal)
+            if moves == 0:
+                continue
+        limit = progress.value[0] + progress.temperature[0] * waits[draw(random, len(waits))]
+        value = evaluate(shop, plan, span, limit, scratch)
+        if value > limit:
+            plan.forced[place] -= added
+            plan.joined[place] -= flipped
+            for step in range(moves - 1, -1, -1):
+                rotate(plan.order, journal.target[step], journal.place[step])
+            continue
+        progress.value[0] = value
+        if value < progress.value[1]:
+            progress.value[1] = value
+            for position in range(positions):
+                best.order[position] = plan.order[position]
+                best.forced[position] = plan.forced[position]
+                best.joined[position] = plan.joined[position]

@@ -1,0 +1,81 @@
+"""List scheduling: always the most urgent op that can run. It finds a schedule within every cap that allows one.
+
+Which op is urgent follows from a table of due times: classes (F and backward of each stage) have an offset, and microbatches
+follow each other by a period, one by one or in groups. The banker's algorithm keeps it out of dead ends: a forward runs only if afterwards all
+microbatches could still be finished one by one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeplan.kernels import Kernel
+from pipeplan.search.arrays import Desk, Floats, Ints
+from pipeplan.search.candidate import Candidate, Encoder
+from pipeplan.search.list_kernel import run_list
+from pipeplan.search.run import Run
+
+_RUN_LIST = Kernel(run_list)
+
+STEPS = 4
+"""Choosing an op looks at every class several times; each look takes about as long as evaluating an op."""
+
+NAME = "list scheduling"
+
+
+def list_schedule(encoder: Encoder, due: Floats, period: float, *, group: int = 1, inner: float = 0.0) -> Candidate:
+    """The candidate in which the op of class c for microbatch k is due at ``due[c] + k * period``.
+
+    With ``group``, that many microbatches come ``inner`` apart, and the next group a period for each of them later.
+
+    Where the memory of weight backwards is more than the kernel reckons with, it may be infeasible: its value says so.
+    """
+    order = np.zeros(encoder.positions, np.int64)
+    ranks = encoder.instance.placement.ranks
+    desk = Desk(
+        room=np.zeros(ranks),
+        spare=np.zeros(ranks),
+        filled=np.zeros(ranks, np.int64),
+        done=np.zeros(encoder.classes, np.int64),
+        refused=np.zeros(encoder.classes, np.int64),
+    )
+    inputs = (encoder.shop, encoder.share, due, period * group, group, inner)
+    complete = _RUN_LIST(inputs, (order, desk), work=STEPS * encoder.positions * encoder.classes)
+    return encoder.from_order(order if complete else one_by_one(encoder))
+
+
+def one_by_one(encoder: Encoder) -> Ints:
+    """The order in which each rank does one microbatch after the other: feasible whenever anything is."""
+    down = np.arange(0, encoder.classes, 2)
+    classes = np.concatenate([np.concatenate((part, part[::-1] + 1)) for part in np.split(down, encoder.copies)])
+    once = [classes[encoder.rank_of[classes] == rank] for rank in range(encoder.instance.placement.ranks)]
+    return np.concatenate([np.tile(row, encoder.share) for row in once])
+
+
+def earliest(encoder: Encoder) -> Floats:
+    """When each class could first run for the first microbatch, were there no other; shape (classes,)."""
+    shop = encoder.shop
+    starts = np.zeros(encoder.classes)
+    for item in encoder.topological:
+        source = int(shop.source[item])
+        if source >= 0:
+            starts[item] = starts[source] + shop.time[source] + shop.delay[item]
+    return starts
+
+
+class ListScheduling:
+    """List scheduling by a few rules of urgency, from backwards first to forwards first."""
+
+    def __call__(self, run: Run) -> None:
+        """Offer the best schedule of these rules."""
+        encoder = run.encoder
+        run.offer(encoder.from_order(one_by_one(encoder)), NAME, "one by one")
+        starts = earliest(encoder)
+        work = float(np.max(np.bincount(encoder.rank_of, weights=encoder.total_times)))
+        for lead in (0.0, 0.5, 1.0, 2.0):
+            for stretch in (1.0, 0.5, 0.0):
+                if run.budget.is_spent:
+                    return
+                urgency = starts + np.where(encoder.is_forward, -lead * work, 0.0)
+                run.budget.evaluations += 1
+                run.offer(list_schedule(encoder, urgency, stretch * work), NAME, NAME)

@@ -1,0 +1,132 @@
+"""Local search: simulated annealing of the order of forwards and backwards, from the best starts, in rounds.
+
+A round anneals a few lineages for the same number of evaluations, at several temperatures; each goes on from the best of
+its lineage, and the next round is twice as long. What a round does depends on the rounds before it and on the seed, not on
+how many workers there are or how fast they are; so with a budget in evaluations the answer is always the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeplan.kernels import Kernel
+from pipeplan.search.arrays import Plan, Progress
+from pipeplan.search.candidate import Candidate
+from pipeplan.search.evaluate_kernel import MODULUS, anneal
+from pipeplan.search.run import Entry, Run
+
+_ANNEAL = Kernel(anneal)
+
+TASKS = 4
+"""Annealings in a round."""
+
+HEATS = (0.3, 1.0, 0.5, 2.0, 0.15, 1.0, 0.3)
+HEAT = 15.0
+COOLING = 20.0
+"""Temperatures at which annealings start, in turn, in units of the mean time of an op times ``HEAT`` / positions; they end at
+a share of that. The more ops there are, the more of them can go wrong at one temperature."""
+
+HOTTEST = 1.0
+"""The highest temperature, in units of the mean time of an op."""
+
+REACHES = ((3, 3, 3), (2, 2, 2), (3, 8, 24), (3, 3, 3), (5, 16, 5))
+"""How far moves go, in places, stages and microbatches, in turn."""
+
+LINEAGES = (0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 4)
+"""Which lineage, counted from the best, each annealing in turn goes on with; the best are more often among them."""
+
+FIRST_ROUND = 500_000
+"""Op evaluations of each annealing in the first round."""
+
+LAST_DOUBLING = 11
+"""Rounds double this often."""
+
+PIECE = 2_000_000
+"""Op evaluations between two looks at the clock."""
+
+QUANTILES = 1024
+WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
+"""Quantiles of the exponential distribution: the same numbers, compiled or not."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Annealing:
+    """One task of a round: from where, how hot, how long, with which random numbers."""
+
+    entry: Entry
+    temperature: float
+    reach: tuple[int, int, int]
+    evaluations: int
+    seed: int
+
+
+class LocalSearch:
+    """Anneals until the run is over."""
+
+    def __call__(self, run: Run) -> None:
+        """Search; needs a start."""
+        turn = 0
+        speed = 0.0
+        while not run.is_over and run.best is not None:
+            length = self._length(run, turn, speed)
+            tasks = list(self._tasks(run, turn, length))
+            before = run.budget.seconds
+            for task, (candidate, spent) in zip(tasks, run.map(lambda task: work(run, task), tasks), strict=True):
+                run.budget.evaluations += spent
+                run.offer(candidate, task.entry.lineage, f"local search from {task.entry.lineage}")
+            speed = len(tasks) * length / max(run.budget.seconds - before, 1e-9)
+            run.report()
+            turn += 1
+
+    def _length(self, run: Run, turn: int, speed: float) -> int:
+        """Evaluations of each annealing in this round: twice those of the last, but no more than the budget allows."""
+        length = (FIRST_ROUND << min(turn, LAST_DOUBLING)) // run.encoder.positions
+        if run.budget.evaluations_left is not None:
+            length = min(length, -(-run.budget.evaluations_left // TASKS))
+        if speed and np.isfinite(run.budget.seconds_left):
+            length = min(length, int(1.05 * run.budget.seconds_left * speed / TASKS))
+        return max(length, 1)
+
+    def _tasks(self, run: Run, turn: int, length: int) -> Iterator[Annealing]:
+        entries = run.entries
+        for task in range(TASKS):
+            count = TASKS * turn + task
+            lineage = LINEAGES[count % len(LINEAGES)] % len(entries)
+            seed = int(run.random(2, turn, task).integers(1, MODULUS))
+            left = run.budget.evaluations_left
+            if left is not None:
+                length = min(length, max(left - task * length, 0))
+            yield Annealing(
+                entries[lineage],
+                min(HEATS[count % len(HEATS)] * HEAT / run.encoder.positions, HOTTEST),
+                REACHES[count % len(REACHES)],
+                length,
+                seed,
+            )
+
+
+def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
+    """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
+    encoder = run.encoder
+    plan, best = task.entry.candidate.copy().plan, task.entry.candidate.copy().plan
+    unit = float(np.mean(encoder.shop.time))
+    value = task.entry.candidate.value
+    progress = Progress(np.full(2, value), np.array([task.temperature * unit]), np.array([task.seed]))
+    cooling = COOLING ** (-1 / max(task.evaluations, 1))
+    reach = np.array([*task.reach, int(encoder.overlaps)], np.int64)
+    outputs = (plan, best, progress, encoder.journal(), encoder.scratch())
+    piece = max(PIECE // encoder.positions, 1)
+    done = 0
+    while done < task.evaluations and not run.budget.out_of_time and not _is_optimal(run, progress):
+        steps = min(piece, task.evaluations - done)
+        inputs = (encoder.shop, encoder.span, steps, cooling, reach, WAITS)
+        _ANNEAL(inputs, outputs, work=steps * encoder.positions)
+        done += steps
+    return encoder.evaluate(best), done
+
+
+def _is_optimal(run: Run, progress: Progress) -> bool:
+    return bool(progress.value[1] <= run.bound.value)

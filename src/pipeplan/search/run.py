@@ -1,0 +1,180 @@
+"""A search while it runs: what its engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from pipeplan.model import Schedule
+from pipeplan.search.budget import Budget
+from pipeplan.search.candidate import Candidate, Encoder
+from pipeplan.search.instance import Instance
+from pipeplan.search.result import OPTIMAL_WITHIN, Improvement, Progress
+from pipeplan.simulate import Bound, simulate
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """The best of one lineage: a start and what was made of it.
+
+    Attributes
+    ----------
+    lineage, found_by
+        What it started from, and who made this of it.
+    candidate
+        What engines go on with.
+    value
+        The objective.
+    schedule
+        The schedule itself where the candidate is not as good: one whose weight backwards are in an order of their own.
+    """
+
+    lineage: str
+    found_by: str
+    candidate: Candidate
+    value: float
+    schedule: Schedule | None = None
+
+
+class Run:
+    """The best candidates so far, the bound, the budget, and workers; engines offer what they find.
+
+    Attributes
+    ----------
+    instance, encoder, budget, seed
+        What is searched for, the kernel's form of it, what may be spent, and what random numbers start from.
+    bound
+        The best lower bound known.
+    best
+        The best entry; None before anything feasible was found.
+    history
+        Every improvement.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        budget: Budget,
+        *,
+        seed: int = 0,
+        workers: int = 1,
+        report: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.instance = instance
+        self.encoder = Encoder(instance)
+        self.budget = budget
+        self.seed = seed
+        self.workers = workers
+        self.bound: Bound = instance.bound
+        self.best: Entry | None = None
+        self.history: list[Improvement] = []
+        self._lineages: dict[str, Entry] = {}
+        self._report = report
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget is spent or the best is optimal."""
+        return self.budget.is_spent or self.is_optimal
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the best value is the bound."""
+        return self.best is not None and self.best.value <= self.bound.value * (1 + OPTIMAL_WITHIN)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The best of every lineage, the best first; of equals the one that was there first."""
+        return sorted(self._lineages.values(), key=lambda entry: entry.value)
+
+    def offer(self, candidate: Candidate, lineage: str, found_by: str) -> None:
+        """Take a candidate if it is the best of its lineage; infeasible ones are ignored."""
+        if np.isfinite(candidate.value):
+            self._take(Entry(lineage, found_by, candidate, candidate.value))
+
+    def _take(self, entry: Entry) -> None:
+        known = self._lineages.get(entry.lineage)
+        if known is None or entry.value < known.value:
+            self._lineages[entry.lineage] = entry = replace(entry, candidate=entry.candidate.copy())
+            if self.best is None or entry.value < self.best.value:
+                self.best = entry
+                self.history.append(
+                    Improvement(entry.value, entry.found_by, self.budget.evaluations, self.budget.seconds)
+                )
+                self.report()
+
+    def offer_schedule(self, schedule: Schedule, name: str) -> None:
+        """Take a schedule of this placement and number of microbatches as a lineage of its own."""
+        self.budget.evaluations += 1
+        self.offer(self.encoder.encode(schedule), name, name)
+
+    def offer_as_is(self, schedule: Schedule, name: str) -> None:
+        """Take a valid schedule within the caps as it stands, in case that no candidate orders its Ws like that.
+
+        A candidate runs weight backwards in the order of their input backwards. Where those of a rank take different
+        times or memory, another order can be better.
+        """
+        candidate = self.encoder.encode(schedule)
+        value = self.instance.value(simulate(schedule, self.instance.costs).timeline)
+        if candidate.value <= value * (1 + OPTIMAL_WITHIN):
+            self.offer(candidate, name, name)
+        elif np.isfinite(candidate.value):
+            self._take(Entry(name, name, candidate, value, schedule))
+        elif self.best is not None:
+            self._take(Entry(name, name, self.best.candidate, value, schedule))
+
+    def schedule(self, entry: Entry) -> Schedule:
+        """The schedule of an entry."""
+        return self.encoder.decode(entry.candidate) if entry.schedule is None else entry.schedule
+
+    def raise_bound(self, bound: Bound) -> None:
+        """Take a lower bound if it is better than the one known."""
+        if bound.value > self.bound.value:
+            self.bound = bound
+            self.report()
+
+    def report(self) -> None:
+        """Tell the listener how far the search is."""
+        best = self.best
+        if self._report is None or best is None:
+            return
+        self._report(
+            Progress(
+                value=best.value,
+                bound=self.bound.value,
+                found_by=best.found_by,
+                evaluations=self.budget.evaluations,
+                seconds=self.budget.seconds,
+                share=self.budget.share,
+                best=lambda: self.schedule(best),
+            )
+        )
+
+    def map(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> Iterable[Answer]:
+        """``work`` of every task, in the order of the tasks, on the workers. Kernels run without the GIL."""
+        if self.workers == 1:
+            return map(work, tasks)
+        with ThreadPoolExecutor(self.workers) as pool:
+            try:
+                return list(pool.map(work, tasks))
+            except KeyboardInterrupt:
+                self.budget.stopped.set()
+                raise
+
+    def random(self, *names: int) -> np.random.Generator:
+        """A generator that depends on the search's seed and on these numbers, and on nothing else."""
+        return np.random.default_rng([self.seed, *names])
+
+
+class Engine(Protocol):
+    """A way to find schedules or bounds: offers to the run what it finds, until it is done or the run is over."""
+
+    def __call__(self, run: Run) -> None:
+        """Search."""
+        ...

@@ -1,0 +1,80 @@
+"""Published schedules as starts: every strategy and heuristic of the instance's placement that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pipeplan.costs import Limits
+from pipeplan.errors import CostError, InfeasibleError, ShapeError
+from pipeplan.model import Placement, Schedule
+from pipeplan.search.heuristics import HEURISTICS
+from pipeplan.search.instance import Instance
+from pipeplan.search.run import Run
+from pipeplan.strategies import STRATEGIES, Strategy
+
+
+class PublishedStarts:
+    """Offers each published schedule that fits as a lineage."""
+
+    def __call__(self, run: Run) -> None:
+        """Offer them all."""
+        for name, schedule in published(run.instance):
+            if run.budget.out_of_time:
+                return
+            run.offer_schedule(schedule, name)
+
+
+def published(instance: Instance) -> Iterator[tuple[str, Schedule]]:
+    """Every published schedule of this placement and number of microbatches, by name; whatever memory it takes."""
+    for strategy in STRATEGIES.values():
+        yield from _of_strategy(strategy, instance)
+    for heuristic in HEURISTICS.values():
+        if _ranks_of(instance) == _usual(heuristic.placement, instance, heuristic.chunks):
+            for suffix, limits in _limits(instance):
+                try:
+                    timeline = heuristic(instance.placement.ranks, instance.microbatches, instance.costs, limits)
+                except (InfeasibleError, CostError):
+                    continue
+                yield heuristic.name + suffix, timeline.schedule
+
+
+def _of_strategy(strategy: Strategy, instance: Instance) -> Iterator[tuple[str, Schedule]]:
+    """What a strategy makes of the shape, in each of its variants and with a few sizes of groups."""
+    ranks = instance.placement.ranks
+    for variant in strategy.variants or (None,):
+        for group in (None, *([ranks // 2] if strategy.placement == "loop" and ranks >= 4 else [])):
+            try:
+                shape = strategy.shape(
+                    ranks, instance.microbatches, instance.placement.chunks, group_size=group, variant=variant
+                )
+                schedule = strategy(shape)
+            except ShapeError:
+                continue
+            if schedule.placement.rank_of == instance.placement.rank_of and schedule.slices == 1:
+                details = [variant] if variant else []
+                details += [f"groups of {group}"] if group else []
+                yield " ".join([strategy.name, *([f"({', '.join(details)})"] if details else [])]), schedule
+
+
+def _ranks_of(instance: Instance) -> tuple[tuple[int, ...], ...]:
+    return instance.placement.rank_of
+
+
+def _usual(name: str, instance: Instance, chunks: int) -> tuple[tuple[int, ...], ...]:
+    """The ranks of the stages in the placement of this name."""
+    ranks = instance.placement.ranks
+    return (Placement.v(ranks) if name == "v" else Placement.loop(ranks, chunks)).rank_of
+
+
+def _limits(instance: Instance) -> Iterator[tuple[str, Limits | None]]:
+    """Limits for heuristics: the instance's own, and others that may lead them to something better that fits, too."""
+    yield "", instance.limits
+    ranks, own = instance.placement.ranks, instance.limits
+    most = np.inf if own is None else float(own.values.max()) if own.in_activations else 0.0
+    levels = {share * ranks for share in (1.0, 1.5, 2.0) if share * ranks < most}
+    if own is not None and own.in_activations and bool((own.values < np.ceil(most)).any()):
+        levels.add(float(np.ceil(most)))
+    for level in sorted(levels):
+        yield f" at {level:g} activations", Limits(np.full(ranks, level), in_activations=True)

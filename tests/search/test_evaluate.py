@@ -1,0 +1,100 @@
+"""The search's kernel against the simulator, and compiled against undecorated."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeplan.kernels import compile_loop
+from pipeplan.model import Placement
+from pipeplan.search.arrays import Plan, Progress
+from pipeplan.search.candidate import Encoder
+from pipeplan.search.evaluate_kernel import INFEASIBLE, anneal, evaluate
+from pipeplan.search.list_scheduling import earliest, list_schedule, one_by_one
+from pipeplan.search.local_search import WAITS
+from pipeplan.simulate import simulate
+from tests.search.instances import instance
+
+PLACEMENTS = [
+    Placement.linear(3),
+    Placement.v(3),
+    Placement.loop(3, 2),
+    Placement.wave(2, 3),
+    Placement.bidirectional(4),
+]
+
+
+def annealed(encoder, evaluations, *, seed=1, hot=5.0, run=anneal):
+    start = list_schedule(encoder, earliest(encoder), 10.0)
+    plan, best = start.copy().plan, start.copy().plan
+    progress = Progress(np.full(2, start.value), np.array([hot]), np.array([seed]))
+    inputs = (encoder.shop, encoder.span, evaluations, 0.999, np.array([3, 3, 3, int(encoder.overlaps)]), WAITS)
+    run(*inputs, plan, best, progress, encoder.journal(), encoder.scratch())
+    return plan, best, progress
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(PLACEMENTS),
+    st.integers(1, 3),
+    st.sampled_from(["makespan", "span"]),
+    st.booleans(),
+    st.integers(0, 1000),
+    st.floats(1.0, 6.0),
+)
+def test_the_value_is_the_simulators(placement, pairs, objective, split, seed, limit):
+    case = instance(placement, 2 * pairs, limit=max(limit, placement.copies), objective=objective, split_backward=split)
+    encoder = Encoder(case)
+    _, best, progress = annealed(encoder, 60, seed=seed + 1)
+    schedule = encoder.decode(encoder.evaluate(best))
+    assert case.value(simulate(schedule, case.costs).timeline) == progress.value[1]
+    again = encoder.encode(schedule)
+    assert again.value <= progress.value[1]
+
+
+def test_compiled_and_undecorated_agree_step_by_step():
+    encoder = Encoder(instance(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2))
+    plain, compiled = annealed(encoder, 300), annealed(encoder, 300, run=compile_loop(anneal))
+    for one, other in zip(plain, compiled, strict=True):
+        for array, same in zip(one, other, strict=True):
+            assert np.array_equal(array, same)
+
+
+def test_annealing_leaves_plan_and_value_in_step():
+    encoder = Encoder(instance(Placement.v(4), 6, limit=3))
+    plan, best, progress = annealed(encoder, 400)
+    assert encoder.evaluate(plan).value == progress.value[0]
+    assert encoder.evaluate(best).value == progress.value[1] <= progress.value[0]
+
+
+def test_a_limit_below_the_value_cuts_the_evaluation_short():
+    encoder = Encoder(instance(Placement.linear(3), 4, limit=3))
+    candidate = list_schedule(encoder, earliest(encoder), 14.0)
+    assert evaluate(encoder.shop, candidate.plan, 0, candidate.value, encoder.scratch()) == candidate.value
+    assert evaluate(encoder.shop, candidate.plan, 0, candidate.value - 0.5, encoder.scratch()) == INFEASIBLE
+
+
+def test_a_deadlock_and_too_much_memory_are_infeasible():
+    encoder = Encoder(instance(Placement.linear(2), 2, limit=1))
+    forwards_first = np.array([0, 0, 1, 1, 2, 3, 2, 3])
+    backward_first = np.array([1, 0, 0, 1, 2, 3, 2, 3])
+    assert encoder.from_order(forwards_first).value == np.inf
+    assert encoder.from_order(backward_first).value == np.inf
+    assert np.isfinite(encoder.from_order(one_by_one(encoder)).value)
+
+
+@pytest.mark.parametrize(("forced", "weights"), [(0, [0, 0, 0, 0]), (1, [0, 0, 1, 0])])
+def test_forced_weight_backwards_come_before_their_op(forced, weights):
+    encoder = Encoder(instance(Placement.linear(1), 2))
+    order = np.array([0, 1, 0, 1])
+    plan = Plan(order, np.array([0, 0, forced, 0]), np.zeros(4, np.int64))
+    scratch = encoder.scratch()
+    evaluate(encoder.shop, plan, 0, 1e9, scratch)
+    assert scratch.weights.tolist() == weights
+
+
+def test_owed_weight_backwards_fill_waits_that_are_long_enough():
+    """Rank 0: F0 F1, I0 at 26; I1 arrives at 40, after a wait of 10 for W0."""
+    encoder = Encoder(instance(Placement.linear(2), 2, (4.0, 4.0, 4.0, 5.0)))
+    row = encoder.decode(encoder.from_order(np.array([0, 0, 1, 1, 2, 3, 2, 3])))[0]
+    assert [str(op) for op in row] == ["0F0", "0F1", "0I0", "0W0", "0I1", "0W1"]
