@@ -12,9 +12,11 @@ from cyclopts import Group, Parameter
 
 from pipeplan.cli.answers import print_json, tell, write_outputs
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
-from pipeplan.cli.request import request
+from pipeplan.cli.request import Request, request
 from pipeplan.cli.search_progress import ProgressLine, keep_best
+from pipeplan.errors import UnknownNameError
 from pipeplan.search.instance import Objective
+from pipeplan.workbench.fronts import FRONT_ENDINGS, front_record, pareto_with, save_front_file
 from pipeplan.workbench.outputs import DRAWN
 from pipeplan.workbench.searching import SearchOptions, search_with
 
@@ -54,6 +56,11 @@ class Search:
         _option("Choose for the least p95 when op times vary by this standard deviation, as 0.05.", "--jitter"),
     ] = None
 
+    pareto: Annotated[bool, _option("The whole trade-off: the best under each of several memory caps.", "--pareto")] = (
+        False
+    )
+    points: Annotated[int, _option("How many caps of the trade-off (8).", "--points")] = 8
+
     def options(self) -> SearchOptions:
         """The same for the workbench."""
         return SearchOptions(
@@ -86,6 +93,8 @@ def search(
     far; with `--output`, the best so far is on disk all the while.
     """
     asked = request((), settings, output)
+    if search.pareto:
+        return _front(search, asked, json=json)
     files = [path for path in asked.outputs if path.suffix.lower() not in DRAWN]
     with _progress(files, quiet=json) as progress:
         result = search_with(asked.settings, search.options(), progress=progress)
@@ -99,6 +108,28 @@ def search(
         show(*search_parts(result))
     for warning in result.warnings:
         tell(f"warning: {warning}")
+    return 0
+
+
+def _front(search: Search, asked: Request, *, json: bool) -> int:
+    """The trade-off between memory and time."""
+    for path in asked.outputs:
+        if path.suffix.lower() not in FRONT_ENDINGS:
+            raise UnknownNameError("ending of a front's output", path.suffix or path.name, FRONT_ENDINGS)
+    with _progress([], quiet=json) as line:
+        front = pareto_with(
+            asked.settings, search.options(), points=search.points, progress=lambda _, progress: line(progress)
+        )
+    for path in asked.outputs:
+        save_front_file(front, path)
+        tell(f"wrote {path}")
+    if json:
+        print_json(front_record(front))
+    else:
+        from pipeplan.cli.search_tables import front_parts
+        from pipeplan.cli.tables import show
+
+        show(*front_parts(front))
     return 0
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from rich.console import RenderableType
 from rich.padding import Padding
+from rich.text import Text
 
-from pipeplan.cli.tables import facts, number, result_parts
+from pipeplan.cli.tables import columns, facts, number, result_parts, size
+from pipeplan.search.pareto import Front
 from pipeplan.workbench.searching import SearchResult
 
 
@@ -28,3 +30,20 @@ def search_parts(result: SearchResult) -> tuple[RenderableType, ...]:
 
 def _stopped(result: SearchResult) -> str:
     return ", stopped by the user" if result.found.interrupted else ""
+
+
+def front_parts(front: Front) -> tuple[RenderableType, ...]:
+    """The front from little memory to much, and the published schedules of the same placement."""
+    memory = size if front.in_bytes else number
+    table = columns("limit", "peak", "time", "bound", "gap", "found by", padding=1)
+    for point in front.points:
+        found = point.result
+        limit = "none" if point.limit == float("inf") else memory(point.limit)
+        verdict = "optimal" if found.optimal else f"{found.gap:.2%}"
+        table.add_row(
+            limit, memory(point.peak), number(point.value), number(found.bound.value), verdict, found.found_by
+        )
+    marks = columns("published", "peak", "time", padding=1)
+    for mark in front.marks:
+        marks.add_row(mark.name, memory(mark.peak), number(mark.value))
+    return Text("memory against time\n", style="bold"), table, Text(""), marks

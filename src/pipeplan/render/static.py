@@ -121,13 +121,30 @@ def save_picture(
     OSError
         Where the file cannot be written.
     """
+    chosen = _format(path, format)
+    save_figure(figure_of(views, size=size, theme=theme), path, format=chosen, dpi=size_named(size).dpi)
+
+
+def save_figure(
+    figure: Figure, path: str | os.PathLike[str] | BinaryIO, *, format: str | None = None, dpi: float | None = None
+) -> None:
+    """Write a figure, the same bytes for the same figure. Parameters and errors are those of :func:`save_picture`."""
+    chosen = _format(path, format)
+    with matplotlib.rc_context(_STYLE):
+        figure.savefig(
+            path,
+            format=chosen,
+            dpi=figure.dpi if dpi is None else dpi,
+            metadata=_METADATA[chosen],
+            facecolor=figure.get_facecolor(),
+        )
+
+
+def _format(path: str | os.PathLike[str] | BinaryIO, format: str | None) -> str:
     chosen = format or _ending(path)
     if chosen not in FORMATS:
         raise FormatError(f"pictures are written as {', '.join(FORMATS)}, not as '{chosen}'")
-    figure = figure_of(views, size=size, theme=theme)
-    with matplotlib.rc_context(_STYLE):
-        dpi = size_named(size).dpi
-        figure.savefig(path, format=chosen, dpi=dpi, metadata=_METADATA[chosen], facecolor=figure.get_facecolor())
+    return chosen
 
 
 def _ending(path: str | os.PathLike[str] | BinaryIO) -> str:

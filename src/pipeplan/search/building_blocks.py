@@ -24,6 +24,7 @@ from pipeplan.search.run import Run
 NAME = "building blocks"
 SLACKS = np.array([0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0])
 GAPS = np.array([0.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0])
+LEANS = np.array([-0.1, 0.0, 0.1])
 """In units of the mean op; what is repeated is drawn more often."""
 
 PERIODS = np.array([1.0, 1.0, 1.0, 1.05, 1.1, 1.2])
@@ -36,9 +37,10 @@ GROUPED = 0.25
 DIVIDED = 0.5
 """Share of the patterns whose microbatches come in groups, and of those whose slacks are divided."""
 
-SAMPLES = 2000
-LARGEST = 400_000_000
-"""Patterns tried, and the most op evaluations that they may take together."""
+ISLANDS = 3
+SAMPLES = 1000
+LARGEST = 2_000_000
+"""Populations, the patterns that each tries, and the most op evaluations that they may take."""
 
 SHARE = 0.15
 """The search goes on with something else when this much of its budget is spent."""
@@ -47,8 +49,8 @@ ELITE = 20
 VARIED = 0.7
 """How many of the best patterns, one of each value, are varied, and what share of the samples is made so."""
 
-KEPT = 3
-"""How many lineages the best patterns found."""
+KEPT = 2
+"""How many lineages the best patterns of a population found."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +64,8 @@ class Pattern:
         backward; on ranks before ``split``, and on the others.
     gap
         Time before each pass beyond the least, shape (passes,).
+    lean
+        How much earlier than that the ops of each pass are due, shape (passes,): small numbers, which settle ties.
     split
         A rank.
     period, group, inner
@@ -70,6 +74,7 @@ class Pattern:
 
     slack: Floats
     gap: Floats
+    lean: Floats
     split: int
     period: float
     group: int
@@ -85,21 +90,24 @@ class Pattern:
             slack[1] = random.choice(SLACKS, passes)
         gap = random.choice(GAPS, passes) * (random.random() < 0.8)
         group = int(random.choice([2, max(ranks // 2, 1), ranks])) if random.random() < GROUPED else 1
-        return cls(slack, gap, split, float(random.choice(PERIODS)), group, float(random.choice(INNER)))
+        lean = random.choice(LEANS, passes)
+        return cls(slack, gap, lean, split, float(random.choice(PERIODS)), group, float(random.choice(INNER)))
 
     def varied(self, random: np.random.Generator) -> Pattern:
-        """A copy with one slack or gap drawn anew, and now and then the other numbers."""
-        slack, gap = self.slack.copy(), self.gap.copy()
+        """A copy with one slack, gap or lean drawn anew, and now and then the other numbers."""
+        slack, gap, lean = self.slack.copy(), self.gap.copy(), self.lean.copy()
         passes = len(gap)
-        place = int(random.integers(2 * passes))
+        place = int(random.integers(3 * passes))
         if place < passes:
             slack[int(random.integers(2)) if self.split else slice(None), place] = random.choice(SLACKS)
-        else:
+        elif place < 2 * passes:
             gap[place - passes] = random.choice(GAPS)
+        else:
+            lean[place - 2 * passes] = random.choice(LEANS)
         split = max(self.split + int(random.integers(-1, 2)), 1) if self.split else 0
         period = float(random.choice(PERIODS)) if random.random() < 0.3 else self.period
         inner = float(random.choice(INNER)) if random.random() < 0.3 else self.inner
-        return Pattern(slack, gap, split, period, self.group, inner)
+        return Pattern(slack, gap, lean, split, period, self.group, inner)
 
 
 class BuildingBlocks:
@@ -107,11 +115,16 @@ class BuildingBlocks:
 
     def __call__(self, run: Run) -> None:
         """Search."""
-        random = run.random(1)
         unroll = _Unroll(run.encoder)
-        samples = max(min(SAMPLES, LARGEST // run.encoder.positions // 10), 20)
+        for island in range(ISLANDS):
+            for place, known in enumerate(self._island(run, unroll, island)[:KEPT]):
+                run.offer(known.candidate, f"{NAME} {KEPT * island + place + 1}", NAME)
+
+    def _island(self, run: Run, unroll: _Unroll, island: int) -> list[_Found]:
+        """The best patterns of a population of its own."""
+        random = run.random(1, island)
         found: list[_Found] = []
-        for _ in range(samples):
+        for _ in range(max(min(SAMPLES, LARGEST // run.encoder.positions), 10)):
             if run.is_over or run.budget.share > SHARE:
                 break
             if len(found) == ELITE and random.random() < VARIED:
@@ -122,8 +135,7 @@ class BuildingBlocks:
             run.budget.evaluations += 1
             if all(candidate.value != known.candidate.value for known in found):
                 found = sorted([*found, _Found(pattern, candidate)], key=lambda known: known.candidate.value)[:ELITE]
-        for place, known in enumerate(found[:KEPT]):
-            run.offer(known.candidate, f"{NAME} {place + 1}", NAME)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,4 +176,4 @@ class _Unroll:
                 half = int(self.encoder.rank_of[item] >= pattern.split)
                 extra = pattern.slack[half, here] if same else pattern.gap[here]
                 due[item] = due[source] + shop.time[source] + shop.delay[item] + extra * self.unit
-        return due
+        return due - pattern.lean[self.pass_of] * self.unit

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.search.arrays import Plan, Progress
+from pipeplan.search.arrays import Progress
 from pipeplan.search.candidate import Candidate
 from pipeplan.search.evaluate_kernel import MODULUS, anneal
 from pipeplan.search.run import Entry, Run

@@ -88,7 +88,7 @@ def pareto(
     Parameters
     ----------
     points
-        How many caps to try, at least 2; the peaks of published schedules are among them where there is room.
+        About how many caps to try, at least 2; the peaks of published schedules that no other beats are always among them.
     seconds, evaluations
         The budget of the whole front; each cap has an equal share. With neither, ten seconds a cap.
     seed, workers
@@ -118,7 +118,8 @@ def pareto(
     marks = _marks(instance)
     free = solve(np.inf, ())
     found: list[Point] = []
-    for limit in _levels(instance, free.peak, [mark.peak for mark in marks], points - 1):
+    best_marks = [mark.peak for mark in _undominated_marks(marks)]
+    for limit in _levels(instance, free.peak, best_marks, points - 1):
         found.append(solve(limit, [found[-1].result.schedule] if found else ()))
     if found and found[-1].value < free.value:
         free = replace(found[-1], limit=np.inf)
@@ -149,17 +150,27 @@ def _marks(instance: Instance) -> list[Mark]:
 
 
 def _levels(instance: Instance, most: float, peaks: list[float], count: int) -> list[float]:
-    """Caps from the least feasible one to below ``most``: even steps, each moved to the published peak nearest to it."""
+    """Caps from the least feasible one to below ``most``: even steps, and the peaks of published schedules.
+
+    A step that lies near a published peak makes room for it.
+    """
     sizes = _capped(instance, most).memory_cap.activation
     least = float(_capped(instance, most).least_limit.max()) if np.isfinite(most) else 0.0
     step = float(sizes[sizes > 0].min(initial=np.inf))
     levels = least + np.floor(np.linspace(0.0, max(most - least, 0.0), count + 1)[:-1] / step + 1e-9) * step
-    width = (most - least) / max(count, 1)
-    for peak in peaks:
-        nearest = int(np.abs(levels - peak).argmin())
-        if nearest > 0 and abs(levels[nearest] - peak) < width / 2 and peak < most:
-            levels[nearest] = peak
-    return sorted({float(level) for level in levels if level < most * (1 - 1e-9)} | {least})
+    near = 0.5 * (most - least) / max(count, 1)
+    named = [peak for peak in peaks if least < peak < most * (1 - 1e-9)]
+    apart = [float(level) for level in levels if all(abs(level - peak) >= near for peak in named)]
+    return sorted({level for level in (*apart, *named) if level < most * (1 - 1e-9)} | {least})
+
+
+def _undominated_marks(marks: list[Mark]) -> list[Mark]:
+    """The published schedules that are faster than every one of less memory; ``marks`` are sorted by memory."""
+    kept: list[Mark] = []
+    for mark in marks:
+        if not kept or mark.value < kept[-1].value:
+            kept.append(mark)
+    return kept
 
 
 def _undominated(points: list[Point]) -> tuple[Point, ...]:

@@ -121,7 +121,7 @@ def search_with(
         progress=progress,
         jitter=None if options.jitter is None else Jitter(options.jitter),
     )
-    return SearchResult(_named(found), instance.limits, found=found)
+    return SearchResult(named(found), instance.limits, found=found)
 
 
 def instance_of(settings: Settings, options: SearchOptions) -> Instance:
@@ -130,7 +130,7 @@ def instance_of(settings: Settings, options: SearchOptions) -> Instance:
         raise InputError(f"search knows edge communication only, not {settings.communication}")
     if settings.slices not in (None, 1):
         raise ShapeError("search does not cut sequences into slices")
-    placement = placement_named(options.placement, settings)
+    placement = placementnamed(options.placement, settings)
     microbatches = DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches
     return Instance(
         placement,
@@ -142,7 +142,7 @@ def instance_of(settings: Settings, options: SearchOptions) -> Instance:
     )
 
 
-def placement_named(name: str, settings: Settings) -> Placement:
+def placementnamed(name: str, settings: Settings) -> Placement:
     """The placement of a name, with the ranks and chunks of the settings, or of a list of ranks.
 
     Raises
@@ -184,7 +184,7 @@ def _start(source: Source, settings: Settings, instance: Instance) -> Schedule:
     return schedule
 
 
-def _named(found: Found) -> Simulation:
+def named(found: Found) -> Simulation:
     """The simulation of what was found, under the name of a search."""
     simulation = found.simulation
     timeline = replace(simulation.timeline, schedule=found.schedule.renamed("search"))
