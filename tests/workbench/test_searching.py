@@ -29,7 +29,7 @@ def test_the_same_seed_and_evaluations_give_the_same_answer():
     ("settings", "options", "error", "says"),
     [
         ({"memory_limit": "0.5act"}, {}, InfeasibleError, "least feasible limit"),
-        ({}, {"placement": "vee"}, UnknownNameError, "known: linear, loop, v, wave"),
+        ({}, {"placement": "vee"}, UnknownNameError, "did you mean 'wave'"),
         ({}, {"placement": "0,x"}, ShapeError, "write the rank of each stage"),
         ({}, {"placement": "v", "start": ("1f1b",)}, ShapeError, "cannot start from 1f1b"),
         ({"communication": "blocking"}, {}, InputError, "edge communication only"),

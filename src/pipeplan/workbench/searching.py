@@ -130,7 +130,7 @@ def instance_of(settings: Settings, options: SearchOptions) -> Instance:
         raise InputError(f"search knows edge communication only, not {settings.communication}")
     if settings.slices not in (None, 1):
         raise ShapeError("search does not cut sequences into slices")
-    placement = placementnamed(options.placement, settings)
+    placement = placement_named(options.placement, settings)
     microbatches = DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches
     return Instance(
         placement,
@@ -142,7 +142,7 @@ def instance_of(settings: Settings, options: SearchOptions) -> Instance:
     )
 
 
-def placementnamed(name: str, settings: Settings) -> Placement:
+def placement_named(name: str, settings: Settings) -> Placement:
     """The placement of a name, with the ranks and chunks of the settings, or of a list of ranks.
 
     Raises
