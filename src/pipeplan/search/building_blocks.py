@@ -24,7 +24,7 @@ from pipeplan.search.run import Run
 NAME = "building blocks"
 SLACKS = np.array([0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0])
 GAPS = np.array([0.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0])
-LEANS = np.array([-0.1, 0.0, 0.1])
+LEANS = np.array([0.0, 0.0, 0.0, 0.0, -0.1, 0.1])
 """In units of the mean op; what is repeated is drawn more often."""
 
 PERIODS = np.array([1.0, 1.0, 1.0, 1.05, 1.1, 1.2])
@@ -37,9 +37,9 @@ GROUPED = 0.25
 DIVIDED = 0.5
 """Share of the patterns whose microbatches come in groups, and of those whose slacks are divided."""
 
-ISLANDS = 3
-SAMPLES = 1000
-LARGEST = 2_000_000
+ISLANDS = 2
+SAMPLES = 2000
+LARGEST = 5_000_000
 """Populations, the patterns that each tries, and the most op evaluations that they may take."""
 
 SHARE = 0.15

@@ -1,0 +1,37 @@
+"""``pipeplan serve``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from pipeplan.cli.answers import tell
+from pipeplan.cli.options import Debug
+from pipeplan.web.server import PORT
+from pipeplan.web.server import serve as serve_app
+
+
+def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    open_: Annotated[bool, Parameter(name="--open", show_default=False)] = False,
+    allow_host: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
+    debug: Debug = False,
+) -> int:
+    """The web app: sliders, comparison, timeline, reasons and downloads in a browser. It needs the extra `web`.
+
+    Parameters
+    ----------
+    host
+        The address to listen on. Others than loopback are open to everyone who can reach them; there is no password.
+    port
+        The port; 0 for a free one.
+    open_
+        Open the page in a browser.
+    allow_host
+        Another name that the server is known by, for a proxy before it; repeatable.
+    """
+    serve_app(host, port, open_page=open_, tell=tell, names=allow_host)
+    return 0

@@ -1,0 +1,97 @@
+"""What the workers do: from a question to the bytes of its answer."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_json
+
+from pipeplan.costs.config import load_config
+from pipeplan.errors import PipeplanError
+from pipeplan.render.html import timeline_data
+from pipeplan.web.drawing import choose, views
+from pipeplan.web.explanation import explanation
+from pipeplan.web.refusals import Fault, Faults, fault
+from pipeplan.web.requests import CompareIn, ExplainIn
+from pipeplan.web.sources import only_source, results
+from pipeplan.workbench import Comparison, Result
+from pipeplan.workbench.catalogue import entry, is_name
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The bytes of an answer, and what they are."""
+
+    body: bytes
+    status: int = 200
+    media: str = JSON
+    filename: str | None = None
+
+
+def compare(question: CompareIn) -> Answer:
+    """Figures of every schedule that can be had, why others cannot, and the timelines of some."""
+    had, wrong = results(question)
+    if not had:
+        return refused(*wrong.values())
+    drawn, undrawn = choose(had, question.draw)
+    return _json(
+        {
+            "results": [_figures(result) for result in had],
+            "refused": [{"schedule": name, **found.model_dump()} for name, found in wrong.items()],
+            "warnings": list(Comparison(tuple(had)).warnings),
+            "drawn": [result.name for result in drawn],
+            "undrawn": undrawn,
+            "timeline": timeline_data(views(drawn, reasons=question.reasons)) if drawn else None,
+        }
+    )
+
+
+def _figures(result: Result) -> dict[str, Any]:
+    """The JSON of one result, with what a table beside it shows."""
+    return result.to_dict() | {
+        "fits": result.fits,
+        "ops": len(result.schedule),
+        "bound_reason": result.bound.reason,
+        "time_unit": result.timeline.unit,
+    }
+
+
+def explain(question: ExplainIn) -> Answer:
+    """Why each rank idles, the critical path, and what would help."""
+    try:
+        return _json(explanation(only_source(question), question.settings.settings()))
+    except PipeplanError as error:
+        return refused(fault(error))
+
+
+def config(upload: tuple[str, bytes]) -> Answer:
+    """The settings of a config or profile file: its name with the ending that tells the language, and its bytes."""
+    name, content = upload
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"file{Path(name).suffix[:12]}"
+        path.write_bytes(content)
+        try:
+            found = load_config(path)
+        except PipeplanError as error:
+            return refused(Fault(field="file", message=fault(error).message.replace(str(path), f"'{name}'")))
+    named = found.schedule
+    names = [entry(named).name] if named is not None and is_name(named) else []
+    notes = [f"the schedule '{named}' is left out: drop its file"] if named is not None and not names else []
+    # What is no number becomes text, so that the field that it is put into says so.
+    document = {"settings": found.settings, "schedules": names, "notes": notes}
+    return Answer(to_json(document, inf_nan_mode="strings"))
+
+
+def refused(*faults: Fault) -> Answer:
+    """A refusal that says everything once."""
+    once = {(each.field, each.message): each for each in faults}
+    return Answer(to_json(Faults(errors=list(once.values()))), 422)
+
+
+def _json(document: dict[str, Any]) -> Answer:
+    return Answer(to_json(document, inf_nan_mode="null"))

@@ -1,0 +1,183 @@
+"""The app: its JSON API, and how an error becomes an answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from pipeplan import __version__
+from pipeplan.errors import PipeplanError
+from pipeplan.strategies.strategy import Strategy
+from pipeplan.web import answers
+from pipeplan.web.answers import Answer
+from pipeplan.web.downloads import MEDIA
+from pipeplan.web.downloads import download as make_download
+from pipeplan.web.guard import Guard
+from pipeplan.web.pages import add_pages
+from pipeplan.web.refusals import Fault, Faults, fault, faults_in, refusal
+from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
+from pipeplan.web.responses import CompareOut, ConfigOut, ExplainOut, ScheduleOut
+from pipeplan.web.weight import require_servable
+from pipeplan.web.workers import TooSlowError, WorkError, Workers
+from pipeplan.workbench.catalogue import fixed_chunks, formulas, schedules
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""The names of this machine for itself."""
+
+_LOG = logging.getLogger("pipeplan.web")
+
+_REFUSALS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Faults, "description": "It cannot be read"},
+    403: {"model": Faults, "description": "It came from another page, or was sent to another name"},
+    413: {"model": Faults, "description": "It is too large"},
+    422: {"model": Faults, "description": "Something in it is wrong: the field and why"},
+    503: {"model": Faults, "description": "The server has too much to do, or too little memory"},
+    504: {"model": Faults, "description": "The answer would take too long"},
+}
+
+
+def create_app(*, hosts: Iterable[str] = LOOPBACK, any_address: bool = False, workers: Workers | None = None) -> Guard:
+    """The whole app with its guard, for any ASGI server.
+
+    Parameters
+    ----------
+    hosts, any_address
+        The names that the server is known by; see :class:`~pipeplan.web.guard.Guard`.
+    workers
+        What answers; two processes where nothing is said.
+    """
+    return Guard(create_api(workers or Workers()), hosts, any_address=any_address)
+
+
+def create_api(workers: Workers) -> FastAPI:
+    """The app without its guard."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await workers.start(answers.compare, CompareIn(schedules=["1f1b"]))
+        yield
+        workers.end()
+
+    app = FastAPI(
+        title="pipeplan",
+        version=__version__,
+        description="Pipeline-parallel training schedules: figures, timelines, reasons and files.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        lifespan=lifespan,
+    )
+    _add_handlers(app)
+    add_pages(app)
+    _add_questions(app, workers)
+    return app
+
+
+def _add_handlers(app: FastAPI) -> None:
+    async def invalid(_: Request, error: Any) -> Response:
+        return refusal(422, *faults_in(error.errors()))
+
+    async def wrong(_: Request, error: Any) -> Response:
+        return refusal(422, fault(error))
+
+    async def refused(_: Request, error: Any) -> Response:
+        said = {404: "there is no such page", 405: "this page is not asked in this way"}
+        answer = refusal(error.status_code, Fault(field="", message=said.get(error.status_code, "it cannot be read")))
+        answer.headers.update(error.headers or {})
+        return answer
+
+    async def unanswered(_: Request, error: Exception) -> Response:
+        return refusal(504 if isinstance(error, TooSlowError) else 503, Fault(field="", message=str(error)))
+
+    async def unforeseen(_: Request, error: Exception) -> Response:
+        _LOG.error("an error that should not have happened", exc_info=error)
+        return refusal(500, Fault(field="", message="an error that should not have happened; please report it"))
+
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(PipeplanError, wrong)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(WorkError, unanswered)
+    app.add_exception_handler(Exception, unforeseen)
+
+
+def _add_questions(app: FastAPI, workers: Workers) -> None:
+    @app.get("/api/schedules", summary="All schedules")
+    async def list_schedules() -> list[ScheduleOut]:
+        """Every schedule that can be asked for, in the order of the documentation."""
+        return _catalogue()
+
+    @app.post("/api/compare", responses={200: {"model": CompareOut}, **_REFUSALS}, summary="Compare schedules")
+    async def compare(question: CompareIn) -> Response:
+        """Figures of every schedule, why others cannot be had, and timelines to draw."""
+        _weigh(question)
+        return _response(await workers.ask(answers.compare, question))
+
+    @app.post("/api/explain", responses={200: {"model": ExplainOut}, **_REFUSALS}, summary="Explain one schedule")
+    async def explain(question: ExplainIn) -> Response:
+        """Why each rank idles, the critical path, and what would help."""
+        _weigh(question)
+        return _response(await workers.ask(answers.explain, question))
+
+    @app.post("/api/download", responses={200: _FILE, **_REFUSALS}, summary="Download a file")
+    async def download(question: DownloadIn) -> Response:
+        """A picture, a page, or a schedule in another tool's format."""
+        _weigh(question)
+        return _response(await workers.ask(make_download, question))
+
+    @app.post(
+        "/api/config",
+        responses={200: {"model": ConfigOut}, **_REFUSALS},
+        openapi_extra={"requestBody": {"content": {"application/octet-stream": {}}, "required": True}},
+        summary="Read a config or profile file",
+    )
+    async def config(
+        request: Request,
+        name: str = Query(min_length=1, max_length=80, description="Its name; the ending tells the language."),
+    ) -> Response:
+        """The settings of a YAML, TOML or JSON file, which is the body of the request."""
+        content = await request.body()
+        if len(content) > FILE_LIMIT:
+            return refusal(413, Fault(field="file", message=f"a file has at most {FILE_LIMIT >> 20} MiB"))
+        return _response(await workers.ask(answers.config, (name, content)))
+
+
+_FILE = {"description": "The file", "content": {media.partition(";")[0]: {} for media in MEDIA}}
+
+
+def _weigh(question: Question) -> None:
+    """Refuse what is too large before any work."""
+    if question.schedules or not question.files:
+        require_servable(question.schedules, question.settings.settings())
+
+
+def _response(answer: Answer) -> Response:
+    headers = {"content-disposition": f'attachment; filename="{answer.filename}"'} if answer.filename else {}
+    return Response(answer.body, answer.status, headers, answer.media)
+
+
+def _catalogue() -> list[ScheduleOut]:
+    found = []
+    for entry in schedules():
+        bubble, memory = formulas(entry)
+        found.append(
+            ScheduleOut(
+                name=entry.name,
+                title=entry.title,
+                placement=entry.placement,
+                chunks=entry.chunks,
+                takes_chunks=fixed_chunks(entry) is None,
+                accepts=entry.accepts,
+                bubble=bubble,
+                memory=memory,
+                paper=entry.paper,
+                variants=list(entry.variants) if isinstance(entry, Strategy) else [],
+            )
+        )
+    return found

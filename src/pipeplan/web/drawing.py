@@ -1,0 +1,45 @@
+"""Views of results for the timeline, as far as a browser can hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeplan.render import View
+from pipeplan.workbench import Result
+
+MOST_DRAWN = 400_000
+"""Ops of all the timelines of an answer."""
+
+MOST_LANES = 2_000
+"""Ranks of all of them."""
+
+_MOST_WALKED = 400_000
+"""Ops, and pieces of gaps: a chain goes through all ranks, so they grow with the square of the ranks."""
+
+
+def choose(results: Sequence[Result], wanted: Sequence[str] | None) -> tuple[list[Result], list[str]]:
+    """The results to draw in the order asked for, the first where nobody asks, and the names of those that are too large."""
+    by_name = {result.name: result for result in results}
+    asked = [results[0].name] if wanted is None else [name for name in dict.fromkeys(wanted) if name in by_name]
+    drawn: list[Result] = []
+    undrawn: list[str] = []
+    for name in asked:
+        drawn.append(by_name[name])
+        if _ops(drawn) > MOST_DRAWN or sum(result.schedule.ranks for result in drawn) > MOST_LANES:
+            undrawn.append(drawn.pop().name)
+    return drawn, undrawn
+
+
+def views(results: Sequence[Result], *, reasons: bool = True) -> list[View]:
+    """A view of each result; with ``reasons``, and unless there are too many ops, with why ranks idle."""
+    explained = reasons and can_be_explained(results)
+    return [result.view(reasons=explained) for result in results]
+
+
+def can_be_explained(results: Sequence[Result]) -> bool:
+    """Whether all gaps can be walked back in a moment."""
+    return _ops(results) + sum(result.schedule.ranks**2 for result in results) <= _MOST_WALKED
+
+
+def _ops(results: Sequence[Result]) -> int:
+    return sum(len(result.schedule) for result in results)

@@ -1,0 +1,169 @@
+"""What stands before the app: only requests that may come from the page itself or from a program of the user's.
+
+A web page elsewhere must not be able to use a server on this machine. It can name the server by a name of its own whose
+address it changes afterwards (DNS rebinding), so the ``Host`` must be one that the server is known by. It can send requests
+across origins, so an ``Origin`` must be the server's own. Sizes and times are bounded, and every answer carries the headers
+that keep the page from loading or showing anything that is not its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+from collections.abc import Iterable, MutableMapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pipeplan.web.refusals import Fault, refusal
+
+BODY_LIMIT = 12 << 20
+"""The most bytes of a request: a file of the largest size as a JSON string, with other fields."""
+
+_DRAINED = 64 << 20
+"""So much of a request that is too large is read and forgotten, so that its sender gets to see the answer."""
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+SECURITY_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class Guard:
+    """ASGI middleware: host, origin, size and time of requests, and the headers of answers.
+
+    Parameters
+    ----------
+    app
+        What to protect.
+    hosts
+        The names that the server is known by, without ports.
+    any_address
+        Whether it is also known by every numeric address, as a server on all interfaces is.
+    seconds
+        How long the next part of a request's body may take to arrive.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], *, any_address: bool = False, seconds: float = 15.0) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._any_address = any_address
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what is in order, and refuse the rest."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # there are no websockets here; the server closes the connection
+        sending = _with_headers(send)
+        headers = Headers(scope=scope)
+        fault = self._fault(headers, link=scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate")
+        if fault is not None:
+            await refusal(403, fault)(scope, receive, sending)
+            return
+        try:
+            body = await _body_of(receive, headers, self._seconds)
+        except TimeoutError:
+            await refusal(408, _TOO_SLOW)(scope, receive, sending)
+            return
+        if body is None:
+            await refusal(413, _TOO_LARGE)(scope, receive, sending)
+            return
+        await self._app(scope, _replay(body, receive), sending)
+
+    def _fault(self, headers: Headers, *, link: bool) -> Fault | None:
+        """What is wrong with where a request comes from, and where to; a ``link`` may stand anywhere."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._known(hosts[0]):
+            return Fault(field="", message="this server does not go by that name; see --host")
+        origin = headers.get("origin")
+        if origin is not None and not _same_origin(origin, hosts[0]):
+            return Fault(field="", message="requests from other pages are not answered")
+        if not link and headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return Fault(field="", message="requests from other pages are not answered")
+        return None
+
+    def _known(self, host: str) -> bool:
+        match = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::[0-9]{1,5})?", host)
+        if match is None:
+            return False
+        name = match.group(1).lower()
+        return name in self._hosts or (self._any_address and _is_address(name.strip("[]")))
+
+
+_TOO_LARGE = Fault(field="file", message=f"this is too large: at most {BODY_LIMIT >> 20} MiB are taken")
+_TOO_SLOW = Fault(field="", message="the request did not arrive in time")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _same_origin(origin: str, host: str) -> bool:
+    return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
+
+
+async def _body_of(receive: Receive, headers: Headers, seconds: float) -> bytes | None:
+    """The whole body; None where it is too large. Raises TimeoutError where its next part takes longer than ``seconds``."""
+    length = _length(headers)
+    if length > _DRAINED:
+        return None
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more and size <= _DRAINED:
+        message = await asyncio.wait_for(receive(), seconds)
+        part = message.get("body", b"")
+        size += len(part)
+        if max(size, length) <= BODY_LIMIT:
+            parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts) if max(size, length) <= BODY_LIMIT else None
+
+
+def _length(headers: Headers) -> int:
+    """The length that a request says it has; what is no number is too large."""
+    text = headers.get("content-length", "0")
+    return int(text) if text.isdecimal() and len(text) < 16 else _DRAINED + 1
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A ``receive`` for a body that is there already; after it, only the client's going away can come."""
+    left = [body]
+
+    async def replayed() -> Message:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await receive()
+
+    return replayed
+
+
+def _with_headers(send: Send) -> Send:
+    """A ``send`` that adds the security headers, and keeps answers from being kept unless they say otherwise."""
+
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY_HEADERS.items():
+                headers[name] = value
+            headers.setdefault("cache-control", "no-store")
+        await send(message)
+
+    return sending

@@ -1,0 +1,69 @@
+"""The page, its script and style, and the description of the API: files of this package, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, Response
+from starlette.exceptions import HTTPException
+
+from pipeplan.web.reference import reference_page
+
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asset:
+    """A file with its type and the tag that tells a browser whether it has changed."""
+
+    content: bytes
+    media: str
+    tag: str
+
+    def answer(self, request: Request) -> Response:
+        headers = {"etag": self.tag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == self.tag:
+            return Response(status_code=304, headers=headers)
+        return Response(self.content, media_type=self.media, headers=headers)
+
+
+def add_pages(app: FastAPI) -> None:
+    """Add the page at ``/``, its assets, and the description of the API at ``/api``."""
+    held = _assets()
+
+    @app.get("/", include_in_schema=False)
+    async def page(request: Request) -> Response:
+        return held["index.html"].answer(request)
+
+    @app.get("/assets/{name}", include_in_schema=False)
+    async def asset(name: str, request: Request) -> Response:
+        if name not in held:
+            raise HTTPException(404)
+        return held[name].answer(request)
+
+    @app.get("/api", include_in_schema=False)
+    async def reference() -> HTMLResponse:
+        return HTMLResponse(reference_page(app.openapi()))
+
+
+def _assets() -> dict[str, _Asset]:
+    """The files of the page and of the timeline, by their names."""
+    folders = (files("pipeplan.web") / "assets", files("pipeplan.render.html.assets"))
+    found = [file for folder in folders for file in folder.iterdir()]
+    return {
+        file.name: _asset(file.read_bytes(), _TYPES[ending])
+        for file in found
+        if (ending := file.name.rpartition(".")[2]) in _TYPES
+    }
+
+
+def _asset(content: bytes, media: str) -> _Asset:
+    return _Asset(content, media, f'"{hashlib.sha256(content).hexdigest()[:16]}"')

@@ -1,0 +1,113 @@
+"""What a refusal says: the field that is at fault, and a sentence. Neither a path nor a traceback is ever in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+
+from pipeplan.costs.settings import SETTING_NAMES
+from pipeplan.errors import PipeplanError, UnknownNameError
+
+
+class Fault(BaseModel):
+    """One thing that is wrong."""
+
+    field: str = Field(description="The setting or part of the request; empty where none is at fault.")
+    message: str
+
+
+class Faults(BaseModel):
+    """Why a request was refused."""
+
+    errors: list[Fault]
+
+
+def refusal(status: int, *faults: Fault) -> Response:
+    """The answer to a request that is refused."""
+    return Response(to_json(Faults(errors=list(faults))), status, media_type="application/json")
+
+
+def fault(error: PipeplanError, field: str | None = None) -> Fault:
+    """An error of the workbench as a fault, next to the field that its message is about."""
+    found = "schedules" if isinstance(error, UnknownNameError) else field_of(str(error))
+    return Fault(field=found if field is None else field, message=plain(str(error)))
+
+
+def plain(text: str, most: int = 600) -> str:
+    """A text that any answer can hold: without halves of characters, and not longer than ``most``."""
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+_WORDS = {name: name.replace("_", " ") for name in SETTING_NAMES} | {
+    "p2p_bandwidth": "bandwidth",
+    "p2p_time": "latency",
+    "group_size": "group size",
+}
+_ABOUT = re.compile(
+    r"\b("
+    + "|".join(sorted((word.removesuffix("s") + "s?" for word in _WORDS.values()), key=len, reverse=True))
+    + r")\b"
+)
+_NAMES = {word.removesuffix("s"): name for name, word in _WORDS.items()}
+
+
+def field_of(message: str) -> str:
+    """The setting that a message names first; empty where it names none."""
+    found = _ABOUT.search(message)
+    return _NAMES[found.group(1).removesuffix("s")] if found else ""
+
+
+def faults_in(errors: Iterable[Mapping[str, Any]]) -> list[Fault]:
+    """Faults from what pydantic found, one a field."""
+    faults: dict[str, Fault] = {}
+    for error in errors:
+        field, place = _place(error["loc"])
+        message = _sentence(error)
+        faults.setdefault(field, Fault(field=plain(field, 60), message=plain(f"{place}{message}")))
+    return list(faults.values())
+
+
+_LAYERS = {"body", "query", "settings", "number", "text", "list"}
+
+
+def _place(location: Sequence[int | str]) -> tuple[str, str]:
+    """The field that a location is in, and in words where in it."""
+    names = [part for part in location if isinstance(part, str) and part not in _LAYERS]
+    numbers = [part for part in location if isinstance(part, int)]
+    field = names[0] if names else ""
+    return field, f"value {numbers[0] + 1}: " if numbers and field in _WORDS else ""
+
+
+_SENTENCES = {
+    "missing": "is missing",
+    "extra_forbidden": "is no known name",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "finite_number": "must be a finite number",
+    "float_type": "must be a number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "json_invalid": "the request is not JSON",
+    "model_attributes_type": "must be a group of names and values",
+    "model_type": "must be a group of names and values",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_too_short": "is empty",
+    "too_long": "must have at most {max_length} values",
+    "too_short": "is empty",
+}
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    """What pydantic found, in our words; its own where we have none."""
+    known = _SENTENCES.get(error["type"])
+    return str(error["msg"]) if known is None else known.format(**error.get("ctx", {}))

@@ -1,0 +1,132 @@
+"""What the web app answers, for its description; the bytes themselves are made by :mod:`pipeplan.web.answers`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from pipeplan.web.refusals import Fault
+
+
+class ScheduleOut(BaseModel):
+    """A schedule that can be asked for."""
+
+    name: str
+    title: str
+    placement: str
+    chunks: int = Field(description="Chunks a rank where nobody says.")
+    takes_chunks: bool = Field(description="Whether it can have another number of them.")
+    accepts: str
+    bubble: str
+    memory: str
+    paper: str
+    variants: list[str]
+
+
+class BubbleOut(BaseModel):
+    """Idle time as three ratios."""
+
+    idle_over_total: float
+    over_ideal: float
+    span: float
+
+
+class ResultOut(BaseModel):
+    """The figures of one schedule: what ``pipeplan simulate --json`` prints, and what a table beside it shows."""
+
+    schedule: str
+    ranks: int
+    chunks: int
+    stages: int
+    microbatches: int
+    slices: int
+    placement: list[int | list[int]]
+    makespan: float
+    spans: list[float]
+    work: list[float]
+    idle: list[float]
+    bubble: BubbleOut
+    peak_activation: list[float]
+    peak_bytes: list[float] | None
+    lower_bound: float
+    gap: float
+    warnings: list[str]
+    fits: bool = Field(description="Whether every rank stays within its memory limit.")
+    ops: int
+    bound_reason: str
+    time_unit: str
+
+
+class RefusedOut(Fault):
+    """A schedule that cannot be had, and why."""
+
+    schedule: str
+
+
+class CompareOut(BaseModel):
+    """Schedules side by side."""
+
+    results: list[ResultOut]
+    refused: list[RefusedOut]
+    warnings: list[str]
+    drawn: list[str] = Field(description="Whose timelines these are.")
+    undrawn: list[str] = Field(description="Asked for, but too large to draw.")
+    timeline: dict[str, Any] | None = Field(description="What mountTimeline takes.")
+
+
+class ReasonOut(BaseModel):
+    """Why ranks idle."""
+
+    key: str
+    title: str
+
+
+class IdleOut(BaseModel):
+    """Idle time of each rank by reason; the rows add up to the ranks' idle time."""
+
+    reasons: list[ReasonOut]
+    by_rank: list[list[float]]
+
+
+class KindOut(BaseModel):
+    """Time on the critical path of one kind of op."""
+
+    kind: str
+    title: str
+    time: float
+
+
+class PathOut(BaseModel):
+    """What the critical path is made of."""
+
+    ops: int
+    by_kind: list[KindOut]
+    transfer: float
+    by_stage: list[float]
+
+
+class ChangeOut(BaseModel):
+    """A change, and the makespan with it."""
+
+    change: str
+    makespan: float
+
+
+class ExplainOut(BaseModel):
+    """Why one schedule takes as long as it does."""
+
+    schedule: str
+    makespan: float
+    time_unit: str
+    idle: IdleOut
+    critical_path: PathOut
+    what_ifs: list[ChangeOut]
+
+
+class ConfigOut(BaseModel):
+    """What a config file says."""
+
+    settings: dict[str, Any] = Field(description="By the names of the settings of a request.")
+    schedules: list[str]
+    notes: list[str] = Field(description="What it says that cannot be taken over.")

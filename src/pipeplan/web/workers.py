@@ -1,0 +1,135 @@
+"""Processes that do the work, so that an answer that takes too long or too much memory can be ended.
+
+A thread cannot be stopped; a process can. Each holds one request at a time, and one that was killed is replaced when the
+next request comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
+_Context = multiprocessing.get_context("spawn")
+
+
+class WorkError(Exception):
+    """A request that was not answered; the message says why."""
+
+
+class BusyError(WorkError):
+    """Too many requests are waiting."""
+
+
+class TooSlowError(WorkError):
+    """The answer took too long."""
+
+
+class Workers:
+    """A few processes and a bounded line before them.
+
+    Parameters
+    ----------
+    count
+        Processes, and so requests that are worked on at once.
+    seconds
+        How long a request may take.
+    waiting
+        How many more may wait for their turn.
+    """
+
+    def __init__(self, count: int = 2, *, seconds: float = 30.0, waiting: int = 16) -> None:
+        self._count, self._seconds, self._most = count, seconds, count + waiting
+        self._free: list[_Process] = []
+        self._turn = asyncio.Semaphore(count)
+        self._asked = 0
+
+    async def ask(self, work: Callable[[Any], _Result], argument: object) -> _Result:
+        """The result of ``work(argument)``, which must be a function of a module.
+
+        Raises
+        ------
+        BusyError
+            If too many wait.
+        TooSlowError
+            After ``seconds`` of work.
+        WorkError
+            If the process died, of which a lack of memory is the most likely reason.
+        """
+        if self._asked >= self._most:
+            raise BusyError("too many requests at once; try again in a moment")
+        self._asked += 1
+        try:
+            async with self._turn:
+                process = self._free.pop() if self._free else _Process()
+                # Shielded, so that a client that goes away does not leave a process with an answer that nobody took.
+                return await asyncio.shield(asyncio.to_thread(self._run, process, work, argument))
+        finally:
+            self._asked -= 1
+
+    def _run(self, process: _Process, work: Callable[[Any], _Result], argument: object) -> _Result:
+        try:
+            result, error = process.ask(work, argument, self._seconds)
+        except WorkError:
+            process.end()
+            raise
+        self._free.append(process)
+        if error is not None:
+            raise error
+        answer: _Result = result
+        return answer
+
+    async def start(self, work: Callable[[Any], object], argument: object) -> None:
+        """Start all processes and let each do some work, so that the first request finds them warm."""
+        await asyncio.gather(*(self.ask(work, argument) for _ in range(self._count)))
+
+    def end(self) -> None:
+        """End all processes that are not at work."""
+        while self._free:
+            self._free.pop().end()
+
+
+class _Process:
+    """One process and the pipe to it."""
+
+    def __init__(self) -> None:
+        self._pipe, far = _Context.Pipe()
+        self._process = _Context.Process(target=_answer_all, args=(far,), daemon=True)
+        self._process.start()
+        far.close()
+
+    def ask(self, work: Callable[[Any], Any], argument: object, seconds: float) -> tuple[Any, Exception | None]:
+        """The result, and the error where there is one."""
+        try:
+            self._pipe.send((work, argument))
+            if not self._pipe.poll(seconds):
+                raise TooSlowError(f"this takes more than {seconds:g} seconds; make it smaller")
+            answer: tuple[Any, Exception | None] = self._pipe.recv()
+            return answer
+        except (EOFError, OSError):
+            raise WorkError("the work on this ended early, likely for lack of memory; make it smaller") from None
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self._pipe.close()
+
+
+def _answer_all(pipe: Connection) -> None:
+    """What a process does: answer until the pipe is closed. Ctrl-C is for the server alone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            work, argument = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send((work(argument), None))
+        except MemoryError:
+            pipe.send((None, WorkError("this does not fit into the server's memory; make it smaller")))
+        except Exception as error:
+            pipe.send((None, RuntimeError(f"{type(error).__name__}: {error}")))

@@ -1,0 +1,24 @@
+"""One server for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="package")
+def address() -> Iterator[str]:
+    pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+    from tests.web.running import running
+
+    with running() as found:
+        yield found
+
+
+@pytest.fixture
+def client(address: str):
+    import httpx
+
+    with httpx.Client(base_url=address, timeout=60) as found:
+        yield found

@@ -1,0 +1,233 @@
+"""The JSON API: the same figures as from Python, and a field with a sentence for everything that is wrong."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from typing import get_args
+
+import numpy as np
+import pytest
+
+import pipeplan
+from pipeplan.strategies.registry import STRATEGIES
+from pipeplan.web.drawing import MOST_DRAWN
+from pipeplan.web.requests import Export
+from pipeplan.workbench import EXPORTS
+
+COSTS = {"ranks": 4, "microbatches": 8, "p2p_time": 0.25}
+
+
+def errors_of(answer, status=422):
+    assert answer.status_code == status, answer.text[:500]
+    return {error["field"]: error["message"] for error in answer.json()["errors"]}
+
+
+def test_figures_are_those_of_the_workbench(client):
+    answer = client.post("/api/compare", json={"settings": COSTS, "schedules": ["zbv", "1f1b"]}).json()
+    for result in answer["results"]:
+        expected = pipeplan.simulate(result["schedule"], **COSTS).to_dict()
+        assert {name: result[name] for name in expected} == json.loads(json.dumps(expected))
+
+
+def test_results_stand_best_first_and_the_best_is_drawn(client):
+    answer = client.post("/api/compare", json={"settings": COSTS, "schedules": ["gpipe", "zbv", "1f1b"]}).json()
+    makespans = [result["makespan"] for result in answer["results"]]
+    assert makespans == sorted(makespans)
+    assert answer["drawn"] == [answer["results"][0]["schedule"]]
+
+
+def test_timelines_are_those_asked_for(client):
+    question = {
+        "settings": COSTS,
+        "schedules": ["zbv", "1f1b", "gpipe"],
+        "draw": ["gpipe", "1f1b", "gpipe", "dualpipe"],
+    }
+    answer = client.post("/api/compare", json=question).json()
+    assert answer["drawn"] == ["gpipe", "1f1b"]
+    views = answer["timeline"]["views"]
+    assert [view["title"] for view in views] == ["gpipe", "1f1b"]
+    kind, _, packed = views[1]["bars"]["end"].partition(":")
+    ends = np.frombuffer(b64decode(packed), f"<{kind}")
+    assert ends.tolist() == pipeplan.simulate("1f1b", **COSTS).timeline.end.tolist()
+
+
+def test_reasons_come_when_they_are_asked_for(client):
+    for reasons in (True, False):
+        question = {"settings": COSTS, "schedules": ["1f1b"], "reasons": reasons}
+        view = client.post("/api/compare", json=question).json()["timeline"]["views"][0]
+        assert (view["gaps"] is not None) == reasons
+
+
+def test_without_names_all_schedules_are_compared(client):
+    answer = client.post("/api/compare", json={"settings": COSTS}).json()
+    names = {result["schedule"] for result in answer["results"]} | {each["schedule"] for each in answer["refused"]}
+    assert names == {entry.name for entry in pipeplan.schedules()}
+
+
+def test_one_that_cannot_be_had_is_refused_beside_the_others(client):
+    settings = {"ranks": 3, "microbatches": 8}
+    answer = client.post("/api/compare", json={"settings": settings, "schedules": ["dualpipe", "1f1b"]}).json()
+    assert [result["schedule"] for result in answer["results"]] == ["1f1b"]
+    (refused,) = answer["refused"]
+    assert (refused["schedule"], refused["field"]) == ("dualpipe", "ranks")
+
+
+def test_when_none_can_be_had_the_field_is_named(client):
+    settings = {"ranks": 4, "forward_times": [1, 2, 3]}
+    errors = errors_of(client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b", "zb-h1"]}))
+    assert list(errors) == ["forward_times"]
+    assert "3 values for 4 stages" in errors["forward_times"]
+
+
+def test_over_the_limit_is_said_and_comes_last(client):
+    settings = {"ranks": 4, "microbatches": 8, "memory_limit": "3act"}
+    answer = client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b", "v-half"]}).json()
+    assert [(result["schedule"], result["fits"]) for result in answer["results"]] == [("v-half", True), ("1f1b", False)]
+    assert any("over the memory limit" in warning for warning in answer["warnings"])
+
+
+def test_schedules_of_ones_own(client):
+    text = pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=4)
+    question = {"settings": {"ranks": 4}, "files": [{"name": "mine.csv", "text": text}], "schedules": ["1f1b"]}
+    results = {result["schedule"]: result for result in client.post("/api/compare", json=question).json()["results"]}
+    assert results["mine.csv"]["ranks"] == 2
+    assert results["mine.csv"]["makespan"] == pipeplan.simulate("zb-h1", ranks=2, microbatches=4).makespan
+    assert results["1f1b"]["ranks"] == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", "nonsense,here"),
+        ("x.csv", ""),
+        ("x.json", '{"format": "pipeplan-schedule"'),
+        ("x.exe", "0F0"),
+        ("x.csv", "0F0,0B0,0F0,0B0"),
+        ("../../etc/passwd.csv", "1F0\n"),
+        ("x.json", "[" * 100_000),
+    ],
+)
+def test_a_file_without_a_schedule_is_refused(client, name, text):
+    errors = errors_of(client.post("/api/compare", json={"files": [{"name": name, "text": text}]}))
+    assert list(errors) == ["file"]
+    beside = client.post("/api/compare", json={"schedules": ["1f1b"], "files": [{"name": name, "text": text}]}).json()
+    assert [each["schedule"] for each in beside["refused"]] == [name]
+
+
+def test_names_are_never_files(client, tmp_path):
+    path = tmp_path / "plan.csv"
+    path.write_text(pipeplan.export("1f1b", "torch-csv"))
+    for question in ("compare", "explain"):
+        errors = errors_of(client.post(f"/api/{question}", json={"schedules": [str(path)[-80:]]}))
+        assert "unknown schedule" in errors["schedules"]
+
+
+def test_explain_adds_up(client):
+    answer = client.post("/api/explain", json={"settings": COSTS, "schedules": ["1f1b"]}).json()
+    timeline = pipeplan.simulate("1f1b", **COSTS).timeline
+    assert np.sum(answer["idle"]["by_rank"], axis=1) == pytest.approx(timeline.idle)
+    path = answer["critical_path"]
+    assert sum(kind["time"] for kind in path["by_kind"]) + path["transfer"] == pytest.approx(timeline.makespan)
+    changes = {change["change"]: change["makespan"] for change in answer["what_ifs"]}
+    assert changes["transfers free"] == pipeplan.simulate("1f1b", **COSTS | {"p2p_time": 0}).makespan
+    assert changes["1 more microbatch"] == pipeplan.simulate("1f1b", **COSTS | {"microbatches": 9}).makespan
+
+
+def test_explain_wants_one_schedule(client):
+    for names in ([], ["1f1b", "zbv"]):
+        assert "choose one" in errors_of(client.post("/api/explain", json={"schedules": names}))[""]
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml"), ("html", b"<!doctype html>"), ("json", b"{")],
+)
+def test_pictures_pages_and_figures_of_several(client, form, start):
+    question = {"settings": COSTS, "schedules": ["1f1b", "zbv"], "format": form}
+    answer = client.post("/api/download", json=question)
+    assert answer.content.startswith(start)
+    assert answer.headers["content-disposition"] == f'attachment; filename="comparison.{form}"'
+
+
+@pytest.mark.parametrize("form", ["torch-csv", "torch-csv-comms", "zb-nodes", "trace", "timeline-csv", "costs"])
+def test_other_tools_formats_are_those_of_export(client, form):
+    answer = client.post("/api/download", json={"settings": COSTS, "schedules": ["zbv"], "format": form})
+    assert answer.text == pipeplan.export("zbv", form, **COSTS)
+
+
+def test_a_format_that_has_no_words_for_a_schedule_says_so(client):
+    errors = errors_of(client.post("/api/download", json={"schedules": ["zbv"], "format": "megatron"}))
+    assert "Megatron" in errors["format"]
+    assert errors_of(client.post("/api/download", json={"schedules": ["zbv", "1f1b"], "format": "trace"}))
+
+
+def test_every_format_of_export_can_be_downloaded():
+    assert set(get_args(Export)) == set(EXPORTS) - {"json"}
+
+
+def test_a_config_file_gives_its_settings(client):
+    text = "num_stages: 4\nnum_batches: 16\nforward_times: [1, 2, 3, 4]\nstrategy: ZBV\noutput_file: x.png\n"
+    answer = client.post("/api/config", params={"name": "my.yaml"}, content=text).json()
+    assert answer["settings"] == {"stages": 4, "microbatches": 16, "forward_times": [1, 2, 3, 4]}
+    assert answer["schedules"] == ["zbv"]
+
+
+def test_a_config_never_names_a_file_of_the_server(client):
+    text = json.dumps({"schedule": "/etc/hosts.csv"})
+    answer = client.post("/api/config", params={"name": "my.json"}, content=text).json()
+    assert answer["schedules"] == []
+    assert "drop its file" in answer["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.yaml", b"rank: 4", "did you mean 'ranks'"),
+        ("a.yaml", b"ranks: [", "is not right"),
+        ("a.json", b'{"ranks": 4', "is not right"),
+        ("a.json", b'{"ranks": NaN}', "NaN is no number"),
+        ("a.toml", b"\xff\xfe\x00", "not text"),
+        ("a.txt", b"ranks: 4", "unknown ending"),
+        ("a.yaml", b"", "empty"),
+        ("a.yaml", b"[" * 5000, "nested too deeply"),
+        ("a.yaml", b"x: 1\n" * 300_000, "more than"),
+    ],
+)
+def test_a_broken_config_is_told_at_the_file(client, name, content, says):
+    errors = errors_of(client.post("/api/config", params={"name": name}, content=content))
+    assert says in errors["file"]
+    assert "/tmp" not in errors["file"]
+
+
+def test_too_much_to_draw_still_gives_figures(client):
+    settings = {"ranks": 32, "microbatches": MOST_DRAWN // 64 + 1}
+    answer = client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b"], "reasons": True}).json()
+    assert answer["undrawn"] == ["1f1b"]
+    assert answer["timeline"] is None
+    assert answer["results"][0]["makespan"] > 0
+
+
+def test_too_many_lanes_are_not_drawn(client):
+    settings = {"ranks": 3000, "microbatches": 2}
+    answer = client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b"]}).json()
+    assert answer["undrawn"] == ["1f1b"]
+
+
+def test_a_variant_belongs_to_one_of_the_schedules(client):
+    strategy = next(strategy for strategy in STRATEGIES.values() if strategy.variants)
+    for names, variant, status in (
+        ([strategy.name, "1f1b"], strategy.variants[-1], 200),
+        ([strategy.name], "none such", 422),
+        (["1f1b"], strategy.variants[-1], 422),
+    ):
+        question = {"settings": {"ranks": 4, "variant": variant}, "schedules": names}
+        answer = client.post("/api/compare", json=question)
+        assert answer.status_code == status
+        if status == 422:
+            assert list(errors_of(answer)) == ["variant"]
+
+
+def test_too_much_to_explain_is_refused(client):
+    question = {"settings": {"ranks": 700, "microbatches": 2}, "schedules": ["1f1b"]}
+    assert "too large to be explained" in errors_of(client.post("/api/explain", json=question))[""]

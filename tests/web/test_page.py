@@ -1,0 +1,417 @@
+"""The page in a real browser: sliders, comparison, files, links, explanations, keys, and whatever can be typed wrong."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+
+import pipeplan
+from pipeplan.costs.settings import SETTING_NAMES
+from tests.browser import chromium
+
+PROFILES = Path(__file__).parents[2] / "examples" / "profiles"
+LATER_MS = 600
+"""Longer than the page waits before it writes its address."""
+
+MOVE = """async ([field, value]) => {
+  const slider = document.querySelector(`[data-field=${field}] input[type=range]`);
+  const begun = performance.now();
+  const shown = new Promise((done, failed) => {
+    new MutationObserver((_, observer) => { observer.disconnect(); done(); })
+      .observe(document.querySelector(".results"), { childList: true });
+    setTimeout(() => failed(new Error("nothing new was shown")), 20000);
+  });
+  slider.value = value;
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+  await shown;
+  await new Promise(done => requestAnimationFrame(() => {
+    const channel = new MessageChannel();
+    channel.port1.onmessage = done;
+    channel.port2.postMessage(0);
+  }));
+  return performance.now() - begun;
+}"""
+"""Move a slider, and tell how many milliseconds later everything is drawn."""
+
+
+class Watched:
+    """A page, and what went wrong on it."""
+
+    def __init__(self, context, address: str) -> None:
+        self.page = context.new_page()
+        self.address = address
+        self.errors: list[str] = []
+        self.elsewhere: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", self._hear)
+        self.page.on("request", self._watch)
+
+    def _hear(self, message) -> None:
+        if message.type in ("error", "warning") and "the server responded with a status of 4" not in message.text:
+            self.errors.append(message.text)
+
+    def _watch(self, request) -> None:
+        if not request.url.startswith((self.address, "blob:", "data:")):
+            self.elsewhere.append(request.url)
+
+    def go(self, query: str = "") -> None:
+        self.page.goto(f"{self.address}/{query}")
+        self.page.wait_for_selector(".results table, .banner:not([hidden])")
+
+    def rows(self) -> dict[str, list[str]]:
+        """The cells of the comparison by schedule."""
+        rows = self.page.eval_on_selector_all(
+            ".results tbody tr", "rows => rows.map(row => [...row.children].map(cell => cell.textContent))"
+        )
+        return {row[1].removesuffix(" over"): row[2:] for row in rows}
+
+    def error_of(self, field: str) -> str:
+        return self.page.text_content(f"[data-field={field}] .error") or ""
+
+    def type(self, field: str, text: str) -> None:
+        self.page.evaluate(f"document.querySelector('#field-{field}').closest('details')?.setAttribute('open', '')")
+        self.page.fill(f"#field-{field}", text)
+
+    def settled(self, condition: str) -> None:
+        self.page.wait_for_function(condition)
+
+    @property
+    def query(self) -> dict[str, list[str]]:
+        return parse_qs(urlsplit(self.page.url).query)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def watched(browser, address) -> Iterator[Watched]:
+    context = browser.new_context(viewport={"width": 1440, "height": 1000}, permissions=["clipboard-write"])
+    found = Watched(context, address)
+    yield found
+    context.close()
+    assert found.errors == []
+    assert found.elsewhere == []
+
+
+def test_it_begins_with_an_example(watched):
+    watched.go()
+    rows = watched.rows()
+    assert {"1f1b", "zbv"} <= set(rows)
+    best = pipeplan.simulate("zbv", ranks=8, microbatches=24, p2p_time=0.1)
+    assert float(rows["zbv"][1]) == pytest.approx(best.makespan)
+    assert watched.page.get_attribute(".pp-chart", "aria-label").startswith("Timeline of zbv")
+
+
+def test_sliders_redraw_everything(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b,zb-h1")
+    watched.page.evaluate(MOVE, ["ranks", "6"])
+    assert watched.page.input_value("#field-ranks") == "6"
+    makespan = pipeplan.simulate("1f1b", ranks=6, microbatches=8).makespan
+    assert float(watched.rows()["1f1b"][1]) == pytest.approx(makespan)
+    watched.page.evaluate(MOVE, ["forward_times", "2.5"])
+    makespan = pipeplan.simulate("1f1b", ranks=6, microbatches=8, forward_times=2.5).makespan
+    assert float(watched.rows()["1f1b"][1]) == pytest.approx(makespan)
+    watched.page.wait_for_timeout(LATER_MS)
+    assert watched.query["forward_times"] == ["2.5"]
+
+
+def test_many_moves_end_with_the_last(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b")
+    watched.page.evaluate(
+        """() => { const slider = document.querySelector("[data-field=microbatches] input[type=range]");
+        for (let value = 9; value <= 60; value++) { slider.value = value; slider.dispatchEvent(new Event("input")); } }"""
+    )
+    last = pipeplan.simulate("1f1b", ranks=4, microbatches=60).makespan
+    watched.settled(f"() => document.querySelector('.results .with-bar')?.textContent === '{last:g}'")
+
+
+def test_a_schedule_of_16_by_64_follows_within_100_ms(watched):
+    watched.go("?ranks=16&microbatches=64&schedules=1f1b")
+    taken: list[float] = []
+    deadline = time.monotonic() + 30
+    while (not taken or min(taken) >= 100) and time.monotonic() < deadline:
+        taken += [watched.page.evaluate(MOVE, ["p2p_time", str(value / 20)]) for value in range(1, 9)]
+    assert min(taken) < 100, f"best of {len(taken)}"
+
+
+def test_choosing_schedules_and_which_to_see(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b,zb-h1")
+    page = watched.page
+    page.check(".boxes input[value=gpipe]")
+    watched.settled("() => document.querySelectorAll('.results tbody tr').length === 3")
+    page.click(".results button:text-is('gpipe')")
+    watched.settled("() => document.querySelector('.pp-chart').ariaLabel.startsWith('Timeline of gpipe.')")
+    page.check(".results input[aria-label='show the timeline of 1f1b']")
+    watched.settled("() => document.querySelector('.pp-chart').ariaLabel.startsWith('Timeline of gpipe, 1f1b.')")
+    page.uncheck(".results input[aria-label='show the timeline of gpipe']")
+    watched.settled("() => document.querySelector('.pp-chart').ariaLabel.startsWith('Timeline of 1f1b.')")
+    page.click("button:text-is('none')")
+    watched.settled("() => !document.querySelector('.banner').hidden")
+    assert "choose at least one schedule" in page.text_content(".schedules .error")
+
+
+def test_a_schedule_that_cannot_be_had_says_why(watched):
+    watched.go("?ranks=3&microbatches=8&schedules=1f1b,dualpipe")
+    assert "even" in watched.rows()["dualpipe"][0]
+
+
+def test_a_link_reproduces_the_page(watched):
+    query = "?ranks=6&microbatches=12&forward_times=1,2,1,1,1,1&pad_times=1&communication=contended&memory_limit=5act"
+    watched.go(f"{query}&schedules=1f1b,v-half&show=v-half,1f1b&explain=1#from=3&to=20&gaps=1")
+    page = watched.page
+    page.wait_for_selector(".explain-body table")
+    page.wait_for_timeout(LATER_MS)
+    page.click("text=Copy link")
+    link = page.url
+    rows = watched.rows()
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector(".explain-body table")
+    assert watched.rows() == rows
+    assert page.input_value("#field-forward_times") == "1,2,1,1,1,1"
+    assert page.input_value("#field-communication") == "contended"
+    assert page.is_checked("#field-pad_times")
+    assert "from=3&to=20" in urlsplit(page.url).fragment
+    assert page.get_attribute("button:text-is('Idle reasons')", "aria-pressed") == "true"
+    assert page.get_attribute(".pp-chart", "aria-label").startswith("Timeline of v-half, 1f1b.")
+    watched.page.wait_for_timeout(LATER_MS)
+    assert page.url == link
+
+
+def test_a_profile_fills_the_form(watched):
+    watched.go("?schedules=1f1b")
+    watched.page.set_input_files("#field-file", PROFILES / "gpt-1.5b-24.yaml")
+    watched.settled("() => document.querySelector('#field-forward_times').value === '18522'")
+    watched.settled("() => document.querySelector('.results thead').textContent.includes('makespan, us')")
+    assert watched.page.input_value("#field-ranks") == "8"
+    assert watched.page.is_visible("#field-activation_bytes")
+    expected = pipeplan.simulate(
+        "1f1b",
+        ranks=8,
+        microbatches=24,
+        forward_times=18522,
+        backward_input_times=18086,
+        backward_weight_times=9337,
+        p2p_time=601,
+    )
+    assert float(watched.rows()["1f1b"][1]) == pytest.approx(expected.makespan, rel=1e-5)
+
+
+def test_a_schedule_file_joins_the_comparison(watched, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text(pipeplan.export("zb-h1", "torch-csv", ranks=4, microbatches=8))
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b")
+    watched.page.set_input_files("#field-file", path)
+    watched.settled("() => document.querySelectorAll('.results tbody tr').length === 2")
+    assert float(watched.rows()["mine.csv"][1]) == pipeplan.simulate("zb-h1", ranks=4, microbatches=8).makespan
+    watched.page.click("button[aria-label='remove mine.csv']")
+    watched.settled("() => document.querySelectorAll('.results tbody tr').length === 1")
+
+
+def test_a_file_can_be_dropped(watched):
+    watched.go("?schedules=1f1b")
+    watched.page.evaluate(
+        """() => { const files = new DataTransfer(); files.items.add(new File(["ranks: 7\\n"], "a.yaml"));
+        document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true })); }"""
+    )
+    watched.settled("() => document.querySelector('#field-ranks').value === '7'")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("big.yaml", b" " * 50_000_000, "at most 8 MiB"),
+        ("a.yaml", b"rank: 3", "did you mean 'ranks'"),
+        ("a.json", b'{"ranks": ', "is not right"),
+        ("a.png", b"\x89PNG", "unknown ending"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_is_told_there(watched, name, content, says, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    watched.go("?schedules=1f1b")
+    before = watched.rows()
+    watched.page.set_input_files("#field-file", tmp_path / name)
+    watched.settled("() => !document.querySelector('#file-error').hidden")
+    assert says in watched.error_of("file")
+    assert watched.rows() == before
+
+
+def test_a_schedule_that_is_none_is_told(watched, tmp_path):
+    (tmp_path / "bad.csv").write_text("0F0,what\n")
+    watched.go("?schedules=1f1b")
+    watched.page.set_input_files("#field-file", tmp_path / "bad.csv")
+    watched.settled("() => document.querySelectorAll('.results tbody tr').length === 2")
+    assert "is no op" in watched.rows()["bad.csv"][0] or "bad.csv" in watched.rows()["bad.csv"][0]
+
+
+NO_NUMBERS = ("times_per", "communication", "pad_times", "stages", "time_unit")
+TEXT_FIELDS = [name for name in SETTING_NAMES if name not in NO_NUMBERS]
+
+
+@pytest.mark.parametrize("text", ["NaN", "-1", "1e400", "zwölf"])
+def test_what_is_typed_wrong_is_told_at_its_field(watched, text):
+    watched.go("?ranks=4&microbatches=8&schedules=interleaved-1f1b")
+    for field in TEXT_FIELDS:
+        watched.type(field, text)
+        watched.settled(f"() => !document.querySelector('#field-{field}-error').hidden")
+        assert watched.error_of(field)
+        assert "interleaved-1f1b" in watched.rows()
+        watched.type(field, {"ranks": "4", "microbatches": "8"}.get(field, ""))
+        watched.settled(f"() => document.querySelector('#field-{field}-error').hidden")
+
+
+def test_too_much_is_refused_at_the_field(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b")
+    watched.type("ranks", "10000")
+    watched.type("microbatches", "10000")
+    watched.settled(
+        "() => document.querySelector('[data-field=ranks] .error').textContent.includes('too large to serve')"
+    )
+    assert "1f1b" in watched.rows()
+
+
+def test_a_page_that_begins_wrong_is_not_blank(watched):
+    watched.go("?ranks=-3&forward_times=x&schedules=nonsense,1f1b")
+    assert watched.error_of("ranks") == "must be at least 1"
+    assert "Ranks" in watched.page.text_content(".banner")
+    watched.type("ranks", "4")
+    watched.type("forward_times", "1")
+    watched.settled("() => document.querySelector('.banner').hidden")
+    assert "1f1b" in watched.rows()
+
+
+def test_values_per_stage_in_a_table(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b")
+    page = watched.page
+    page.click("[data-field=forward_times] button")
+    cells = page.locator("[data-field=forward_times] .stages input")
+    assert cells.count() == 4
+    cells.nth(0).fill("1")
+    cells.nth(2).fill("3")
+    assert page.input_value("#field-forward_times") == "1, 1, 3, 1"
+    expected = pipeplan.simulate("1f1b", ranks=4, microbatches=8, forward_times=(1, 1, 3, 1)).makespan
+    watched.settled(f"() => document.querySelector('.results .with-bar').textContent === '{expected:g}'")
+    watched.type("ranks", "5")
+    assert cells.count() == 5
+    error = "document.querySelector('#field-forward_times-error').textContent"
+    watched.settled(f"() => {error}.includes('4 values for 5 stages')")
+
+
+def test_explaining(watched):
+    watched.go("?ranks=4&microbatches=8&p2p_time=0.5&schedules=1f1b")
+    page = watched.page
+    page.click(".explain > summary")
+    page.wait_for_selector(".explain-body table")
+    assert page.text_content(".explain > summary") == "Why ranks idle: 1f1b"
+    text = page.text_content(".explain-body")
+    for words in ("waits for a transfer", "critical path", "transfers free", "1 more microbatch"):
+        assert words in text
+    page.evaluate(MOVE, ["p2p_time", "0"])
+    watched.settled("() => !document.querySelector('.explain-body').textContent.includes('transfers free')")
+
+
+@pytest.mark.parametrize(
+    ("button", "name"),
+    [("Picture, PNG", "1f1b.png"), ("PyTorch CSV", "1f1b.csv"), ("Trace for Perfetto", "1f1b.trace.json")],
+)
+def test_downloads(watched, button, name):
+    watched.go("?ranks=2&microbatches=4&schedules=1f1b")
+    page = watched.page
+    page.click("summary:text('Download')")
+    with page.expect_download() as found:
+        page.click(f".menu-items button:text-is('{button}')")
+    assert found.value.suggested_filename == name
+    assert Path(found.value.path()).stat().st_size > 0
+
+
+def test_the_settings_as_a_config_for_the_command_line(watched, tmp_path):
+    watched.go("?ranks=3&microbatches=6&forward_times=1,2,3&schedules=1f1b&memory_limit=8act")
+    watched.page.click("summary:text('Download')")
+    with watched.page.expect_download() as found:
+        watched.page.click("text=These settings, JSON")
+    path = tmp_path / "pipeplan.json"
+    found.value.save_as(path)
+    expected = {"ranks": 3, "microbatches": 6, "forward_times": [1, 2, 3], "memory_limit": "8act", "schedule": "1f1b"}
+    assert json.loads(path.read_text()) == expected
+    from pipeplan.costs.config import load_config
+
+    assert load_config(path).settings["forward_times"] == (1, 2, 3)
+
+
+def test_a_download_that_cannot_be_says_why(watched):
+    watched.go("?ranks=2&microbatches=4&schedules=zbv")
+    watched.page.click("summary:text('Download')")
+    watched.page.click("text=Megatron-LM flags")
+    watched.page.wait_for_selector(".menu .error:not([hidden])")
+    assert "Megatron" in watched.page.text_content(".menu .error")
+
+
+def test_by_keyboard_alone(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b,zb-h1")
+    page = watched.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the comparison"
+    page.focus("[data-field=ranks] input[type=range]")
+    page.keyboard.press("ArrowRight")
+    watched.settled("() => document.querySelector('#field-ranks').value === '5'")
+    page.focus(".results [data-key='name 1f1b']")
+    page.keyboard.press("Enter")
+    watched.settled("() => document.querySelector('.pp-chart').ariaLabel.startsWith('Timeline of 1f1b.')")
+    assert page.evaluate("document.activeElement.dataset.key") == "name 1f1b"
+    page.focus(".menu summary")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Picture, PNG"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.querySelector('.menu').open") is False
+    assert page.evaluate("document.activeElement.textContent") == "Download"
+
+
+def test_every_control_has_a_name(watched):
+    watched.go("?schedules=1f1b&explain=1")
+    nameless = watched.page.evaluate(
+        """() => [...document.querySelectorAll("input, select, button")].filter(control =>
+        !control.labels?.length && !control.ariaLabel && !control.textContent.trim()).map(control => control.outerHTML)"""
+    )
+    assert nameless == []
+
+
+def test_dark_as_the_system_says_and_as_the_button_says(browser, address):
+    context = browser.new_context(color_scheme="dark")
+    page = Watched(context, address)
+    page.go("?schedules=1f1b")
+    paint = "getComputedStyle(document.body).backgroundColor"
+    assert page.page.evaluate(paint) == "rgb(20, 23, 27)"
+    page.page.click("button:text('Theme: auto')")
+    page.settled(f"() => {paint} === 'rgb(255, 255, 255)'")
+    context.close()
+
+
+def test_on_a_narrow_page_nothing_sticks_out(browser, address):
+    for width in (900, 600):
+        context = browser.new_context(viewport={"width": width, "height": 900})
+        page = Watched(context, address)
+        page.go("?ranks=8&microbatches=16&schedules=1f1b,zbv,dualpipe&explain=1")
+        page.page.wait_for_selector(".explain-body table")
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+        context.close()
+
+
+def test_a_server_that_is_gone_is_told(watched):
+    watched.go("?ranks=4&schedules=1f1b")
+    watched.page.route("**/api/compare", lambda route: route.abort())
+    watched.type("ranks", "5")
+    watched.settled("() => !document.querySelector('.banner').hidden")
+    assert "does not answer" in watched.page.text_content(".banner")
+    assert "1f1b" in watched.rows()
+    watched.errors.clear()  # the browser's own word on the request that was cut off

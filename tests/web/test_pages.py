@@ -1,0 +1,49 @@
+"""The pages: everything that they need is in the package, and the API is described without a script."""
+
+from __future__ import annotations
+
+import re
+
+
+def test_the_page_loads_only_what_is_served_here(client):
+    page = client.get("/").text
+    addresses = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert {"/assets/timeline.js", "/assets/app.js", "/assets/app.css"} <= set(addresses)
+    for address in addresses:
+        if not address.startswith("#"):
+            assert client.get(address).status_code == 200, address
+
+
+def test_nothing_comes_from_the_network(client):
+    for name in ("app.js", "app.css", "timeline.js", "timeline.css"):
+        text = client.get(f"/assets/{name}").text
+        found = set(re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^\s\"'`)]*", text))
+        assert found <= {
+            "http://www.w3.org/2000/svg",
+            "http://www.w3.org/1999/xhtml",
+            "http://www.w3.org/1999/xlink",
+        } | {address for address in found if "www.w3.org" in address}
+
+
+def test_an_asset_is_sent_once(client):
+    first = client.get("/assets/app.js")
+    again = client.get("/assets/app.js", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_the_api_is_described(client):
+    document = client.get("/api/openapi.json").json()
+    page = client.get("/api").text
+    assert "<script" not in page
+    for path in document["paths"]:
+        assert path in page
+    for name in document["components"]["schemas"]:
+        assert f'id="{name}"' in page
+
+
+def test_the_catalogue(client):
+    from pipeplan import schedules
+
+    found = client.get("/api/schedules").json()
+    assert [each["name"] for each in found] == [entry.name for entry in schedules()]
+    assert {each["name"]: each["takes_chunks"] for each in found}["interleaved-1f1b"]

@@ -1,0 +1,60 @@
+"""Schemathesis over the API: what its description allows and what it does not, and no error of the server."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("schemathesis", reason="this test needs the package 'schemathesis'")
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+
+import hypothesis
+import schemathesis
+from hypothesis import HealthCheck, Phase
+from schemathesis import GenerationMode
+
+from tests.web.running import running
+
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    schemathesis.checks.status_code_conformance,
+    schemathesis.checks.content_type_conformance,
+    schemathesis.checks.response_schema_conformance,
+]
+OPERATIONS = [
+    ("GET", "/api/schedules"),
+    ("POST", "/api/compare"),
+    ("POST", "/api/explain"),
+    ("POST", "/api/download"),
+    ("POST", "/api/config"),
+]
+
+
+@pytest.fixture(scope="module")
+def schema():
+    with running() as address:
+        yield schemathesis.openapi.from_url(f"{address}/api/openapi.json")
+
+
+def test_these_are_all_operations(schema):
+    found = {(operation.ok().method.upper(), operation.ok().path) for operation in schema.get_all_operations()}
+    assert found == set(OPERATIONS)
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+@pytest.mark.parametrize("mode", list(GenerationMode))
+def test_no_request_makes_the_server_fail(schema, method, path, mode):
+    if (method, mode) == ("GET", GenerationMode.NEGATIVE):
+        pytest.skip("there is nothing in this request that could be wrong")
+
+    @hypothesis.settings(
+        max_examples=25,
+        deadline=None,
+        derandomize=True,
+        phases=(Phase.explicit, Phase.generate),
+        suppress_health_check=list(HealthCheck),
+    )
+    @hypothesis.given(case=schema[path][method].as_strategy(generation_mode=mode))
+    def asked(case):
+        case.call_and_validate(checks=CHECKS)
+
+    asked()

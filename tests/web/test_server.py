@@ -1,0 +1,57 @@
+"""``pipeplan serve``: where it listens, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from pipeplan.cli.serve import serve
+from pipeplan.errors import InputError, MissingExtraError
+from pipeplan.web.server import listen
+
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+
+
+def test_a_port_in_use_is_said():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(InputError, match=r"already in use; choose another --port"):
+            serve(port=taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("host", "port"), [("127.0.0.1", -1), ("127.0.0.1", 70_000), ("no.such.host.invalid", 0), ("192.0.2.1", 0)]
+)
+def test_where_nobody_can_listen(host, port):
+    with pytest.raises(InputError):
+        listen(host, port)
+
+
+def test_without_the_extra_the_remedy_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingExtraError, match=r"pipeplan\[web\]"):
+        serve(port=0)
+
+
+def test_it_serves_on_loopback_until_interrupted():
+    command = [sys.executable, "-m", "pipeplan", "serve", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as server:
+        try:
+            assert server.stderr is not None
+            said = server.stderr.readline()
+            address = said.split()[3]
+            assert address.startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(f"{address}api/schedules", timeout=30) as answer:
+                assert answer.status == 200
+        finally:
+            server.send_signal(signal.SIGINT)
+            code = server.wait(timeout=30)
+        assert code in (0, 130)
+        assert "Traceback" not in server.stderr.read()

@@ -1,0 +1,52 @@
+/** What the page shows, as its address: the settings by their names, then `schedules`, `show` and `explain`. */
+
+import { FIELDS } from "./fields.js";
+import type { Typed } from "./values.js";
+
+export interface PageState {
+  readonly typed: Typed;
+  /** The schedules to compare. */
+  readonly schedules: readonly string[];
+  /** Those whose timelines show; none: the best one. */
+  readonly shown: readonly string[];
+  readonly explain: boolean;
+}
+
+export const INITIAL: PageState = {
+  typed: { ranks: "8", microbatches: "24", p2p_time: "0.1" },
+  schedules: ["1f1b", "interleaved-1f1b", "zb-h1", "zbv", "v-half"],
+  shown: [],
+  explain: false,
+};
+
+/** Servers and chats cut addresses that are longer. */
+export const LONGEST = 8000;
+
+/** The query of a page's address. */
+export function toQuery(state: PageState): string {
+  const query = new URLSearchParams();
+  for (const [name, text] of Object.entries(state.typed)) {
+    if (text.trim() !== "") query.set(name, text.trim().replaceAll(", ", ","));
+  }
+  query.set("schedules", state.schedules.join(","));
+  if (state.shown.length > 0) query.set("show", state.shown.join(","));
+  if (state.explain) query.set("explain", "1");
+  return query.toString().replaceAll("%2C", ",");
+}
+
+/** The state of an address; a page without a query begins with an example. */
+export function fromQuery(text: string): PageState {
+  const query = new URLSearchParams(text);
+  if (query.size === 0) return INITIAL;
+  const said = FIELDS.map((field) => [field.name, query.get(field.name) ?? ""] as const);
+  return {
+    typed: Object.fromEntries(said.filter(([, value]) => value !== "")),
+    schedules: query.has("schedules") ? namesIn(query.get("schedules")) : INITIAL.schedules,
+    shown: namesIn(query.get("show")),
+    explain: query.get("explain") === "1",
+  };
+}
+
+function namesIn(text: string | null): string[] {
+  return (text ?? "").split(",").filter((name) => name !== "");
+}

@@ -1,0 +1,83 @@
+/** The form: all fields in their groups. */
+
+import { make } from "../dom.js";
+import type { Fault } from "./api.js";
+import { FieldView } from "./field_view.js";
+import { FIELDS, GROUPS, type Group } from "./fields.js";
+import { partsOf, type Typed } from "./values.js";
+
+const OPEN: ReadonlySet<Group> = new Set(["shape", "times"]);
+
+export class Form {
+  readonly element = make("form", { class: "form", autocomplete: "off" });
+  private readonly views: readonly FieldView[];
+
+  constructor(changed: () => void) {
+    this.views = FIELDS.map(
+      (field) =>
+        new FieldView(
+          field,
+          () => this.inform(changed),
+          () => this.stages(),
+        ),
+    );
+    this.element.append(...(Object.keys(GROUPS) as Group[]).map((group) => this.section(group)));
+    this.element.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  get typed(): Typed {
+    const said = this.views.map((view) => [view.field.name, view.text] as const);
+    return Object.fromEntries(said.filter(([, text]) => text.trim() !== ""));
+  }
+
+  set typed(typed: Typed) {
+    for (const view of this.views) view.text = typed[view.field.name] ?? "";
+    for (const group of this.element.querySelectorAll("details")) {
+      group.open ||= this.views.some((view) => group.contains(view.element) && view.text !== "");
+    }
+  }
+
+  /** Show faults next to their fields, and return those that no field is at fault for. */
+  fail(faults: readonly Fault[]): readonly Fault[] {
+    const left = new Set(faults);
+    for (const view of this.views) {
+      const own = faults.filter((fault) => fault.field === view.field.name);
+      view.fail([...new Set(own.map((fault) => fault.message))].join("; "));
+      for (const fault of own) left.delete(fault);
+      const group = view.element.closest("details");
+      if (own.length > 0 && group !== null) group.open = true;
+    }
+    return [...left];
+  }
+
+  /** Put something between the groups that are always open and the others. */
+  insert(element: HTMLElement): void {
+    this.element.querySelector("details.group")?.before(element);
+  }
+
+  /** What a field is called on the page. */
+  labelOf(name: string): string {
+    return FIELDS.find((field) => field.name === name)?.label ?? name;
+  }
+
+  private inform(changed: () => void): void {
+    for (const view of this.views) view.fitStages();
+    changed();
+  }
+
+  /** Of schedules with the chunks that are asked for, one chunk where nobody asks. */
+  private stages(): number {
+    const number = (name: string, otherwise: number) => {
+      const text = this.views.find((view) => view.field.name === name)?.text ?? "";
+      const value = Number(partsOf(text)[0] ?? otherwise);
+      return Number.isInteger(value) && value > 0 ? value : otherwise;
+    };
+    return number("ranks", 4) * number("chunks", 1);
+  }
+
+  private section(group: Group): HTMLElement {
+    const views = this.views.filter((view) => view.field.group === group).map((view) => view.element);
+    if (OPEN.has(group)) return make("fieldset", {}, make("legend", {}, GROUPS[group]), ...views);
+    return make("details", { class: "group" }, make("summary", {}, GROUPS[group]), ...views);
+  }
+}

@@ -1,0 +1,238 @@
+/** The page as one: whatever changes is asked for anew, and what comes back is shown. */
+
+import { make } from "../dom.js";
+import { download as saveFile } from "../export.js";
+import { fromQuery, LONGEST, type PageState, toQuery } from "./address.js";
+import * as api from "./api.js";
+import { Downloads } from "./downloads.js";
+import { ExplainPanel } from "./explain_panel.js";
+import { FileDrop } from "./files.js";
+import { Form } from "./form.js";
+import { Latest } from "./latest.js";
+import { Picture } from "./picture.js";
+import { ResultTable } from "./results.js";
+import { ScheduleList } from "./schedule_list.js";
+import { settingsOf, typedOf } from "./values.js";
+
+/** How long nothing must change before the address is written: browsers refuse too many changes. */
+const QUIET = 250;
+
+export class Page {
+  private readonly form = new Form(() => this.changed());
+  private readonly list = new ScheduleList(() => this.changed());
+  private readonly drop = new FileDrop({
+    config: (config) => this.useConfig(config),
+    schedule: (file) => this.list.add(file),
+  });
+  private readonly table = new ResultTable({
+    only: (name) => this.showThese([name]),
+    beside: (name, shows) => this.showBeside(name, shows),
+  });
+  private readonly picture: Picture;
+  private readonly explainer = new ExplainPanel(() => this.explainToggled());
+  private readonly downloads = new Downloads(
+    (format, holds) => this.download(format, holds),
+    () => this.downloadSettings(),
+  );
+  private readonly banner = make("p", { class: "banner", role: "alert", hidden: true });
+  private readonly linkSaid = make("span", { class: "link-said", role: "status" });
+  private readonly answer = make("div", { class: "answer" });
+  private readonly comparing = new Latest(() => this.compare());
+  private readonly explaining = new Latest(() => this.explain());
+  private shown: readonly string[] = [];
+  private drawn: readonly string[] = [];
+  private waiting: ReturnType<typeof setTimeout> | undefined;
+
+  constructor() {
+    this.picture = new Picture(location.hash.slice(1), () => this.later());
+  }
+
+  /** Put everything in its place, as the address says, and ask for the first time. */
+  async start(): Promise<void> {
+    this.build();
+    try {
+      this.list.fill(await api.schedules());
+    } catch (error) {
+      this.fail(error);
+      return;
+    }
+    this.use(fromQuery(location.search));
+    window.addEventListener("popstate", () => this.use(fromQuery(location.search)));
+    window.addEventListener("hashchange", () => {
+      this.picture.fragment = location.hash.slice(1);
+    });
+  }
+
+  private build(): void {
+    const copy = make("button", { type: "button", class: "button" }, "Copy link");
+    copy.addEventListener("click", () => void this.copyLink());
+    document.querySelector("#actions")?.prepend(this.linkSaid, copy, this.downloads.element);
+    document.querySelector("#controls")?.append(this.drop.element, this.form.element);
+    this.form.insert(this.list.element);
+    this.explainer.element.hidden = true;
+    this.answer.append(this.table.element, this.picture.element, this.explainer.element);
+    document.querySelector("main")?.replaceChildren(this.banner, this.answer);
+  }
+
+  private use(state: PageState): void {
+    this.form.typed = state.typed;
+    this.list.names = state.schedules;
+    this.shown = state.shown;
+    this.explainer.open = state.explain;
+    void this.comparing.ask();
+  }
+
+  private get state(): PageState {
+    const { form, list, shown, explainer } = this;
+    return { typed: form.typed, schedules: list.names, shown, explain: explainer.open };
+  }
+
+  private question(): api.Question {
+    return { settings: settingsOf(this.form.typed), schedules: this.list.names, files: this.list.files };
+  }
+
+  /** Those of the question that are called this. */
+  private questionOf(names: readonly string[]): api.Question {
+    const { settings, schedules, files } = this.question();
+    return {
+      settings,
+      schedules: schedules.filter((name) => names.includes(name)),
+      files: files.filter((file) => names.includes(file.name)),
+    };
+  }
+
+  private changed(): void {
+    this.later();
+    void this.comparing.ask();
+  }
+
+  /** Write the address, and explain anew, once nothing has changed for a moment. */
+  private later(): void {
+    clearTimeout(this.waiting);
+    this.waiting = setTimeout(() => {
+      history.replaceState(null, "", this.address());
+      if (this.explainer.open) void this.explaining.ask();
+    }, QUIET);
+  }
+
+  private address(): string {
+    const { fragment } = this.picture;
+    return `?${toQuery(this.state)}${fragment === "" ? "" : `#${fragment}`}`;
+  }
+
+  private async compare(): Promise<void> {
+    const question = this.question();
+    if (question.schedules.length + question.files.length === 0) {
+      this.show([{ field: "schedules", message: "choose at least one schedule" }]);
+      return;
+    }
+    try {
+      const comparison = await api.compare(question, this.shown.length > 0 ? this.shown : null);
+      const first = this.drawn.join() === "";
+      this.drawn = comparison.drawn;
+      this.show(comparison.refused);
+      this.table.show(comparison);
+      this.picture.show(comparison.timeline);
+      this.explainer.element.hidden = comparison.drawn.length === 0;
+      if (first && this.explainer.open) void this.explaining.ask();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private async explain(): Promise<void> {
+    const [name] = this.drawn;
+    if (name === undefined) return;
+    try {
+      this.explainer.show(await api.explain(this.questionOf([name])));
+    } catch (error) {
+      this.explainer.fail(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  private fail(error: unknown): void {
+    const faults = error instanceof api.Refusal ? error.faults : [{ field: "", message: String(error) }];
+    this.show(faults, true);
+  }
+
+  /** Show what is wrong next to its fields and the rest on top; what stands below is old where nothing new came. */
+  private show(faults: readonly (api.Fault & { readonly schedule?: string })[], stale = false): void {
+    const everyone = this.list.names.length + this.list.files.length;
+    const common =
+      stale || faults.length === everyone ? faults : faults.filter((fault) => fault.schedule === undefined);
+    const left = this.form.fail(common);
+    this.list.fail(textOf(left.filter((fault) => fault.field === "schedules")));
+    const rest = textOf(left.filter((fault) => fault.field !== "schedules"));
+    const marked = [
+      ...new Set(common.filter((fault) => !left.includes(fault)).map((fault) => this.form.labelOf(fault.field))),
+    ];
+    const old = stale || common.length > 0;
+    this.banner.textContent =
+      rest !== "" ? rest : `Nothing new to show: see what is said at ${marked.join(", ") || "Schedules"}.`;
+    this.banner.hidden = !old;
+    this.answer.classList.toggle("stale", old);
+  }
+
+  private showThese(names: readonly string[]): void {
+    this.shown = names;
+    this.changed();
+  }
+
+  private showBeside(name: string, shows: boolean): void {
+    const others = this.drawn.filter((other) => other !== name);
+    this.showThese(shows ? [...others, name] : others);
+  }
+
+  private explainToggled(): void {
+    this.later();
+    if (this.explainer.open) void this.explaining.ask();
+  }
+
+  private useConfig(config: api.Config): void {
+    this.form.typed = typedOf(config.settings);
+    if (config.schedules.length > 0) {
+      this.list.names = [...new Set([...this.list.names, ...config.schedules])];
+      this.shown = config.schedules;
+    }
+    this.changed();
+  }
+
+  private async copyLink(): Promise<void> {
+    history.replaceState(null, "", this.address());
+    const long = location.href.length > LONGEST;
+    const own = this.list.files.length > 0;
+    const copied = await navigator.clipboard?.writeText(location.href).then(
+      () => true,
+      () => false,
+    );
+    const done = copied ? "copied" : "the link is in the address bar";
+    this.linkSaid.textContent = long
+      ? "too long for a link: download the settings"
+      : own
+        ? `${done}, without files`
+        : done;
+    setTimeout(() => {
+      this.linkSaid.textContent = "";
+    }, 4000);
+  }
+
+  private async download(format: string, holds: "all" | "one"): Promise<void> {
+    const names = holds === "one" ? this.drawn.slice(0, 1) : this.drawn;
+    const { blob, name } = await api.download(this.questionOf(names), format);
+    saveFile(blob, name);
+  }
+
+  private downloadSettings(): void {
+    const { settings } = this.question();
+    const [schedule] = this.drawn.filter((name) => this.list.names.includes(name));
+    const config = schedule === undefined ? settings : { ...settings, schedule };
+    saveFile(new Blob([`${JSON.stringify(config, null, 2)}\n`], { type: "application/json" }), "pipeplan.json");
+  }
+}
+
+function textOf(faults: readonly (api.Fault & { readonly schedule?: string })[]): string {
+  const texts = faults.map((fault) =>
+    ["", "file", "schedules"].includes(fault.field) ? fault.message : `${fault.field}: ${fault.message}`,
+  );
+  return [...new Set(texts)].join("; ");
+}

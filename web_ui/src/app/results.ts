@@ -1,0 +1,139 @@
+/** The comparison as a table: a row a schedule, the best first, and below why others cannot be had. */
+
+import { make } from "../dom.js";
+import { memoryScale, memoryText, percent, timeText } from "../format.js";
+import type { Comparison, Result } from "./api.js";
+
+export interface Choice {
+  /** Show the timeline of this one alone. */
+  only(name: string): void;
+  /** Show or hide it beside the others. */
+  beside(name: string, shows: boolean): void;
+}
+
+type Column = readonly [heading: string, title: string, cell: (result: Result) => string | Node];
+
+export class ResultTable {
+  readonly element = make("div", { class: "results" });
+
+  constructor(private readonly choice: Choice) {}
+
+  show(comparison: Comparison): void {
+    const rows = comparison.results.map((result) => this.row(result, comparison));
+    const refused = comparison.refused.map((each) => refusedRow(each.schedule, each.message));
+    const head = make(
+      "tr",
+      {},
+      ...columns(comparison).map(([text, title]) => make("th", { scope: "col", title }, text)),
+    );
+    const focused = document.activeElement?.getAttribute("data-key") ?? "";
+    const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows, ...refused));
+    this.element.replaceChildren(make("div", { class: "scroll" }, table), ...notes(comparison));
+    // The rows are new, and whoever was on one of them with the keyboard still is.
+    if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  private row(result: Result, comparison: Comparison): HTMLElement {
+    const name = result.schedule;
+    const shows = comparison.drawn.includes(name);
+    const cells = columns(comparison)
+      .slice(2)
+      .map(([, , cell]) => make("td", {}, cell(result)));
+    const row = make("tr", { class: shows ? "shows" : "" }, this.box(name, shows), this.name(result), ...cells);
+    row.addEventListener("click", (event) => {
+      if (event.target instanceof HTMLTableCellElement) this.choice.only(name);
+    });
+    return row;
+  }
+
+  private box(name: string, shows: boolean): HTMLElement {
+    const box = make("input", {
+      type: "checkbox",
+      "aria-label": `show the timeline of ${name}`,
+      "data-key": `box ${name}`,
+    });
+    box.checked = shows;
+    box.addEventListener("change", () => this.choice.beside(name, box.checked));
+    return make("td", { class: "box" }, box);
+  }
+
+  private name(result: Result): HTMLElement {
+    const name = result.schedule;
+    const link = make(
+      "button",
+      { type: "button", class: "link", title: `show ${name} alone`, "data-key": `name ${name}` },
+      name,
+    );
+    link.addEventListener("click", () => this.choice.only(name));
+    const cell = make("th", { scope: "row" }, link);
+    if (!result.fits) cell.append(" ", make("span", { class: "over", title: "over the memory limit" }, "over"));
+    return cell;
+  }
+}
+
+function columns({ results }: Comparison): readonly Column[] {
+  const longest = Math.max(...results.map((result) => result.makespan));
+  const unit = results[0]?.time_unit ?? "";
+  const peaks = results.map(peakOf);
+  const inBytes = results.some((result) => result.peak_bytes !== null);
+  const scale = memoryScale(inBytes ? "bytes" : "activations", Math.max(...peaks));
+  return [
+    ["show", "which timelines show below", () => ""],
+    ["schedule", "", () => ""],
+    ["chunks", "chunks a rank", (result) => String(result.chunks)],
+    [
+      `makespan${unit === "" ? "" : `, ${unit}`}`,
+      "from 0 to the last op's end",
+      (result) => bar(result.makespan, longest),
+    ],
+    ["bubble", "idle time over all time", (result) => percent(result.bubble.idle_over_total)],
+    ["over ideal", "the same over busy time", (result) => percent(result.bubble.over_ideal)],
+    ["of span", "idle share of the longest rank's own span", (result) => percent(result.bubble.span)],
+    [
+      `peak, ${scale.unit === "activations" ? "act." : scale.unit}`,
+      inBytes
+        ? "the most that a rank holds"
+        : "the most that a rank holds, in activations: 1 is what all its chunks hold for one microbatch",
+      (result) => memoryText(peakOf(result), scale),
+    ],
+    ["bound", "no schedule of this placement and these costs is faster", (result) => bound(result)],
+    ["gap", "how much longer than the bound", gap],
+  ];
+}
+
+function peakOf(result: Result): number {
+  return Math.max(...(result.peak_bytes ?? result.peak_activation));
+}
+
+function bound(result: Result): HTMLElement {
+  return make("span", { title: result.bound_reason }, timeText(result.lower_bound));
+}
+
+/** One that is over its memory limit may be faster than any that keeps to it, which is what the bound is for. */
+function gap(result: Result): string {
+  return !result.fits && result.gap < 0 ? "\u2013" : percent(Math.max(result.gap, 0));
+}
+
+/** A number with a bar as long as its share of the longest. */
+function bar(value: number, longest: number): HTMLElement {
+  const fill = make("span", { class: "bar" });
+  fill.style.width = `${(100 * value) / longest}%`;
+  return make("span", { class: "with-bar" }, make("span", { class: "track" }, fill), make("span", {}, timeText(value)));
+}
+
+function refusedRow(name: string, message: string): HTMLElement {
+  return make(
+    "tr",
+    { class: "refused" },
+    make("td"),
+    make("th", { scope: "row" }, name),
+    make("td", { colspan: 8 }, message),
+  );
+}
+
+function notes(comparison: Comparison): Node[] {
+  const undrawn = comparison.undrawn.map(
+    (name) => `${name} is too large to be drawn here; download its page or picture.`,
+  );
+  return [...comparison.warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
+}

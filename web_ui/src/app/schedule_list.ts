@@ -1,0 +1,85 @@
+/** Which schedules to compare: those that there are, and files of one's own. */
+
+import { button, make } from "../dom.js";
+import type { OwnFile, Schedule } from "./api.js";
+
+export class ScheduleList {
+  readonly element = make("fieldset", { class: "schedules" });
+  private readonly boxes = new Map<string, HTMLInputElement>();
+  private readonly own = make("div", { class: "own" });
+  private readonly error = make("p", { class: "error", role: "alert", hidden: true });
+  private held: readonly OwnFile[] = [];
+
+  constructor(private readonly changed: () => void) {
+    const all = button("all", "compare all schedules", () => this.choose([...this.boxes.keys()]));
+    const none = button("none", "compare none of these schedules", () => this.choose([]));
+    for (const each of [all, none]) each.classList.add("quiet");
+    const head = make("legend", {}, "Schedules ", make("span", { class: "choices" }, all, none));
+    this.element.append(head, this.error, this.own, make("div", { class: "boxes" }));
+  }
+
+  /** Fill the list with what there is. */
+  fill(schedules: readonly Schedule[]): void {
+    const rows = schedules.map((schedule) => this.row(schedule));
+    this.element.querySelector(".boxes")?.replaceChildren(...rows);
+  }
+
+  get names(): string[] {
+    return [...this.boxes].filter(([, box]) => box.checked).map(([name]) => name);
+  }
+
+  set names(names: readonly string[]) {
+    const chosen = new Set(names);
+    for (const [name, box] of this.boxes) box.checked = chosen.has(name);
+  }
+
+  get files(): readonly OwnFile[] {
+    return this.held;
+  }
+
+  /** Add a file, in the place of an older one of this name. */
+  add(file: OwnFile): void {
+    this.hold([...this.held.filter((other) => other.name !== file.name), file]);
+  }
+
+  fail(message: string): void {
+    this.error.textContent = message;
+    this.error.hidden = message === "";
+  }
+
+  private choose(names: readonly string[]): void {
+    this.names = names;
+    this.changed();
+  }
+
+  private hold(files: readonly OwnFile[]): void {
+    this.held = files;
+    this.own.replaceChildren(
+      ...files.map((file) => {
+        const remove = button("\u00d7", `remove ${file.name}`, () =>
+          this.hold(this.held.filter((other) => other !== file)),
+        );
+        return make("div", { class: "own-file" }, make("span", {}, file.name), remove);
+      }),
+    );
+    this.changed();
+  }
+
+  private row(schedule: Schedule): HTMLElement {
+    const box = make("input", { type: "checkbox", value: schedule.name });
+    box.addEventListener("change", this.changed);
+    this.boxes.set(schedule.name, box);
+    const about = `${schedule.title}. Accepts: ${schedule.accepts}. Bubble: ${schedule.bubble}. ${schedule.paper}`;
+    const chunks = schedule.takes_chunks
+      ? `${schedule.chunks}+ chunks`
+      : `${schedule.chunks} chunk${schedule.chunks > 1 ? "s" : ""}`;
+    const text = make("span", { class: "name" }, schedule.name);
+    return make(
+      "label",
+      { title: about },
+      box,
+      text,
+      make("span", { class: "faint" }, `${schedule.placement}, ${chunks}`),
+    );
+  }
+}

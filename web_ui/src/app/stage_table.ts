@@ -1,0 +1,75 @@
+/** A table with a value for each stage; it writes them as one text, apart by commas. */
+
+import { make } from "../dom.js";
+import { partsOf } from "./values.js";
+
+/** More stages than this are edited as text. */
+const MOST = 256;
+
+export class StageTable {
+  readonly element = make("div", { class: "stages", hidden: true });
+  private cells: HTMLInputElement[] = [];
+
+  constructor(
+    private readonly label: string,
+    private readonly fallback: string,
+    private readonly stages: () => number,
+    private readonly changed: (text: string) => void,
+  ) {
+    this.element.addEventListener("input", () => this.changed(this.text()));
+    this.element.addEventListener("paste", (event) => this.paste(event));
+  }
+
+  /** Show the values of a text; one number stands for all stages. */
+  show(text: string): void {
+    if (this.element.hidden) return;
+    const count = this.stages();
+    if (count > MOST) {
+      this.cells = [];
+      this.element.replaceChildren(`${count} stages are too many for a table: type or paste the values above.`);
+      return;
+    }
+    if (this.cells.length !== count) this.fill(count);
+    const parts = partsOf(text);
+    this.cells.forEach((cell, stage) => {
+      const value = (parts.length === 1 ? parts[0] : parts[stage]) ?? "";
+      if (cell !== document.activeElement) cell.value = value;
+    });
+  }
+
+  private fill(count: number): void {
+    this.cells = Array.from({ length: count }, (_, stage) =>
+      make("input", {
+        type: "text",
+        inputmode: "decimal",
+        placeholder: this.fallback,
+        "aria-label": `${this.label}, stage ${stage}`,
+      }),
+    );
+    const labelled = this.cells.map((cell, stage) => make("label", {}, make("span", {}, String(stage)), cell));
+    this.element.replaceChildren(...labelled);
+  }
+
+  /** What the cells say; an empty one repeats the one before it, and cells that are all the same are one number. */
+  private text(): string {
+    let last = this.cells.find((cell) => cell.value.trim() !== "")?.value.trim() ?? "";
+    const values = this.cells.map((cell) => {
+      last = cell.value.trim() || last;
+      return last;
+    });
+    return new Set(values).size === 1 ? last : values.join(", ");
+  }
+
+  /** A row or column of a spreadsheet fills the cells from the one that it is pasted into. */
+  private paste(event: ClipboardEvent): void {
+    const parts = partsOf(event.clipboardData?.getData("text") ?? "");
+    const first = this.cells.indexOf(event.target as HTMLInputElement);
+    if (first < 0 || parts.length < 2) return;
+    event.preventDefault();
+    parts.forEach((part, at) => {
+      const cell = this.cells[first + at];
+      if (cell !== undefined) cell.value = part;
+    });
+    this.changed(this.text());
+  }
+}
