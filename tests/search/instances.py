@@ -36,4 +36,4 @@ def proven(row: dict[str, Any]) -> Instance:
     limit = row["limit_stage_activations"] if chunks is None else chunks / 2
     times = [row[name] for name in ("forward", "backward_input", "backward_weight")]
     per_stage = [tuple(time) if isinstance(time, list) else time for time in times]
-    return instance(placement, row["microbatches"], (*per_stage, row["p2p"]), limit)  # type: ignore[arg-type]
+    return instance(placement, row["microbatches"], (*per_stage, row["p2p"]), limit)

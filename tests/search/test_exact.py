@@ -123,7 +123,10 @@ def questions(draw: st.DrawFn) -> Instance:
         activation_bytes=activation,
         weight_activation_bytes=draw(st.sampled_from([None, activation, tuple(reversed(activation))])),
     ).costs(placement)
-    options: dict[str, Any] = {"objective": draw(st.sampled_from(["makespan", "span"])), "split_backward": draw(st.booleans())}
+    options: dict[str, Any] = {
+        "objective": draw(st.sampled_from(["makespan", "span"])),
+        "split_backward": draw(st.booleans()),
+    }
     microbatches = 2 * draw(st.integers(1, 2))
     free = Instance(placement, microbatches, costs, Limits(np.full(placement.ranks, 1e9), False), **options)
     limits = Limits(free.least_limit * draw(st.floats(1, 2.5)), False)

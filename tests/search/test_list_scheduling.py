@@ -11,7 +11,13 @@ from pipeplan.search.list_scheduling import earliest, list_schedule
 from pipeplan.simulate import simulate
 from tests.search.instances import instance
 
-PLACEMENTS = [Placement.linear(4), Placement.v(3), Placement.loop(2, 3), Placement.wave(3, 3), Placement.bidirectional(4)]
+PLACEMENTS = [
+    Placement.linear(4),
+    Placement.v(3),
+    Placement.loop(2, 3),
+    Placement.wave(3, 3),
+    Placement.bidirectional(4),
+]
 
 
 @settings(max_examples=40, deadline=None)

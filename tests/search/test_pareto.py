@@ -1,5 +1,7 @@
 """Memory against time."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ def test_more_memory_takes_less_time():
     front = pareto(case, points=5, evaluations=10_000)
     peaks, values = [point.peak for point in front.points], [point.value for point in front.points]
     assert peaks == sorted(peaks)
-    assert all(later < earlier for earlier, later in zip(values, values[1:], strict=False))
+    assert all(later < earlier for earlier, later in pairwise(values))
     assert front.points[0].limit == 1
     assert front.points[-1].limit == np.inf or values[-1] == front.points[-1].result.bound.value
     for point in front.points:

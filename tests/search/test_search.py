@@ -71,7 +71,7 @@ def test_it_goes_on_from_a_given_schedule():
 
 def test_a_start_of_another_shape_is_refused():
     schedule = strategy("1f1b")(strategy("1f1b").shape(4, 8))
-    with pytest.raises(ShapeError, match="cannot start from .*the search is for 4 ranks, 8 stages"):
+    with pytest.raises(ShapeError, match=r"cannot start from .*the search is for 4 ranks, 8 stages"):
         search(instance(Placement.v(4), 8), evaluations=1, start=schedule)
 
 

@@ -55,3 +55,16 @@ def test_it_serves_on_loopback_until_interrupted():
             code = server.wait(timeout=30)
         assert code in (0, 130)
         assert "Traceback" not in server.stderr.read()
+
+
+def test_the_command_line_is_the_same_beside_pydantic(capsys):
+    """The argument parser also asks pydantic where something has imported it, as the web app does."""
+    import pydantic  # noqa: F401
+
+    from pipeplan.cli import main
+
+    assert (
+        main(["compare", "1f1b", "zb-h1", "--memory-limit", "8act", "-f", "1", "-bw", "1", "2", "3", "4", "--json"])
+        == 0
+    )
+    assert capsys.readouterr().out.startswith("{")

@@ -18,8 +18,6 @@ COSTS = Group("Costs", sort_key=2)
 MEMORY = Group("Memory", sort_key=3)
 OUTPUT = Group("Input and output", sort_key=4)
 
-Numbers = float | tuple[float, ...]
-
 
 def _words(tokens: Sequence[Token]) -> list[str]:
     """The words of an option: apart by blanks or commas; ``-f=1`` is ``-f 1``."""
@@ -33,11 +31,11 @@ def _number(token: Token, word: str) -> float:
         raise CostError(f"{token.keyword}: '{word}' is no number") from None
 
 
-def _to_numbers(_: Any, tokens: Sequence[Token]) -> Numbers:
+def _to_numbers(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
     numbers = tuple(_number(tokens[0], word) for word in _words(tokens))
     if not numbers:
         raise CostError(f"{tokens[0].keyword} needs a number, or one per stage")
-    return numbers[0] if len(numbers) == 1 else numbers
+    return numbers
 
 
 def _to_number(_: Any, tokens: Sequence[Token]) -> float:
@@ -51,11 +49,11 @@ def _to_count(_: Any, tokens: Sequence[Token]) -> int:
     return int(word)
 
 
-def _to_limits(_: Any, tokens: Sequence[Token]) -> str | tuple[str, ...]:
+def _to_limits(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     limits = tuple(_words(tokens))
     if not limits:
         raise CostError(f"{tokens[0].keyword} needs a size, such as 12GiB or 8act")
-    return limits[0] if len(limits) == 1 else limits
+    return limits
 
 
 def _option(group: Group, text: str, *names: str, convert: Callable[..., Any] | None = None, many: bool = False) -> Any:
@@ -155,9 +153,13 @@ class SettingOptions:
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """The settings that the command line gives."""
+        """The settings that the command line gives; a list of one is a number for all."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "config"}
-        return {name: value for name, value in values.items() if value is not None}
+        return {
+            name: value[0] if isinstance(value, tuple) and len(value) == 1 else value
+            for name, value in values.items()
+            if value is not None
+        }
 
 
 @Parameter(name="*")

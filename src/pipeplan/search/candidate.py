@@ -175,7 +175,7 @@ class Encoder:
     def _time(self, plan: Plan) -> tuple[float, Ints]:
         """The value of a plan, and how many Ws run before each position."""
         scratch = self.scratch()
-        value = _EVALUATE((self.shop, plan, self.span, INFEASIBLE / 2), (scratch,), work=self.positions)
+        value = _EVALUATE((self.shop, plan, self.span, 0.0, INFEASIBLE / 2), (scratch,), work=self.positions)
         return (np.inf if value >= INFEASIBLE else float(value)), scratch.weights
 
     def decode(self, candidate: Candidate, name: str = "search") -> Schedule:

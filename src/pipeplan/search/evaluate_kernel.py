@@ -17,10 +17,11 @@ MULTIPLIER = 48271
 """Park and Miller's generator: its products fit into 64 bits, so it gives the same numbers compiled or not."""
 
 
-def evaluate(shop: Shop, plan: Plan, span: int, limit: float, scratch: Scratch) -> float:
+def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scratch: Scratch) -> float:
     """The makespan of a plan, or with ``span`` 1 its longest span; ``INFEASIBLE`` if that must be more than ``limit``.
 
-    Ranks run their rows in order, each until it needs a result that is not there; the rank that makes it wakes it. Every
+    ``spread`` times the mean of that over the ranks is added, so that of two plans that are equal the one that leaves more
+    ranks early is the better. Ranks run their rows in order, each until it needs a result that is not there; the rank that makes it wakes it. Every
     op is visited once, so the time is linear in the ops.
     """
     ranks = len(shop.work)
@@ -38,6 +39,7 @@ def evaluate(shop: Shop, plan: Plan, span: int, limit: float, scratch: Scratch) 
     top = ranks
     unfinished = ranks
     longest = 0.0
+    total = 0.0
     while top > 0:
         top -= 1
         rank = scratch.stack[top]
@@ -131,12 +133,13 @@ def evaluate(shop: Shop, plan: Plan, span: int, limit: float, scratch: Scratch) 
                     owed -= 1
                 pending += 1
             longest = max(longest, clock - scratch.begin[rank])
+            total += clock - scratch.begin[rank]
         scratch.pending[rank] = pending
         scratch.owed[rank] = owed
         scratch.clock[rank] = clock
         scratch.held[rank] = held
         scratch.left[rank] = left
-    return INFEASIBLE if unfinished > 0 else longest
+    return INFEASIBLE if unfinished > 0 else longest + spread * total / ranks
 
 
 def draw(random: Ints, below: int) -> int:
@@ -237,6 +240,7 @@ def shift(
 def anneal(
     shop: Shop,
     span: int,
+    spread: float,
     evaluations: int,
     cooling: float,
     reach: Ints,
@@ -280,7 +284,7 @@ def anneal(
             if moves == 0:
                 continue
         limit = progress.value[0] + progress.temperature[0] * waits[draw(random, len(waits))]
-        value = evaluate(shop, plan, span, limit, scratch)
+        value = evaluate(shop, plan, span, spread, limit, scratch)
         if value > limit:
             plan.forced[place] -= added
             plan.joined[place] -= flipped

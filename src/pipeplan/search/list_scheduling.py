@@ -1,8 +1,8 @@
 """List scheduling: always the most urgent op that can run. It finds a schedule within every cap that allows one.
 
 Which op is urgent follows from a table of due times: classes (F and backward of each stage) have an offset, and microbatches
-follow each other by a period, one by one or in groups. The banker's algorithm keeps it out of dead ends: a forward runs only if afterwards all
-microbatches could still be finished one by one.
+follow each other by a period, one by one or in groups. The banker's algorithm keeps it out of dead ends: a forward runs only
+if afterwards all microbatches could still be finished one by one.
 """
 
 from __future__ import annotations

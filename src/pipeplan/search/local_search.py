@@ -26,8 +26,8 @@ TASKS = 4
 HEATS = (0.3, 1.0, 0.5, 2.0, 0.15, 1.0, 0.3)
 HEAT = 15.0
 COOLING = 20.0
-"""Temperatures at which annealings start, in turn, in units of the mean time of an op times ``HEAT`` / positions; they end at
-a share of that. The more ops there are, the more of them can go wrong at one temperature."""
+"""Temperatures at which annealings start, in turn, in units of the mean time of an op times ``HEAT`` / positions; they end
+at a share of that. The more ops there are, the more of them can go wrong at one temperature."""
 
 HOTTEST = 1.0
 """The highest temperature, in units of the mean time of an op."""
@@ -47,6 +47,9 @@ LAST_DOUBLING = 11
 PIECE = 2_000_000
 """Op evaluations between two looks at the clock."""
 
+SPREADS = (0.0, 0.1)
+"""How much the mean over the ranks counts beside the longest, in turn; see the kernel."""
+
 QUANTILES = 1024
 WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
 """Quantiles of the exponential distribution: the same numbers, compiled or not."""
@@ -59,6 +62,7 @@ class Annealing:
     entry: Entry
     temperature: float
     reach: tuple[int, int, int]
+    spread: float
     evaluations: int
     seed: int
 
@@ -103,6 +107,7 @@ class LocalSearch:
                 entries[lineage],
                 min(HEATS[count % len(HEATS)] * HEAT / run.encoder.positions, HOTTEST),
                 REACHES[count % len(REACHES)],
+                SPREADS[count % len(SPREADS)],
                 length,
                 seed,
             )
@@ -113,8 +118,7 @@ def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
     encoder = run.encoder
     plan, best = task.entry.candidate.copy().plan, task.entry.candidate.copy().plan
     unit = float(np.mean(encoder.shop.time))
-    value = task.entry.candidate.value
-    progress = Progress(np.full(2, value), np.array([task.temperature * unit]), np.array([task.seed]))
+    progress = Progress(np.full(2, np.inf), np.array([task.temperature * unit]), np.array([task.seed]))
     cooling = COOLING ** (-1 / max(task.evaluations, 1))
     reach = np.array([*task.reach, int(encoder.overlaps)], np.int64)
     outputs = (plan, best, progress, encoder.journal(), encoder.scratch())
@@ -122,7 +126,7 @@ def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
     done = 0
     while done < task.evaluations and not run.budget.out_of_time and not _is_optimal(run, progress):
         steps = min(piece, task.evaluations - done)
-        inputs = (encoder.shop, encoder.span, steps, cooling, reach, WAITS)
+        inputs = (encoder.shop, encoder.span, task.spread, steps, cooling, reach, WAITS)
         _ANNEAL(inputs, outputs, work=steps * encoder.positions)
         done += steps
     return encoder.evaluate(best), done
