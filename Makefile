@@ -1,7 +1,7 @@
 # Everything runs in .venv, which the first target to need it makes.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := src tests benchmarks examples
+SOURCES := src tests benchmarks examples deploy
 
 .PHONY: demo test lint bench bench-search bench-timeline web-ui web-ui-check clean
 

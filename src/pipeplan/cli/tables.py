@@ -137,7 +137,7 @@ def _row(result: Result, in_bytes: bool) -> list[str]:
         f"{bubble.over_ideal:.4f}",
         f"{bubble.span:.4f}",
         size(float(bytes_.max())) if in_bytes and bytes_ is not None else peak,
-        f"{max(result.gap, 0.0):.1%}",
+        f"{max(result.gap, 0.0):.1%}" if result.fits else "-",
     ]
 
 

@@ -172,10 +172,14 @@ class Encoder:
         """The candidate of an order that forces no W and joins nothing."""
         return self.evaluate(Plan(order, np.zeros_like(order), np.zeros_like(order)))
 
-    def _time(self, plan: Plan) -> tuple[float, Ints]:
+    def score(self, plan: Plan, spread: float) -> float:
+        """The value of a plan, and ``spread`` times the mean over the ranks."""
+        return self._time(plan, spread)[0]
+
+    def _time(self, plan: Plan, spread: float = 0.0) -> tuple[float, Ints]:
         """The value of a plan, and how many Ws run before each position."""
         scratch = self.scratch()
-        value = _EVALUATE((self.shop, plan, self.span, 0.0, INFEASIBLE / 2), (scratch,), work=self.positions)
+        value = _EVALUATE((self.shop, plan, self.span, spread, INFEASIBLE / 2), (scratch,), work=self.positions)
         return (np.inf if value >= INFEASIBLE else float(value)), scratch.weights
 
     def decode(self, candidate: Candidate, name: str = "search") -> Schedule:

@@ -21,8 +21,8 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
     """The makespan of a plan, or with ``span`` 1 its longest span; ``INFEASIBLE`` if that must be more than ``limit``.
 
     ``spread`` times the mean of that over the ranks is added, so that of two plans that are equal the one that leaves more
-    ranks early is the better. Ranks run their rows in order, each until it needs a result that is not there; the rank that makes it wakes it. Every
-    op is visited once, so the time is linear in the ops.
+    ranks early is the better. Ranks run their rows in order, each until it needs a result that is not there; the rank that
+    makes it wakes it. Every op is visited once, so the time is linear in the ops.
     """
     ranks = len(shop.work)
     for item in range(len(shop.rank)):

@@ -118,7 +118,9 @@ def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
     encoder = run.encoder
     plan, best = task.entry.candidate.copy().plan, task.entry.candidate.copy().plan
     unit = float(np.mean(encoder.shop.time))
-    progress = Progress(np.full(2, np.inf), np.array([task.temperature * unit]), np.array([task.seed]))
+    progress = Progress(
+        np.full(2, encoder.score(plan, task.spread)), np.array([task.temperature * unit]), np.array([task.seed])
+    )
     cooling = COOLING ** (-1 / max(task.evaluations, 1))
     reach = np.array([*task.reach, int(encoder.overlaps)], np.int64)
     outputs = (plan, best, progress, encoder.journal(), encoder.scratch())
