@@ -8,13 +8,16 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+from pipeplan.costs import Limits, Settings
 from pipeplan.errors import GradientError, ShapeError
-from pipeplan.model import Kind, Schedule, dependencies, parse_schedule
+from pipeplan.model import Kind, Placement, Schedule, dependencies, parse_schedule
 from pipeplan.passes import lower_for_torch
 from pipeplan.pytorch import from_torch, private, run
 from pipeplan.pytorch.launch import launch
 from pipeplan.pytorch.result import RunResult
 from pipeplan.pytorch.train import RunTask
+from pipeplan.search.instance import Instance
+from pipeplan.search.portfolio import search
 from pipeplan.strategies import strategy
 from tests.pytorch.many import ManyRuns
 
@@ -46,7 +49,7 @@ def differences(results: dict[str, RunResult]) -> dict[str, tuple[float | None, 
     return {name: (result.max_gradient_difference, result.max_loss_difference) for name, result in results.items()}
 
 
-TWO_RANKS = (
+EXPRESSIBLE = (
     "gpipe", "1f1b", "eager-1f1b", "looped-bfs", "interleaved-1f1b", "interleaved-zb", "zb-h1", "zb-h2", "zbv",
     "v-half", "v-min", "dualpipev", "hanayo", "1f1b-overlap", "interleaved-1f1b-overlap",
 )  # fmt: skip
@@ -54,7 +57,7 @@ TWO_RANKS = (
 
 @pytest.mark.parametrize("receives", ["early", "late"])
 def test_two_ranks_give_the_gradients_of_one_process(receives: str) -> None:
-    plans = {name: schedule(name, 2, 4) for name in TWO_RANKS}
+    plans = {name: schedule(name, 2, 4) for name in EXPRESSIBLE}
     plans |= {"three chunks": schedule("interleaved-1f1b", 2, 4, 3)}
     plans |= {name: parse_schedule(text) for name, text in
               {"uneven": UNEVEN, "blocked": BLOCKED, "backwards": BACKWARDS}.items()}  # fmt: skip
@@ -63,10 +66,10 @@ def test_two_ranks_give_the_gradients_of_one_process(receives: str) -> None:
 
 
 def test_four_ranks_give_the_gradients_of_one_process() -> None:
-    plans = {
-        name: schedule(name, 4, 8)
-        for name in ("1f1b", "zb-h1", "zbv", "dualpipev", "interleaved-1f1b", "interleaved-zb")
-    }
+    plans = {name: schedule(name, 4, 8) for name in EXPRESSIBLE}
+    placement = Placement.v(4)
+    caps = Limits(np.full(4, 3.0), in_activations=True)
+    plans["searched"] = search(Instance(placement, 8, Settings().costs(placement), caps), evaluations=300).schedule
     lowered = {name: lower_for_torch(plan) for name, plan in plans.items()}
     assert differences(run_all(lowered, model=WIDE)) == dict.fromkeys(plans, (0.0, 0.0))
 

@@ -14,7 +14,7 @@ from pipeplan.costs import Limits, Settings
 from pipeplan.errors import DeadlockError, MissingExtraError
 from pipeplan.model import Kind, Placement, Schedule, from_ops
 from pipeplan.model.op import Op
-from pipeplan.search import Instance
+from pipeplan.search import Instance, exact
 from pipeplan.search.budget import Budget
 from pipeplan.search.exact import Exact
 from pipeplan.search.exact_model import ExactModel
@@ -205,7 +205,13 @@ def test_full_backwards_that_gain_leave_the_bound_open(gain):
 def test_without_the_solver_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
     with pytest.raises(MissingExtraError, match=r"pipeplan\[search\]"):
-        prove(instance(Placement.linear(3), 6, (10, 10, 20, 1), 2))
+        prove(instance(Placement.linear(3), 6, (10, 12, 8, 1), 2))
+    monkeypatch.setattr(exact, "find_spec", lambda name: None)
+    assert search(
+        instance(Placement.linear(3), 6, (10, 12, 8, 1), 2),
+        engines=(ListScheduling(), Exact(required=False)),
+        seconds=5,
+    ).history
 
 
 def test_numbers_that_people_write_have_an_exact_unit():

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.util import find_spec
 from math import ceil, isfinite
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -47,10 +48,13 @@ class Exact:
         It leaves alone instances of more ops than this.
     share
         How much of what is left of the budget it may spend.
+    required
+        Whether it is an error that OR-Tools is not installed; otherwise the engine then does nothing.
     """
 
     largest: int = 800
     share: float = 1.0
+    required: bool = True
 
     def __call__(self, run: Run) -> None:
         """Search and prove. On a budget of evaluations it uses one worker and gives the same answer every time.
@@ -58,8 +62,10 @@ class Exact:
         Raises
         ------
         MissingExtraError
-            If OR-Tools is not installed.
+            If OR-Tools is not installed, and ``required``.
         """
+        if not (self.required or find_spec("ortools")):
+            return
         shop = WholeShop(run.instance)
         if shop.size > self.largest or run.encoder.overlaps or run.is_over:
             return
