@@ -28,7 +28,7 @@ def annealed(encoder, evaluations, *, seed=1, hot=5.0, run=anneal):
     start = list_schedule(encoder, earliest(encoder), 10.0)
     plan, best = start.copy().plan, start.copy().plan
     progress = Progress(np.full(2, start.value), np.array([hot]), np.array([seed]))
-    inputs = (encoder.shop, encoder.span, evaluations, 0.999, np.array([3, 3, 3, int(encoder.overlaps)]), WAITS)
+    inputs = (encoder.shop, encoder.span, 0.0, evaluations, 0.999, np.array([3, 3, 3, int(encoder.overlaps)]), WAITS)
     run(*inputs, plan, best, progress, encoder.journal(), encoder.scratch())
     return plan, best, progress
 
@@ -70,8 +70,8 @@ def test_annealing_leaves_plan_and_value_in_step():
 def test_a_limit_below_the_value_cuts_the_evaluation_short():
     encoder = Encoder(instance(Placement.linear(3), 4, limit=3))
     candidate = list_schedule(encoder, earliest(encoder), 14.0)
-    assert evaluate(encoder.shop, candidate.plan, 0, candidate.value, encoder.scratch()) == candidate.value
-    assert evaluate(encoder.shop, candidate.plan, 0, candidate.value - 0.5, encoder.scratch()) == INFEASIBLE
+    assert evaluate(encoder.shop, candidate.plan, 0, 0.0, candidate.value, encoder.scratch()) == candidate.value
+    assert evaluate(encoder.shop, candidate.plan, 0, 0.0, candidate.value - 0.5, encoder.scratch()) == INFEASIBLE
 
 
 def test_a_deadlock_and_too_much_memory_are_infeasible():
@@ -89,7 +89,7 @@ def test_forced_weight_backwards_come_before_their_op(forced, weights):
     order = np.array([0, 1, 0, 1])
     plan = Plan(order, np.array([0, 0, forced, 0]), np.zeros(4, np.int64))
     scratch = encoder.scratch()
-    evaluate(encoder.shop, plan, 0, 1e9, scratch)
+    evaluate(encoder.shop, plan, 0, 0.0, 1e9, scratch)
     assert scratch.weights.tolist() == weights
 
 
