@@ -9,6 +9,7 @@ pays neither Numba's import (0.3 s) nor compilation, and there is one source.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from types import FunctionType
 from typing import Any
 
@@ -68,6 +69,7 @@ def _as_lists(value: Argument) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
+@cache
 def compile_loop(function: Loop) -> Loop:
     """``function`` compiled by Numba, with the functions of its module that it calls: without the GIL, cached on disk."""
     from numba import njit

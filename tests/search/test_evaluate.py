@@ -74,6 +74,14 @@ def test_a_limit_below_the_value_cuts_the_evaluation_short():
     assert evaluate(encoder.shop, candidate.plan, 0, 0.0, candidate.value - 0.5, encoder.scratch()) == INFEASIBLE
 
 
+def test_spread_adds_its_share_of_the_mean_over_the_ranks():
+    encoder = Encoder(instance(Placement.linear(2), 1))
+    candidate = encoder.from_order(np.array([0, 1, 2, 3]))
+    ends = 6 + 1 + 6 + 4 + 4, 6 + 1 + 6 + 4 + 1 + 4 + 4
+    assert candidate.value == max(ends)
+    assert encoder.score(candidate.plan, 0.5) == max(ends) + 0.5 * sum(ends) / 2
+
+
 def test_a_deadlock_and_too_much_memory_are_infeasible():
     encoder = Encoder(instance(Placement.linear(2), 2, limit=1))
     forwards_first = np.array([0, 0, 1, 1, 2, 3, 2, 3])

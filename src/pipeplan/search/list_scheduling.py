@@ -1,8 +1,8 @@
-"""List scheduling: always the most urgent op that can run. It finds a schedule within every cap that allows one.
+"""List scheduling: next comes always the op that is due first. It finds a schedule within every cap that allows one.
 
-Which op is urgent follows from a table of due times: classes (F and backward of each stage) have an offset, and microbatches
-follow each other by a period, one by one or in groups. The banker's algorithm keeps it out of dead ends: a forward runs only
-if afterwards all microbatches could still be finished one by one.
+When an op is due follows from a table: classes (F and backward of each stage) have an offset, and microbatches follow each
+other by a period, one by one or in groups. The banker's algorithm keeps it out of dead ends: a forward is placed only if
+afterwards all microbatches could still be finished one by one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pipeplan.search.run import Run
 _RUN_LIST = Kernel(run_list)
 
 STEPS = 4
-"""Choosing an op looks at every class several times; each look takes about as long as evaluating an op."""
+"""Placing an op takes as long as evaluating this many ops a class: every class is looked at, for each microbatch."""
 
 NAME = "list scheduling"
 
@@ -64,10 +64,10 @@ def earliest(encoder: Encoder) -> Floats:
 
 
 class ListScheduling:
-    """List scheduling by a few rules of urgency, from backwards first to forwards first."""
+    """List scheduling by a few simple tables, from backwards first to forwards first."""
 
     def __call__(self, run: Run) -> None:
-        """Offer the best schedule of these rules."""
+        """Offer the best schedule of these tables."""
         encoder = run.encoder
         run.offer(encoder.from_order(one_by_one(encoder)), NAME, "one by one")
         starts = earliest(encoder)
@@ -76,6 +76,6 @@ class ListScheduling:
             for stretch in (1.0, 0.5, 0.0):
                 if run.budget.is_spent:
                     return
-                urgency = starts + np.where(encoder.is_forward, -lead * work, 0.0)
+                due = starts + np.where(encoder.is_forward, -lead * work, 0.0)
                 run.budget.evaluations += 1
-                run.offer(list_schedule(encoder, urgency, stretch * work), NAME, NAME)
+                run.offer(list_schedule(encoder, due, stretch * work), NAME, NAME)

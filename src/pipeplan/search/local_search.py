@@ -27,7 +27,7 @@ HEATS = (0.3, 1.0, 0.5, 2.0, 0.15, 1.0, 0.3)
 HEAT = 15.0
 COOLING = 20.0
 """Temperatures at which annealings start, in turn, in units of the mean time of an op times ``HEAT`` / positions; they end
-at a share of that. The more ops there are, the more of them can go wrong at one temperature."""
+at that divided by ``COOLING``. The more ops there are, the more of them can go wrong at one temperature."""
 
 HOTTEST = 1.0
 """The highest temperature, in units of the mean time of an op."""
@@ -47,7 +47,7 @@ LAST_DOUBLING = 11
 PIECE = 2_000_000
 """Op evaluations between two looks at the clock."""
 
-SPREADS = (0.0, 0.1)
+SPREADS = (0.0, 0.1, 0.02)
 """How much the mean over the ranks counts beside the longest, in turn; see the kernel."""
 
 QUANTILES = 1024
@@ -67,14 +67,23 @@ class Annealing:
     seed: int
 
 
+@dataclass(frozen=True, slots=True)
 class LocalSearch:
-    """Anneals until the run is over."""
+    """Anneals until the run is over.
+
+    Attributes
+    ----------
+    until
+        The share of the whole budget at which it stops; it may pass it by a round.
+    """
+
+    until: float = 1.0
 
     def __call__(self, run: Run) -> None:
         """Search; needs a start."""
         turn = 0
         speed = 0.0
-        while not run.is_over and run.best is not None:
+        while not run.is_over and run.best is not None and run.budget.share < self.until:
             length = self._length(run, turn, speed)
             tasks = list(self._tasks(run, turn, length))
             before = run.budget.seconds
