@@ -34,17 +34,20 @@ class Kernel:
     ----------
     function
         The loop, in the subset of Python that Numba compiles.
+    compile_after
+        Op evaluations after which it is compiled: less for loops that are rarely run only a little.
     """
 
-    def __init__(self, function: Loop) -> None:
+    def __init__(self, function: Loop, compile_after: int = COMPILE_AFTER) -> None:
         self.function = function
+        self.compile_after = compile_after
         self.evaluations = 0
         self._compiled: Loop | None = None
 
     def __call__(self, inputs: Sequence[Argument], outputs: Sequence[Output], *, work: int) -> Any:
         """Run the loop over ``inputs`` into ``outputs``; ``work`` is the number of op evaluations it takes."""
         self.evaluations += work
-        if self._compiled is None and self.evaluations >= COMPILE_AFTER:
+        if self._compiled is None and self.evaluations >= self.compile_after:
             self._compiled = compile_loop(self.function)
         if self._compiled is not None:
             return self._compiled(*inputs, *outputs)

@@ -108,7 +108,7 @@ def test_an_interruption_keeps_the_best_so_far():
 
     result = search(instance(Placement.v(4), 6, limit=2.5), evaluations=10**9, progress=stop)
     assert result.interrupted
-    assert result.value == seen[-1].value
+    assert result.value <= seen[-1].value
     assert 0 <= seen[-1].share <= 1
     check(seen[-1].best()).require_valid()
 

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+SEARCH_COMPILES_AFTER = 500_000
+"""Op evaluations after which the search's kernels are compiled: a search of more than a moment makes many millions."""
+
 
 class Shop(NamedTuple):
     """The instance as flat arrays, by rank (``offsets``, ``work``, ``cap``) and by class (the others).

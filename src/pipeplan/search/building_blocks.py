@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeplan.search.arrays import Floats
 from pipeplan.search.candidate import Candidate, Encoder
-from pipeplan.search.list_scheduling import list_schedule
+from pipeplan.search.list_scheduling import earliest, list_schedule
 from pipeplan.search.run import Run
 
 NAME = "building blocks"
@@ -35,9 +35,10 @@ INNER = np.array([0.25, 0.5, 1.0, 1.0, 1.5, 2.0])
 
 GROUPED = 0.25
 DIVIDED = 0.5
-"""Share of the patterns whose microbatches come in groups, and of those whose slacks are divided."""
+WHOLE = 0.5
+"""Share of the patterns whose microbatches come in groups, whose slacks are divided, and whose offsets are whole."""
 
-ISLANDS = 2
+ISLANDS = 4
 SAMPLES = 2000
 LARGEST = 5_000_000
 """Populations, the patterns that each tries, and the most op evaluations that they may take."""
@@ -49,7 +50,7 @@ ELITE = 20
 VARIED = 0.7
 """How many of the best patterns, one of each value, are varied, and what share of the samples is made so."""
 
-KEPT = 2
+KEPT = 1
 """How many lineages the best patterns of a population found."""
 
 
@@ -66,6 +67,8 @@ class Pattern:
         Time before each pass beyond the least, shape (passes,).
     lean
         How much earlier than that the ops of each pass are due, shape (passes,): small numbers, which settle ties.
+    whole
+        Whether what slacks and gaps add up to is cut to whole mean ops: a slack of a half then is one at every other stage.
     split
         A rank.
     period, group, inner
@@ -75,6 +78,7 @@ class Pattern:
     slack: Floats
     gap: Floats
     lean: Floats
+    whole: bool
     split: int
     period: float
     group: int
@@ -91,7 +95,16 @@ class Pattern:
         gap = random.choice(GAPS, passes) * (random.random() < 0.8)
         group = int(random.choice([2, max(ranks // 2, 1), ranks])) if random.random() < GROUPED else 1
         lean = random.choice(LEANS, passes)
-        return cls(slack, gap, lean, split, float(random.choice(PERIODS)), group, float(random.choice(INNER)))
+        return cls(
+            slack,
+            gap,
+            lean,
+            random.random() < WHOLE,
+            split,
+            float(random.choice(PERIODS)),
+            group,
+            float(random.choice(INNER)),
+        )
 
     def varied(self, random: np.random.Generator) -> Pattern:
         """A copy with one slack, gap or lean drawn anew, and now and then the other numbers."""
@@ -107,7 +120,7 @@ class Pattern:
         split = max(self.split + int(random.integers(-1, 2)), 1) if self.split else 0
         period = float(random.choice(PERIODS)) if random.random() < 0.3 else self.period
         inner = float(random.choice(INNER)) if random.random() < 0.3 else self.inner
-        return Pattern(slack, gap, lean, split, period, self.group, inner)
+        return Pattern(slack, gap, lean, self.whole, split, period, self.group, inner)
 
 
 class BuildingBlocks:
@@ -155,6 +168,7 @@ class _Unroll:
         self.passes = 2 * self.chunks
         chunk = np.array(encoder.instance.placement.chunk_of).ravel()
         chunk_of = np.repeat(chunk, 2)
+        self.earliest = earliest(encoder)
         self.pass_of = np.where(encoder.is_forward, chunk_of, self.passes - 1 - chunk_of)
         self.ranks = encoder.instance.placement.ranks
         times = encoder.total_times
@@ -167,13 +181,14 @@ class _Unroll:
 
     def _due(self, pattern: Pattern) -> Floats:
         """When the first microbatch's op of each class is due."""
-        shop = self.encoder.shop
-        due = np.zeros(self.encoder.classes)
+        source = self.encoder.shop.source
+        half = (self.encoder.rank_of >= pattern.split).astype(np.int64)
+        turns = self.pass_of[source] != self.pass_of
+        step = np.where(turns, pattern.gap[self.pass_of], pattern.slack[half, self.pass_of])
+        extra = np.zeros(self.encoder.classes)
         for item in self.encoder.topological:
-            source, here = int(shop.source[item]), self.pass_of[item]
-            if source >= 0:
-                same = self.pass_of[source] == here
-                half = int(self.encoder.rank_of[item] >= pattern.split)
-                extra = pattern.slack[half, here] if same else pattern.gap[here]
-                due[item] = due[source] + shop.time[source] + shop.delay[item] + extra * self.unit
-        return due - pattern.lean[self.pass_of] * self.unit
+            if source[item] >= 0:
+                extra[item] = extra[source[item]] + step[item]
+        if pattern.whole:
+            extra = np.floor(extra)
+        return self.earliest + (extra - pattern.lean[self.pass_of]) * self.unit

@@ -11,14 +11,14 @@ import numpy as np
 from pipeplan.kernels import Kernel
 from pipeplan.model import Columns, Kind, Schedule, ops
 from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP
-from pipeplan.search.arrays import Floats, Ints, Journal, Plan, Scratch, Shop
+from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Floats, Ints, Journal, Plan, Scratch, Shop
 from pipeplan.search.evaluate_kernel import INFEASIBLE, evaluate
 from pipeplan.search.instance import Instance
 
 MEMORY_SLACK = 5e-10
 """Share of a cap by which rounded sums may pass it: half of what the checker grants."""
 
-_EVALUATE = Kernel(evaluate)
+_EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

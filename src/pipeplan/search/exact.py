@@ -56,6 +56,12 @@ class Exact:
     share: float = 1.0
     required: bool = True
 
+    def seconds_left(self, run: Run) -> float:
+        """How long the solver may work, in seconds of its own: what is left, or what the evaluations left stand for."""
+        left = run.budget.evaluations_left
+        work = float("inf") if left is None else left * run.encoder.positions * _SECONDS_PER_OP
+        return self.share * min(work, run.budget.seconds_left)
+
     def __call__(self, run: Run) -> None:
         """Search and prove. On a budget of evaluations it uses one worker and gives the same answer every time.
 
@@ -97,7 +103,8 @@ class _Proof:
             finally:
                 self._stop(answer)
         self._conclude(self.solver.status_name(answer.result()))
-        self.search.budget.evaluations += int(self.solver.deterministic_time / self._evaluation)
+        spent, left = int(self.solver.deterministic_time / self._evaluation), self.search.budget.evaluations_left
+        self.search.budget.evaluations += spent if left is None else min(spent, left)
 
     @property
     def _evaluation(self) -> float:

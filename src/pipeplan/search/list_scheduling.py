@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.search.arrays import Desk, Floats, Ints
+from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Desk, Floats, Ints
 from pipeplan.search.candidate import Candidate, Encoder
 from pipeplan.search.list_kernel import run_list
 from pipeplan.search.run import Run
 
-_RUN_LIST = Kernel(run_list)
+_RUN_LIST = Kernel(run_list, SEARCH_COMPILES_AFTER)
 
 STEPS = 4
 """Placing an op takes as long as evaluating this many ops a class: every class is looked at, for each microbatch."""

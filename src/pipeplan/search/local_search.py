@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.search.arrays import Progress
+from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Progress
 from pipeplan.search.candidate import Candidate
 from pipeplan.search.evaluate_kernel import MODULUS, anneal
 from pipeplan.search.run import Entry, Run
 
-_ANNEAL = Kernel(anneal)
+_ANNEAL = Kernel(anneal, SEARCH_COMPILES_AFTER)
 
 TASKS = 4
 """Annealings in a round."""

@@ -26,10 +26,15 @@ ANNEALED_FIRST = 0.1
 """The share of the budget that goes before a proof: that nothing beats a good schedule is shown the fastest."""
 
 
+WORTH_PROVING = 0.5
+"""Seconds of the solver's work that the budget must allow: with less it proves nothing, and annealing is the better use."""
+
+
 def prove(run: Run) -> None:
     """On an instance small enough for the exact solver: anneal for a while, then prove the best optimal or find better."""
     exact = Exact(required=False)
-    if 3 * run.instance.placement.stages * run.instance.microbatches <= exact.largest:
+    small = 3 * run.instance.placement.stages * run.instance.microbatches <= exact.largest
+    if small and exact.seconds_left(run) >= WORTH_PROVING:
         LocalSearch(until=ANNEALED_FIRST)(run)
         if not run.is_over:
             exact(run)
@@ -69,8 +74,8 @@ def search(
     workers
         Threads that anneal at the same time; kernels run without the GIL.
     progress
-        Called at each improvement and after each round. It may raise KeyboardInterrupt to stop the search; so may the
-        user. The answer is then the best so far.
+        Called at each improvement, after each round, and twice a second meanwhile. It may raise KeyboardInterrupt to
+        stop the search; so may the user. The answer is then the best so far.
     jitter
         Choose, among the best of the lineages, the schedule of the least p95 under this jitter, and report it.
     engines
@@ -92,17 +97,16 @@ def search(
     if seconds is None and evaluations is None:
         seconds = 10.0
     run = Run(instance, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
-    interrupted = False
     try:
         for schedule in [start] if isinstance(start, Schedule) else start:
             _require_shape(schedule, instance)
             run.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
-            if not run.is_optimal:
+            if not run.is_optimal and not run.budget.stopped.is_set():
                 engine(run)
     except KeyboardInterrupt:
-        interrupted = True
-    return _answer(run, jitter, interrupted)
+        run.budget.stopped.set()
+    return _answer(run, jitter)
 
 
 def _require_shape(schedule: Schedule, instance: Instance) -> None:
@@ -115,7 +119,7 @@ def _require_shape(schedule: Schedule, instance: Instance) -> None:
     check(schedule).require_valid()
 
 
-def _answer(run: Run, jitter: Jitter | None, interrupted: bool) -> Result:
+def _answer(run: Run, jitter: Jitter | None) -> Result:
     """The best entry as a checked and simulated schedule."""
     if run.best is None:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
@@ -130,7 +134,7 @@ def _answer(run: Run, jitter: Jitter | None, interrupted: bool) -> Result:
         evaluations=run.budget.evaluations,
         seconds=run.budget.seconds,
         history=tuple(run.history),
-        interrupted=interrupted,
+        interrupted=run.budget.stopped.is_set(),
         robustness=steady,
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -15,6 +15,9 @@ from pipeplan.search.candidate import Candidate, Encoder
 from pipeplan.search.instance import Instance
 from pipeplan.search.result import OPTIMAL_WITHIN, Improvement, Progress
 from pipeplan.simulate import Bound, simulate
+
+REPORT_EVERY = 0.5
+"""Seconds between two reports while workers work."""
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -156,16 +159,20 @@ class Run:
             )
         )
 
-    def map(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> Iterable[Answer]:
-        """``work`` of every task, in the order of the tasks, on the workers. Kernels run without the GIL."""
-        if self.workers == 1:
-            return map(work, tasks)
+    def map(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> list[Answer]:
+        """``work`` of every task, in the order of the tasks, on the workers, reporting meanwhile.
+
+        Kernels run without the GIL. If the user stops the search, the budget says so, tasks end early, and what they have
+        found until then is returned.
+        """
         with ThreadPoolExecutor(self.workers) as pool:
+            futures = [pool.submit(work, task) for task in tasks]
             try:
-                return list(pool.map(work, tasks))
+                while wait(futures, timeout=REPORT_EVERY).not_done:
+                    self.report()
             except KeyboardInterrupt:
                 self.budget.stopped.set()
-                raise
+            return [future.result() for future in futures]
 
     def random(self, *names: int) -> np.random.Generator:
         """A generator that depends on the search's seed and on these numbers, and on nothing else."""
