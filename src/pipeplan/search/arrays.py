@@ -152,3 +152,58 @@ class Desk(NamedTuple):
     filled: Ints
     done: Ints
     refused: Ints
+
+
+class Block(NamedTuple):
+    """A building block: when the ops of a microbatch are due, and how it is repeated.
+
+    Attributes
+    ----------
+    due
+        By class: when it is due for the first microbatch.
+    style
+        Four numbers. 1 where forwards are drawn forward before a rank's first backward; 1 where a backward that is ready
+        goes before something due that is not; 1 where weight backwards stay where repeating has put them; and how many
+        microbatches make a group.
+    inner
+        One number: the time between the microbatches of a group.
+    """
+
+    due: Floats
+    style: Ints
+    inner: Floats
+
+
+class Lanes(NamedTuple):
+    """How classes lie.
+
+    Attributes
+    ----------
+    offsets, item
+        Rank r runs the classes ``item[offsets[r]:offsets[r + 1]]``.
+    follower
+        By class: the class that waits for it, or -1.
+    way
+        The classes in the order in which a microbatch passes through them, copy after copy.
+    """
+
+    offsets: Ints
+    item: Ints
+    follower: Ints
+    way: Ints
+
+
+class Watch(NamedTuple):
+    """What repeating a block writes by rank beside a scratch.
+
+    Attributes
+    ----------
+    wake, busy
+        When it next decides what to do, and 1 if until then it runs something.
+    backwards
+        How many of its backwards have run.
+    """
+
+    wake: Floats
+    busy: Ints
+    backwards: Ints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 from threading import Event
 
 from pipeplan.errors import InputError
@@ -46,12 +47,21 @@ class Budget:
     @property
     def seconds_left(self) -> float:
         """Seconds that may still be spent; infinite without a limit."""
-        return float("inf") if self.limit_seconds is None else max(self.limit_seconds - self.seconds, 0.0)
+        return self.seconds_until(1.0)
+
+    def seconds_until(self, share: float) -> float:
+        """Seconds until this share of them is spent; infinite without a limit."""
+        return float("inf") if self.limit_seconds is None else max(share * self.limit_seconds - self.seconds, 0.0)
 
     @property
     def evaluations_left(self) -> int | None:
         """Evaluations that may still be made; None without a limit."""
-        return None if self.limit_evaluations is None else max(self.limit_evaluations - self.evaluations, 0)
+        return self.evaluations_until(1.0)
+
+    def evaluations_until(self, share: float) -> int | None:
+        """Evaluations until this share of them is made, at least; None without a limit."""
+        limit = self.limit_evaluations
+        return None if limit is None else max(ceil(share * limit) - self.evaluations, 0)
 
     @property
     def out_of_time(self) -> bool:

@@ -1,194 +1,212 @@
-"""Building blocks: one microbatch's pattern of offsets, repeated with a period.
+"""Building blocks: when one microbatch has its ops due, repeated for all of them.
 
-A microbatch runs through the stages with a slack between neighbouring stages and a gap wherever the way turns to the next
-chunk or from forward to backward. The slack is the same for all stages of a chunk, or one for the first ranks and one for
-the others. Repeated every period, the pattern says when each op is due, and its slacks decide how much is held (lifespan
-over period). As in interleaved schedules, microbatches may come in groups. Patterns are drawn from a grid, the best of
-them varied, and each is unrolled by list scheduling, which delays forwards that would not fit.
+A block is a table of times, one for each forward and each backward of a microbatch. Repeated every period, it says how
+the kinds and stages of a rank interleave and how much is held (lifespan over period); a whole schedule, however many
+microbatches it has, hangs on so few numbers. So it is the numbers that are annealed here. As in interleaved schedules,
+microbatches may come in groups. As they repeat a block, ranks may go by the real times, or by a clock on which every op
+takes one unit: the first knows the costs, the second leads to the even patterns of the published blocks.
 
-After Qi, Wan, Amar, Lin: Pipeline Parallelism with Controllable Memory (2024), section 3; there offsets are the same for
-all costs, and memory follows from them. Here they are a start for the local search.
+After Qi, Wan, Amar, Lin: Pipeline Parallelism with Controllable Memory (2024), section 3; there blocks are enumerated in
+whole units on a V, offsets being even over the ranks or over two halves of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeplan.search.arrays import Floats
+from pipeplan.kernels import Kernel
+from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Block, Floats, Lanes, Plan, Progress, Shop, Watch
+from pipeplan.search.block_kernel import anneal_block, repeat
 from pipeplan.search.candidate import Candidate, Encoder
-from pipeplan.search.list_scheduling import earliest, list_schedule
+from pipeplan.search.evaluate_kernel import INFEASIBLE, MODULUS
+from pipeplan.search.list_scheduling import earliest
+from pipeplan.search.local_search import WAITS
 from pipeplan.search.run import Run
 
 NAME = "building blocks"
-SLACKS = np.array([0.0, 0.0, 0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0])
-GAPS = np.array([0.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0])
-LEANS = np.array([0.0, 0.0, 0.0, 0.0, -0.1, 0.1])
-"""In units of the mean op; what is repeated is drawn more often."""
 
-PERIODS = np.array([1.0, 1.0, 1.0, 1.05, 1.1, 1.2])
-"""In units of the work that the busiest rank has for a microbatch."""
-
-INNER = np.array([0.25, 0.5, 1.0, 1.0, 1.5, 2.0])
-"""Time between the microbatches of a group, in units of the mean op."""
-
-GROUPED = 0.25
-DIVIDED = 0.5
-WHOLE = 0.5
-"""Share of the patterns whose microbatches come in groups, whose slacks are divided, and whose offsets are whole."""
+_ANNEAL_BLOCK = Kernel(anneal_block, SEARCH_COMPILES_AFTER)
+_REPEAT = Kernel(repeat, SEARCH_COMPILES_AFTER)
 
 ISLANDS = 4
-SAMPLES = 2000
-LARGEST = 5_000_000
-"""Populations, the patterns that each tries, and the most op evaluations that they may take."""
+"""Blocks annealed in a round; each is a lineage of its own."""
 
-SHARE = 0.15
+SHARE = 0.2
 """The search goes on with something else when this much of its budget is spent."""
 
-ELITE = 20
-VARIED = 0.7
-"""How many of the best patterns, one of each value, are varied, and what share of the samples is made so."""
+FIRST_ROUND = 2_000_000
+"""Op evaluations of each annealing in the first round."""
 
-KEPT = 1
-"""How many lineages the best patterns of a population found."""
+ROUNDS = 8
+"""The most rounds, each twice as long as the one before."""
+
+PIECE = 500_000
+"""Op evaluations between two looks at the clock."""
+
+HEATS = (1.0, 0.3, 3.0, 1.0)
+COOLING = 30.0
+"""Temperatures at which annealings start, in turn, in units of the mean op; they end at that divided by ``COOLING``."""
+
+SPREAD = 0.02
+"""How much the mean over the ranks counts beside the longest."""
+
+SLACKS = (0.0, 0.0, 0.0, 0.5, 1.0)
+"""Time between neighbouring ops of the first blocks beyond the least, in units of the mean op, drawn op by op."""
+
+GROUPED = 0.3
+"""The share of the first blocks whose microbatches come in groups, where ranks have several stages."""
+
+REPEATED = 4
+"""Repeating a block takes as long as evaluating this many ops for each of its ops."""
+
+ENOUGH = 2
+"""Blocks are annealed on so many microbatches a rank, since what more of them add is always the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pattern:
-    """A building block.
+class Island:
+    """One annealing of a round: from which block, by which clock, how hot, how long, with which random numbers."""
+
+    name: str
+    block: Block
+    by_unit: bool
+    temperature: float
+    steps: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildingBlocks:
+    """Anneals blocks from random ones, in rounds until one betters nothing, and offers what comes of each as a lineage.
 
     Attributes
     ----------
-    slack
-        Time between neighbouring stages beyond the least, shape (2, passes): for each pass over a chunk, forward then
-        backward; on ranks before ``split``, and on the others.
-    gap
-        Time before each pass beyond the least, shape (passes,).
-    lean
-        How much earlier than that the ops of each pass are due, shape (passes,): small numbers, which settle ties.
-    whole
-        Whether what slacks and gaps add up to is cut to whole mean ops: a slack of a half then is one at every other stage.
-    split
-        A rank.
-    period, group, inner
-        Time a microbatch; microbatches come in groups, ``inner`` apart, and the next group after as many periods.
+    until
+        The share of the whole budget at which it stops.
     """
 
-    slack: Floats
-    gap: Floats
-    lean: Floats
-    whole: bool
-    split: int
-    period: float
-    group: int
-    inner: float
-
-    @classmethod
-    def draw(cls, random: np.random.Generator, passes: int, ranks: int) -> Pattern:
-        """A random one; now and then without any slack, without any gap, in groups, or divided."""
-        slack = np.tile(random.choice(SLACKS, passes) * (random.random() < 0.7), (2, 1))
-        split = 0
-        if random.random() < DIVIDED:
-            split = int(random.integers(ranks))
-            slack[1] = random.choice(SLACKS, passes)
-        gap = random.choice(GAPS, passes) * (random.random() < 0.8)
-        group = int(random.choice([2, max(ranks // 2, 1), ranks])) if random.random() < GROUPED else 1
-        lean = random.choice(LEANS, passes)
-        return cls(
-            slack,
-            gap,
-            lean,
-            random.random() < WHOLE,
-            split,
-            float(random.choice(PERIODS)),
-            group,
-            float(random.choice(INNER)),
-        )
-
-    def varied(self, random: np.random.Generator) -> Pattern:
-        """A copy with one slack, gap or lean drawn anew, and now and then the other numbers."""
-        slack, gap, lean = self.slack.copy(), self.gap.copy(), self.lean.copy()
-        passes = len(gap)
-        place = int(random.integers(3 * passes))
-        if place < passes:
-            slack[int(random.integers(2)) if self.split else slice(None), place] = random.choice(SLACKS)
-        elif place < 2 * passes:
-            gap[place - passes] = random.choice(GAPS)
-        else:
-            lean[place - 2 * passes] = random.choice(LEANS)
-        split = max(self.split + int(random.integers(-1, 2)), 1) if self.split else 0
-        period = float(random.choice(PERIODS)) if random.random() < 0.3 else self.period
-        inner = float(random.choice(INNER)) if random.random() < 0.3 else self.inner
-        return Pattern(slack, gap, lean, self.whole, split, period, self.group, inner)
-
-
-class BuildingBlocks:
-    """Tries patterns, and offers the best few as lineages."""
+    until: float = SHARE
 
     def __call__(self, run: Run) -> None:
         """Search."""
-        unroll = _Unroll(run.encoder)
-        for island in range(ISLANDS):
-            for place, known in enumerate(self._island(run, unroll, island)[:KEPT]):
-                run.offer(known.candidate, f"{NAME} {KEPT * island + place + 1}", NAME)
-
-    def _island(self, run: Run, unroll: _Unroll, island: int) -> list[_Found]:
-        """The best patterns of a population of its own."""
-        random = run.random(1, island)
-        found: list[_Found] = []
-        for _ in range(max(min(SAMPLES, LARGEST // run.encoder.positions), 10)):
-            if run.is_over or run.budget.share > SHARE:
-                break
-            if len(found) == ELITE and random.random() < VARIED:
-                pattern = found[int(random.integers(ELITE))].pattern.varied(random)
-            else:
-                pattern = Pattern.draw(random, unroll.passes, unroll.ranks)
-            candidate = unroll(pattern)
-            run.budget.evaluations += 1
-            if all(candidate.value != known.candidate.value for known in found):
-                found = sorted([*found, _Found(pattern, candidate)], key=lambda known: known.candidate.value)[:ELITE]
-        return found
+        few = min(run.encoder.share, ENOUGH * run.instance.placement.ranks) * run.encoder.copies
+        bench = _Bench(Encoder(replace(run.instance, microbatches=few)))
+        whole = _Bench(run.encoder)
+        for turn, steps in run.rounds(ISLANDS, FIRST_ROUND // bench.encoder.positions, self.until, ROUNDS):
+            before = run.best
+            islands = [bench.island(run, ISLANDS * turn + number, steps) for number in range(ISLANDS)]
+            found = run.map(lambda island: bench.anneal(run, island), islands)
+            for island, (block, spent) in zip(islands, found, strict=True):
+                run.budget.evaluations += spent
+                run.offer(whole.repeat(block, by_unit=island.by_unit), island.name, NAME)
+            if run.best is before:
+                return
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Found:
-    """A pattern and what it unrolls to."""
-
-    pattern: Pattern
-    candidate: Candidate
-
-
-class _Unroll:
-    """Turns patterns into candidates."""
+class _Bench:
+    """The arrays of an instance on which blocks are tried."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
-        self.chunks = encoder.instance.placement.chunks
-        self.passes = 2 * self.chunks
-        chunk = np.array(encoder.instance.placement.chunk_of).ravel()
-        chunk_of = np.repeat(chunk, 2)
-        self.earliest = earliest(encoder)
-        self.pass_of = np.where(encoder.is_forward, chunk_of, self.passes - 1 - chunk_of)
-        self.ranks = encoder.instance.placement.ranks
+        shop, ranks = encoder.shop, encoder.instance.placement.ranks
+        follower = np.full(encoder.classes, -1)
+        follower[shop.source[shop.source >= 0]] = np.flatnonzero(shop.source >= 0)
+        self.lanes = Lanes(
+            offsets=np.concatenate(([0], np.cumsum(np.bincount(encoder.rank_of, minlength=ranks)))),
+            item=np.argsort(encoder.rank_of, kind="stable"),
+            follower=follower,
+            way=np.array(encoder.topological),
+        )
+        owes = shop.weight_time >= 0
+        self.units = shop._replace(
+            time=np.ones_like(shop.time),
+            delay=np.zeros_like(shop.delay),
+            weight_time=np.where(owes, 1.0, -1.0),
+        )
         times = encoder.total_times
-        self.unit = float(times.sum() / np.count_nonzero(times) / 1.5)
-        self.work = float(np.bincount(encoder.rank_of, weights=times).max())
+        self.unit = float(times.sum() / np.count_nonzero(times) / 1.5) if times.any() else 1.0
+        self.period = self._busiest(times)
+        self.period_in_units = self._busiest(np.where(owes, 2.0, 1.0))
 
-    def __call__(self, pattern: Pattern) -> Candidate:
-        period, inner = pattern.period * self.work, pattern.inner * self.unit
-        return list_schedule(self.encoder, self._due(pattern), period, group=pattern.group, inner=inner)
+    def _busiest(self, times: Floats) -> float:
+        """The work of the busiest rank for a microbatch."""
+        return float(np.bincount(self.encoder.rank_of, weights=times).max())
 
-    def _due(self, pattern: Pattern) -> Floats:
-        """When the first microbatch's op of each class is due."""
-        source = self.encoder.shop.source
-        half = (self.encoder.rank_of >= pattern.split).astype(np.int64)
-        turns = self.pass_of[source] != self.pass_of
-        step = np.where(turns, pattern.gap[self.pass_of], pattern.slack[half, self.pass_of])
-        extra = np.zeros(self.encoder.classes)
-        for item in self.encoder.topological:
-            if source[item] >= 0:
-                extra[item] = extra[source[item]] + step[item]
-        if pattern.whole:
-            extra = np.floor(extra)
-        return self.earliest + (extra - pattern.lean[self.pass_of]) * self.unit
+    def island(self, run: Run, number: int, steps: int) -> Island:
+        """A random block: ops follow each other directly, or with some slack, one by one or in groups."""
+        random = run.random(1, number)
+        by_unit = number % 2 == 1
+        passes, ranks = self.encoder.classes // self.encoder.copies, self.encoder.instance.placement.ranks
+        starts = np.empty(self.encoder.classes)
+        starts[self.lanes.way] = np.tile(np.arange(passes, dtype=np.float64), self.encoder.copies)
+        if not by_unit:
+            starts = earliest(self.encoder) / self.unit
+        slack = random.choice(SLACKS, self.encoder.classes) * random.integers(3)
+        starts[self.lanes.way] += np.cumsum(slack.reshape(-1, passes), axis=1).ravel()
+        grouped = self.encoder.instance.placement.chunks > 1 and random.random() < GROUPED
+        group = int(random.choice([2, max(ranks // 2, 1), ranks])) if grouped else 1
+        unit = 1.0 if by_unit else self.unit
+        return Island(
+            name=f"{NAME} {number + 1}",
+            block=Block(starts * unit, np.array([1, 0, number // 2 % 2, group]), np.array([unit])),
+            by_unit=by_unit,
+            temperature=HEATS[number % len(HEATS)],
+            steps=steps,
+            seed=int(random.integers(1, MODULUS)),
+        )
+
+    def anneal(self, run: Run, island: Island) -> tuple[Block, int]:
+        """The best block found and the evaluations made; stops early when time is up."""
+        encoder = self.encoder
+        block, trial, best = (_copy(island.block) for _ in range(3))
+        value = min(self.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
+        progress = Progress(
+            np.full(2, value), np.array([island.temperature * self.unit]), np.array([island.seed], np.int64)
+        )
+        clock, period, unit = self._clock(island.by_unit)
+        cooling = COOLING ** (-1 / max(island.steps, 1))
+        outputs = (block, trial, best, self._plan(), progress, self._watch(), encoder.scratch())
+        piece, done = max(PIECE // encoder.positions, 1), 0
+        while done < island.steps and not run.budget.out_of_time:
+            steps = min(piece, island.steps - done)
+            inputs = (
+                encoder.shop,
+                clock,
+                self.lanes,
+                encoder.share,
+                period,
+                unit,
+                encoder.span,
+                SPREAD,
+                steps,
+                cooling,
+            )
+            _ANNEAL_BLOCK((*inputs, WAITS), outputs, work=REPEATED * steps * encoder.positions)
+            done += steps
+        return best, done
+
+    def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
+        """What comes of a block, as a candidate; of infinite value if the block gets stuck."""
+        clock, period, _ = self._clock(by_unit)
+        plan = self._plan()
+        inputs = (self.encoder.shop, clock, self.lanes, self.encoder.share, period)
+        outputs = (block, plan, self._watch(), self.encoder.scratch())
+        complete = _REPEAT(inputs, outputs, work=REPEATED * self.encoder.positions)
+        return self.encoder.evaluate(plan) if complete else Candidate(plan, np.inf)
+
+    def _clock(self, by_unit: bool) -> tuple[Shop, float, float]:
+        """The times to go by, the period, and the mean op."""
+        return (self.units, self.period_in_units, 1.0) if by_unit else (self.encoder.shop, self.period, self.unit)
+
+    def _plan(self) -> Plan:
+        return Plan(*(np.zeros(self.encoder.positions, np.int64) for _ in range(3)))
+
+    def _watch(self) -> Watch:
+        ranks = self.encoder.instance.placement.ranks
+        return Watch(np.zeros(ranks), np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
+
+
+def _copy(block: Block) -> Block:
+    return Block(block.due.copy(), block.style.copy(), block.inner.copy())

@@ -41,9 +41,6 @@ LINEAGES = (0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 4)
 FIRST_ROUND = 500_000
 """Op evaluations of each annealing in the first round."""
 
-LAST_DOUBLING = 11
-"""Rounds double this often."""
-
 PIECE = 2_000_000
 """Op evaluations between two looks at the clock."""
 
@@ -74,34 +71,21 @@ class LocalSearch:
     Attributes
     ----------
     until
-        The share of the whole budget at which it stops; it may pass it by a round.
+        The share of the whole budget at which it stops; its first round may pass it.
     """
 
     until: float = 1.0
 
     def __call__(self, run: Run) -> None:
         """Search; needs a start."""
-        turn = 0
-        speed = 0.0
-        while not run.is_over and run.best is not None and run.budget.share < self.until:
-            length = self._length(run, turn, speed)
+        if run.best is None:
+            return
+        for turn, length in run.rounds(TASKS, FIRST_ROUND // run.encoder.positions, self.until):
             tasks = list(self._tasks(run, turn, length))
-            before = run.budget.seconds
             for task, (candidate, spent) in zip(tasks, run.map(lambda task: work(run, task), tasks), strict=True):
                 run.budget.evaluations += spent
                 run.offer(candidate, task.entry.lineage, f"local search from {task.entry.lineage}")
-            speed = len(tasks) * length / max(run.budget.seconds - before, 1e-9)
             run.report()
-            turn += 1
-
-    def _length(self, run: Run, turn: int, speed: float) -> int:
-        """Evaluations of each annealing in this round: twice those of the last, but no more than the budget allows."""
-        length = (FIRST_ROUND << min(turn, LAST_DOUBLING)) // run.encoder.positions
-        if run.budget.evaluations_left is not None:
-            length = min(length, -(-run.budget.evaluations_left // TASKS))
-        if speed and np.isfinite(run.budget.seconds_left):
-            length = min(length, int(1.05 * run.budget.seconds_left * speed / TASKS))
-        return max(length, 1)
 
     def _tasks(self, run: Run, turn: int, length: int) -> Iterator[Annealing]:
         entries = run.entries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
@@ -173,6 +173,27 @@ class Run:
             except KeyboardInterrupt:
                 self.budget.stopped.set()
             return [future.result() for future in futures]
+
+    def rounds(self, tasks: int, first: int, until: float = 1.0, doublings: int = 11) -> Iterator[tuple[int, int]]:
+        """Rounds of so many tasks until this share of the budget is spent: their numbers, and evaluations for each task.
+
+        Each round is twice as long as the one before, but no longer than the budget allows, from the second round on also
+        in seconds.
+        """
+        speed = 0.0
+        turn = 0
+        while not self.is_over and self.budget.share < until:
+            length = first << min(turn, doublings)
+            evaluations_left = self.budget.evaluations_until(until)
+            if evaluations_left is not None:
+                length = min(length, -(-evaluations_left // tasks))
+            seconds_left = self.budget.seconds_until(until)
+            if speed and np.isfinite(seconds_left):
+                length = min(length, int(1.05 * seconds_left * speed / tasks))
+            before = self.budget.seconds
+            yield turn, max(length, 1)
+            speed = tasks * length / max(self.budget.seconds - before, 1e-9)
+            turn += 1
 
     def random(self, *names: int) -> np.random.Generator:
         """A generator that depends on the search's seed and on these numbers, and on nothing else."""
