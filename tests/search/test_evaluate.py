@@ -1,5 +1,7 @@
 """The search's kernel against the simulator, and compiled against undecorated."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
 from pipeplan.search.arrays import Plan, Progress
 from pipeplan.search.candidate import Encoder
-from pipeplan.search.evaluate_kernel import INFEASIBLE, anneal, evaluate
+from pipeplan.search.evaluate_kernel import INFEASIBLE, anneal, evaluate, trace
 from pipeplan.search.list_scheduling import earliest, list_schedule, one_by_one
 from pipeplan.search.local_search import WAITS
 from pipeplan.simulate import simulate
@@ -27,8 +29,9 @@ PLACEMENTS = [
 def annealed(encoder, evaluations, *, seed=1, hot=5.0, run=anneal):
     start = list_schedule(encoder, earliest(encoder), 10.0)
     plan, best = start.copy().plan, start.copy().plan
-    progress = Progress(np.full(2, start.value), np.array([hot]), np.array([seed]))
-    inputs = (encoder.shop, encoder.span, 0.0, evaluations, 0.999, np.array([3, 3, 3, int(encoder.overlaps)]), WAITS)
+    progress = Progress(np.full(2, start.value), np.array([hot]), np.array([seed]), encoder.room_for_chain())
+    reach = np.array([3, 3, 3, int(encoder.overlaps), 8])
+    inputs = (encoder.shop, encoder.span, 0.0, evaluations, 0.999, reach, WAITS)
     run(*inputs, plan, best, progress, encoder.journal(), encoder.scratch())
     return plan, best, progress
 
@@ -106,3 +109,23 @@ def test_owed_weight_backwards_fill_waits_that_are_long_enough():
     encoder = Encoder(instance(Placement.linear(2), 2, (4.0, 4.0, 4.0, 5.0)))
     row = encoder.decode(encoder.from_order(np.array([0, 0, 1, 1, 2, 3, 2, 3])))[0]
     assert [str(op) for op in row] == ["0F0", "0F1", "0I0", "0W0", "0I1", "0W1"]
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_the_longest_chain_leads_from_a_start_to_the_end_without_a_break(placement):
+    encoder = Encoder(instance(placement, 4, limit=3))
+    plan, _, _ = annealed(encoder, 200)
+    scratch, critical = encoder.scratch(), encoder.room_for_chain()
+    evaluate(encoder.shop, plan, 0, 0.0, INFEASIBLE / 2, scratch)
+    trace(encoder.shop, plan, scratch, critical)
+    chain = critical[1 : 1 + critical[0]]
+    rank_of, first = encoder.rank_of[plan.order], encoder.offsets[:-1]
+    assert chain[0] == encoder.offsets[1 + int(np.argmax(scratch.clock))] - 1
+    assert chain[-1] in first
+    assert encoder.shop.source[plan.order[chain[-1]]] < 0
+    for later, earlier in pairwise(chain.tolist()):
+        if rank_of[later] == rank_of[earlier]:
+            assert earlier == later - 1
+        else:
+            waiting = later + scratch.waited[later] - 1
+            assert encoder.shop.source[plan.order[waiting]] == plan.order[earlier]

@@ -89,8 +89,11 @@ class Scratch(NamedTuple):
         By class: how many have run; whether a rank waits for the next.
     finish
         End of each op of each class.
-    weights
-        By position of the order: how many Ws run right before that op.
+    weights, waited
+        By position of the order: how many Ws run right before that op, and 1 where it waits
+        for its source (2: for that of the op that it overlaps with).
+    position
+        Where each op of each class stands in the order.
     """
 
     cursor: Ints
@@ -105,6 +108,8 @@ class Scratch(NamedTuple):
     waiting: Ints
     finish: Floats
     weights: Ints
+    waited: Ints
+    position: Ints
 
 
 class Progress(NamedTuple):
@@ -118,11 +123,14 @@ class Progress(NamedTuple):
         One number: how much worse, on average, a step may be.
     random
         One number: the generator's state.
+    critical
+        How many positions the longest chain of the current plan has, and then these positions.
     """
 
     value: Floats
     temperature: Floats
     random: Ints
+    critical: Ints
 
 
 class Journal(NamedTuple):

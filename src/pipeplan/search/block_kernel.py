@@ -15,34 +15,9 @@ IN_TIME = 1e-12
 """Share of a time by which rounded sums may pass it."""
 
 
-def due_at(block: Block, item: int, index: int, period: float) -> float:
-    """When a class is due for a microbatch: groups follow each other by a period a microbatch, those in a group closer."""
-    group = block.style[3]
-    due: float = block.due[item] + index // group * group * period + index % group * block.inner[0]
-    return due
-
-
-def weight_owed(shop: Shop, plan: Plan, scratch: Scratch, rank: int) -> int:
-    """The class that left the oldest weight backward owed."""
-    while shop.weight_time[plan.order[scratch.pending[rank]]] < 0:
-        scratch.pending[rank] += 1
-    item: int = plan.order[scratch.pending[rank]]
-    return item
-
-
-def has_room(
-    shop: Shop, lanes: Lanes, share: int, period: float, block: Block, rank: int, forward: int, scratch: Scratch
-) -> bool:
-    """Whether a forward fits together with all other forwards of its rank that are due before it."""
-    due = due_at(block, forward, scratch.done[forward], period)
-    room: float = shop.cap[rank] - scratch.held[rank] - shop.change[forward]
-    for lane in range(lanes.offsets[rank], lanes.offsets[rank + 1]):
-        item = lanes.item[lane]
-        index = scratch.done[item]
-        while item % 2 == 0 and item != forward and index < share and due_at(block, item, index, period) < due:
-            room -= shop.change[item]
-            index += 1
-    return room >= 0
+def due_at(first: float, index: int, period: float, group: int, inner: float) -> float:
+    """When an op is due for a microbatch: groups follow each other by a period a microbatch, those in a group closer."""
+    return first + index // group * group * period + index % group * inner
 
 
 def repeat(
@@ -73,6 +48,8 @@ def repeat(
     for place in range(len(plan.order)):
         plan.forced[place] = 0
         plan.joined[place] = 0
+    group = block.style[3]
+    inner = block.inner[0]
     left = len(plan.order)
     while left > 0:
         rank = 0
@@ -100,7 +77,7 @@ def repeat(
                 ready = 0.0
             elif scratch.done[source] > index:
                 ready = scratch.finish[shop.first[source] + index] + clock.delay[item]
-            due = due_at(block, item, index, period)
+            due = due_at(block.due[item], index, period, group, inner)
             if due < head_due:
                 head, head_due, head_ready = item, due, ready
             if ready > now:
@@ -117,13 +94,25 @@ def repeat(
         if head_ready <= now:
             chosen = head
         elif forward >= 0 and block.style[0] == 1 and watch.backwards[rank] == 0:
-            if has_room(shop, lanes, share, period, block, rank, forward, scratch):
+            # All other forwards of the rank that are due before it keep their room.
+            room = shop.cap[rank] - scratch.held[rank] - shop.change[forward]
+            for lane in range(lanes.offsets[rank], lanes.offsets[rank + 1]):
+                item = lanes.item[lane]
+                index = scratch.done[item]
+                while item % 2 == 0 and item != forward and index < share:
+                    if due_at(block.due[item], index, period, group, inner) >= forward_due:
+                        break
+                    room -= shop.change[item]
+                    index += 1
+            if room >= 0:
                 chosen = forward
         elif forwards_left == 0 or block.style[1] == 1:
             chosen = backward
         full = chosen >= 0 and scratch.held[rank] + shop.change[chosen] > shop.cap[rank]
         if scratch.owed[rank] > 0 and (full or chosen < 0):
-            item = weight_owed(shop, plan, scratch, rank)
+            while shop.weight_time[plan.order[scratch.pending[rank]]] < 0:
+                scratch.pending[rank] += 1
+            item = plan.order[scratch.pending[rank]]
             if full or head_ready >= NEVER or now + clock.weight_time[item] <= head_ready * (1 + IN_TIME):
                 if block.style[2] == 1 and scratch.cursor[rank] < shop.offsets[rank + 1]:
                     plan.forced[scratch.cursor[rank]] += 1

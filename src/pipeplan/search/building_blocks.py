@@ -92,8 +92,8 @@ class BuildingBlocks:
     def __call__(self, run: Run) -> None:
         """Search."""
         few = min(run.encoder.share, ENOUGH * run.instance.placement.ranks) * run.encoder.copies
-        bench = _Bench(Encoder(replace(run.instance, microbatches=few)))
-        whole = _Bench(run.encoder)
+        bench = Bench(Encoder(replace(run.instance, microbatches=few)))
+        whole = Bench(run.encoder)
         for turn, steps in run.rounds(ISLANDS, FIRST_ROUND // bench.encoder.positions, self.until, ROUNDS):
             before = run.best
             islands = [bench.island(run, ISLANDS * turn + number, steps) for number in range(ISLANDS)]
@@ -105,7 +105,7 @@ class BuildingBlocks:
                 return
 
 
-class _Bench:
+class Bench:
     """The arrays of an instance on which blocks are tried."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -163,11 +163,14 @@ class _Bench:
         block, trial, best = (_copy(island.block) for _ in range(3))
         value = min(self.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
         progress = Progress(
-            np.full(2, value), np.array([island.temperature * self.unit]), np.array([island.seed], np.int64)
+            value=np.full(2, value),
+            temperature=np.array([island.temperature * self.unit]),
+            random=np.array([island.seed]),
+            critical=encoder.room_for_chain(),
         )
         clock, period, unit = self._clock(island.by_unit)
         cooling = COOLING ** (-1 / max(island.steps, 1))
-        outputs = (block, trial, best, self._plan(), progress, self._watch(), encoder.scratch())
+        outputs = (block, trial, best, self.plan(), progress, self.watch(), encoder.scratch())
         piece, done = max(PIECE // encoder.positions, 1), 0
         while done < island.steps and not run.budget.out_of_time:
             steps = min(piece, island.steps - done)
@@ -190,9 +193,9 @@ class _Bench:
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
         """What comes of a block, as a candidate; of infinite value if the block gets stuck."""
         clock, period, _ = self._clock(by_unit)
-        plan = self._plan()
+        plan = self.plan()
         inputs = (self.encoder.shop, clock, self.lanes, self.encoder.share, period)
-        outputs = (block, plan, self._watch(), self.encoder.scratch())
+        outputs = (block, plan, self.watch(), self.encoder.scratch())
         complete = _REPEAT(inputs, outputs, work=REPEATED * self.encoder.positions)
         return self.encoder.evaluate(plan) if complete else Candidate(plan, np.inf)
 
@@ -200,10 +203,12 @@ class _Bench:
         """The times to go by, the period, and the mean op."""
         return (self.units, self.period_in_units, 1.0) if by_unit else (self.encoder.shop, self.period, self.unit)
 
-    def _plan(self) -> Plan:
+    def plan(self) -> Plan:
+        """Room for an order."""
         return Plan(*(np.zeros(self.encoder.positions, np.int64) for _ in range(3)))
 
-    def _watch(self) -> Watch:
+    def watch(self) -> Watch:
+        """Room for what ranks are about."""
         ranks = self.encoder.instance.placement.ranks
         return Watch(np.zeros(ranks), np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
 

@@ -158,7 +158,13 @@ class Encoder:
             waiting=np.zeros(classes, np.int64),
             finish=np.zeros(classes * self.share),
             weights=np.zeros(self.positions, np.int64),
+            waited=np.zeros(self.positions, np.int64),
+            position=np.zeros(classes * self.share, np.int64),
         )
+
+    def room_for_chain(self) -> Ints:
+        """Room for the positions of the longest chain, behind their number."""
+        return np.zeros(1 + self.positions, np.int64)
 
     def journal(self) -> Journal:
         """Room to note the moves of one step."""

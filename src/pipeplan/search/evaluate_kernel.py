@@ -56,6 +56,7 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
             index = scratch.done[item]
             source = shop.source[item]
             arrival = 0.0
+            cause = 1
             if source >= 0:
                 if scratch.done[source] <= index:
                     if shop.rank[source] == rank:
@@ -75,9 +76,10 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
                             return INFEASIBLE
                         scratch.waiting[source] = 1
                         break
-                    arrival = max(
-                        arrival, scratch.finish[shop.first[source] + scratch.done[partner]] + shop.delay[partner]
-                    )
+                    other = scratch.finish[shop.first[source] + scratch.done[partner]] + shop.delay[partner]
+                    if other > arrival:
+                        arrival = other
+                        cause = 2
                 forward = item if item % 2 == 0 else partner
                 time = max(shop.overlap[forward], time, shop.time[partner])
                 growth = shop.change[forward]
@@ -99,8 +101,10 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
             if held > room:
                 return INFEASIBLE
             scratch.weights[place] = weights
+            scratch.waited[place] = 0
             if arrival > clock:
                 clock = arrival
+                scratch.waited[place] = cause
             if place == start:
                 scratch.begin[rank] = clock * span
             if clock + left - scratch.begin[rank] > limit:
@@ -110,6 +114,7 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
                 left -= shop.time[item]
                 held += shop.change[item]
                 scratch.finish[shop.first[item] + index] = clock
+                scratch.position[shop.first[item] + index] = place
                 scratch.done[item] = index + 1
                 if shop.weight_time[item] >= 0:
                     owed += 1
@@ -123,6 +128,7 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
                 item = partner
                 index = scratch.done[item]
                 scratch.weights[place] = 0
+                scratch.waited[place] = 0
                 partner = -1
         scratch.cursor[rank] = place
         if place == stop:
@@ -140,6 +146,33 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
         scratch.held[rank] = held
         scratch.left[rank] = left
     return INFEASIBLE if unfinished > 0 else longest + spread * total / ranks
+
+
+def trace(shop: Shop, plan: Plan, scratch: Scratch, critical: Ints) -> None:
+    """Write the positions of the longest chain of a plan that has just been timed, the last one first, and their number.
+
+    From the end of the rank that is done last back to a start: an op that waited was held up by its source, any other by
+    the op before it on its rank.
+    """
+    last = 0
+    for rank in range(1, len(shop.work)):
+        if scratch.clock[rank] - scratch.begin[rank] > scratch.clock[last] - scratch.begin[last]:
+            last = rank
+    place = shop.offsets[last + 1] - 1
+    count = 0
+    while True:
+        count += 1
+        critical[count] = place
+        if scratch.waited[place] > 0:
+            place += scratch.waited[place] - 1
+            item = plan.order[place]
+            index = index_of(plan.order, shop.offsets[shop.rank[item]], place)
+            place = scratch.position[shop.first[shop.source[item]] + index]
+        elif place == shop.offsets[shop.rank[plan.order[place]]]:
+            break
+        else:
+            place -= 1
+    critical[0] = count
 
 
 def draw(random: Ints, below: int) -> int:
@@ -253,17 +286,21 @@ def anneal(
 ) -> None:
     """Simulated annealing of a plan for a number of steps; the best plan seen goes to ``best``.
 
-    A step changes the number of weight backwards forced before an op, joins or parts two ops (where ``reach[3]`` says that
-    overlapping gains anything), or shifts an op by up to ``reach[0]`` places, on up to ``reach[1]`` stages, for up to
-    ``reach[2]`` microbatches. It is accepted if the value grows by no more than the temperature times an exponential
-    variate, drawn from the quantiles ``waits``; so the evaluation can stop as soon as a rank must be later than that. The
-    temperature falls by the factor ``cooling`` a step.
+    A step starts at any op, or in ``reach[4]`` of 16 cases at one of the longest chain. It changes the number of weight
+    backwards forced before the op, joins or parts it and the next (where ``reach[3]`` says that overlapping gains anything),
+    or shifts it by up to ``reach[0]`` places, on up to ``reach[1]`` stages, for up to ``reach[2]`` microbatches. It is
+    accepted if the value grows by no more than the temperature times an exponential variate, drawn from the quantiles
+    ``waits``; so the evaluation can stop as soon as a rank must be later than that. The temperature falls by the factor
+    ``cooling`` a step.
     """
     positions = len(plan.order)
     random = progress.random
     for _ in range(evaluations):
         progress.temperature[0] *= cooling
-        place = draw(random, positions)
+        if progress.critical[0] > 0 and draw(random, 16) < reach[4]:
+            place = progress.critical[1 + draw(random, progress.critical[0])]
+        else:
+            place = draw(random, positions)
         choice = draw(random, 16)
         moves = 0
         added = 0
@@ -292,6 +329,8 @@ def anneal(
                 rotate(plan.order, journal.target[step], journal.place[step])
             continue
         progress.value[0] = value
+        if reach[4] > 0:
+            trace(shop, plan, scratch, progress.critical)
         if value < progress.value[1]:
             progress.value[1] = value
             for position in range(positions):

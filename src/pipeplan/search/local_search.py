@@ -47,6 +47,9 @@ PIECE = 2_000_000
 SPREADS = (0.0, 0.1, 0.02)
 """How much the mean over the ranks counts beside the longest, in turn; see the kernel."""
 
+CRITICAL = 10
+"""Of 16 steps, how many start at an op of the longest chain: no other can make the schedule shorter on its own."""
+
 QUANTILES = 1024
 WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
 """Quantiles of the exponential distribution: the same numbers, compiled or not."""
@@ -112,10 +115,13 @@ def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
     plan, best = task.entry.candidate.copy().plan, task.entry.candidate.copy().plan
     unit = float(np.mean(encoder.shop.time))
     progress = Progress(
-        np.full(2, encoder.score(plan, task.spread)), np.array([task.temperature * unit]), np.array([task.seed])
+        value=np.full(2, encoder.score(plan, task.spread)),
+        temperature=np.array([task.temperature * unit]),
+        random=np.array([task.seed]),
+        critical=encoder.room_for_chain(),
     )
     cooling = COOLING ** (-1 / max(task.evaluations, 1))
-    reach = np.array([*task.reach, int(encoder.overlaps)], np.int64)
+    reach = np.array([*task.reach, int(encoder.overlaps), CRITICAL], np.int64)
     outputs = (plan, best, progress, encoder.journal(), encoder.scratch())
     piece = max(PIECE // encoder.positions, 1)
     done = 0
