@@ -70,7 +70,7 @@ def test_microbatches_in_groups_are_due_by_groups():
 
 def test_what_does_not_fit_waits_and_a_block_that_cannot_fit_gets_stuck():
     tight = Bench(Encoder(instance(Placement.v(4), 8, limit=1)))
-    one_by_one, eager = straight(tight, 100), straight(tight, 100)
+    one_by_one, eager = straight(tight, 0.1), straight(tight, 0.1)
     eager[0] -= 10_000
     assert tight.repeat(plain(eager, draw=0), by_unit=False).value == np.inf
     candidate = tight.repeat(plain(one_by_one, draw=0), by_unit=False)
