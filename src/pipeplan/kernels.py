@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from hashlib import sha256
+from inspect import getsource
 from types import FunctionType
 from typing import Any
 
@@ -28,7 +30,7 @@ class Kernel:
     """A hot loop with two ways to run it.
 
     The function's last parameters are its outputs: arrays that it writes in place. It returns None or a number. Arrays
-    that belong together may be passed as one named tuple. It may call other plain functions of its module.
+    that belong together may be passed as one named tuple. It may call other plain functions, by their own names.
 
     Parameters
     ----------
@@ -74,14 +76,27 @@ def _as_lists(value: Argument) -> Any:
 
 @cache
 def compile_loop(function: Loop) -> Loop:
-    """``function`` compiled by Numba, with the functions of its module that it calls: without the GIL, cached on disk."""
+    """``function`` compiled by Numba, with the plain functions that it calls: without the GIL, cached on disk."""
     from numba import njit
 
-    helpers = {
-        name: compile_loop(helper)
-        for name in function.__code__.co_names
-        if isinstance(helper := function.__globals__.get(name), FunctionType)
-    }
+    helpers = {helper.__name__: compile_loop(helper) for helper in _called(function)}
     linked = FunctionType(function.__code__, function.__globals__ | helpers, function.__name__, function.__defaults__)
-    compiled: Loop = njit(nogil=True, cache=True)(linked if helpers else function)
+    linked.__qualname__ = f"{function.__name__}-{_digest(function)}"
+    compiled: Loop = njit(nogil=True, cache=True)(linked)
     return compiled
+
+
+def _called(function: Loop) -> list[FunctionType]:
+    """The plain functions that a function calls by their own names."""
+    known = (function.__globals__.get(name) for name in function.__code__.co_names)
+    return [helper for helper in known if isinstance(helper, FunctionType)]
+
+
+@cache
+def _digest(function: Loop) -> str:
+    """Changes when the source of a function, or of one that it calls, does.
+
+    Numba sees that a cached function is out of date by its own file alone, and what it calls may stand in another.
+    """
+    parts = [getsource(function), *(_digest(helper) for helper in _called(function))]
+    return sha256("".join(parts).encode()).hexdigest()[:12]

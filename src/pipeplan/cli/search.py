@@ -47,7 +47,7 @@ class Search:
     ] = None
     seed: Annotated[int, _option("Seed of the random numbers (0).", "--seed")] = 0
     start: Annotated[tuple[str, ...], _option("Schedule to go on from, by name or file; repeatable.", "--start")] = ()
-    workers: Annotated[int, _option("Threads (1).", "--workers")] = 1
+    workers: Annotated[int | None, _option("Threads (as many as there are cores).", "--workers")] = None
     full_backward: Annotated[
         bool, _option("Never split backward into its input and weight halves.", "--full-backward")
     ] = False

@@ -16,20 +16,34 @@ from pipeplan.strategies import STRATEGIES, Strategy
 
 
 class PublishedStarts:
-    """Offers each published schedule that fits as a lineage."""
+    """Offers each published schedule that fits as a lineage: all fixed orders, and heuristics as long as there is time."""
 
     def __call__(self, run: Run) -> None:
         """Offer them all."""
-        for name, schedule in published(run.instance):
-            if run.budget.out_of_time:
+        for name, schedule in fixed_orders(run.instance):
+            if run.budget.stopped.is_set():
                 return
             run.offer_schedule(schedule, name)
+        for name, schedule in driven_by_costs(run.instance):
+            run.offer_schedule(schedule, name)
+            if run.budget.out_of_time:
+                return
 
 
 def published(instance: Instance) -> Iterator[tuple[str, Schedule]]:
     """Every published schedule of this placement and number of microbatches, by name; whatever memory it takes."""
+    yield from fixed_orders(instance)
+    yield from driven_by_costs(instance)
+
+
+def fixed_orders(instance: Instance) -> Iterator[tuple[str, Schedule]]:
+    """The strategies' schedules of this placement and number of microbatches, by name."""
     for strategy in STRATEGIES.values():
         yield from _of_strategy(strategy, instance)
+
+
+def driven_by_costs(instance: Instance) -> Iterator[tuple[str, Schedule]]:
+    """The heuristics' schedules, by name, under the instance's own limits and under others."""
     for heuristic in HEURISTICS.values():
         if _ranks_of(instance) == _usual(heuristic.placement, instance, heuristic.chunks):
             for suffix, limits in _limits(instance):

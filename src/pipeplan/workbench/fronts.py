@@ -39,7 +39,7 @@ def pareto_with(
         seconds=options.seconds,
         evaluations=options.evaluations,
         seed=options.seed,
-        workers=options.workers,
+        workers=options.threads,
         progress=progress,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,7 +40,7 @@ class SearchOptions:
     start
         Schedules to go on from: names or files.
     workers
-        Threads.
+        Threads; None: as many as this process has cores.
     split_backward
         Whether backward may be split into I and W.
     jitter
@@ -52,9 +53,19 @@ class SearchOptions:
     evaluations: int | None = None
     seed: int = 0
     start: tuple[Source, ...] = ()
-    workers: int = 1
+    workers: int | None = None
     split_backward: bool = True
     jitter: float | None = None
+
+    @property
+    def threads(self) -> int:
+        """The number of threads."""
+        return usable_cores() if self.workers is None else self.workers
+
+
+def usable_cores() -> int:
+    """How many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +128,7 @@ def search_with(
         evaluations=options.evaluations,
         seed=options.seed,
         start=[_start(source, settings, instance) for source in options.start],
-        workers=options.workers,
+        workers=options.threads,
         progress=progress,
         jitter=None if options.jitter is None else Jitter(options.jitter),
     )
