@@ -30,7 +30,7 @@ class Kernel:
     """A hot loop with two ways to run it.
 
     The function's last parameters are its outputs: arrays that it writes in place. It returns None or a number. Arrays
-    that belong together may be passed as one named tuple. It may call other plain functions, by their own names.
+    that belong together may be passed as one named tuple. It may call other plain functions by name.
 
     Parameters
     ----------
@@ -54,6 +54,11 @@ class Kernel:
         if self._compiled is not None:
             return self._compiled(*inputs, *outputs)
         return self._run_on_lists(inputs, outputs)
+
+    def compile(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
+        """Be compiled from now on; the call that this takes is made with these arguments, which should ask for no work."""
+        self._compiled = compile_loop(self.function)
+        self._compiled(*inputs, *outputs)
 
     def _run_on_lists(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
         results = [_as_lists(output) for output in outputs]
@@ -79,17 +84,17 @@ def compile_loop(function: Loop) -> Loop:
     """``function`` compiled by Numba, with the plain functions that it calls: without the GIL, cached on disk."""
     from numba import njit
 
-    helpers = {helper.__name__: compile_loop(helper) for helper in _called(function)}
+    helpers = {name: compile_loop(helper) for name, helper in _called(function).items()}
     linked = FunctionType(function.__code__, function.__globals__ | helpers, function.__name__, function.__defaults__)
     linked.__qualname__ = f"{function.__name__}-{_digest(function)}"
     compiled: Loop = njit(nogil=True, cache=True)(linked)
     return compiled
 
 
-def _called(function: Loop) -> list[FunctionType]:
-    """The plain functions that a function calls by their own names."""
-    known = (function.__globals__.get(name) for name in function.__code__.co_names)
-    return [helper for helper in known if isinstance(helper, FunctionType)]
+def _called(function: Loop) -> dict[str, FunctionType]:
+    """The plain functions that a function calls by name."""
+    known = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    return {name: helper for name, helper in known.items() if isinstance(helper, FunctionType)}
 
 
 @cache
@@ -98,5 +103,5 @@ def _digest(function: Loop) -> str:
 
     Numba sees that a cached function is out of date by its own file alone, and what it calls may stand in another.
     """
-    parts = [getsource(function), *(_digest(helper) for helper in _called(function))]
+    parts = [getsource(function), *(_digest(helper) for helper in _called(function).values())]
     return sha256("".join(parts).encode()).hexdigest()[:12]

@@ -86,7 +86,7 @@ def annealed(run, steps=150):
     value = bench.repeat(block, by_unit=False).value
     progress = Progress(np.full(2, value), np.array([5.0]), np.array([1]), encoder.room_for_chain())
     shop = encoder.shop
-    inputs = (shop, shop, bench.lanes, encoder.share, bench.period, bench.unit, 0, 0.0, steps, 0.99, WAITS)
+    inputs = (shop, shop, bench.lanes, encoder.share, bench.period, bench.unit, 0, 0.0, 0.99, WAITS, steps)
     run(*inputs, block, trial, best, bench.plan(), progress, bench.watch(), encoder.scratch())
     return bench, best, progress
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import ceil
 from threading import Event
 
@@ -38,11 +39,22 @@ class Budget:
         self.stopped = Event()
         self._clock = clock
         self._begin = clock()
+        self._paused_at: float | None = None
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began."""
-        return self._clock() - self._begin
+        """Seconds since the search began, without pauses."""
+        return (self._clock() if self._paused_at is None else self._paused_at) - self._begin
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """For a while no seconds are spent."""
+        self._paused_at = self._clock()
+        try:
+            yield
+        finally:
+            self._begin += self._clock() - self._paused_at
+            self._paused_at = None
 
     @property
     def seconds_left(self) -> float:

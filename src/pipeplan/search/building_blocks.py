@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeplan.kernels import Kernel
+from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Block, Floats, Lanes, Plan, Progress, Shop, Watch
 from pipeplan.search.block_kernel import anneal_block, repeat
 from pipeplan.search.candidate import Candidate, Encoder
@@ -94,6 +94,7 @@ class BuildingBlocks:
         few = min(run.encoder.share, ENOUGH * run.instance.placement.ranks) * run.encoder.copies
         bench = Bench(Encoder(replace(run.instance, microbatches=few)))
         whole = Bench(run.encoder)
+        bench.compile(run, bench.island(run, 0, 0))
         for turn, steps in run.rounds(ISLANDS, FIRST_ROUND // bench.encoder.positions, self.until, ROUNDS):
             before = run.best
             islands = [bench.island(run, ISLANDS * turn + number, steps) for number in range(ISLANDS)]
@@ -159,36 +160,34 @@ class Bench:
 
     def anneal(self, run: Run, island: Island) -> tuple[Block, int]:
         """The best block found and the evaluations made; stops early when time is up."""
+        inputs, outputs, best = self._arrays(island)
+        positions = self.encoder.positions
+        piece, done = max(PIECE // positions, 1), 0
+        while done < island.steps and not run.budget.out_of_time:
+            steps = min(piece, island.steps - done)
+            _ANNEAL_BLOCK((*inputs, steps), outputs, work=REPEATED * steps * positions)
+            done += steps
+        return best, done
+
+    def compile(self, run: Run, island: Island) -> None:
+        """Have the kernel compiled."""
+        inputs, outputs, _ = self._arrays(island)
+        run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
+
+    def _arrays(self, island: Island) -> tuple[tuple[Argument, ...], tuple[Output, ...], Block]:
+        """What the kernel takes, but for the number of steps; what it writes; and of that, the best block."""
         encoder = self.encoder
         block, trial, best = (_copy(island.block) for _ in range(3))
-        value = min(self.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
         progress = Progress(
-            value=np.full(2, value),
+            value=np.full(2, min(self.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)),
             temperature=np.array([island.temperature * self.unit]),
             random=np.array([island.seed]),
             critical=encoder.room_for_chain(),
         )
         clock, period, unit = self._clock(island.by_unit)
         cooling = COOLING ** (-1 / max(island.steps, 1))
-        outputs = (block, trial, best, self.plan(), progress, self.watch(), encoder.scratch())
-        piece, done = max(PIECE // encoder.positions, 1), 0
-        while done < island.steps and not run.budget.out_of_time:
-            steps = min(piece, island.steps - done)
-            inputs = (
-                encoder.shop,
-                clock,
-                self.lanes,
-                encoder.share,
-                period,
-                unit,
-                encoder.span,
-                SPREAD,
-                steps,
-                cooling,
-            )
-            _ANNEAL_BLOCK((*inputs, WAITS), outputs, work=REPEATED * steps * encoder.positions)
-            done += steps
-        return best, done
+        inputs = (encoder.shop, clock, self.lanes, encoder.share, period, unit, encoder.span, SPREAD, cooling, WAITS)
+        return inputs, (block, trial, best, self.plan(), progress, self.watch(), encoder.scratch()), best
 
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
         """What comes of a block, as a candidate; of infinite value if the block gets stuck."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeplan.kernels import Kernel
+from pipeplan.kernels import Argument, Kernel
 from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Progress
-from pipeplan.search.candidate import Candidate
+from pipeplan.search.candidate import Candidate, Encoder
 from pipeplan.search.evaluate_kernel import MODULUS, anneal
 from pipeplan.search.run import Entry, Run
 
@@ -83,6 +83,8 @@ class LocalSearch:
         """Search; needs a start."""
         if run.best is None:
             return
+        bench = _Bench(run.encoder, next(self._tasks(run, 0, 0)))
+        run.compile(_ANNEAL, bench.inputs(0), bench.outputs)
         for turn, length in run.rounds(TASKS, FIRST_ROUND // run.encoder.positions, self.until):
             tasks = list(self._tasks(run, turn, length))
             for task, (candidate, spent) in zip(tasks, run.map(lambda task: work(run, task), tasks), strict=True):
@@ -109,28 +111,38 @@ class LocalSearch:
             )
 
 
+class _Bench:
+    """The arrays with which the kernel carries out a task."""
+
+    def __init__(self, encoder: Encoder, task: Annealing) -> None:
+        self.encoder = encoder
+        self.spread = task.spread
+        self.cooling = COOLING ** (-1 / max(task.evaluations, 1))
+        self.reach = np.array([*task.reach, int(encoder.overlaps), CRITICAL], np.int64)
+        plan, self.best = task.entry.candidate.copy().plan, task.entry.candidate.copy().plan
+        self.progress = Progress(
+            value=np.full(2, encoder.score(plan, task.spread)),
+            temperature=np.array([task.temperature * float(np.mean(encoder.shop.time))]),
+            random=np.array([task.seed]),
+            critical=encoder.room_for_chain(),
+        )
+        self.outputs = (plan, self.best, self.progress, encoder.journal(), encoder.scratch())
+
+    def inputs(self, steps: int) -> tuple[Argument, ...]:
+        """What the kernel takes for so many steps."""
+        return self.encoder.shop, self.encoder.span, self.spread, steps, self.cooling, self.reach, WAITS
+
+
 def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
     """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
-    encoder = run.encoder
-    plan, best = task.entry.candidate.copy().plan, task.entry.candidate.copy().plan
-    unit = float(np.mean(encoder.shop.time))
-    progress = Progress(
-        value=np.full(2, encoder.score(plan, task.spread)),
-        temperature=np.array([task.temperature * unit]),
-        random=np.array([task.seed]),
-        critical=encoder.room_for_chain(),
-    )
-    cooling = COOLING ** (-1 / max(task.evaluations, 1))
-    reach = np.array([*task.reach, int(encoder.overlaps), CRITICAL], np.int64)
-    outputs = (plan, best, progress, encoder.journal(), encoder.scratch())
-    piece = max(PIECE // encoder.positions, 1)
+    bench, positions = _Bench(run.encoder, task), run.encoder.positions
+    piece = max(PIECE // positions, 1)
     done = 0
-    while done < task.evaluations and not run.budget.out_of_time and not _is_optimal(run, progress):
+    while done < task.evaluations and not run.budget.out_of_time and not _is_optimal(run, bench.progress):
         steps = min(piece, task.evaluations - done)
-        inputs = (encoder.shop, encoder.span, task.spread, steps, cooling, reach, WAITS)
-        _ANNEAL(inputs, outputs, work=steps * encoder.positions)
+        _ANNEAL(bench.inputs(steps), bench.outputs, work=steps * positions)
         done += steps
-    return encoder.evaluate(best), done
+    return run.encoder.evaluate(bench.best), done
 
 
 def _is_optimal(run: Run, progress: Progress) -> bool:

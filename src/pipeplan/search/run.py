@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Schedule
 from pipeplan.search.budget import Budget
 from pipeplan.search.candidate import Candidate, Encoder
@@ -173,6 +174,15 @@ class Run:
             except KeyboardInterrupt:
                 self.budget.stopped.set()
             return [future.result() for future in futures]
+
+    def compile(self, kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
+        """Have a kernel compiled, once on a machine, by a call that asks for no work; a budget in seconds waits for it.
+
+        With a budget in evaluations alone it is compiled when there is enough to do.
+        """
+        if self.budget.limit_seconds is not None and not self.is_over:
+            with self.budget.paused():
+                self.map(lambda _: kernel.compile(inputs, outputs), [None])
 
     def rounds(self, tasks: int, first: int, until: float = 1.0, doublings: int = 11) -> Iterator[tuple[int, int]]:
         """Rounds of so many tasks until this share of the budget is spent: their numbers, and evaluations for each task.
