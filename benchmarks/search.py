@@ -191,12 +191,21 @@ def table(seconds: float, workers: int, only: str) -> list[str]:
 
 def small_instances() -> Iterator[tuple[str, Instance]]:
     """Up to 4 ranks and 8 microbatches: placements, times, caps from the least feasible to none that binds, objectives."""
-    placements = [Placement.linear(3), Placement.linear(4), Placement.v(3), Placement.v(4), Placement.loop(4, 2)]
+    shapes = [
+        (Placement.linear(3), 5),
+        (Placement.linear(4), 8),
+        (Placement.v(3), 5),
+        (Placement.v(4), 8),
+        (Placement.loop(4, 2), 8),
+        (Placement.loop(4, 3), 8),
+    ]
     times: list[Times] = [EQUAL, COMMON, MEASURED, (6.0, 4.0, 4.0, 1.0), (10.0, 10.0, 20.0, 1.0)]
     objectives: tuple[Objective, ...] = ("makespan", "span")
-    for placement, microbatches, cost, objective in product(placements, (5, 8), times, objectives):
+    for (placement, microbatches), cost, objective in product(shapes, times, objectives):
         least = placement.chunks
-        for held in sorted({least, (least + 2 * placement.ranks) // 2, 2 * placement.ranks}):
+        for held in sorted(
+            {least, (least + placement.chunks * placement.ranks) // 2, placement.chunks * placement.ranks}
+        ):
             name = f"{placement.name} {placement.ranks}x{microbatches} {_text(cost)} at {held}, {objective}"
             yield name, case(placement, microbatches, cost, held, objective=objective)
 

@@ -94,3 +94,7 @@ class Budget:
         if self.limit_evaluations:
             shares.append(self.evaluations / self.limit_evaluations)
         return min(max(shares), 1.0)
+
+    def share_in(self, seconds: float) -> float:
+        """How much of the seconds will be spent so many seconds from now; all of it without a limit."""
+        return (self.seconds + seconds) / self.limit_seconds if self.limit_seconds else 1.0

@@ -23,8 +23,9 @@ from pipeplan.search.starts import PublishedStarts
 from pipeplan.simulate import simulate
 
 ANNEALED_FIRST = 0.1
-"""The share of the budget that goes before a proof: that nothing beats a good schedule is shown the fastest."""
-
+SECONDS_FIRST = 2.0
+"""The share of the budget that is annealed, at most for so many seconds, before a proof: that nothing beats a good schedule
+is shown the fastest."""
 
 WORTH_PROVING = 0.5
 """Seconds of the solver's work that the budget must allow: with less it proves nothing, and annealing is the better use."""
@@ -35,7 +36,7 @@ def prove(run: Run) -> None:
     exact = Exact(required=False)
     small = 3 * run.instance.placement.stages * run.instance.microbatches <= exact.largest
     if small and exact.seconds_left(run) >= WORTH_PROVING:
-        LocalSearch(until=ANNEALED_FIRST)(run)
+        LocalSearch(until=min(ANNEALED_FIRST, run.budget.share_in(SECONDS_FIRST)))(run)
         if not run.is_over:
             exact(run)
 
