@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
-from inspect import getsource
 from types import FunctionType
 from typing import Any
 
@@ -99,9 +98,11 @@ def _called(function: Loop) -> dict[str, FunctionType]:
 
 @cache
 def _digest(function: Loop) -> str:
-    """Changes when the source of a function, or of one that it calls, does.
+    """Changes when the code of a function, or of one that it calls, does.
 
     Numba sees that a cached function is out of date by its own file alone, and what it calls may stand in another.
     """
-    parts = [getsource(function), *(_digest(helper) for helper in _called(function).values())]
+    code = function.__code__
+    own = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
+    parts = [own, *(_digest(helper) for helper in _called(function).values())]
     return sha256("".join(parts).encode()).hexdigest()[:12]

@@ -23,7 +23,7 @@ from pipeplan.search.list_scheduling import ListScheduling
 from pipeplan.search.portfolio import search
 from pipeplan.search.result import Progress, Result
 from pipeplan.search.run import Run
-from pipeplan.search.starts import PublishedStarts
+from pipeplan.search.starts import DrivenByCosts, FixedOrders
 from pipeplan.search.whole_shop import WholeShop
 from pipeplan.simulate import Simulation, simulate
 from tests.conformance import conformance
@@ -46,7 +46,9 @@ def optimum(question: Instance) -> float:
 
 def prove(question: Instance, **budget: Any) -> Result:
     """The exact engine behind the quick starts."""
-    return search(question, engines=(ListScheduling(), PublishedStarts(), Exact()), **(budget or {"seconds": 20}))
+    return search(
+        question, engines=(FixedOrders(), ListScheduling(), DrivenByCosts(), Exact()), **(budget or {"seconds": 20})
+    )
 
 
 ROWS = [0, 5, 8, 12, 22, 27, 32, 36, 39, 43, 46, 47]

@@ -33,14 +33,11 @@ _REPEAT = Kernel(repeat, SEARCH_COMPILES_AFTER)
 ISLANDS = 4
 """Blocks annealed in a round; each is a lineage of its own."""
 
-SHARE = 0.2
+SHARE = 0.35
 """The search goes on with something else when this much of its budget is spent."""
 
 FIRST_ROUND = 2_000_000
 """Op evaluations of each annealing in the first round."""
-
-ROUNDS = 8
-"""The most rounds, each twice as long as the one before."""
 
 PIECE = 500_000
 """Op evaluations between two looks at the clock."""
@@ -95,7 +92,7 @@ class BuildingBlocks:
         bench = Bench(Encoder(replace(run.instance, microbatches=few)))
         whole = Bench(run.encoder)
         bench.compile(run, bench.island(run, 0, 0))
-        for turn, steps in run.rounds(ISLANDS, FIRST_ROUND // bench.encoder.positions, self.until, ROUNDS):
+        for turn, steps in run.rounds(ISLANDS, FIRST_ROUND // bench.encoder.positions, self.until):
             before = run.best
             islands = [bench.island(run, ISLANDS * turn + number, steps) for number in range(ISLANDS)]
             found = run.map(lambda island: bench.anneal(run, island), islands)
@@ -136,27 +133,29 @@ class Bench:
         return float(np.bincount(self.encoder.rank_of, weights=times).max())
 
     def island(self, run: Run, number: int, steps: int) -> Island:
-        """A random block: ops follow each other directly, or with some slack, one by one or in groups."""
-        random = run.random(1, number)
-        by_unit = number % 2 == 1
-        passes, ranks = self.encoder.classes // self.encoder.copies, self.encoder.instance.placement.ranks
-        starts = np.empty(self.encoder.classes)
-        starts[self.lanes.way] = np.tile(np.arange(passes, dtype=np.float64), self.encoder.copies)
-        if not by_unit:
-            starts = earliest(self.encoder) / self.unit
-        slack = random.choice(SLACKS, self.encoder.classes) * random.integers(3)
-        starts[self.lanes.way] += np.cumsum(slack.reshape(-1, passes), axis=1).ravel()
-        grouped = self.encoder.instance.placement.chunks > 1 and random.random() < GROUPED
-        group = int(random.choice([2, max(ranks // 2, 1), ranks])) if grouped else 1
-        unit = 1.0 if by_unit else self.unit
+        """A task of its own for each number; every other one goes by the unit clock."""
+        random, by_unit = run.random(1, number), number % 2 == 1
         return Island(
             name=f"{NAME} {number + 1}",
-            block=Block(starts * unit, np.array([1, 0, number // 2 % 2, group]), np.array([unit])),
+            block=self._random_block(random, by_unit=by_unit, keep_weights=number // 2 % 2 == 1),
             by_unit=by_unit,
             temperature=HEATS[number % len(HEATS)],
             steps=steps,
             seed=int(random.integers(1, MODULUS)),
         )
+
+    def _random_block(self, random: np.random.Generator, *, by_unit: bool, keep_weights: bool) -> Block:
+        """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
+        placement, copies = self.encoder.instance.placement, self.encoder.copies
+        unit = self._clock(by_unit)[2]
+        slack = random.choice(SLACKS, (copies, self.encoder.classes // copies)) * random.integers(3)
+        due = earliest(self.encoder)
+        if by_unit:
+            due[self.lanes.way] = np.tile(np.arange(slack.shape[1]), copies)
+        due[self.lanes.way] += unit * np.cumsum(slack, axis=1).ravel()
+        grouped = placement.chunks > 1 and random.random() < GROUPED
+        group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
+        return Block(due, np.array([1, 0, int(keep_weights), group]), np.array([unit]))
 
     def anneal(self, run: Run, island: Island) -> tuple[Block, int]:
         """The best block found and the evaluations made; stops early when time is up."""

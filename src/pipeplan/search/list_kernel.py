@@ -37,15 +37,13 @@ def run_list(
     share: int,
     due: Floats,
     period: float,
-    group: int,
-    inner: float,
     order: Ints,
     desk: Desk,
 ) -> bool:
     """Fill ``order`` op by op; false if it came to a dead end.
 
-    The op of a class for microbatch k is due at ``due[class] + (k // group) * period + (k % group) * inner``. Next comes
-    always the op that is due first of those whose sources are placed, provided that it leaves a safe state.
+    The op of a class for microbatch k is due at ``due[class] + k * period``. Next comes always the op that is due first of
+    those whose sources are placed, provided that it leaves a safe state.
     """
     classes = len(shop.rank)
     for item in range(classes):
@@ -61,7 +59,7 @@ def run_list(
         first = NEVER
         for item in range(classes):
             index = desk.done[item]
-            time = due[item] + index // group * period + index % group * inner
+            time = due[item] + index * period
             if time < first and index < share and desk.refused[item] < backwards:
                 source = shop.source[item]
                 if source < 0 or desk.done[source] > index:

@@ -1,8 +1,8 @@
 """List scheduling: next comes always the op that is due first. It finds a schedule within every cap that allows one.
 
 When an op is due follows from a table: classes (F and backward of each stage) have an offset, and microbatches follow each
-other by a period, one by one or in groups. The banker's algorithm keeps it out of dead ends: a forward is placed only if
-afterwards all microbatches could still be finished one by one.
+other by a period. The banker's algorithm keeps it out of dead ends: a forward is placed only if afterwards all microbatches
+could still be finished one by one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ STEPS = 4
 
 NAME = "list scheduling"
 
+SHARE = 0.1
+"""The search goes on with something else when this much of its budget is spent."""
 
-def list_schedule(encoder: Encoder, due: Floats, period: float, *, group: int = 1, inner: float = 0.0) -> Candidate:
+
+def list_schedule(encoder: Encoder, due: Floats, period: float) -> Candidate:
     """The candidate in which the op of class c for microbatch k is due at ``due[c] + k * period``.
-
-    With ``group``, that many microbatches come ``inner`` apart, and the next group a period for each of them later.
 
     Where the memory of weight backwards is more than the kernel reckons with, it may be infeasible: its value says so.
     """
@@ -39,7 +40,7 @@ def list_schedule(encoder: Encoder, due: Floats, period: float, *, group: int = 
         done=np.zeros(encoder.classes, np.int64),
         refused=np.zeros(encoder.classes, np.int64),
     )
-    inputs = (encoder.shop, encoder.share, due, period * group, group, inner)
+    inputs = (encoder.shop, encoder.share, due, period)
     complete = _RUN_LIST(inputs, (order, desk), work=STEPS * encoder.positions * encoder.classes)
     return encoder.from_order(order if complete else one_by_one(encoder))
 
@@ -74,7 +75,7 @@ class ListScheduling:
         work = float(np.max(np.bincount(encoder.rank_of, weights=encoder.total_times)))
         for lead in (0.0, 0.5, 1.0, 2.0):
             for stretch in (1.0, 0.5, 0.0):
-                if run.budget.is_spent:
+                if run.is_over or run.budget.share > SHARE:
                     return
                 due = starts + np.where(encoder.is_forward, -lead * work, 0.0)
                 run.budget.evaluations += 1

@@ -19,7 +19,7 @@ from pipeplan.search.local_search import LocalSearch
 from pipeplan.search.result import Progress, Result
 from pipeplan.search.robustness import Jitter, Robustness, robustness
 from pipeplan.search.run import Engine, Entry, Run
-from pipeplan.search.starts import PublishedStarts
+from pipeplan.search.starts import DrivenByCosts, FixedOrders
 from pipeplan.simulate import simulate
 
 ANNEALED_FIRST = 0.1
@@ -41,7 +41,14 @@ def prove(run: Run) -> None:
             exact(run)
 
 
-ENGINES: tuple[Engine, ...] = (ListScheduling(), PublishedStarts(), BuildingBlocks(), prove, LocalSearch())
+ENGINES: tuple[Engine, ...] = (
+    FixedOrders(),
+    ListScheduling(),
+    DrivenByCosts(),
+    BuildingBlocks(),
+    prove,
+    LocalSearch(),
+)
 """What a search runs, one after the other, until its budget is spent."""
 
 JITTER_FINALISTS = 6

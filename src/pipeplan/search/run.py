@@ -17,6 +17,9 @@ from pipeplan.search.instance import Instance
 from pipeplan.search.result import OPTIMAL_WITHIN, Improvement, Progress
 from pipeplan.simulate import Bound, simulate
 
+DOUBLINGS = 11
+"""How often rounds get twice as long."""
+
 REPORT_EVERY = 0.5
 """Seconds between two reports while workers work."""
 
@@ -184,7 +187,7 @@ class Run:
             with self.budget.paused():
                 self.map(lambda _: kernel.compile(inputs, outputs), [None])
 
-    def rounds(self, tasks: int, first: int, until: float = 1.0, doublings: int = 11) -> Iterator[tuple[int, int]]:
+    def rounds(self, tasks: int, first: int, until: float = 1.0) -> Iterator[tuple[int, int]]:
         """Rounds of so many tasks until this share of the budget is spent: their numbers, and evaluations for each task.
 
         Each round is twice as long as the one before, but no longer than the budget allows, from the second round on also
@@ -193,7 +196,7 @@ class Run:
         speed = 0.0
         turn = 0
         while not self.is_over and self.budget.share < until:
-            length = first << min(turn, doublings)
+            length = max(first, 1) << min(turn, DOUBLINGS)
             evaluations_left = self.budget.evaluations_until(until)
             if evaluations_left is not None:
                 length = min(length, -(-evaluations_left // tasks))

@@ -15,18 +15,27 @@ from pipeplan.search.run import Run
 from pipeplan.strategies import STRATEGIES, Strategy
 
 
-class PublishedStarts:
-    """Offers each published schedule that fits as a lineage: all fixed orders, and heuristics as long as there is time."""
+class FixedOrders:
+    """Offers each strategy's schedule that fits as a lineage; it takes next to no time, so it is done on any budget."""
 
     def __call__(self, run: Run) -> None:
         """Offer them all."""
         for name, schedule in fixed_orders(run.instance):
-            if run.budget.stopped.is_set():
+            if run.is_optimal or run.budget.stopped.is_set():
                 return
             run.offer_schedule(schedule, name)
+
+
+class DrivenByCosts:
+    """Offers each heuristic's schedules as lineages, as long as there is time."""
+
+    def __call__(self, run: Run) -> None:
+        """Offer them."""
+        if run.budget.out_of_time:
+            return
         for name, schedule in driven_by_costs(run.instance):
             run.offer_schedule(schedule, name)
-            if run.budget.out_of_time:
+            if run.is_optimal or run.budget.out_of_time:
                 return
 
 
