@@ -35,14 +35,13 @@ def _stopped(result: SearchResult) -> str:
 def front_parts(front: Front) -> tuple[RenderableType, ...]:
     """The front from little memory to much, and the published schedules of the same placement."""
     memory = size if front.in_bytes else number
-    table = columns("limit", "peak", "time", "bound", "gap", "found by", padding=1)
+    table = columns("found by", "limit", "peak", "time", "bound", "gap", padding=1)
     for point in front.points:
         found = point.result
         limit = "none" if point.limit == float("inf") else memory(point.limit)
         verdict = "optimal" if found.optimal else f"{found.gap:.2%}"
-        table.add_row(
-            limit, memory(point.peak), number(point.value), number(found.bound.value), verdict, found.found_by
-        )
+        figures = memory(point.peak), number(point.value), number(found.bound.value)
+        table.add_row(found.found_by, limit, *figures, verdict)
     marks = columns("published", "peak", "time", padding=1)
     for mark in front.marks:
         marks.add_row(mark.name, memory(mark.peak), number(mark.value))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import PurePath
 from typing import BinaryIO
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from pipeplan.render.sizes import SizeName, size_named
 from pipeplan.render.static import save_figure
 from pipeplan.render.theme import ThemeName, theme_named
 from pipeplan.render.view import time_text
+
+WIDE = 2.5
+"""How many times the least value the largest one is where an axis becomes logarithmic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,15 @@ def draw_front(
     ax.set_title(view.title, loc="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
     ax.set_xlabel(view.memory_label, fontsize=page.font, color=colors.text)
     ax.set_ylabel(view.time_label, fontsize=page.font, color=colors.text)
-    ax.yaxis.set_major_formatter(lambda value, _: time_text(value))
+    if _far_apart([*memory, *(peak for _, peak, _ in view.marks)]):
+        ax.set_xscale("log")
+    if _far_apart([*times, *view.bounds, *(spent for _, _, spent in view.marks)]):
+        ax.set_yscale("log")
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)))
+            axis.set_minor_formatter(NullFormatter())
+        axis.set_major_formatter(lambda value, _: time_text(value))
     ax.tick_params(labelsize=0.9 * page.font, colors=colors.text)
     ax.grid(color=colors.grid, linewidth=0.5, zorder=0)
     ax.spines[["top", "right"]].set_visible(False)
@@ -78,13 +91,24 @@ def draw_front(
     return ax
 
 
+def _far_apart(values: Sequence[float]) -> bool:
+    """Whether equal steps should stand for equal factors, so that small values can be told from each other."""
+    return min(values) > 0 and max(values) > WIDE * min(values)
+
+
 def _labelled(marks: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """The fastest published schedule of each amount of memory: where several share it, their names would not fit."""
-    fastest: dict[float, tuple[str, float, float]] = {}
-    for mark in marks:
-        if mark[1] not in fastest or mark[2] < fastest[mark[1]][2]:
-            fastest[mark[1]] = mark
-    return list(fastest.values())
+    """The fastest published schedule of each amount of memory: where several share it, their names would not fit.
+
+    A limit in a name (``zbv-heuristic at 8 activations``) is left out, since the axis says it, and each name stands once.
+    """
+    named: dict[str, tuple[str, float, float]] = {}
+    peaks = set()
+    for name, peak, time in sorted(marks, key=itemgetter(1, 2)):
+        short = name.split(" at ")[0]
+        if peak not in peaks and short not in named:
+            named[short] = short, peak, time
+        peaks.add(peak)
+    return list(named.values())
 
 
 def save_front(view: FrontView, file: PurePath | str | BinaryIO, *, theme: ThemeName = "light") -> None:

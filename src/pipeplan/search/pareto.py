@@ -150,17 +150,20 @@ def _marks(instance: Instance) -> list[Mark]:
 
 
 def _levels(instance: Instance, most: float, peaks: list[float], count: int) -> list[float]:
-    """Caps from the least feasible one to below ``most``: even steps, and the peaks of published schedules.
+    """Caps from the least feasible one to below ``most``, each by the same factor larger, and published schedules' peaks.
 
-    A step that lies near a published peak makes room for it.
+    Time falls about as memory grows, so equal factors show the trade-off evenly. A cap that lies near a published peak makes
+    room for it.
     """
-    sizes = _capped(instance, most).memory_cap.activation
     least = float(_capped(instance, most).least_limit.max()) if np.isfinite(most) else 0.0
+    if not 0 < least < most:
+        return [least]
+    sizes = _capped(instance, most).memory_cap.activation
     step = float(sizes[sizes > 0].min(initial=np.inf))
-    levels = least + np.floor(np.linspace(0.0, max(most - least, 0.0), count + 1)[:-1] / step + 1e-9) * step
-    near = 0.5 * (most - least) / max(count, 1)
+    levels = least + np.floor((np.geomspace(least, most, count + 1)[:-1] - least) / step + 1e-9) * step
+    near = (most / least) ** (0.5 / max(count, 1))
     named = [peak for peak in peaks if least < peak < most * (1 - 1e-9)]
-    apart = [float(level) for level in levels if all(abs(level - peak) >= near for peak in named)]
+    apart = [float(level) for level in levels if all(max(level / peak, peak / level) >= near for peak in named)]
     return sorted({level for level in (*apart, *named) if level < most * (1 - 1e-9)} | {least})
 
 
