@@ -27,13 +27,16 @@ SECONDS_FIRST = 2.0
 """The share of the budget that is annealed, at most for so many seconds, before a proof: that nothing beats a good schedule
 is shown the fastest."""
 
+PROVING = 0.6
+"""The share of what is then left that goes into the proof; where it does not come, annealing goes on."""
+
 WORTH_PROVING = 0.5
 """Seconds of the solver's work that the budget must allow: with less it proves nothing, and annealing is the better use."""
 
 
 def prove(run: Run) -> None:
     """On an instance small enough for the exact solver: anneal for a while, then prove the best optimal or find better."""
-    exact = Exact(required=False)
+    exact = Exact(share=PROVING, required=False)
     small = 3 * run.instance.placement.stages * run.instance.microbatches <= exact.largest
     if small and exact.seconds_left(run) >= WORTH_PROVING:
         LocalSearch(until=min(ANNEALED_FIRST, run.budget.share_in(SECONDS_FIRST)))(run)
