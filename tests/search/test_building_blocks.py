@@ -7,12 +7,12 @@ from pipeplan.check import check
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
 from pipeplan.search import search
+from pipeplan.search.annealing import WAITS
 from pipeplan.search.arrays import Block, Progress
 from pipeplan.search.block_kernel import anneal_block
 from pipeplan.search.building_blocks import Bench, BuildingBlocks
 from pipeplan.search.candidate import Encoder
 from pipeplan.search.list_scheduling import ListScheduling
-from pipeplan.search.local_search import WAITS
 from pipeplan.strategies import strategy
 from tests.search.instances import instance
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
+from pipeplan.search.annealing import WAITS
 from pipeplan.search.arrays import Plan, Progress
 from pipeplan.search.candidate import Encoder
 from pipeplan.search.evaluate_kernel import INFEASIBLE, anneal, evaluate, trace
 from pipeplan.search.list_scheduling import earliest, list_schedule, one_by_one
-from pipeplan.search.local_search import WAITS
 from pipeplan.simulate import simulate
 from tests.search.instances import instance
 

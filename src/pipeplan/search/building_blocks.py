@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel, Output
-from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Block, Floats, Lanes, Plan, Progress, Shop, Watch
+from pipeplan.search.annealing import WAITS, beginning, pieces
+from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Block, Floats, Lanes, Plan, Shop, Watch
 from pipeplan.search.block_kernel import anneal_block, repeat
 from pipeplan.search.candidate import Candidate, Encoder
 from pipeplan.search.evaluate_kernel import INFEASIBLE, MODULUS
 from pipeplan.search.list_scheduling import earliest
-from pipeplan.search.local_search import WAITS
 from pipeplan.search.run import Run
 
 NAME = "building blocks"
@@ -38,9 +38,6 @@ SHARE = 0.35
 
 FIRST_ROUND = 2_000_000
 """Op evaluations of each annealing in the first round."""
-
-PIECE = 500_000
-"""Op evaluations between two looks at the clock."""
 
 HEATS = (1.0, 0.3, 3.0, 1.0)
 COOLING = 30.0
@@ -160,11 +157,9 @@ class Bench:
     def anneal(self, run: Run, island: Island) -> tuple[Block, int]:
         """The best block found and the evaluations made; stops early when time is up."""
         inputs, outputs, best = self._arrays(island)
-        positions = self.encoder.positions
-        piece, done = max(PIECE // positions, 1), 0
-        while done < island.steps and not run.budget.out_of_time:
-            steps = min(piece, island.steps - done)
-            _ANNEAL_BLOCK((*inputs, steps), outputs, work=REPEATED * steps * positions)
+        work, done = REPEATED * self.encoder.positions, 0
+        for steps in pieces(run.budget, island.steps, work):
+            _ANNEAL_BLOCK((*inputs, steps), outputs, work=steps * work)
             done += steps
         return best, done
 
@@ -177,12 +172,8 @@ class Bench:
         """What the kernel takes, but for the number of steps; what it writes; and of that, the best block."""
         encoder = self.encoder
         block, trial, best = (_copy(island.block) for _ in range(3))
-        progress = Progress(
-            value=np.full(2, min(self.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)),
-            temperature=np.array([island.temperature * self.unit]),
-            random=np.array([island.seed]),
-            critical=encoder.room_for_chain(),
-        )
+        value = min(self.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
+        progress = beginning(encoder, value, island.temperature * self.unit, island.seed)
         clock, period, unit = self._clock(island.by_unit)
         cooling = COOLING ** (-1 / max(island.steps, 1))
         inputs = (encoder.shop, clock, self.lanes, encoder.share, period, unit, encoder.span, SPREAD, cooling, WAITS)

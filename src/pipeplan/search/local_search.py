@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel
+from pipeplan.search.annealing import WAITS, beginning, pieces
 from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Progress
 from pipeplan.search.candidate import Candidate, Encoder
 from pipeplan.search.evaluate_kernel import MODULUS, anneal
@@ -41,18 +42,11 @@ LINEAGES = (0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 4)
 FIRST_ROUND = 500_000
 """Op evaluations of each annealing in the first round."""
 
-PIECE = 2_000_000
-"""Op evaluations between two looks at the clock."""
-
 SPREADS = (0.0, 0.1, 0.02)
 """How much the mean over the ranks counts beside the longest, in turn; see the kernel."""
 
 CRITICAL = 10
 """Of 16 steps, how many start at an op of the longest chain: no other can make the schedule shorter on its own."""
-
-QUANTILES = 1024
-WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
-"""Quantiles of the exponential distribution: the same numbers, compiled or not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,12 +114,8 @@ class _Bench:
         self.cooling = COOLING ** (-1 / max(task.evaluations, 1))
         self.reach = np.array([*task.reach, int(encoder.overlaps), CRITICAL], np.int64)
         plan, self.best = task.entry.candidate.copy().plan, task.entry.candidate.copy().plan
-        self.progress = Progress(
-            value=np.full(2, encoder.score(plan, task.spread)),
-            temperature=np.array([task.temperature * float(np.mean(encoder.shop.time))]),
-            random=np.array([task.seed]),
-            critical=encoder.room_for_chain(),
-        )
+        temperature = task.temperature * float(np.mean(encoder.shop.time))
+        self.progress = beginning(encoder, encoder.score(plan, task.spread), temperature, task.seed)
         self.outputs = (plan, self.best, self.progress, encoder.journal(), encoder.scratch())
 
     def inputs(self, steps: int) -> tuple[Argument, ...]:
@@ -136,12 +126,12 @@ class _Bench:
 def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
     """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
     bench, positions = _Bench(run.encoder, task), run.encoder.positions
-    piece = max(PIECE // positions, 1)
     done = 0
-    while done < task.evaluations and not run.budget.out_of_time and not _is_optimal(run, bench.progress):
-        steps = min(piece, task.evaluations - done)
+    for steps in pieces(run.budget, task.evaluations, positions):
         _ANNEAL(bench.inputs(steps), bench.outputs, work=steps * positions)
         done += steps
+        if _is_optimal(run, bench.progress):
+            break
     return run.encoder.evaluate(bench.best), done
 
 
