@@ -16,7 +16,7 @@ import argparse
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -117,12 +117,11 @@ def on_the_common_grid() -> Iterator[Goal]:
     ]
     for times, sizes, chunks, best, by, target in rows:
         instance = case(Placement.v(8), 24, times, chunks, sizes=sizes)
-        yield Goal(f"V 8x24 {_text(times)} at {chunks}", instance, best, by, target)
-    # What the authors' exhaustive search over building blocks takes 21 s for, in a tenth of that.
-    for times, sizes, chunks, best, by, _ in rows:
+        goal = Goal(f"V 8x24 {_text(times)} at {chunks}", instance, best, by, target)
+        yield goal
+        # What the authors' exhaustive search over building blocks takes 21 s for, in a tenth of that.
         if by == "v_auto":
-            instance = case(Placement.v(8), 24, times, chunks, sizes=sizes)
-            yield Goal(f"V 8x24 {_text(times)} at {chunks}", instance, best, by, best, seconds=2.1)
+            yield replace(goal, target=best, seconds=2.1)
 
 
 def on_the_settings_of_the_heuristic() -> Iterator[Goal]:
