@@ -1,5 +1,7 @@
 """Building blocks: repeating them, and annealing them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -41,7 +43,7 @@ def straight(bench, step):
 
 
 def plain(due, *, draw=1, eager=0, keep=0, group=1, inner=0.0):
-    return Block(np.array(due, np.float64), np.array([draw, eager, keep, group]), np.array([inner]))
+    return Block(np.array(due, np.float64), np.array([draw, eager, keep, 0, group]), np.array([inner]))
 
 
 @pytest.mark.parametrize(("ranks", "microbatches"), [(4, 12), (6, 9), (8, 24)])
@@ -78,28 +80,44 @@ def test_what_does_not_fit_waits_and_a_block_that_cannot_fit_gets_stuck():
     check(schedule, cap=tight.encoder.instance.memory_cap).require_valid()
 
 
-def annealed(run, steps=150):
+def annealed(run, steps=150, *, backward=7.0):
     """The block, and what has been written, after annealing in groups of two under a tight cap."""
-    bench = Bench(Encoder(instance(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)))
+    free = instance(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)
+    bench = Bench(Encoder(replace(free, costs=replace(free.costs, backward=np.full(6, backward)))))
     encoder, block = bench.encoder, plain(straight(bench, 3.5), group=2, inner=1.0)
     trial, best = (plain(block.due, group=2, inner=1.0) for _ in range(2))
     value = bench.repeat(block, by_unit=False).value
     progress = Progress(np.full(2, value), np.array([5.0]), np.array([1]), encoder.room_for_chain())
     shop = encoder.shop
-    inputs = (shop, shop, bench.lanes, encoder.share, bench.period, bench.unit, 0, 0.0, 0.99, WAITS, steps)
+    inputs = (
+        shop,
+        shop,
+        bench.lanes,
+        encoder.share,
+        bench.period,
+        bench.unit,
+        0,
+        0.0,
+        0.99,
+        WAITS,
+        3 + encoder.chooses,
+        steps,
+    )
     run(*inputs, block, trial, best, bench.plan(), progress, bench.watch(), encoder.scratch())
     return bench, best, progress
 
 
-def test_annealing_betters_a_block_and_keeps_the_best():
-    bench, best, progress = annealed(anneal_block)
+@pytest.mark.parametrize("backward", [7.0, 6.0])
+def test_annealing_betters_a_block_and_keeps_the_best(backward):
+    bench, best, progress = annealed(anneal_block, backward=backward)
     assert progress.value[1] <= progress.value[0]
     assert bench.repeat(best, by_unit=False).value == progress.value[1]
     assert progress.value[1] < bench.repeat(plain(straight(bench, 3.5), group=2, inner=1.0), by_unit=False).value
 
 
-def test_compiled_and_undecorated_agree_step_by_step():
-    (_, *one), (_, *other) = annealed(anneal_block), annealed(compile_loop(anneal_block))
+@pytest.mark.parametrize("backward", [7.0, 6.0])
+def test_compiled_and_undecorated_agree_step_by_step(backward):
+    (_, *one), (_, *other) = (annealed(run, backward=backward) for run in (anneal_block, compile_loop(anneal_block)))
     for before, after in zip(one, other, strict=True):
         for array, same in zip(before, after, strict=True):
             assert np.array_equal(array, same)

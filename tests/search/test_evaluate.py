@@ -7,13 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeplan.check import check
+from pipeplan.costs import Limits, Settings
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
+from pipeplan.search import Instance
 from pipeplan.search.annealing import WAITS
 from pipeplan.search.arrays import Plan, Progress
 from pipeplan.search.candidate import Encoder
 from pipeplan.search.evaluate_kernel import INFEASIBLE, anneal, evaluate, trace
-from pipeplan.search.list_scheduling import earliest, list_schedule, one_by_one
+from pipeplan.search.list_scheduling import earliest, list_schedule
 from pipeplan.simulate import simulate
 from tests.search.instances import instance
 
@@ -30,7 +33,7 @@ def annealed(encoder, evaluations, *, seed=1, hot=5.0, run=anneal):
     start = list_schedule(encoder, earliest(encoder), 10.0)
     plan, best = start.copy().plan, start.copy().plan
     progress = Progress(np.full(2, start.value), np.array([hot]), np.array([seed]), encoder.room_for_chain())
-    reach = np.array([3, 3, 3, int(encoder.overlaps), 8])
+    reach = np.array([3, 3, 3, int(encoder.overlaps), 8, int(encoder.chooses)])
     inputs = (encoder.shop, encoder.span, 0.0, evaluations, 0.999, reach, WAITS)
     run(*inputs, plan, best, progress, encoder.journal(), encoder.scratch())
     return plan, best, progress
@@ -55,8 +58,37 @@ def test_the_value_is_the_simulators(placement, pairs, objective, split, seed, l
     assert again.value <= progress.value[1]
 
 
-def test_compiled_and_undecorated_agree_step_by_step():
-    encoder = Encoder(instance(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2))
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(PLACEMENTS),
+    st.sampled_from([{"backward_times": 6.5}, {"weight_activation_bytes": 3.0}, {"overlap_times": 9.0}, {}]),
+    st.sampled_from([{"backward_times": 7.0}, {"overlap_times": 8.5}]),
+    st.integers(0, 1000),
+    st.floats(1.0, 4.0),
+)
+def test_whole_backwards_have_the_simulators_value_and_stay_within_the_limit(placement, some, more, seed, limit):
+    """Where they are shorter, need less memory, or gain by overlapping."""
+    settings = {"times_per": "stage", "activation_bytes": 2.0} | some | more
+    costs = Settings(forward_times=6, backward_input_times=4, backward_weight_times=4, **settings).costs(placement)
+    limits = Limits(np.full(placement.ranks, 2.0 * max(limit, placement.copies)), in_activations=False)
+    case = Instance(placement, 4, costs, limits)
+    encoder = Encoder(case)
+    assert encoder.chooses
+    plan, best, progress = annealed(encoder, 80, seed=seed + 1)
+    assert encoder.evaluate(plan).value == progress.value[0]
+    schedule = encoder.decode(encoder.evaluate(best))
+    assert check(schedule, cap=case.memory_cap).valid
+    assert case.value(simulate(schedule, case.costs).timeline) == progress.value[1]
+    assert encoder.encode(schedule).value <= progress.value[1]
+
+
+@pytest.mark.parametrize("costs", [{}, {"backward_times": 6.5, "overlap_times": 7.0}])
+def test_compiled_and_undecorated_agree_step_by_step(costs):
+    placement = Placement.v(3)
+    times = Settings(
+        forward_times=3.7, backward_input_times=4.1, backward_weight_times=2.9, p2p_time=0.3, times_per="stage", **costs
+    )
+    encoder = Encoder(Instance(placement, 4, times.costs(placement), Limits(np.full(3, 2.0), in_activations=True)))
     plain, compiled = annealed(encoder, 300), annealed(encoder, 300, run=compile_loop(anneal))
     for one, other in zip(plain, compiled, strict=True):
         for array, same in zip(one, other, strict=True):
@@ -91,14 +123,14 @@ def test_a_deadlock_and_too_much_memory_are_infeasible():
     backward_first = np.array([1, 0, 0, 1, 2, 3, 2, 3])
     assert encoder.from_order(forwards_first).value == np.inf
     assert encoder.from_order(backward_first).value == np.inf
-    assert np.isfinite(encoder.from_order(one_by_one(encoder)).value)
+    assert np.isfinite(encoder.from_order(encoder.one_by_one()).value)
 
 
 @pytest.mark.parametrize(("forced", "weights"), [(0, [0, 0, 0, 0]), (1, [0, 0, 1, 0])])
 def test_forced_weight_backwards_come_before_their_op(forced, weights):
     encoder = Encoder(instance(Placement.linear(1), 2))
     order = np.array([0, 1, 0, 1])
-    plan = Plan(order, np.array([0, 0, forced, 0]), np.zeros(4, np.int64))
+    plan = Plan(order, np.array([0, 0, forced, 0]), np.zeros(4, np.int64), np.zeros(4, np.int64))
     scratch = encoder.scratch()
     evaluate(encoder.shop, plan, 0, 0.0, 1e9, scratch)
     assert scratch.weights.tolist() == weights

@@ -1,6 +1,8 @@
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -70,40 +72,56 @@ def test_a_v_below_its_usual_memory_is_proven_optimal():
     assert check(found.schedule, cap=found.instance.memory_cap).valid
 
 
-def orders(rank: int, microbatches: int) -> list[list[Op]]:
-    """Every order of one stage's ops in which each kind keeps its order and W follows I follows F."""
-    rows: list[list[Op]] = [[]]
-    for _ in range(3 * microbatches):
-        longer = []
-        for row in rows:
-            done = [sum(op.kind is kind for op in row) for kind in (Kind.F, Kind.I, Kind.W)]
-            allowed = (done[0] < microbatches, done[1] < done[0], done[2] < done[1])
-            kinds = zip((Kind.F, Kind.I, Kind.W), done, allowed, strict=True)
-            longer += [[*row, Op(kind, rank, count)] for kind, count, can in kinds if can]
-        rows = longer
-    return rows
+def orders(rank: int, microbatches: int, row: tuple[Op, ...] = ()) -> Iterator[tuple[Op, ...]]:
+    """Every order of one stage's ops in which forwards and backwards, whole or halved, keep their order."""
+    forwards = sum(op.kind is Kind.F for op in row)
+    backwards = [op for op in row if op.kind in {Kind.B, Kind.I}]
+    owed = [op.microbatch for op in backwards if op.kind is Kind.I and Op(Kind.W, rank, op.microbatch) not in row]
+    if len(backwards) == microbatches and not owed:
+        yield row
+    if forwards < microbatches:
+        yield from orders(rank, microbatches, (*row, Op(Kind.F, rank, forwards)))
+    if len(backwards) < forwards:
+        for kind in (Kind.B, Kind.I):
+            yield from orders(rank, microbatches, (*row, Op(kind, rank, len(backwards))))
+    if owed:
+        yield from orders(rank, microbatches, (*row, Op(Kind.W, rank, owed[0])))
 
 
 TWO = Placement.linear(2)
-UNEVEN = ((3.0, 2.0), (2.0, 4.0), (2.5, 1.5), 0.5)
+UNEVEN = Settings(
+    forward_times=(3.0, 2.0),
+    backward_input_times=(2.0, 4.0),
+    backward_weight_times=(2.5, 1.5),
+    p2p_time=0.5,
+    activation_bytes=(2.0, 2.0),
+)
+WHOLE = {
+    "halves do all": {},
+    "whole is shorter": {"backward_times": (4.0, 5.0)},
+    "whole needs less": {"weight_activation_bytes": (3.0, 3.0)},
+    "both": {"backward_times": (4.0, 5.0), "weight_activation_bytes": (3.0, 1.0)},
+    "whole is longer but needs less": {"backward_times": (5.0, 6.0), "weight_activation_bytes": (3.5, 2.5)},
+}
 
 
-@pytest.fixture(scope="module")
-def everything() -> list[Simulation]:
-    """Every schedule of three microbatches on two ranks."""
-    costs = instance(TWO, 3, UNEVEN).costs
+@pytest.fixture(scope="module", params=WHOLE)
+def everything(request: pytest.FixtureRequest) -> list[Simulation]:
+    """Every schedule of two microbatches on two ranks."""
+    costs = replace(UNEVEN, **WHOLE[request.param]).costs(TWO)
     found = []
-    for rows in product(*(orders(rank, 3) for rank in range(2))):
+    for rows in product(*(list(orders(rank, 2)) for rank in range(2))):
         with suppress(DeadlockError):
-            found.append(simulate(Schedule.from_rows(TWO, 3, [from_ops(row) for row in rows]), costs))
+            found.append(simulate(Schedule.from_rows(TWO, 2, [from_ops(row) for row in rows]), costs))
     return found
 
 
 @pytest.mark.parametrize("objective", ["makespan", "span"])
-@pytest.mark.parametrize("cap", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("cap", [2.0, 3.0, 4.0, 5.0])
 def test_nothing_that_can_be_enumerated_is_better(everything, objective, cap):
-    question = instance(TWO, 3, UNEVEN, cap, objective=objective)
-    fitting = [found for found in everything if (found.memory.peak_activation <= cap).all()]
+    limits = Limits(np.full(2, cap), in_activations=False)
+    question = Instance(TWO, 2, everything[0].costs, limits, objective=objective)
+    fitting = [found for found in everything if (found.memory.peak_bytes <= cap).all()]
     assert optimum(question) == pytest.approx(min(question.value(found.timeline) for found in fitting))
 
 
@@ -122,6 +140,7 @@ def questions(draw: st.DrawFn) -> Instance:
         backward_input_times=draw(times),
         backward_weight_times=draw(times),
         p2p_time=draw(st.sampled_from([0.0, 1.0, 0.5])),
+        backward_times=draw(st.none() | times),
         activation_bytes=activation,
         weight_activation_bytes=draw(st.sampled_from([None, activation, tuple(reversed(activation))])),
     ).costs(placement)
@@ -196,12 +215,19 @@ def test_what_it_cannot_model_it_leaves_alone():
     assert large.best is None
 
 
-@pytest.mark.parametrize("gain", [{"backward_times": 1.5}, {"overlap_times": 2.5}])
-def test_full_backwards_that_gain_leave_the_bound_open(gain):
+def test_overlapped_pairs_that_gain_leave_the_bound_open():
     placement = Placement.linear(3)
-    costs = Settings(backward_input_times=1, backward_weight_times=1, **gain).costs(placement)
+    costs = Settings(backward_input_times=1, backward_weight_times=1, overlap_times=2.5).costs(placement)
     found = prove(Instance(placement, 4, costs, Limits(np.full(3, 2.0), True)), seconds=10)
     assert not found.optimal
+
+
+def test_whole_backwards_that_gain_are_proven_too():
+    placement = Placement.linear(3)
+    costs = Settings(backward_input_times=1, backward_weight_times=1, backward_times=1.5).costs(placement)
+    found = prove(Instance(placement, 4, costs, Limits(np.full(3, 2.0), True)), seconds=10)
+    assert found.optimal
+    assert found.schedule.has(Kind.B)
 
 
 def test_without_the_solver_the_error_names_the_extra(monkeypatch):

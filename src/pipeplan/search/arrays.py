@@ -40,6 +40,8 @@ class Shop(NamedTuple):
     weight_time, weight_change
         How long the weight backward takes that a backward of the class leaves owed, and what it adds to memory; a
         negative time for classes that leave none owed.
+    whole_time, whole_change
+        The same as ``time`` and ``change`` where a backward of the class runs whole, and leaves nothing owed.
     overlap
         How long a forward takes together with the backward that it overlaps with, at least.
     """
@@ -56,11 +58,13 @@ class Shop(NamedTuple):
     first: Ints
     weight_time: Floats
     weight_change: Floats
+    whole_time: Floats
+    whole_change: Floats
     overlap: Floats
 
 
 class Plan(NamedTuple):
-    """A candidate by position, rank after rank.
+    """A candidate: ``order``, ``forced`` and ``joined`` by position, rank after rank; ``whole`` by op.
 
     Attributes
     ----------
@@ -70,11 +74,15 @@ class Plan(NamedTuple):
         How many weight backwards must run before it.
     joined
         1 where a forward and a backward, this op and the next, run overlapped.
+    whole
+        1 where a backward runs whole: I and W in one. Ops stand as in ``Scratch.finish``, so that it moves with its op.
+        Empty where whole backwards gain nothing.
     """
 
     order: Ints
     forced: Ints
     joined: Ints
+    whole: Ints
 
 
 class Scratch(NamedTuple):
@@ -89,8 +97,8 @@ class Scratch(NamedTuple):
         By class: how many have run; whether a rank waits for the next.
     finish
         End of each op of each class.
-    weights, waited
-        By position of the order: how many Ws run right before that op, and 1 where it waits
+    weights, owes, waited
+        By position of the order: how many Ws run right before that op; 1 where it leaves a W owed; and 1 where it waits
         for its source (2: for that of the op that it overlaps with).
     position
         Where each op of each class stands in the order.
@@ -108,6 +116,7 @@ class Scratch(NamedTuple):
     waiting: Ints
     finish: Floats
     weights: Ints
+    owes: Ints
     waited: Ints
     position: Ints
 
@@ -170,9 +179,9 @@ class Block(NamedTuple):
     due
         By class: when it is due for the first microbatch.
     style
-        Four numbers. 1 where forwards are drawn forward before a rank's first backward; 1 where a backward that is ready
-        goes before something due that is not; 1 where weight backwards stay where repeating has put them; and how many
-        microbatches make a group.
+        Five numbers. 1 where forwards are drawn forward before a rank's first backward; 1 where a backward that is ready
+        goes before something due that is not; 1 where weight backwards stay where repeating has put them; 1 where
+        backwards run whole; and how many microbatches make a group.
     inner
         One number: the time between the microbatches of a group.
     """

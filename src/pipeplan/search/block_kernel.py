@@ -48,7 +48,9 @@ def repeat(
     for place in range(len(plan.order)):
         plan.forced[place] = 0
         plan.joined[place] = 0
-    group = block.style[3]
+    for op in range(len(plan.whole)):
+        plan.whole[op] = 0
+    group = block.style[4]
     inner = block.inner[0]
     left = len(plan.order)
     while left > 0:
@@ -108,7 +110,11 @@ def repeat(
                 chosen = forward
         elif forwards_left == 0 or block.style[1] == 1:
             chosen = backward
-        full = chosen >= 0 and scratch.held[rank] + shop.change[chosen] > shop.cap[rank]
+        full = False
+        if chosen >= 0:
+            whole = chosen % 2 == 1 and block.style[3] == 1
+            change = shop.whole_change[chosen] if whole else shop.change[chosen]
+            full = scratch.held[rank] + change > shop.cap[rank]
         if scratch.owed[rank] > 0 and (full or chosen < 0):
             while shop.weight_time[plan.order[scratch.pending[rank]]] < 0:
                 scratch.pending[rank] += 1
@@ -127,11 +133,17 @@ def repeat(
         if chosen < 0:
             watch.wake[rank] = later
             continue
-        end = now + clock.time[chosen]
-        scratch.finish[shop.first[chosen] + scratch.done[chosen]] = end
+        whole = chosen % 2 == 1 and block.style[3] == 1
+        end = now + (clock.whole_time[chosen] if whole else clock.time[chosen])
+        op = shop.first[chosen] + scratch.done[chosen]
+        scratch.finish[op] = end
         scratch.done[chosen] += 1
-        scratch.held[rank] += shop.change[chosen]
-        scratch.owed[rank] += 1 if shop.weight_time[chosen] >= 0 else 0
+        if whole:
+            plan.whole[op] = 1
+            scratch.held[rank] += shop.whole_change[chosen]
+        else:
+            scratch.held[rank] += shop.change[chosen]
+            scratch.owed[rank] += 1 if shop.weight_time[chosen] >= 0 else 0
         watch.backwards[rank] += chosen % 2
         plan.order[scratch.cursor[rank]] = chosen
         scratch.cursor[rank] += 1
@@ -146,14 +158,17 @@ def repeat(
     return True
 
 
-def vary(lanes: Lanes, unit: float, block: Block, random: Ints) -> None:
-    """Change a block: how it is repeated, or when something is due: one op, those after it, or some of those after it."""
+def vary(lanes: Lanes, unit: float, rules: int, block: Block, random: Ints) -> None:
+    """Change a block: how it is repeated, or when something is due: one op, those after it, or some of those after it.
+
+    Of its style the first ``rules`` numbers may change.
+    """
     choice = draw(random, 20)
     if choice == 0:
-        rule = draw(random, 3)
+        rule = draw(random, rules)
         block.style[rule] = 1 - block.style[rule]
         return
-    if choice == 1 and block.style[3] > 1:
+    if choice == 1 and block.style[4] > 1:
         block.inner[0] = max(block.inner[0] + (draw(random, 2) - 0.5) * unit, 0.0)
         return
     passes = len(lanes.way)
@@ -192,6 +207,7 @@ def anneal_block(
     spread: float,
     cooling: float,
     waits: Floats,
+    rules: int,
     steps: int,
     block: Block,
     trial: Block,
@@ -209,7 +225,7 @@ def anneal_block(
     for _ in range(steps):
         progress.temperature[0] *= cooling
         copy_block(block, trial)
-        vary(lanes, unit, trial, random)
+        vary(lanes, unit, rules, trial, random)
         if not repeat(shop, clock, lanes, share, period, trial, plan, watch, scratch):
             continue
         limit = min(progress.value[0] + progress.temperature[0] * waits[draw(random, len(waits))], INFEASIBLE / 2)

@@ -119,6 +119,7 @@ class Bench:
             time=np.ones_like(shop.time),
             delay=np.zeros_like(shop.delay),
             weight_time=np.where(owes, 1.0, -1.0),
+            whole_time=np.where(owes, 2.0, 1.0),
         )
         times = encoder.total_times
         self.unit = float(times.sum() / np.count_nonzero(times) / 1.5) if times.any() else 1.0
@@ -134,14 +135,19 @@ class Bench:
         random, by_unit = run.random(1, number), number % 2 == 1
         return Island(
             name=f"{NAME} {number + 1}",
-            block=self._random_block(random, by_unit=by_unit, keep_weights=number // 2 % 2 == 1),
+            block=self._random_block(
+                random,
+                by_unit=by_unit,
+                keep_weights=number // 2 % 2 == 1,
+                whole=self.encoder.chooses and (number // 2 + number // 4) % 2 == 1,
+            ),
             by_unit=by_unit,
             temperature=HEATS[number % len(HEATS)],
             steps=steps,
             seed=int(random.integers(1, MODULUS)),
         )
 
-    def _random_block(self, random: np.random.Generator, *, by_unit: bool, keep_weights: bool) -> Block:
+    def _random_block(self, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, whole: bool) -> Block:
         """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
         placement, copies = self.encoder.instance.placement, self.encoder.copies
         unit = self._clock(by_unit)[2]
@@ -152,7 +158,7 @@ class Bench:
         due[self.lanes.way] += unit * np.cumsum(slack, axis=1).ravel()
         grouped = placement.chunks > 1 and random.random() < GROUPED
         group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
-        return Block(due, np.array([1, 0, int(keep_weights), group]), np.array([unit]))
+        return Block(due, np.array([1, 0, int(keep_weights), int(whole), group]), np.array([unit]))
 
     def anneal(self, run: Run, island: Island) -> tuple[Block, int]:
         """The best block found and the evaluations made; stops early when time is up."""
@@ -176,7 +182,20 @@ class Bench:
         progress = beginning(encoder, value, island.temperature * self.unit, island.seed)
         clock, period, unit = self._clock(island.by_unit)
         cooling = COOLING ** (-1 / max(island.steps, 1))
-        inputs = (encoder.shop, clock, self.lanes, encoder.share, period, unit, encoder.span, SPREAD, cooling, WAITS)
+        rules = 4 if encoder.chooses else 3
+        inputs = (
+            encoder.shop,
+            clock,
+            self.lanes,
+            encoder.share,
+            period,
+            unit,
+            encoder.span,
+            SPREAD,
+            cooling,
+            WAITS,
+            rules,
+        )
         return inputs, (block, trial, best, self.plan(), progress, self.watch(), encoder.scratch()), best
 
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
@@ -194,7 +213,7 @@ class Bench:
 
     def plan(self) -> Plan:
         """Room for an order."""
-        return Plan(*(np.zeros(self.encoder.positions, np.int64) for _ in range(3)))
+        return self.encoder.plan(np.zeros(self.encoder.positions, np.int64))
 
     def watch(self) -> Watch:
         """Room for what ranks are about."""

@@ -77,8 +77,9 @@ class Encoder:
 
     @cached_property
     def total_times(self) -> Floats:
-        """How long each class takes for one microbatch with the weight backward that it leaves owed, shape (classes,)."""
-        return self._times()[0] + np.maximum(self.weight_time, 0.0)
+        """How long each class takes at least for one microbatch, the weight backward with it, shape (classes,)."""
+        halves = self._times()[0] + np.maximum(self.weight_time, 0.0)
+        return np.where(self.is_forward, halves, np.minimum(halves, self.instance.costs.backward[self.stage_of]))
 
     @property
     def span(self) -> int:
@@ -89,8 +90,14 @@ class Encoder:
     def overlaps(self) -> bool:
         """Whether running any forward overlapped with any backward takes less than one after the other."""
         costs = self.instance.costs
-        backward = costs.backward_input if self.instance.split_backward else costs.backward
-        return costs.overlap is not None and bool((costs.overlap < costs.forward + backward.max()).any())
+        halves = costs.backward_input if self.instance.split_backward else costs.backward
+        longest = np.maximum(halves, costs.backward).max()
+        return costs.overlap is not None and bool((costs.overlap < costs.forward + longest).any())
+
+    @cached_property
+    def chooses(self) -> bool:
+        """Whether it matters which backwards run whole."""
+        return bool(self.instance.whole_gains.any())
 
     @cached_property
     def shop(self) -> Shop:
@@ -101,12 +108,14 @@ class Encoder:
         consumer[source[crosses]] = self.rank_of[crosses]
         time, weight_time = self._times()
         change, weight_change = self._changes()
-        work = np.bincount(self.rank_of, weights=self.share * self.total_times).astype(np.float64)
+        whole_time = np.where(self.is_forward, time, self.instance.costs.backward[self.stage_of])
+        held = self.instance.memory_cap.activation[self.stage_of]
+        work = np.bincount(self.rank_of, weights=self.share * self.total_times)
         overlap = self.instance.costs.overlap
         cap = self.instance.memory_cap.limit
         return Shop(
             offsets=self.offsets,
-            work=np.zeros_like(work) if self.overlaps else work,
+            work=np.zeros_like(work) if self.overlaps else work.astype(np.float64),
             cap=cap + MEMORY_SLACK * np.maximum(np.where(np.isfinite(cap), cap, 0.0), 1.0),
             rank=self.rank_of,
             time=time,
@@ -117,6 +126,8 @@ class Encoder:
             first=np.arange(self.classes) * self.share,
             weight_time=weight_time,
             weight_change=weight_change,
+            whole_time=whole_time,
+            whole_change=np.where(self.is_forward, change, -held),
             overlap=time if overlap is None else overlap[self.stage_of],
         )
 
@@ -158,6 +169,7 @@ class Encoder:
             waiting=np.zeros(classes, np.int64),
             finish=np.zeros(classes * self.share),
             weights=np.zeros(self.positions, np.int64),
+            owes=np.zeros(self.positions, np.int64),
             waited=np.zeros(self.positions, np.int64),
             position=np.zeros(classes * self.share, np.int64),
         )
@@ -174,9 +186,25 @@ class Encoder:
         """The plan with its value."""
         return Candidate(plan, self._time(plan)[0])
 
+    def plan(self, order: Ints, *, whole: bool = False) -> Plan:
+        """The plan of an order that forces no W and joins nothing, with every backward whole or none."""
+        wholes = np.repeat((~self.is_forward & whole).astype(np.int64), self.share if self.chooses else 0)
+        return Plan(order, np.zeros_like(order), np.zeros_like(order), wholes)
+
     def from_order(self, order: Ints) -> Candidate:
-        """The candidate of an order that forces no W and joins nothing."""
-        return self.evaluate(Plan(order, np.zeros_like(order), np.zeros_like(order)))
+        """The candidate of an order that forces no W and joins nothing; with backwards whole if that is better."""
+        halved = self.evaluate(self.plan(order))
+        if not self.chooses:
+            return halved
+        whole = self.evaluate(self.plan(order, whole=True))
+        return whole if whole.value < halved.value else halved
+
+    def one_by_one(self) -> Ints:
+        """The order in which each rank does one microbatch after the other: feasible whenever anything is."""
+        down = np.arange(0, self.classes, 2)
+        classes = np.concatenate([np.concatenate((part, part[::-1] + 1)) for part in np.split(down, self.copies)])
+        once = [classes[self.rank_of[classes] == rank] for rank in range(self.instance.placement.ranks)]
+        return np.concatenate([np.tile(row, self.share) for row in once])
 
     def score(self, plan: Plan, spread: float) -> float:
         """The value of a plan, and ``spread`` times the mean over the ranks."""
@@ -191,23 +219,26 @@ class Encoder:
     def decode(self, candidate: Candidate, name: str = "search") -> Schedule:
         """The schedule of a feasible candidate."""
         _, weights = self._time(candidate.plan)
-        order, _, joined = candidate.plan
+        plan = candidate.plan
         rows = [
-            self._row(order[start:stop], weights[start:stop], joined[start:stop])
+            self._row(plan.order[start:stop], weights[start:stop], plan.joined[start:stop], plan.whole)
             for start, stop in pairwise(self.offsets.tolist())
         ]
         return Schedule.from_rows(self.instance.placement, self.instance.microbatches, rows, name=name)
 
-    def _row(self, order: Ints, weights: Ints, joined: Ints) -> Columns:
+    def _row(self, order: Ints, weights: Ints, joined: Ints, wholes: Ints) -> Columns:
         """A rank's ops: the weight backwards go in before the positions that they were counted at, and at the end."""
         order, group = self._pairs(order, joined)
-        microbatch = self._microbatches(order)
+        turn_of = self._turns(order)
+        microbatch = turn_of + order // (2 * self.stages) * self.share
         backward = ~self.is_forward[order]
-        full = Kind.I if self.instance.split_backward else Kind.B
-        owed = np.flatnonzero(backward & (self.weight_time[order] >= 0))
+        halved = backward & (self.weight_time[order] >= 0)
+        if self.chooses:
+            halved &= wholes[order * self.share + turn_of] == 0
+        owed = np.flatnonzero(halved)
         place = np.repeat(np.arange(len(order)), weights)
         place = np.concatenate((place, np.full(len(owed) - len(place), len(order))))
-        kind = np.concatenate((np.where(backward, full, Kind.F), np.full(len(owed), Kind.W)))
+        kind = np.concatenate((np.select([halved, backward], [Kind.I, Kind.B], Kind.F), np.full(len(owed), Kind.W)))
         which = np.concatenate((np.arange(len(order)), owed))
         turn = np.argsort(np.concatenate((2 * np.arange(len(order)) + 1, 2 * place)), kind="stable")
         row = ops(kind[turn], self.stage_of[order[which[turn]]], microbatch[which[turn]])
@@ -225,33 +256,41 @@ class Encoder:
                 free = place + 2
         return order, group
 
-    def _microbatches(self, order: Ints) -> Ints:
-        """The microbatch of each op of a row: the k-th of its class is the copy's k-th."""
+    def _turns(self, order: Ints) -> Ints:
+        """How many ops of its class stand before each op of a row: the k-th is that of the copy's k-th microbatch."""
         turn = np.argsort(order, kind="stable")
         counts = np.bincount(order, minlength=self.classes)
         first = np.concatenate(([0], np.cumsum(counts)))[order[turn]]
-        microbatch = np.empty(len(order), np.int64)
-        microbatch[turn] = np.arange(len(order)) - first
-        shares: Ints = microbatch + order // (2 * self.stages) * self.share
-        return shares
+        turns = np.empty(len(order), np.int64)
+        turns[turn] = np.arange(len(order)) - first
+        return turns
 
     def encode(self, schedule: Schedule) -> Candidate:
         """A schedule as a candidate: the order of its forwards and backwards, and its Ws as forced ones.
 
-        Which microbatch an op has is forgotten: the k-th of its kind and stage becomes the k-th. A full backward becomes
-        an I with its W right behind, or, where backward may not be split, an I becomes a full backward.
+        Which microbatch an op has is forgotten: the k-th of its kind and stage becomes the k-th. Where its halves can do all
+        that a full backward can, it becomes an I with its W right behind; where backward may not be split, an I becomes a
+        full backward.
         """
-        rows = [self._encode_row(schedule.row(rank)) for rank in range(schedule.ranks)]
-        plan = Plan(*(np.concatenate(arrays) for arrays in zip(*rows, strict=True)))
+        plan = self.plan(np.zeros(self.positions, np.int64))
+        for rank, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
+            order, forced, joined, whole = self._encode_row(schedule.row(rank))
+            plan.order[start:stop], plan.forced[start:stop], plan.joined[start:stop] = order, forced, joined
+            if self.chooses:
+                plan.whole[order * self.share + self._turns(order)] = whole
         return self.evaluate(plan)
 
-    def _encode_row(self, row: Columns) -> tuple[Ints, Ints, Ints]:
+    def _encode_row(self, row: Columns) -> tuple[Ints, Ints, Ints, Ints]:
+        """Classes, forced Ws and pairs by position, and which of the ops there are whole backwards."""
         copy = self.instance.placement.copy_of(row.microbatch, self.instance.microbatches).astype(np.int64)
         backward = np.isin(row.kind, BACKWARD_KINDS)
         chosen = backward | (row.kind == Kind.F)
         order = (2 * (copy * self.stages + row.stage) + backward)[chosen]
-        done = np.cumsum((row.kind == Kind.W) | (row.kind == Kind.B)) - (row.kind == Kind.B)
+        stays_whole = (row.kind == Kind.B) & self.instance.whole_gains[row.stage]
+        halved = (row.kind == Kind.B) & ~stays_whole
+        done = np.cumsum((row.kind == Kind.W) | halved) - halved
         forced = np.diff(done[chosen], prepend=0) if self.instance.split_backward else np.zeros_like(order)
         group = row.group[chosen]
         joined = np.append((group[1:] == group[:-1]) & (group[1:] != NO_GROUP), False).astype(np.int64)
-        return order, forced, joined if self.overlaps else np.zeros_like(order)
+        joined = joined if self.overlaps else np.zeros_like(order)
+        return order, forced, joined, stays_whole[chosen].astype(np.int64)

@@ -2,9 +2,10 @@
 
 A candidate says, per rank, in which order it runs its forwards and input backwards. It names *classes*: class ``2 * s`` is
 the forward of stage s (stages of further model copies count on), class ``2 * s + 1`` its backward. The k-th time that a
-class occurs is its k-th microbatch, since microbatches are alike. Weight backwards are not in the order; they are owed,
-first in first out, and placed by rule: those that the candidate forces before an op, those without which the op
-would not fit into memory, and those that fit into the wait for what the op needs. The rest follows the last op.
+class occurs is its k-th microbatch, since microbatches are alike. A backward runs whole, or only its input half does and
+the weight half is owed. Weight backwards are not in the order: first in first out, they are placed by rule: those that the
+candidate forces before an op, those without which the op would not fit into memory, and those that fit into the wait for
+what the op needs. The rest follows the last op.
 """
 
 from pipeplan.search.arrays import Floats, Ints, Journal, Plan, Progress, Scratch, Shop
@@ -40,6 +41,7 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
     unfinished = ranks
     longest = 0.0
     total = 0.0
+    chooses = len(plan.whole) > 0
     while top > 0:
         top -= 1
         rank = scratch.stack[top]
@@ -66,6 +68,9 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
                 arrival = scratch.finish[shop.first[source] + index] + shop.delay[item]
             time = shop.time[item]
             growth = shop.change[item]
+            if chooses and plan.whole[shop.first[item] + index] == 1:
+                time = shop.whole_time[item]
+                growth = shop.whole_change[item]
             partner = -1
             if plan.joined[place] == 1 and place + 1 < stop and (item + plan.order[place + 1]) % 2 == 1:
                 partner = plan.order[place + 1]
@@ -80,13 +85,19 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
                     if other > arrival:
                         arrival = other
                         cause = 2
+                other_time = shop.time[partner]
+                other_growth = shop.change[partner]
+                if chooses and plan.whole[shop.first[partner] + scratch.done[partner]] == 1:
+                    other_time = shop.whole_time[partner]
+                    other_growth = shop.whole_change[partner]
+                # The forward takes its memory first; an I may add to that.
                 forward = item if item % 2 == 0 else partner
-                time = max(shop.overlap[forward], time, shop.time[partner])
-                growth = shop.change[forward]
+                time = max(shop.overlap[forward], time, other_time)
+                growth = max(shop.change[forward], growth + other_growth)
             room = shop.cap[rank] - growth
             weights = 0
             while owed > 0:
-                while shop.weight_time[plan.order[pending]] < 0:
+                while scratch.owes[pending] == 0:
                     pending += 1
                 weight = plan.order[pending]
                 after = clock + shop.weight_time[weight]
@@ -111,13 +122,20 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
                 return INFEASIBLE
             clock += time
             while True:
-                left -= shop.time[item]
-                held += shop.change[item]
-                scratch.finish[shop.first[item] + index] = clock
-                scratch.position[shop.first[item] + index] = place
+                op = shop.first[item] + index
+                scratch.owes[place] = 0
+                if chooses and plan.whole[op] == 1:
+                    held += shop.whole_change[item]
+                    left -= shop.whole_time[item]
+                else:
+                    held += shop.change[item]
+                    left -= shop.time[item]
+                    if shop.weight_time[item] >= 0:
+                        scratch.owes[place] = 1
+                        owed += 1
+                scratch.finish[op] = clock
+                scratch.position[op] = place
                 scratch.done[item] = index + 1
-                if shop.weight_time[item] >= 0:
-                    owed += 1
                 if scratch.waiting[item] == 1:
                     scratch.waiting[item] = 0
                     scratch.stack[top] = shop.consumer[item]
@@ -134,7 +152,7 @@ def evaluate(shop: Shop, plan: Plan, span: int, spread: float, limit: float, scr
         if place == stop:
             unfinished -= 1
             while owed > 0:
-                if shop.weight_time[plan.order[pending]] >= 0:
+                if scratch.owes[pending] == 1:
                     clock += shop.weight_time[plan.order[pending]]
                     owed -= 1
                 pending += 1
@@ -270,6 +288,12 @@ def shift(
     return moves
 
 
+def toggle(whole: Ints, first: int, count: int) -> None:
+    """Turn so many backwards, from ``first`` on, from whole into halves or back."""
+    for op in range(first, first + count):
+        whole[op] = 1 - whole[op]
+
+
 def anneal(
     shop: Shop,
     span: int,
@@ -287,13 +311,15 @@ def anneal(
     """Simulated annealing of a plan for a number of steps; the best plan seen goes to ``best``.
 
     A step starts at any op, or in ``reach[4]`` of 16 cases at one of the longest chain. It changes the number of weight
-    backwards forced before the op, joins or parts it and the next (where ``reach[3]`` says that overlapping gains anything),
-    or shifts it by up to ``reach[0]`` places, on up to ``reach[1]`` stages, for up to ``reach[2]`` microbatches. It is
-    accepted if the value grows by no more than the temperature times an exponential variate, drawn from the quantiles
-    ``waits``; so the evaluation can stop as soon as a rank must be later than that. The temperature falls by the factor
-    ``cooling`` a step.
+    backwards forced before the op; or joins or parts it and the next, where ``reach[3]`` says that overlapping gains
+    anything; or makes its backward whole or halves it, with those of up to ``reach[2]`` microbatches, where ``reach[5]``
+    says that this can gain; or shifts it by up to ``reach[0]`` places, on up to ``reach[1]`` stages, for up to ``reach[2]``
+    microbatches. It is accepted if the value grows by no more than the temperature times an exponential variate, drawn from
+    the quantiles ``waits``; so the evaluation can stop as soon as a rank must be later than that. The temperature falls by
+    the factor ``cooling`` a step.
     """
     positions = len(plan.order)
+    share = positions // len(shop.rank)
     random = progress.random
     for _ in range(evaluations):
         progress.temperature[0] *= cooling
@@ -305,12 +331,20 @@ def anneal(
         moves = 0
         added = 0
         flipped = 0
+        turned = 0
+        toggled = 0
         if choice < 3:
             added = 1 if plan.forced[place] == 0 or draw(random, 3) == 0 else -1
             plan.forced[place] += added
         elif choice < 6 and reach[3] == 1:
             flipped = 1 - 2 * plan.joined[place]
             plan.joined[place] += flipped
+        elif choice < 9 and reach[5] == 1:
+            item = plan.order[place]
+            index = index_of(plan.order, shop.offsets[shop.rank[item]], place)
+            toggled = min(extent(random, reach[2]), share - index)
+            turned = shop.first[item + 1 - item % 2] + index
+            toggle(plan.whole, turned, toggled)
         else:
             distance = extent(random, reach[0])
             if draw(random, 2) == 0:
@@ -325,6 +359,7 @@ def anneal(
         if value > limit:
             plan.forced[place] -= added
             plan.joined[place] -= flipped
+            toggle(plan.whole, turned, toggled)
             for step in range(moves - 1, -1, -1):
                 rotate(plan.order, journal.target[step], journal.place[step])
             continue
@@ -337,3 +372,5 @@ def anneal(
                 best.order[position] = plan.order[position]
                 best.forced[position] = plan.forced[position]
                 best.joined[position] = plan.joined[position]
+            for op in range(len(plan.whole)):
+                best.whole[op] = plan.whole[op]

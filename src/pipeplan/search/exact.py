@@ -7,7 +7,6 @@ that find good schedules fast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,17 +15,16 @@ from math import ceil, isfinite
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import numpy as np
-
+from pipeplan.model import Schedule
 from pipeplan.search.exact_model import ExactModel
 from pipeplan.search.run import Run
-from pipeplan.search.whole_shop import Job, WholeShop
+from pipeplan.search.whole_shop import WholeShop
 from pipeplan.simulate import Bound
 
 NAME = "exact"
 
-Event = tuple[Mapping[Job, int] | None, int]
-"""The starts of a schedule found, or None, and the bound known by then."""
+Event = tuple[Schedule | None, int]
+"""A schedule found, or None, and the bound known by then."""
 
 _SECONDS_PER_OP = 30e-9
 """About what an evaluation takes for an op: turns a budget of evaluations into the solver's own measure of work."""
@@ -39,8 +37,7 @@ _POLL = 0.05
 class Exact:
     """Proves the best schedule optimal, or finds better ones.
 
-    Its model has no overlapped pairs, and no full backwards where backward is split. Where the costs say that such a pair
-    gains it leaves the instance alone; where a full backward gains it finds schedules but no bound.
+    Its model has no overlapped pairs: where the costs say that one gains, it leaves the instance alone.
 
     Attributes
     ----------
@@ -123,30 +120,19 @@ class _Proof:
 
     def _take_next(self) -> None:
         try:
-            starts, bound = self.events.get(timeout=_POLL)
+            schedule, bound = self.events.get(timeout=_POLL)
         except Empty:
             return
-        if starts is not None:
-            self.search.offer_as_is(self.shop.schedule(starts, NAME), NAME)
+        if schedule is not None:
+            self.search.offer_schedule(schedule, NAME)
         self._raise_bound(bound)
 
     def _raise_bound(self, bound: int) -> None:
         """Take a bound that holds for all schedules: the solver's holds for those that beat the best."""
-        if self._proves:
-            best = self.search.best
-            value = float(min(bound, self.beaten) * self.shop.unit)
-            value = value if best is None else min(value, best.value)
-            self.search.raise_bound(Bound(value, "no schedule is better: the exact solver's proof"))
-
-    @property
-    def _proves(self) -> bool:
-        """Whether full backwards gain nothing where backward is split: alone, or overlapped with a forward."""
-        if not self.search.instance.split_backward:
-            return True
-        costs = self.search.instance.costs
-        halves = costs.backward_input + costs.backward_weight
-        overlapped = costs.overlap is not None and bool(np.any(costs.overlap < costs.forward + costs.backward.max()))
-        return not overlapped and bool(np.all(costs.backward >= halves * (1 - 1e-12)))
+        best = self.search.best
+        value = float(min(bound, self.beaten) * self.shop.unit)
+        value = value if best is None else min(value, best.value)
+        self.search.raise_bound(Bound(value, "no schedule is better: the exact solver's proof"))
 
     def _conclude(self, status: str) -> None:
         if status == "INFEASIBLE":
@@ -171,12 +157,13 @@ class _Proof:
     def _listener(self) -> Any:
         from ortools.sat.python.cp_model import CpSolverSolutionCallback
 
-        model, events = self.model, self.events
+        model, shop, events = self.model, self.shop, self.events
 
         class Listener(CpSolverSolutionCallback):  # type: ignore[misc]
             def on_solution_callback(self) -> None:
                 starts = {job: self.value(start) for job, start in model.start.items()}
-                events.put((starts, _whole_bound(self.best_objective_bound)))
+                wholes = {job for job, whole in model.whole.items() if self.value(whole)}
+                events.put((shop.schedule(starts, wholes, NAME), _whole_bound(self.best_objective_bound)))
 
         return Listener()
 

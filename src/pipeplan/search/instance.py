@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeplan.check import MemoryCap
 from pipeplan.costs import Costs, Limits
@@ -16,6 +17,9 @@ from pipeplan.model import Placement, Timeline
 from pipeplan.simulate import Bound, lower_bound, span_bound
 
 Objective = Literal["makespan", "span"]
+
+_SAME = 1e-12
+"""Share by which times and sizes that are sums may differ from what they are meant to be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +38,7 @@ class Instance:
         ``makespan``: from 0 to the last end. ``span``: the longest rank's own time from its first start to its last end,
         which is the step time where the optimizer step needs no barrier.
     split_backward
-        Whether backward may be split into I and W. Some frameworks cannot: then every backward is a full B.
+        Whether backward may be split into I and W, op by op. Some frameworks cannot: then every backward is a full B.
 
     Raises
     ------
@@ -97,21 +101,32 @@ class Instance:
         return static
 
     @cached_property
+    def whole_gains(self) -> NDArray[np.bool_]:
+        """Where a full backward can be better than its halves one right after the other, by stage, shape (stages,).
+
+        It can take less time, alone or overlapped with a forward, and where I adds to what is held it needs less memory.
+        Elsewhere the halves can do all that it can.
+        """
+        costs, cap = self.costs, self.memory_cap
+        if not self.split_backward:
+            return np.zeros(costs.stages, np.bool_)
+        shorter = costs.backward < (costs.backward_input + costs.backward_weight) * (1 - _SAME)
+        smaller = (cap.freed_by_weight > cap.activation * (1 + _SAME)) & bool(np.isfinite(cap.limit).any())
+        overlapped = costs.overlap is not None and costs.overlap.min() < costs.forward.max() + costs.backward
+        return shorter | smaller | overlapped
+
+    @cached_property
     def least_limit(self) -> Floats:
         """The least feasible cap of every rank, shape (ranks,), in the unit of the limits.
 
         One microbatch must pass through all the stages of a rank before the first of its backwards there, and
-        microbatches one after the other need no more.
+        microbatches one after the other, each with full backwards, need no more.
         """
         in_bytes = self.limits is not None and not self.limits.in_activations
-        cap = self.memory_cap
+        activation = self.memory_cap.activation
         needs = np.zeros(self.placement.ranks)
-        for copy in range(self.placement.copies):
-            for rank in range(self.placement.ranks):
-                stages = list(self.placement.stages_on(rank, copy))
-                held = np.cumsum(cap.activation[stages])
-                extra = cap.freed_by_weight[stages] - cap.activation[stages] if self.split_backward else 0.0
-                needs[rank] = max(needs[rank], float((held + np.maximum(extra, 0.0)).max(initial=0.0)))
+        for ranks in self.placement.table:
+            np.maximum(needs, np.bincount(ranks, weights=activation, minlength=len(needs)), out=needs)
         return needs + self._static if in_bytes else needs
 
     @cached_property

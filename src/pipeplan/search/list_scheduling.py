@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Desk, Floats, Ints
+from pipeplan.search.arrays import SEARCH_COMPILES_AFTER, Desk, Floats
 from pipeplan.search.candidate import Candidate, Encoder
 from pipeplan.search.list_kernel import run_list
 from pipeplan.search.run import Run
@@ -42,15 +42,7 @@ def list_schedule(encoder: Encoder, due: Floats, period: float) -> Candidate:
     )
     inputs = (encoder.shop, encoder.share, due, period)
     complete = _RUN_LIST(inputs, (order, desk), work=STEPS * encoder.positions * encoder.classes)
-    return encoder.from_order(order if complete else one_by_one(encoder))
-
-
-def one_by_one(encoder: Encoder) -> Ints:
-    """The order in which each rank does one microbatch after the other: feasible whenever anything is."""
-    down = np.arange(0, encoder.classes, 2)
-    classes = np.concatenate([np.concatenate((part, part[::-1] + 1)) for part in np.split(down, encoder.copies)])
-    once = [classes[encoder.rank_of[classes] == rank] for rank in range(encoder.instance.placement.ranks)]
-    return np.concatenate([np.tile(row, encoder.share) for row in once])
+    return encoder.from_order(order if complete else encoder.one_by_one())
 
 
 def earliest(encoder: Encoder) -> Floats:
@@ -70,7 +62,7 @@ class ListScheduling:
     def __call__(self, run: Run) -> None:
         """Offer the best schedule of these tables."""
         encoder = run.encoder
-        run.offer(encoder.from_order(one_by_one(encoder)), NAME, "one by one")
+        run.offer(encoder.from_order(encoder.one_by_one()), NAME, "one by one")
         starts = earliest(encoder)
         work = float(np.max(np.bincount(encoder.rank_of, weights=encoder.total_times)))
         for lead in (0.0, 0.5, 1.0, 2.0):

@@ -112,7 +112,7 @@ class _Bench:
         self.encoder = encoder
         self.spread = task.spread
         self.cooling = COOLING ** (-1 / max(task.evaluations, 1))
-        self.reach = np.array([*task.reach, int(encoder.overlaps), CRITICAL], np.int64)
+        self.reach = np.array([*task.reach, int(encoder.overlaps), CRITICAL, int(encoder.chooses)], np.int64)
         plan, self.best = task.entry.candidate.copy().plan, task.entry.candidate.copy().plan
         temperature = task.temperature * float(np.mean(encoder.shop.time))
         self.progress = beginning(encoder, encoder.score(plan, task.spread), temperature, task.seed)

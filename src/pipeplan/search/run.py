@@ -9,8 +9,9 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from pipeplan.check.memory import check_memory
 from pipeplan.kernels import Argument, Kernel, Output
-from pipeplan.model import Schedule
+from pipeplan.model import Kind, Schedule
 from pipeplan.search.budget import Budget
 from pipeplan.search.candidate import Candidate, Encoder
 from pipeplan.search.instance import Instance
@@ -40,7 +41,7 @@ class Entry:
     value
         The objective.
     schedule
-        The schedule itself where the candidate is not as good: one whose weight backwards are in an order of their own.
+        The schedule itself where the candidate is not as good: its weight backwards are in an order of their own.
     """
 
     lineage: str
@@ -117,24 +118,28 @@ class Run:
                 self.report()
 
     def offer_schedule(self, schedule: Schedule, name: str) -> None:
-        """Take a schedule of this placement and number of microbatches as a lineage of its own."""
-        self.budget.evaluations += 1
-        self.offer(self.encoder.encode(schedule), name, name)
-
-    def offer_as_is(self, schedule: Schedule, name: str) -> None:
-        """Take a valid schedule within the caps as it stands, in case that no candidate orders its Ws like that.
+        """Take a valid schedule of this placement and number of microbatches as a lineage of its own, if it fits.
 
         A candidate runs weight backwards in the order of their input backwards. Where those of a rank take different
-        times or memory, another order can be better.
+        times or memory, another order can be better, or the only one that fits; then the schedule is kept as it stands.
         """
+        self.budget.evaluations += 1
         candidate = self.encoder.encode(schedule)
-        value = self.instance.value(simulate(schedule, self.instance.costs).timeline)
+        value = self._value_as_is(schedule)
         if candidate.value <= value * (1 + OPTIMAL_WITHIN):
             self.offer(candidate, name, name)
-        elif np.isfinite(candidate.value):
+        elif np.isfinite(value):
+            if not np.isfinite(candidate.value):
+                candidate = self.encoder.from_order(self.encoder.one_by_one())
             self._take(Entry(name, name, candidate, value, schedule))
-        elif self.best is not None:
-            self._take(Entry(name, name, self.best.candidate, value, schedule))
+
+    def _value_as_is(self, schedule: Schedule) -> float:
+        """The objective of a schedule as it stands; infinite where it does not fit, or is none of the instance."""
+        split = schedule.has(Kind.I) and not self.instance.split_backward
+        other = split or schedule.has(Kind.R)
+        if other or any(check_memory(schedule, self.instance.memory_cap)):
+            return np.inf
+        return self.instance.value(simulate(schedule, self.instance.costs).timeline)
 
     def schedule(self, entry: Entry) -> Schedule:
         """The schedule of an entry."""

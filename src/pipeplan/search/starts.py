@@ -14,6 +14,9 @@ from pipeplan.search.instance import Instance
 from pipeplan.search.run import Run
 from pipeplan.strategies import STRATEGIES, Strategy
 
+MOST_OPS_OF_EVERY_GROUP = 200
+"""Forwards up to which interleaved schedules are tried with every size of groups: they take milliseconds."""
+
 
 class FixedOrders:
     """Offers each strategy's schedule that fits as a lineage; it takes next to no time, so it is done on any budget."""
@@ -64,13 +67,16 @@ def driven_by_costs(instance: Instance) -> Iterator[tuple[str, Schedule]]:
 
 
 def _of_strategy(strategy: Strategy, instance: Instance) -> Iterator[tuple[str, Schedule]]:
-    """What a strategy makes of the shape, in each of its variants and with a few sizes of groups."""
-    ranks = instance.placement.ranks
+    """What a strategy makes of the shape, in each of its variants and with several sizes of groups."""
     for variant in strategy.variants or (None,):
-        for group in (None, *([ranks // 2] if strategy.placement == "loop" and ranks >= 4 else [])):
+        for group in (None, *(_groups(instance) if strategy.placement == "loop" else ())):
             try:
                 shape = strategy.shape(
-                    ranks, instance.microbatches, instance.placement.chunks, group_size=group, variant=variant
+                    instance.placement.ranks,
+                    instance.microbatches,
+                    instance.placement.chunks,
+                    group_size=group,
+                    variant=variant,
                 )
                 schedule = strategy(shape)
             except ShapeError:
@@ -79,6 +85,13 @@ def _of_strategy(strategy: Strategy, instance: Instance) -> Iterator[tuple[str, 
                 details = [variant] if variant else []
                 details += [f"groups of {group}"] if group else []
                 yield " ".join([strategy.name, *([f"({', '.join(details)})"] if details else [])]), schedule
+
+
+def _groups(instance: Instance) -> Iterator[int]:
+    """Sizes of groups beside a strategy's own: half the ranks, and on small instances every size."""
+    ranks, microbatches = instance.placement.ranks, instance.microbatches
+    small = microbatches * instance.placement.stages <= MOST_OPS_OF_EVERY_GROUP
+    yield from range(1, microbatches + 1) if small else [ranks // 2] if ranks >= 4 else []
 
 
 def _ranks_of(instance: Instance) -> tuple[tuple[int, ...], ...]:
@@ -95,9 +108,11 @@ def _limits(instance: Instance) -> Iterator[tuple[str, Limits | None]]:
     """Limits for heuristics: the instance's own, and others that may lead them to something better that fits, too."""
     yield "", instance.limits
     ranks, own = instance.placement.ranks, instance.limits
-    most = np.inf if own is None else float(own.values.max()) if own.in_activations else 0.0
+    if own is not None:
+        yield " without a limit", None
+    most = float(own.values.max()) if own is not None and own.in_activations else np.inf
     levels = {share * ranks for share in (1.0, 1.5, 2.0) if share * ranks < most}
-    if own is not None and own.in_activations and bool((own.values < np.ceil(most)).any()):
+    if np.isfinite(most) and own is not None and bool((own.values < np.ceil(most)).any()):
         levels.add(float(np.ceil(most)))
     for level in sorted(levels):
         yield f" at {level:g} activations", Limits(np.full(ranks, level), in_activations=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -34,6 +34,11 @@ class Held(NamedTuple):
     until_weight: int
     between: int
 
+    @property
+    def at_forward(self) -> int:
+        """What its forward takes, and its full backward frees."""
+        return self.until_backward + self.until_weight
+
 
 @dataclass(frozen=True, slots=True)
 class WholeMemory:
@@ -62,7 +67,7 @@ class WholeMemory:
         """What a job adds to the memory of its rank."""
         held = self.held[job.stage]
         if job.kind is Kind.F:
-            return held.until_backward + held.until_weight
+            return held.at_forward
         if job.kind is Kind.W:
             return -held.until_weight - held.between
         return held.between - held.until_backward
@@ -81,10 +86,12 @@ class WholeShop:
         Microbatches of each copy of the model.
     kinds, backward
         Kinds of jobs, and which of them is the backward that hands its result on.
+    may_be_whole
+        By stage: whether the solver decides for each microbatch if backward runs whole. An I is then a B, and its W nothing.
     unit
         What a time of 1 is in the unit of the costs.
     time
-        Time of each kind on each stage.
+        Time of each kind on each stage, also of the full backward.
     transfer
         Time of a transfer between ranks.
     """
@@ -94,6 +101,7 @@ class WholeShop:
         self.share = instance.microbatches // instance.placement.copies
         self.backward = Kind.I if instance.split_backward else Kind.B
         self.kinds = (Kind.F, Kind.I, Kind.W) if instance.split_backward else (Kind.F, Kind.B)
+        self.may_be_whole: list[bool] = instance.whole_gains.tolist()
         times = self._true_times()
         transfer = instance.costs.transfer.time()
         per_microbatch = sum(float(values.sum()) for values in times.values())
@@ -104,13 +112,16 @@ class WholeShop:
 
     def _true_times(self) -> dict[Kind, Floats]:
         costs = self.instance.costs
+        times = {Kind.F: costs.forward, Kind.I: costs.backward_input, Kind.W: costs.backward_weight}
         if self.backward is Kind.B:
-            return {Kind.F: costs.forward, Kind.B: costs.backward}
-        return {Kind.F: costs.forward, Kind.I: costs.backward_input, Kind.W: costs.backward_weight}
+            times = {Kind.F: costs.forward}
+        if self.backward is Kind.B or any(self.may_be_whole):
+            times[Kind.B] = costs.backward
+        return times
 
     @property
     def horizon(self) -> int:
-        """The length of the schedule that does one thing after the other."""
+        """No less than the length of a schedule that does one thing after the other."""
         per_microbatch = sum(sum(row) for row in self.time.values())
         return self.instance.microbatches * (per_microbatch + 2 * self.instance.placement.stages * self.transfer)
 
@@ -134,6 +145,14 @@ class WholeShop:
         """How long a job takes."""
         return self.time[job.kind][job.stage]
 
+    def decides_on(self, job: Job) -> bool:
+        """Whether a job is a backward that may run whole or as halves."""
+        return job.kind is Kind.I and self.may_be_whole[job.stage]
+
+    def time_if_whole(self, job: Job) -> int:
+        """How long an I takes as the full backward; its W then takes none."""
+        return self.time[Kind.B][job.stage] if job.kind is Kind.I else 0
+
     def delay(self, copy: int, stage: int) -> int:
         """The time of a transfer between a stage and the next one."""
         ranks = self.instance.placement.rank_of[copy]
@@ -142,7 +161,7 @@ class WholeShop:
     def needs(self, job: Job) -> Iterator[tuple[Job, int]]:
         """The jobs that must end before this one starts, each with the time of its transfer."""
         kind, copy, stage, turn = job
-        if turn > 0:
+        if turn > 0 and not (kind is Kind.W and self.may_be_whole[stage]):
             yield job._replace(turn=turn - 1), 0
         if kind is Kind.F and stage > 0:
             yield job._replace(stage=stage - 1), self.delay(copy, stage - 1)
@@ -157,7 +176,7 @@ class WholeShop:
         if first.copy != second.copy or first.turn > second.turn:
             return False
         if first.kind is Kind.W:
-            return (second.kind, second.stage) == (Kind.W, first.stage)
+            return (second.kind, second.stage) == (Kind.W, first.stage) and not self.may_be_whole[first.stage]
         return self._depth(first) <= self._depth(second)
 
     def _depth(self, job: Job) -> int:
@@ -192,10 +211,14 @@ class WholeShop:
         """A makespan or span of the true times in units, freed of what its float's last digits are off."""
         return int(Fraction(value) / self.unit + Fraction(1, 100))
 
-    def schedule(self, starts: Mapping[Job, int], name: str) -> Schedule:
-        """The schedule in which every rank runs its jobs in the order of their starts."""
+    def schedule(self, starts: Mapping[Job, int], wholes: Set[Job], name: str) -> Schedule:
+        """The schedule in which every rank runs its jobs in the order of their starts, the backwards ``wholes`` whole."""
         placement = self.instance.placement
-        rows = [self._row(sorted(self.jobs_on(rank), key=starts.__getitem__)) for rank in range(placement.ranks)]
+        rows = []
+        for rank in range(placement.ranks):
+            jobs = sorted(self.jobs_on(rank), key=starts.__getitem__)
+            halves = [job for job in jobs if not (job.kind is Kind.W and job._replace(kind=self.backward) in wholes)]
+            rows.append(self._row([job._replace(kind=Kind.B) if job in wholes else job for job in halves]))
         return Schedule.from_rows(placement, self.instance.microbatches, rows, name=name)
 
     def _row(self, jobs: Sequence[Job]) -> Columns:
