@@ -96,7 +96,7 @@ UNEVEN = Settings(
     p2p_time=0.5,
     activation_bytes=(2.0, 2.0),
 )
-WHOLE = {
+WHOLE: dict[str, dict[str, Any]] = {
     "halves do all": {},
     "whole is shorter": {"backward_times": (4.0, 5.0)},
     "whole needs less": {"weight_activation_bytes": (3.0, 3.0)},
