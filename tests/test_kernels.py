@@ -1,10 +1,22 @@
-"""Kernels: one source, two ways to run it."""
+"""Kernels: one source, two ways to run it, and a cache on disk that is never worth a failure."""
 
+import os
+import subprocess
+import sys
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import FunctionType
+from typing import Any
 
+import numba
 import numpy as np
+import pytest
 
+from pipeplan.kernel_cache import _tell_once
 from pipeplan.kernels import Kernel, compile_loop
+
+UNIT = 1
 
 
 def twice(value: int) -> int:
@@ -18,6 +30,15 @@ def thrice(value: int) -> int:
 def fill(count, numbers):
     for index in range(count):
         numbers[index] = twice(index)
+
+
+def count_up(numbers):
+    for index in range(len(numbers)):
+        numbers[index] += UNIT
+
+
+def take_first(pair, numbers):
+    numbers[0] = pair.first[0]
 
 
 def test_on_lists_and_compiled_it_gives_the_same():
@@ -37,3 +58,112 @@ def test_what_is_cached_under_a_name_is_no_longer_used_when_something_that_it_ca
     numbers = np.zeros(3, np.int64)
     compile_loop(changed)(3, numbers)
     assert numbers.tolist() == [0, 3, 6]
+
+
+def test_nor_when_a_constant_has():
+    changed = FunctionType(count_up.__code__, count_up.__globals__ | {"UNIT": 5}, "count_up")
+    numbers = np.zeros(2, np.int64)
+    for function in (count_up, changed):
+        compile_loop(function)(numbers)
+    assert numbers.tolist() == [6, 6]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where compiled kernels are kept."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    _tell_once.cache_clear()
+    return tmp_path
+
+
+def found_on_disk(function=count_up, *, arguments=()) -> bool:
+    """Whether a new process's kernel of this function would be found; it is run, and kept where it can be."""
+    compiled: Any = compile_loop(FunctionType(function.__code__, function.__globals__, function.__name__))
+    numbers = np.zeros(3, np.int64)
+    compiled(*arguments, numbers)
+    assert numbers[0] == 1
+    return bool(compiled.stats.cache_hits)
+
+
+def test_what_was_compiled_is_found_again(folder):
+    assert [found_on_disk() for _ in range(3)] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[:20],
+        lambda content: content[:-1],
+        lambda content: b"\x00" * len(content),
+        lambda content: content[:1500] + bytes(255 - byte for byte in content[1500:1600]) + content[1600:],
+    ],
+    ids=["empty", "cut in the checksum", "cut at the end", "zeros", "changed in the middle"],
+)
+def test_what_is_broken_is_replaced(folder, damage):
+    found_on_disk()
+    (file,) = folder.glob("*/*count_up*")
+    file.write_bytes(damage(file.read_bytes()))
+    assert [found_on_disk(), found_on_disk()] == [False, True]
+    assert len(list(folder.glob("*/*"))) == 1
+
+
+def test_where_nothing_can_be_kept_kernels_run_and_one_sentence_says_so(folder, caplog):
+    for name in ("one", "other"):
+        nowhere = count_up.__code__.replace(co_filename="/nowhere/at/all.py", co_name=name)
+        numbers = np.zeros(2, np.int64)
+        compile_loop(FunctionType(nowhere, count_up.__globals__))(numbers)
+        assert numbers.tolist() == [1, 1]
+    assert caplog.messages == [
+        "compiled kernels cannot be kept (no folder for them can be written), so every process compiles them anew; "
+        "set NUMBA_CACHE_DIR to a folder that can be written"
+    ]
+
+
+def test_a_disk_that_becomes_full_is_told_once(folder, caplog, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for _ in range(2):
+        assert not found_on_disk()
+    assert len(caplog.messages) == 1
+    assert "(no space left on device)" in caplog.messages[0]
+    assert not list(folder.glob("*/*"))
+
+
+def test_signatures_that_differ_in_the_fields_of_a_tuple_alone_are_told_apart(folder):
+    for fields in ("first second", "second first"):
+        pair = namedtuple("pair", fields)(**{"first": np.array([1]), "second": np.array([2])})
+        assert not found_on_disk(take_first, arguments=(pair,))
+    assert len(list(folder.glob("*/*"))) == 2
+
+
+def test_processes_that_compile_at_once_leave_whole_files(folder):
+    code = """if True:
+        import sys, numpy as np
+        from tests.test_kernels import count_up
+        from pipeplan.kernels import compile_loop
+        compiled = compile_loop(count_up)
+        for kind in sys.argv[1:]:
+            numbers = np.zeros(2, kind)
+            compiled(numbers)
+            assert numbers.tolist() == [1, 1]
+        print(sum(compiled.stats.cache_hits.values()))
+    """
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+
+    def start(*kinds: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", code, *kinds], stdout=subprocess.PIPE, text=True, env=environment
+        )
+
+    first, second = start("int64", "float64"), start("float64", "int64")
+    assert [process.communicate()[1] for process in (first, second)] == [None, None]
+    assert start("int64", "float64").communicate()[0].strip() == "2"
+
+
+def test_threads_that_ask_for_one_function_get_the_same():
+    function = FunctionType(count_up.__code__, count_up.__globals__, "count_up")
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(map(id, pool.map(compile_loop, [function] * 64)))) == 1

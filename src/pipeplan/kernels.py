@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
+from threading import RLock
 from types import FunctionType
 from typing import Any
 
@@ -78,15 +79,29 @@ def _as_lists(value: Argument) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-@cache
+_COMPILING = RLock()
+
+
 def compile_loop(function: Loop) -> Loop:
-    """``function`` compiled by Numba, with the plain functions that it calls: without the GIL, cached on disk."""
+    """``function`` compiled by Numba, with the plain functions that it calls: without the GIL, kept on disk where it can be.
+
+    Threads that ask for one function at once wait, and get the same.
+    """
+    with _COMPILING:
+        return _compiled(function)
+
+
+@cache
+def _compiled(function: Loop) -> Loop:
     from numba import njit
+
+    from pipeplan.kernel_cache import keep_on_disk
 
     helpers = {name: compile_loop(helper) for name, helper in _called(function).items()}
     linked = FunctionType(function.__code__, function.__globals__ | helpers, function.__name__, function.__defaults__)
     linked.__qualname__ = f"{function.__name__}-{_digest(function)}"
-    compiled: Loop = njit(nogil=True, cache=True)(linked)
+    compiled: Loop = njit(nogil=True)(linked)
+    keep_on_disk(compiled, linked)
     return compiled
 
 
@@ -98,11 +113,13 @@ def _called(function: Loop) -> dict[str, FunctionType]:
 
 @cache
 def _digest(function: Loop) -> str:
-    """Changes when the code of a function, or of one that it calls, does.
+    """Changes when the code of a function, a constant that it names, or a function that it calls does.
 
-    Numba sees that a cached function is out of date by its own file alone, and what it calls may stand in another.
+    Numba sees that a cached function is out of date by its own file alone, and what it names may stand in another.
     """
     code = function.__code__
-    own = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
+    named = [function.__globals__.get(name) for name in code.co_names]
+    constants = [value for value in named if isinstance(value, int | float)]
+    own = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames, constants))
     parts = [own, *(_digest(helper) for helper in _called(function).values())]
     return sha256("".join(parts).encode()).hexdigest()[:12]

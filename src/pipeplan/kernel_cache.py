@@ -1,0 +1,104 @@
+"""Compiled kernels on disk, and no failure where they cannot be: what is not there, or is broken, is compiled anew.
+
+Numba's own cache takes a folder that cannot be written, a full disk or half a file for an error. Its index names numbered
+files, so of two processes that compile at once one can be given what the other compiled for other types. Here every
+signature of a kernel has a file of its own, which begins with the checksum of the rest and is replaced as a whole.
+
+Numba lets nobody else keep its results, so this is the one module that goes behind its public API: it stands on
+``numba.core.caching`` and on a dispatcher's ``_cache``.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+from uuid import uuid4
+
+import numba
+from numba.core.caching import FunctionCache
+
+_LOG = logging.getLogger("pipeplan.kernels")
+
+_CHECKSUM = sha256().digest_size
+
+
+def keep_on_disk(compiled: Any, function: FunctionType) -> None:
+    """Let a dispatcher of Numba's look on disk before it compiles, and keep there what it has compiled.
+
+    Where there is no folder for that, it goes without, and one sentence is logged for all kernels.
+
+    Parameters
+    ----------
+    compiled
+        What ``njit`` made of the function.
+    function
+        Its name must change with its code and with that of what it calls.
+    """
+    try:
+        compiled._cache = _DiskCache(function)
+    except RuntimeError:  # Numba's word for a place that it knows none of
+        _tell_once("no folder for them can be written")
+
+
+class _DiskCache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache, which finds the folder and takes results apart, with other files."""
+
+    def __init__(self, function: FunctionType) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a result; a failure to do so is logged, once."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            _tell_once((error.strerror or str(error)).lower())
+
+
+class _Files:
+    """A file for each signature; ``load`` and ``save`` are what Numba asks of its own."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._name = folder, name
+
+    def load(self, key: tuple[Any, ...]) -> Any:
+        """What was saved under a key; None where nothing was, or not all of it is left."""
+        try:
+            content = self._path(key).read_bytes()
+        except OSError:
+            return None
+        checksum, data = content[:_CHECKSUM], content[_CHECKSUM:]
+        return pickle.loads(data) if sha256(data).digest() == checksum else None
+
+    def save(self, key: tuple[Any, ...], value: Any) -> None:
+        """Keep a value under a key. Raises OSError where it cannot be written."""
+        data = numba.core.serialize.dumps(value)
+        path = self._path(key)
+        temporary = path.with_name(f"{path.name}.{uuid4().hex[:8]}")
+        try:
+            temporary.write_bytes(sha256(data).digest() + data)
+            temporary.replace(path)
+        finally:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def _path(self, key: tuple[Any, ...]) -> Path:
+        """Types, processor and Numba's version are told from their text, to which named tuples add their fields."""
+        fields = [getattr(kind, "fields", None) for kind in key[0]]
+        told = sha256(repr((numba.__version__, key, fields)).encode()).hexdigest()
+        return self._folder / f"{self._name}-{told[:16]}.nbc"
+
+
+@cache
+def _tell_once(reason: str) -> None:
+    _LOG.warning(
+        "compiled kernels cannot be kept (%s), so every process compiles them anew; "
+        "set NUMBA_CACHE_DIR to a folder that can be written",
+        reason,
+    )
