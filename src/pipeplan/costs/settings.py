@@ -12,6 +12,7 @@ import numpy as np
 from pipeplan.costs.table import Costs, Floats, Memory, Transfer, per_stage
 from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import Placement
+from pipeplan.model.quantities import require_range
 
 Times = float | tuple[float, ...]
 """One number, or one per stage."""
@@ -209,7 +210,7 @@ def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
     Raises
     ------
     CostError
-        For text that is no size, and for a size that is not more than 0 and finite.
+        For text that is no size, and for a size that is not more than 0 and finite, or too large to be reckoned with.
     """
     match = _LIMIT.fullmatch(str(value))
     try:
@@ -218,7 +219,9 @@ def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
         raise CostError(f"memory limit '{value}' is no size; write bytes, 12GiB or activations, 8act") from None
     if not 0 < number < math.inf:
         raise CostError(f"memory limit must be more than 0 and finite, not {value}")
-    return (number, "act") if unit.startswith("act") else (number * _UNITS[unit], "byte")
+    size = number if unit.startswith("act") else number * _UNITS[unit]
+    require_range(f"memory limit {value}", size)
+    return (size, "act") if unit.startswith("act") else (size, "byte")
 
 
 SETTING_NAMES = tuple(field.name for field in fields(Settings))

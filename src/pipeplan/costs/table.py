@@ -9,13 +9,20 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import CostError
 from pipeplan.model import Kind, Placement, Schedule
+from pipeplan.model.quantities import require_range
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A message between two different ranks: latency + bytes / bandwidth, in the unit of the times."""
+    """A message between two different ranks: latency + bytes / bandwidth, in the unit of the times.
+
+    Raises
+    ------
+    CostError
+        For a part that is negative, not finite, or too large to be reckoned with.
+    """
 
     latency: float = 0.0
     bytes: float = 0.0
@@ -26,6 +33,11 @@ class Transfer:
             raise CostError(f"a transfer's latency and bytes are at least 0 and finite: {self.latency}, {self.bytes}")
         if not self.bandwidth > 0:
             raise CostError(f"a transfer's bandwidth must be more than 0, not {self.bandwidth}")
+        require_range("latency of a transfer", self.latency)
+        require_range("p2p bytes", self.bytes)
+        if np.isfinite(self.bandwidth):
+            require_range("bandwidth", self.bandwidth)
+            require_range("p2p bytes / bandwidth", self.bytes / self.bandwidth)
 
     def time(self, slices: int = 1) -> float:
         """How long one microbatch's message takes, or one of its ``slices``' messages."""
@@ -46,12 +58,22 @@ class Memory:
         Parameters, gradients and optimizer state of one copy of the stage, in bytes.
     in_bytes
         Whether ``activation`` is in bytes.
+
+    Raises
+    ------
+    CostError
+        For a size that is too large or too small to be reckoned with.
     """
 
     activation: Floats
     freed_by_weight: Floats
     static: Floats
     in_bytes: bool
+
+    def __post_init__(self) -> None:
+        require_range("activation bytes", self.activation, divides=True)
+        require_range("weight activation bytes", self.freed_by_weight)
+        require_range("static bytes", self.static)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +96,8 @@ class Costs:
     Raises
     ------
     CostError
-        For a time that is not more than 0 and finite, arrays of different lengths, an overlap below its longer half.
+        For a time that is not more than 0 and finite, or too large or too small to be reckoned with; arrays of different
+        lengths; an overlap below its longer half.
     """
 
     forward: Floats
@@ -107,6 +130,7 @@ class Costs:
         if wrong.size:
             stage = int(wrong[0])
             raise CostError(f"{name} time of stage {stage} must be more than 0 and finite, not {times[stage]:g}")
+        require_range(f"{name} time", times, divides=True)
 
     @property
     def stages(self) -> int:

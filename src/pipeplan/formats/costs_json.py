@@ -21,6 +21,7 @@ import numpy as np
 from pipeplan.costs import Costs
 from pipeplan.costs.table import Memory, Transfer
 from pipeplan.errors import CostError, FormatError
+from pipeplan.strict_json import json_text
 
 VERSION = 1
 
@@ -84,7 +85,7 @@ def costs_json(costs: Costs) -> str:
             in_bytes=memory.in_bytes,
         ),
     )
-    return msgspec.json.encode(record).decode() + "\n"
+    return json_text(record, compact=True) + "\n"
 
 
 def parse_costs_json(text: str, *, name: str = "") -> Costs:

@@ -20,9 +20,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import FormatError, InvalidScheduleError, ShapeError
+from pipeplan.errors import CostError, FormatError, InvalidScheduleError, ShapeError
 from pipeplan.model import Columns, Kind, Schedule, Timeline
 from pipeplan.model.notation import infer_placement
+from pipeplan.strict_json import json_text
 
 
 class TimelineTable(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -74,7 +75,7 @@ def timeline_csv(timeline: Timeline) -> str:
 
 def timeline_columns_json(timeline: Timeline) -> str:
     """A timeline as JSON: an object with a list a column."""
-    return msgspec.json.encode(timeline_table(timeline)).decode() + "\n"
+    return json_text(timeline_table(timeline), compact=True) + "\n"
 
 
 def parse_timeline_csv(text: str, *, name: str = "") -> Timeline:
@@ -102,19 +103,19 @@ def parse_timeline_columns_json(text: str, *, name: str = "") -> Timeline:
     """The timeline that :func:`timeline_columns_json` wrote; raises what :func:`parse_timeline_csv` does."""
     try:
         return _timeline(msgspec.json.decode(text, type=TimelineTable))
-    except (msgspec.DecodeError, RecursionError, FormatError) as error:
+    except (msgspec.DecodeError, RecursionError, CostError, FormatError) as error:
         raise FormatError(f"{name}: {error}") from None
 
 
 def _parse(columns: dict[str, list[str]], name: str) -> Timeline:
     try:
         return _timeline(msgspec.convert(columns, TimelineTable, strict=False))
-    except (msgspec.ValidationError, FormatError) as error:
+    except (msgspec.ValidationError, CostError, FormatError) as error:
         raise FormatError(f"{name}: {error}") from None
 
 
 def _timeline(table: TimelineTable) -> Timeline:
-    """Raises FormatError."""
+    """Raises FormatError or CostError."""
     if len({len(column) for column in msgspec.structs.astuple(table)}) > 1 or not table.rank:
         raise FormatError("a timeline's columns have one length, and at least one op")
     schedule = _schedule(table)

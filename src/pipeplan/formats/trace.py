@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from pipeplan.model import Kind, Timeline, crosses_ranks, dependencies
 from pipeplan.model.memory import MemoryUse
+from pipeplan.strict_json import json_text
 
 Event = dict[str, Any]
 
@@ -43,7 +43,7 @@ def chrome_trace(timeline: Timeline, memory: MemoryUse | None = None) -> str:
         "otherData": {"schedule": timeline.schedule.name, "source": timeline.source, "unit": timeline.unit},
         "traceEvents": events,
     }
-    return msgspec.json.encode(document).decode() + "\n"
+    return json_text(document, compact=True) + "\n"
 
 
 def _tracks(timeline: Timeline) -> Iterator[Event]:

@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.errors import CostError
 from pipeplan.model.display import Displayed
 from pipeplan.model.op import Kind
+from pipeplan.model.quantities import LARGEST
 from pipeplan.model.schedule import Schedule
 
 Floats = NDArray[np.float64]
@@ -49,6 +51,11 @@ class Timeline(Displayed):
         The unit of time, for axes: ``us``, ``ms``; empty where none was given.
     source
         Whether the times were simulated or measured.
+
+    Raises
+    ------
+    CostError
+        For a time that is not finite, or too large to be reckoned with.
     """
 
     schedule: Schedule
@@ -61,6 +68,11 @@ class Timeline(Displayed):
         for array in (self.start, self.end):
             if array.shape != (len(self.schedule),):
                 raise ValueError(f"a timeline of {len(self.schedule)} ops needs that many times, not {array.shape}")
+            if not -LARGEST <= array.min(initial=0.0) <= array.max(initial=0.0) <= LARGEST:
+                raise CostError(
+                    f"the times of {self.schedule.name or 'the schedule'} add up to more than {LARGEST:g}, or are not "
+                    "finite; choose a larger unit"
+                )
             array.flags.writeable = False
 
     @cached_property

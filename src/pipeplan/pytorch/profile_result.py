@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from pipeplan.errors import InputError
 from pipeplan.files import write_text
 from pipeplan.model import Placement
 from pipeplan.pytorch.measure import StageProfile
+from pipeplan.strict_json import json_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +84,10 @@ class Profile:
         defaults = asdict(Settings())
         values = {key: value for key, value in asdict(self.settings()).items() if value != defaults[key]}
         if path.suffix == ".json":
-            write_text(path, json.dumps(_rounded(values), indent=2) + "\n")
+            write_text(path, json_text(_rounded(values), indent=2) + "\n")
             return
         comments = [f"# {line}\n" for line in (*self.provenance(), *notes)]
-        write_text(path, "".join([*comments, *(f"{key}: {json.dumps(_rounded(v))}\n" for key, v in values.items())]))
+        write_text(path, "".join([*comments, *(f"{key}: {json_text(_rounded(v))}\n" for key, v in values.items())]))
 
 
 def _rounded(value: Any) -> Any:

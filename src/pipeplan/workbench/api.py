@@ -5,7 +5,6 @@ Keyword arguments are those of :class:`~pipeplan.costs.settings.Settings`; lists
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,7 +15,7 @@ from pipeplan.check import check as check_schedule
 from pipeplan.check.checker import Sends
 from pipeplan.costs import Settings
 from pipeplan.costs.config import merged, settings_given
-from pipeplan.errors import CostError, InputError, NegativeAnswer, PipeplanError, UnknownNameError
+from pipeplan.errors import InputError, NegativeAnswer, PipeplanError, UnknownNameError
 from pipeplan.formats import chrome_trace, read_schedule, schedule_json, torch_csv
 from pipeplan.formats.costs_json import costs_json
 from pipeplan.formats.timeline_table import timeline_csv
@@ -117,8 +116,6 @@ def simulate_with(source: Source, settings: Settings) -> Result:
         schedule = _with_communication(schedule)
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
-    if not math.isfinite(simulation.timeline.makespan):
-        raise CostError("the times are so large that their sum is no number; choose a larger unit")
     over = None if limits is None else over_limit(simulation.memory, limits)
     warnings = (*_padding(settings, schedule), *([over] if over else []))
     return Result(simulation, limits, warnings)

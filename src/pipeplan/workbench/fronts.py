@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from pipeplan.files import replacing, write_text
 from pipeplan.search.pareto import Front, Point, pareto
 from pipeplan.search.result import Progress
 from pipeplan.search.result import Result as Found
+from pipeplan.strict_json import json_text
 from pipeplan.workbench.searching import SearchOptions, SearchResult, instance_of, named
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def save_front_file(front: Front, path: Path) -> None:
     """
     ending = path.suffix.lower()
     if ending == ".json":
-        write_text(path, json.dumps(front_record(front), indent=1) + "\n")
+        write_text(path, json_text(front_record(front), indent=1) + "\n")
         return
     if ending not in FRONT_ENDINGS:
         raise UnknownNameError("ending of a front's output", ending or path.name, FRONT_ENDINGS)

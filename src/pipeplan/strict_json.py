@@ -1,0 +1,47 @@
+"""JSON as its standard has it: a number is finite. Everything that pipeplan writes as JSON is written here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from pipeplan.errors import CostError
+
+
+def json_text(document: Any, *, indent: int | None = None, compact: bool = False) -> str:
+    """A document of plain values, or a record, as JSON.
+
+    Parameters
+    ----------
+    indent
+        Blanks before what stands inside of something else; None: all in one line.
+    compact
+        Without blanks between the parts.
+
+    Raises
+    ------
+    CostError
+        For a number that is not finite; the message says where it stands.
+    """
+    separators = (",", ":") if compact else None
+    try:
+        return json.dumps(document, indent=indent, separators=separators, allow_nan=False, default=msgspec.to_builtins)
+    except ValueError:
+        plain = json.loads(json.dumps(document, default=msgspec.to_builtins))
+        place, value = next(_not_finite(plain, ""))
+        raise CostError(
+            f"{place} is {value}, which JSON has no number for: times or sizes are too large, or too far apart"
+        ) from None
+
+
+def _not_finite(value: Any, place: str) -> Iterator[tuple[str, float]]:
+    """Where something is no finite number, and what it is."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield place, value
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, part in parts:
+        yield from _not_finite(part, f"{place}.{name}" if place else str(name))
