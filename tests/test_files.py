@@ -1,10 +1,13 @@
 import os
+import socket
+import stat
+import threading
 from pathlib import Path
 
 import pytest
 
 from pipeplan.errors import FormatError, InputError
-from pipeplan.files import read_text, replacing, require_folder, require_no_input, write_text
+from pipeplan.files import is_stream, read_text, replacing, require_apart, require_writable, write_text
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -43,7 +46,7 @@ def test_outputs_without_a_place(tmp_path, where, reason):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=reason):
-        require_folder(tmp_path / where)
+        require_writable(tmp_path / where)
     with pytest.raises(InputError, match=reason):
         write_text(tmp_path / where, "text")
 
@@ -52,16 +55,157 @@ def test_a_read_only_folder(tmp_path, monkeypatch):
     # Root writes everywhere, so the system's answer is replaced rather than the mode of a folder.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(InputError, match="is read-only"):
-        require_folder(tmp_path / "a.txt")
+        require_writable(tmp_path / "a.txt")
 
 
-def test_an_input_is_never_an_output(tmp_path):
-    source, link = tmp_path / "a.csv", tmp_path / "b.csv"
-    source.touch()
-    link.symlink_to(source)
-    with pytest.raises(InputError, match="never overwritten"):
-        require_no_input([link], [source])
-    require_no_input([tmp_path / "c.csv"], [source, tmp_path / "absent.csv"])
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o755])
+def test_an_existing_file_keeps_its_mode(tmp_path, mode):
+    path = tmp_path / "a.txt"
+    path.touch()
+    path.chmod(mode)
+    write_text(path, "text")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_an_existing_file_keeps_its_owner(tmp_path):
+    path = tmp_path / "a.txt"
+    path.touch()
+    os.chown(path, 12345, 23456)
+    write_text(path, "text")
+    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
+
+
+def test_a_file_that_must_not_be_written(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    monkeypatch.setattr(os, "access", lambda asked, mode: asked != path)
+    with pytest.raises(InputError, match="it is read-only"):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_and_its_file_is_replaced(tmp_path, there):
+    target, link = tmp_path / "folder" / "a.txt", tmp_path / "b.txt"
+    target.parent.mkdir()
+    link.symlink_to("folder/a.txt")
+    if there:
+        target.write_text("old")
+        target.chmod(0o600)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+    assert os.listdir(target.parent) == ["a.txt"]
+    assert not there or stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_links_that_lead_nowhere(tmp_path):
+    one, other = tmp_path / "a", tmp_path / "b"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with pytest.raises(InputError, match="go round in a circle"):
+        require_writable(one)
+    (tmp_path / "c").symlink_to(tmp_path / "missing" / "c")
+    with pytest.raises(InputError, match=r"there is no folder .*missing"):
+        require_writable(tmp_path / "c")
+
+
+def test_a_pipe_is_written_into(tmp_path):
+    path, read = tmp_path / "a.txt", []
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: read.append(path.read_text()))
+    reader.start()
+    assert is_stream(path)
+    write_text(path, "text")
+    reader.join(10)
+    assert read == ["text"]
+    assert path.is_fifo()
+    assert os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_pipe_that_nobody_reads_any_more():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with pytest.raises(InputError, match="broken pipe"):
+        write_text(Path(f"/dev/fd/{writer}"), "text")
+    os.close(writer)
+
+
+def test_a_device_is_written_into(tmp_path):
+    path = tmp_path / "a.txt"
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 7))
+    except (OSError, AttributeError):
+        pytest.skip("this user makes no devices")
+    with pytest.raises(InputError, match="no space left on device"):
+        write_text(path, "text")
+    assert path.is_char_device()
+
+
+def test_an_open_file_is_written_where_it_stands(tmp_path):
+    path = tmp_path / "a.txt"
+    with path.open("w") as file:
+        for text in ("before ", "after"):
+            file.write(text)
+            file.flush()
+            write_text(Path(f"/dev/fd/{file.fileno()}"), "between ")
+        assert os.fstat(file.fileno()).st_ino == path.stat().st_ino
+    assert path.read_text() == "before between afterbetween "
+
+
+@pytest.mark.parametrize("number", ["999", "9" * 30])
+def test_a_descriptor_that_is_not_open(number):
+    with pytest.raises(InputError, match=f"cannot write /dev/fd/{number}: "):
+        require_writable(Path(f"/dev/fd/{number}"))
+
+
+def test_what_is_neither_a_file_nor_a_pipe(tmp_path, monkeypatch):
+    # The name of a socket is short.
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("a.txt")
+        with pytest.raises(InputError, match="neither a file nor a pipe"):
+            write_text(Path("a.txt"), "text")
+
+
+def test_a_name_with_a_zero_byte():
+    with pytest.raises(InputError, match="zero byte"):
+        require_writable(Path("a\0.txt"))
+    with pytest.raises(InputError, match="cannot read"):
+        read_text(Path("a\0.txt"), limit=10, what="note")
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "folder" / "a.csv"
+    path.parent.mkdir()
+    path.write_text("text")
+    return path
+
+
+def test_an_input_is_never_an_output(tmp_path, source):
+    (tmp_path / "link.csv").symlink_to(source)
+    (tmp_path / "hard.csv").hardlink_to(source)
+    (tmp_path / "linked").symlink_to(source.parent)
+    with source.open() as file:
+        same = [source, "folder/a.csv", "folder/../folder/a.csv", "link.csv", "hard.csv", "linked/a.csv"]
+        for name in (*same, f"/dev/fd/{file.fileno()}"):
+            for inputs in ([source], [tmp_path / "link.csv"], [source.parent]):
+                with pytest.raises(InputError, match="never overwritten"):
+                    require_apart([Path(name)], inputs)
+    require_apart([tmp_path / "c.csv", source.parent / "b.csv"], [source, source.parent, tmp_path / "absent.csv"])
+
+
+def test_no_file_is_two_outputs(tmp_path, source):
+    (tmp_path / "link.csv").symlink_to(source)
+    (tmp_path / "dangling.csv").symlink_to("new.csv")
+    for one, other in (("folder/a.csv", "link.csv"), ("new.csv", "./new.csv"), ("new.csv", "dangling.csv")):
+        with pytest.raises(InputError, match=f"{one} and .* are one file"):
+            require_apart([Path(one), tmp_path / other], [])
+    with pytest.raises(InputError, match=r"new\.csv is given twice"):
+        require_apart([Path("new.csv"), Path("new.csv")], [])
 
 
 @pytest.mark.parametrize(

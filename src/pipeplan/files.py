@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -34,7 +36,7 @@ def read_text(path: Path, *, limit: int, what: str) -> str:
     """
     try:
         data = _read_limited(path, limit, what)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"cannot read the {what} {path}: {_reason(error)}") from None
     if not data.strip():
         raise FormatError(f"the {what} {path} is empty")
@@ -60,67 +62,190 @@ def _read_limited(path: Path, limit: int, what: str) -> bytes:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all. Raises InputError where that cannot be."""
+    """Write a file as a whole or not at all. Raises what :func:`replacing` does."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside ``path``, with the same ending, that takes its place when the block ends well.
+    """A temporary file with the ending of ``path``, whose content is there when the block has ended well.
 
-    A failure leaves what was there, and no temporary file.
+    A file is replaced at once by one of its mode and, where that is allowed, of its owner; a link stays, and the file that
+    it leads to is replaced. Into what is no file, such as a pipe or ``/dev/null``, the content is written. A failure leaves
+    what was there, and no temporary file.
 
     Raises
     ------
     InputError
-        If the folder is missing or read-only, the path is a folder, the disk is full.
+        For what :func:`require_writable` raises it, and if the disk is full or nobody reads a pipe any more.
     """
-    temporary: Path | None = None
+    require_writable(path)
     try:
-        require_folder(path)
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
-        os.close(handle)
-        temporary = Path(name)
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        target = None if is_stream(path) else _followed(path)
+        with _temporary(path.suffix, None if target is None else target.parent) as temporary:
+            yield temporary
+            if target is None:
+                _pour(temporary, path)
+            else:
+                _replace(target, temporary)
     except OSError as error:
         raise InputError(f"cannot write {path}: {_reason(error)}") from None
+
+
+@contextmanager
+def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
+    """A file of this process alone, which is gone behind the block unless it was moved."""
+    handle, name = tempfile.mkstemp(prefix=".pipeplan-", suffix=ending, dir=folder)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
     finally:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
-def require_folder(path: Path) -> None:
-    """Check before any work is done that an output has a folder to go to.
+def _replace(target: Path, temporary: Path) -> None:
+    """Put a file in the place of another, whose mode and owner it takes, or of none."""
+    try:
+        old = target.stat()
+    except FileNotFoundError:
+        temporary.chmod(0o666 & ~_umask())
+    else:
+        # Only root gives files away; a file of somebody else's becomes ours, as it would by being deleted and written anew.
+        with suppress(OSError):
+            os.chown(temporary, old.st_uid, old.st_gid)
+        temporary.chmod(stat.S_IMODE(old.st_mode))
+    temporary.replace(target)
+
+
+def _pour(content: Path, stream: Path) -> None:
+    """Write what a file holds into a pipe, a device or an open descriptor."""
+    descriptor = _descriptor(stream)
+    target = os.open(stream, os.O_WRONLY) if descriptor is None else os.dup(descriptor)
+    with open(target, "wb") as sink, content.open("rb") as source:
+        shutil.copyfileobj(source, sink)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether an output takes once, in order, what is written: a pipe, a device such as a terminal, an open descriptor."""
+    return _descriptor(path) is not None or (path.exists() and not path.is_file())
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of this process's descriptor that a path such as ``/dev/stdout`` or ``/dev/fd/3`` leads to.
+
+    What is opened by such a name anew has a place of its own in the file, and would write over what stands there.
+    """
+    own = {os.path.realpath("/dev/fd"), "/dev/fd"}
+    for _ in range(_MOST_LINKS):
+        if path.name.isdecimal() and os.path.realpath(path.parent) in own:
+            return int(path.name)
+        if not path.is_symlink():
+            break
+        path = path.parent / path.readlink()
+    return None
+
+
+_MOST_LINKS = 40
+"""Links in a row after which systems give up: they go round in a circle."""
+
+
+def _followed(path: Path) -> Path:
+    """The file that a link leads to, whether it is there or not; what is no link as it stands, for messages."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def require_writable(path: Path) -> None:
+    """Check before any work is done that an output can be written.
 
     Raises
     ------
     InputError
-        If the folder is missing or is a file, or the path itself is a folder.
+        If its folder is missing, is a file or is read-only; if it is itself a folder, read-only, or something that is
+        neither a file nor a pipe nor a device that takes characters.
     """
-    if not path.parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no folder {path.parent}")
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"cannot write {path}: the folder {path.parent} is read-only")
+    try:
+        obstacle = _obstacle(path)
+    except (OSError, ValueError, OverflowError) as error:
+        obstacle = _reason(error)
+    if obstacle is not None:
+        raise InputError(f"cannot write {path}: {obstacle}")
 
 
-def require_no_input(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
-    """Refuse to write over a file that is read.
+def _obstacle(path: Path) -> str | None:
+    """Why an output cannot be written, in words."""
+    if (descriptor := _descriptor(path)) is not None:
+        os.fstat(descriptor)
+        return None
+    target = _followed(path)
+    if "\0" in path.name:
+        return "no name holds a zero byte"
+    if target.is_symlink():
+        return "its links go round in a circle"
+    if target.exists() and not target.is_file():
+        return _obstacle_to_stream(target)
+    return _obstacle_to_file(target)
+
+
+def _obstacle_to_stream(target: Path) -> str | None:
+    if target.is_dir():
+        return "it is a folder"
+    if not (target.is_fifo() or target.is_char_device()):
+        return "it is neither a file nor a pipe"
+    return None if os.access(target, os.W_OK) else "it is read-only"
+
+
+def _obstacle_to_file(target: Path) -> str | None:
+    """The same of a file, which may not be there yet."""
+    if not target.parent.is_dir():
+        return f"there is no folder {target.parent}"
+    if not os.access(target.parent, os.W_OK):
+        return f"the folder {target.parent} is read-only"
+    return "it is read-only" if target.exists() and not os.access(target, os.W_OK) else None
+
+
+def require_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Refuse to write over what is read, or to write two things to one file.
+
+    A file is the same under every name: links, relative paths and descriptors are followed. A folder that is read stands for
+    the files in it.
 
     Raises
     ------
     InputError
-        If an output is one of the inputs, under whatever name.
+        If an output is one of the inputs, or another output.
     """
-    read = [path for path in inputs if path.exists()]
+    read = {_identity(file) for path in inputs for file in _files(path)}
+    written: dict[tuple[int, int] | str, Path] = {}
     for output in outputs:
-        if output.exists() and any(output.samefile(path) for path in read):
+        identity = _identity(output)
+        if identity in read:
             raise InputError(f"{output} is an input; an input is never overwritten: choose another output")
+        if identity in written:
+            other = written[identity]
+            names = f"{output} is given twice" if other == output else f"{other} and {output} are one file"
+            raise InputError(f"{names}; choose another for one of the outputs")
+        written[identity] = output
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """A file, or a folder and the files in it; what cannot be read says so when it is, and is not there to be lost."""
+    with suppress(OSError):
+        if path.exists():
+            yield path
+        if path.is_dir():
+            yield from path.iterdir()
+
+
+def _identity(path: Path) -> tuple[int, int] | str:
+    """What a file has under every name: its device and number, or the real path of one that is not there yet."""
+    try:
+        found = path.stat()
+    except OSError:
+        return os.path.realpath(path)
+    return found.st_dev, found.st_ino
 
 
 def _umask() -> int:
@@ -130,5 +255,5 @@ def _umask() -> int:
     return mask
 
 
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+def _reason(error: Exception) -> str:
+    return ((error.strerror if isinstance(error, OSError) else None) or str(error)).lower()

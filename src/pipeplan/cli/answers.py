@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pipeplan.workbench import Comparison, Result, save
+from cyclopts import CycloptsError
+
+from pipeplan.errors import PipeplanError
+from pipeplan.strict_json import json_text
 
 
-def write_outputs(answer: Result | Comparison, paths: Iterable[Path]) -> None:
-    """Write every output, and say so on stderr."""
-    for path in paths:
-        save(answer, path)
-        tell(f"wrote {path}")
+@contextmanager
+def written(outputs: Mapping[Path, Callable[[Path], None]]) -> Iterator[None]:
+    """Write every output, and say so on stderr; then the block shows the answer.
+
+    An output that fails raises at the end: what took hours to find costs neither the other files nor what is shown.
+    """
+    errors: list[Exception] = []
+    for path, write in outputs.items():
+        try:
+            write(path)
+        except Exception as error:
+            errors.append(error)
+        else:
+            tell(f"wrote {path}")
+    yield
+    for other in errors[1:]:
+        tell(sentence(other))
+    if errors:
+        raise errors[0]
 
 
 def tell(message: str) -> None:
@@ -23,6 +40,20 @@ def tell(message: str) -> None:
     print(message, file=sys.stderr)
 
 
+def sentence(error: Exception) -> str:
+    """What an error says to the user."""
+    if isinstance(error, PipeplanError):
+        return f"pipeplan: {error}"
+    if isinstance(error, CycloptsError):
+        return f"pipeplan: {' '.join(str(error).split())}"
+    if isinstance(error, MemoryError):
+        return "pipeplan: this does not fit into this machine's memory; make the shape smaller"
+    return (
+        f"pipeplan: an error that should not have happened: {type(error).__name__}: {error}; "
+        "please report it with what --debug shows"
+    )
+
+
 def print_json(document: dict[str, Any]) -> None:
     """One JSON object on stdout."""
-    print(json.dumps(document))
+    print(json_text(document))

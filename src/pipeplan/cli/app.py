@@ -7,9 +7,10 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, Parameter
 
 from pipeplan import __version__
+from pipeplan.cli.answers import sentence, tell
 from pipeplan.errors import PipeplanError
 
 _HELP = """The workbench for pipeline-parallel training schedules.
@@ -72,18 +73,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--debug" in given:
             traceback.print_exc()
         else:
-            print(_sentence(error), file=sys.stderr)
+            tell(sentence(error))
         return error.exit_code if isinstance(error, PipeplanError) else 2
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, PipeplanError):
-        return f"pipeplan: {error}"
-    if isinstance(error, CycloptsError):
-        return f"pipeplan: {' '.join(str(error).split())}"
-    if isinstance(error, MemoryError):
-        return "pipeplan: this does not fit into this machine's memory; make the shape smaller"
-    return (
-        f"pipeplan: an error that should not have happened: {type(error).__name__}: {error}; "
-        "please report it with what --debug shows"
-    )

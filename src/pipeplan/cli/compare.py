@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pipeplan.cli.answers import print_json, tell, write_outputs
+from functools import partial
+
+from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
+from pipeplan.workbench import save
 from pipeplan.workbench.api import compare_with
 
 _SETTINGS = SettingOptions()
@@ -30,15 +33,15 @@ def compare(
     """
     asked = request(names, settings, output)
     comparison = compare_with(asked.names, asked.settings)
-    write_outputs(comparison, asked.outputs)
-    if json:
-        print_json(comparison.to_dict())
-        for name, reason in comparison.refused.items():
-            tell(f"not possible here: {name}: {reason}")
-    else:
-        from pipeplan.cli.tables import comparison_parts, show
+    with written(dict.fromkeys(asked.outputs, partial(save, comparison))):
+        if json:
+            print_json(comparison.to_dict())
+            for name, reason in comparison.refused.items():
+                tell(f"not possible here: {name}: {reason}")
+        else:
+            from pipeplan.cli.tables import comparison_parts, show
 
-        show(*comparison_parts(comparison))
-    for warning in comparison.warnings:
-        tell(f"warning: {warning}")
+            show(*comparison_parts(comparison))
+        for warning in comparison.warnings:
+            tell(f"warning: {warning}")
     return 0 if comparison.fits else 1

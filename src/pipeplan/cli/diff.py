@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from pipeplan.cli.answers import print_json, tell
+from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.files import require_no_input
 from pipeplan.workbench.diff import diff_with
 from pipeplan.workbench.outputs import save_views
 
@@ -36,17 +36,14 @@ def diff(
     measured
         The timeline of a run (`pipeplan run -o FILE.json`), or a folder of PyTorch's traces of it.
     """
-    asked = request((planned,), settings, output)
-    require_no_input(asked.outputs, [measured])
+    asked = request((planned,), settings, output, reads=[measured])
     found = diff_with(planned, measured, asked.settings)
-    for path in asked.outputs:
-        save_views(found.views(), path)
-        tell(f"wrote {path}")
-    if json:
-        print_json(found.to_dict())
-    else:
-        from pipeplan.cli.diff_tables import diff_parts
-        from pipeplan.cli.tables import show
+    with written(dict.fromkeys(asked.outputs, partial(save_views, found.views()))):
+        if json:
+            print_json(found.to_dict())
+        else:
+            from pipeplan.cli.diff_tables import diff_parts
+            from pipeplan.cli.tables import show
 
-        show(*diff_parts(found))
+            show(*diff_parts(found))
     return 0

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from pipeplan.cli.answers import print_json, tell, write_outputs
+from functools import partial
+
+from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
+from pipeplan.workbench import save
 from pipeplan.workbench.explain import explain_with
 
 _SETTINGS = SettingOptions()
@@ -30,15 +33,15 @@ def explain(
         A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
     """
     asked = request(() if name is None else (name,), settings, output)
-    explanation = explain_with((asked.names or ("1f1b",))[0], asked.settings)
-    write_outputs(explanation.result, asked.outputs)
-    if json:
-        print_json(explanation.to_dict())
-        for warning in explanation.result.warnings:
-            tell(f"warning: {warning}")
-    else:
-        from pipeplan.cli.explain_tables import explanation_parts
-        from pipeplan.cli.tables import show
+    explanation = explain_with(asked.name, asked.settings)
+    with written(dict.fromkeys(asked.outputs, partial(save, explanation.result))):
+        if json:
+            print_json(explanation.to_dict())
+            for warning in explanation.result.warnings:
+                tell(f"warning: {warning}")
+        else:
+            from pipeplan.cli.explain_tables import explanation_parts
+            from pipeplan.cli.tables import show
 
-        show(*explanation_parts(explanation))
+            show(*explanation_parts(explanation))
     return 0 if explanation.result.fits else 1

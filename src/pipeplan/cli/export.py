@@ -11,9 +11,8 @@ from cyclopts import Parameter
 from pipeplan.cli.answers import tell
 from pipeplan.cli.options import OUTPUT, Debug, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.files import require_folder, require_no_input, write_text
+from pipeplan.files import write_text
 from pipeplan.workbench.api import export_with
-from pipeplan.workbench.planning import file_of
 
 _SETTINGS = SettingOptions()
 
@@ -44,12 +43,8 @@ def export(
     name
         A schedule's name, or a CSV or JSON file that holds one. Default: 1f1b.
     """
-    asked = request(() if name is None else (name,), settings)
-    source = (asked.names or ("1f1b",))[0]
-    if output is not None:
-        require_folder(output)
-        require_no_input([output], [path for path in (file_of(source), settings.config) if path is not None])
-    text = export_with(source, to, asked.settings)
+    asked = request(() if name is None else (name,), settings, writes=() if output is None else (output,))
+    text = export_with(asked.name, to, asked.settings)
     if output is None:
         sys.stdout.write(text)
     else:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json as json_text
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from pipeplan.cli.answers import tell
+from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.training_options import ModelOptions, training_option
 from pipeplan.errors import InputError
-from pipeplan.files import require_folder
 from pipeplan.workbench.training import TrainingOptions, profile_with
 
 _SETTINGS = SettingOptions()
@@ -44,9 +42,9 @@ def profile(
     name
         A schedule whose placement says which rank holds each stage. Default: 1f1b.
     """
-    asked = request((name,), settings)
-    if output is not None:
-        _require_costs_file(output)
+    outputs = () if output is None else (output,)
+    for path in outputs:
+        _require_costs_file(path)
     options = TrainingOptions(
         model=model.model,
         layout=model.layout,
@@ -56,21 +54,19 @@ def profile(
         timeout=model.timeout,
         dtype=model.dtype,
     )
-    measured = profile_with(asked.names[0], asked.settings, options, repeats=repeats)
-    if output is not None:
-        measured.write(output)
-        tell(f"wrote {output}")
-    if json:
-        print(json_text.dumps({key: value for key, value in asdict(measured.settings()).items() if value is not None}))
-    else:
-        from pipeplan.cli.run_tables import profile_parts
-        from pipeplan.cli.tables import show
+    asked = request((name,), settings, reads=options.files, writes=outputs)
+    measured = profile_with(asked.name, asked.settings, options, repeats=repeats)
+    with written(dict.fromkeys(outputs, measured.write)):
+        if json:
+            print_json({key: value for key, value in asdict(measured.settings()).items() if value is not None})
+        else:
+            from pipeplan.cli.run_tables import profile_parts
+            from pipeplan.cli.tables import show
 
-        show(*profile_parts(measured))
+            show(*profile_parts(measured))
     return 0
 
 
 def _require_costs_file(path: Path) -> None:
     if path.suffix not in {".yaml", ".yml", ".json"}:
         raise InputError(f"a costs file is .yaml or .json, not {path.name}")
-    require_folder(path)

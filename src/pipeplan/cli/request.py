@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeplan.cli.options import OutputOptions, SettingOptions
 from pipeplan.costs import Settings
 from pipeplan.costs.config import Config, load_config, merged
-from pipeplan.files import require_no_input
-from pipeplan.workbench.outputs import DRAWN, require_outputs
+from pipeplan.files import require_apart, require_writable
+from pipeplan.workbench.outputs import DRAWN, picture_name, require_outputs
 from pipeplan.workbench.planning import file_of
 
 
@@ -24,33 +25,66 @@ class Request:
     settings
         Shape and costs.
     outputs
-        Files to write; known to have a folder, and none of them an input.
-    pictured
-        Whether a picture is wanted at all.
+        Files to write; known to be writable, to be files apart, and none of them an input.
     """
 
     names: tuple[str, ...]
     settings: Settings
     outputs: tuple[Path, ...]
-    pictured: bool
+
+    @property
+    def name(self) -> str:
+        """The schedule that is meant by a command that takes one."""
+        return self.names[0] if self.names else "1f1b"
 
 
-def request(names: tuple[str, ...], options: SettingOptions, output: OutputOptions | None = None) -> Request:
-    """Read the config file, lay the options over it, and look at the outputs before any work is done.
+def request(
+    names: tuple[str, ...],
+    options: SettingOptions,
+    output: OutputOptions | None = None,
+    *,
+    draws: bool = False,
+    reads: Iterable[Path] = (),
+    writes: Iterable[Path] = (),
+) -> Request:
+    """Read the config file, lay the options over it, and look at all inputs and outputs before any work is done.
+
+    Parameters
+    ----------
+    names
+        Schedules by name or file.
+    options, output
+        What the command line says; without ``output`` the command has no outputs whose ending chooses what they hold.
+    draws
+        Whether a picture is drawn where neither command line nor config file names an output.
+    reads, writes
+        Files that the command reads beside schedules and config file, and that it writes beside ``output``.
 
     Raises
     ------
     InputError
-        For a config file that is not right, an output that cannot be written or is an input.
+        For a config file that is not right; an output that cannot be written, is an input or is another output.
     """
     config = Config() if options.config is None else load_config(options.config)
     names = names or (() if config.schedule is None else (config.schedule,))
-    output = output or OutputOptions()
-    outputs = output.output or tuple(map(Path, config.output))
-    pictured = not (output.no_visualization or config.no_visualization)
+    asked = Request(names, merged(config.settings, options.given()), ())
+    outputs = () if output is None else _outputs(output, config, asked.name if draws else None)
+    writes = list(writes)
+    for path in writes:
+        require_writable(path)
+    files = (*map(file_of, names), options.config)
+    require_apart([*outputs, *writes], [*reads, *(path for path in files if path is not None)])
+    return Request(asked.names, asked.settings, outputs)
+
+
+def _outputs(options: OutputOptions, config: Config, drawn: str | None) -> tuple[Path, ...]:
+    """The files to write, pictures only where they are wanted; a picture of ``drawn`` where no file is named."""
+    outputs = options.output or tuple(map(Path, config.output))
     require_outputs(outputs)
-    if not pictured:
-        outputs = tuple(path for path in outputs if path.suffix.lower() not in DRAWN)
-    inputs = [path for path in map(file_of, names) if path is not None]
-    require_no_input(outputs, [*inputs, *([options.config] if options.config else [])])
-    return Request(names, merged(config.settings, options.given()), outputs, pictured)
+    if options.no_visualization or config.no_visualization:
+        return tuple(path for path in outputs if path.suffix.lower() not in DRAWN)
+    if outputs or drawn is None:
+        return outputs
+    picture = Path(picture_name(Path(drawn).stem))
+    require_outputs([picture])
+    return (picture,)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from pipeplan.cli.answers import print_json, tell, write_outputs
+from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.training_options import ModelOptions, training_option
-from pipeplan.workbench.outputs import require_outputs, save
+from pipeplan.workbench.outputs import save
 from pipeplan.workbench.training import TrainingOptions, run_with
 
 
@@ -64,9 +65,7 @@ def run(
     name
         A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
     """
-    asked = request(() if name is None else (name,), settings, output)
     traces = () if run.trace is None else (run.trace,)
-    require_outputs(_as_trace(path) for path in traces)
     options = TrainingOptions(
         model=model.model,
         layout=model.layout,
@@ -80,23 +79,18 @@ def run(
         timeout=model.timeout,
         dtype=model.dtype,
     )
-    training = run_with((asked.names or ("1f1b",))[0], asked.settings, options)
+    asked = request(() if name is None else (name,), settings, output, reads=options.files, writes=traces)
+    training = run_with(asked.name, asked.settings, options)
     if os.environ.get("RANK", "0") == "0":
-        write_outputs(training.measured, asked.outputs)
-        for path in traces:
-            save(training.measured, path, ending=".trace.json")
-            tell(f"wrote {path}")
-        if json:
-            print_json(training.to_dict())
-        else:
-            from pipeplan.cli.run_tables import training_parts
-            from pipeplan.cli.tables import show
+        files = dict.fromkeys(asked.outputs, partial(save, training.measured))
+        files |= dict.fromkeys(traces, partial(save, training.measured, ending=".trace.json"))
+        with written(files):
+            if json:
+                print_json(training.to_dict())
+            else:
+                from pipeplan.cli.run_tables import training_parts
+                from pipeplan.cli.tables import show
 
-            show(*training_parts(training))
+                show(*training_parts(training))
     training.run.require_equal_gradients()
     return 0
-
-
-def _as_trace(path: Path) -> Path:
-    """A name with the ending of a trace in the same folder: any name may be given."""
-    return path.with_name("x.trace.json")

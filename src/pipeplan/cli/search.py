@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Group, Parameter
 
-from pipeplan.cli.answers import print_json, tell, write_outputs
+from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import Request, request
 from pipeplan.cli.search_progress import ProgressLine, keep_best
 from pipeplan.errors import UnknownNameError
 from pipeplan.search.instance import Objective
 from pipeplan.workbench.fronts import FRONT_ENDINGS, front_record, pareto_with, save_front_file
-from pipeplan.workbench.outputs import DRAWN
+from pipeplan.workbench.outputs import holds_plan, save
+from pipeplan.workbench.planning import file_of
 from pipeplan.workbench.searching import SearchOptions, search_with
 
 SEARCH = Group("Search", sort_key=0)
@@ -92,22 +94,22 @@ def search(
     Starts from every published schedule that fits and anneals the order of its ops. Ctrl-C ends the search with the best so
     far; with `--output`, the best so far is on disk all the while.
     """
-    asked = request((), settings, output)
+    starts = [path for path in map(file_of, search.start) if path is not None]
+    asked = request((), settings, output, reads=starts)
     if search.pareto:
         return _front(search, asked, json=json)
-    files = [path for path in asked.outputs if path.suffix.lower() not in DRAWN]
-    with _progress(files, quiet=json) as progress:
+    with _progress([path for path in asked.outputs if holds_plan(path)], quiet=json) as progress:
         result = search_with(asked.settings, search.options(), progress=progress)
-    write_outputs(result, asked.outputs)
-    if json:
-        print_json(result.to_dict())
-    else:
-        from pipeplan.cli.search_tables import search_parts
-        from pipeplan.cli.tables import show
+    with written(dict.fromkeys(asked.outputs, partial(save, result))):
+        if json:
+            print_json(result.to_dict())
+        else:
+            from pipeplan.cli.search_tables import search_parts
+            from pipeplan.cli.tables import show
 
-        show(*search_parts(result))
-    for warning in result.warnings:
-        tell(f"warning: {warning}")
+            show(*search_parts(result))
+        for warning in result.warnings:
+            tell(f"warning: {warning}")
     return 0
 
 
@@ -120,16 +122,14 @@ def _front(search: Search, asked: Request, *, json: bool) -> int:
         front = pareto_with(
             asked.settings, search.options(), points=search.points, progress=lambda _, progress: line(progress)
         )
-    for path in asked.outputs:
-        save_front_file(front, path)
-        tell(f"wrote {path}")
-    if json:
-        print_json(front_record(front))
-    else:
-        from pipeplan.cli.search_tables import front_parts
-        from pipeplan.cli.tables import show
+    with written(dict.fromkeys(asked.outputs, partial(save_front_file, front))):
+        if json:
+            print_json(front_record(front))
+        else:
+            from pipeplan.cli.search_tables import front_parts
+            from pipeplan.cli.tables import show
 
-        show(*front_parts(front))
+            show(*front_parts(front))
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -12,6 +13,8 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from pipeplan.cli.tables import number
+from pipeplan.errors import PipeplanError
+from pipeplan.files import is_stream
 from pipeplan.model import Schedule
 from pipeplan.search.result import Progress
 from pipeplan.workbench.outputs import save_schedule
@@ -21,7 +24,10 @@ EVERY = 1.0
 
 
 def keep_best(files: Sequence[Path]) -> Callable[[Progress], None]:
-    """Write each better schedule to the files, at most once a second; the caller writes the last one."""
+    """Write each better schedule to the files, at most once a second; the caller writes the last one, and says what fails.
+
+    A pipe or a device takes what is written once: it gets the last one alone.
+    """
     state = {"value": float("inf"), "time": -EVERY}
 
     def keep(progress: Progress) -> None:
@@ -30,7 +36,9 @@ def keep_best(files: Sequence[Path]) -> Callable[[Progress], None]:
             state.update(value=progress.value, time=now)
             best: Schedule = progress.best()
             for path in files:
-                save_schedule(best.renamed("search"), path)
+                with suppress(PipeplanError, OSError):
+                    if not is_stream(path):
+                        save_schedule(best.renamed("search"), path)
 
     return keep
 

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.files import replacing, require_folder, require_no_input, write_text
+from pipeplan.files import replacing, require_apart, require_writable, write_text
 from pipeplan.formats import chrome_trace, read_plan, schedule_json, timeline_json, torch_csv
 from pipeplan.model import Schedule
 from pipeplan.passes.communication import without_communication
 from pipeplan.render import View, order_of, view_of
 from pipeplan.render.html import save_html
+from pipeplan.strict_json import json_text
 from pipeplan.workbench.results import Comparison, Result
 
 Answer = Result | Comparison
 
 DRAWN = (".png", ".svg", ".pdf", ".html")
 """Endings of pictures and pages."""
+
+PLANS = (".csv", ".json")
+"""Endings of files that hold a plan, with times or without."""
 
 MOST_EXPLAINED = 200_000
 """Ops up to which an interactive timeline also says why ranks idle: beyond, the walk takes seconds."""
@@ -38,6 +41,11 @@ def save(answer: Answer, path: Path, *, ending: str | None = None) -> None:
     WRITERS[ending or _ending(path)](answer, path)
 
 
+def holds_plan(path: Path) -> bool:
+    """Whether :func:`save_schedule` writes files of this ending."""
+    return _ending(path) in PLANS
+
+
 def save_schedule(schedule: Schedule, path: Path) -> None:
     """Write a plan without times: its notation as CSV, or pipeplan JSON. Raises what :func:`save` does."""
     csv = _ending(path) == ".csv"
@@ -45,10 +53,10 @@ def save_schedule(schedule: Schedule, path: Path) -> None:
 
 
 def require_outputs(paths: Iterable[Path]) -> None:
-    """Check, before any work is done, that every output has a known ending and a folder. Raises what :func:`save` does."""
+    """Check, before any work is done, that outputs have known endings and can be written. Raises what :func:`save` does."""
     for path in paths:
         _ending(path)
-        require_folder(path)
+        require_writable(path)
 
 
 def save_views(views: Sequence[View], path: Path) -> None:
@@ -72,8 +80,8 @@ def convert_file(source: Path, target: Path) -> None:
         For what :func:`~pipeplan.formats.reading.read_plan` raises it.
     """
     ending = _ending(target)
-    require_folder(target)
-    require_no_input([target], [source])
+    require_writable(target)
+    require_apart([target], [source])
     plan = read_plan(source)
     if ending == ".trace.json":
         if isinstance(plan, Schedule):
@@ -127,7 +135,7 @@ def _write_html(answer: Answer, path: Path) -> None:
 
 def _write_json(answer: Answer, path: Path) -> None:
     if isinstance(answer, Comparison):
-        write_text(path, json.dumps(answer.to_dict(), indent=1) + "\n")
+        write_text(path, json_text(answer.to_dict(), indent=1) + "\n")
     else:
         write_text(path, timeline_json(answer.timeline, answer.to_dict()))
 

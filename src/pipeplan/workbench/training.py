@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +46,13 @@ class TrainingOptions:
     timeout: float = 120.0
     dtype: str | None = None
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What the model is read from, where it is a function of the user's own in this folder."""
+        module, colon, _ = self.model.partition(":")
+        path = Path(*module.split("."))
+        return (path.with_suffix(".py"), path / "__init__.py") if colon else ()
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -79,22 +88,29 @@ class Training:
         return replace(timeline, start=timeline.start * factor, end=timeline.end * factor, unit=unit)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures of the measured timeline, with the step times, the prediction and the gradients' difference."""
+        """The figures of the measured timeline, with the step times, the prediction and the gradients' difference.
+
+        A loss or a difference that is not finite, which JSON has no word for, is None.
+        """
         run = self.run
         return self.measured.to_dict() | {
             "step_seconds": {"median": run.median_step_seconds, "steps": list(run.step_seconds)},
             "predicted_seconds": self.predicted_seconds,
             "predicted_on": self.predicted_on,
-            "max_gradient_difference": run.max_gradient_difference,
+            "max_gradient_difference": _finite(run.max_gradient_difference),
             "gradients_equal": run.gradients_equal,
             "tolerance": run.tolerance,
-            "losses": list(run.losses),
+            "losses": [_finite(loss) for loss in run.losses],
             "model": run.model,
             "device": run.device,
             "dtype": run.dtype,
             "threads": run.threads,
             "torch": run.torch_version,
         }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def run_with(source: Source, settings: Settings, options: TrainingOptions) -> Training:

@@ -1,0 +1,211 @@
+"""What a command may write to: never an input, never two things to one file, never a file in the place of a device."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pipeplan.cli.search_progress import keep_best
+from pipeplan.search.result import Progress
+from pipeplan.workbench import simulate
+
+PLAN = "0F0,0B0\n1F0,1B0\n"
+CONFIG = "ranks: 2\nmicrobatches: 1\n"
+SEARCH = "search -p 2 -m 1 --evaluations 20"
+
+
+@pytest.fixture
+def files(run):
+    """Two inputs, a timeline, links to all of them, and a folder of traces."""
+    Path("m.csv").write_text(PLAN)
+    Path("c.yaml").write_text(CONFIG)
+    assert run("simulate m.csv -o t.json -o t.svg")[0] == 0
+    for name in ("m.csv", "c.yaml", "t.json"):
+        Path(f"soft-{name}").symlink_to(name)
+        Path(f"hard-{name}").hardlink_to(name)
+    Path("traces").mkdir()
+    Path("traces/page.html").write_text("<p>mine</p>")
+    Path("mine.py").write_text("def model(): ...")
+    return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "simulate m.csv -o m.csv",
+        "simulate m.csv -o soft-m.csv",
+        "simulate m.csv -o hard-m.csv",
+        "simulate soft-m.csv -o ../{here}/m.csv",
+        "simulate -c c.yaml m.csv -o a.svg -o m.csv",
+        "compare 1f1b t.json -o t.json",
+        "explain m.csv -o hard-m.csv",
+        "diff m.csv t.json -o t.svg -o t.svg",
+        "diff m.csv t.json -o t.json",
+        "diff m.csv traces -o traces/page.html",
+        "search --start m.csv -o m.csv",
+        "search --start 1f1b --start soft-m.csv -o a.json -o m.csv",
+        "search --pareto --start t.json -o t.json",
+        "search -c c.yaml -o soft-m.csv --start hard-m.csv",
+        "export m.csv --to json -o m.csv",
+        "export 1f1b -c c.yaml --to json -o soft-c.yaml",
+        "export m.csv --to json -o soft-m.csv",
+        "profile -c c.yaml -o c.yaml",
+        "profile -c c.yaml -o hard-c.yaml",
+        "profile m.csv -o soft-c.yaml -c c.yaml",
+        "run 1f1b -c c.yaml --trace c.yaml",
+        "run m.csv --trace m.csv",
+        "run m.csv --trace hard-m.csv",
+        "run m.csv --model mine:model --trace mine.py",
+        "run m.csv -o o.json --trace o.json",
+        "run m.csv -o o.json --trace ./o.json",
+        "simulate -o a.json -o a.json",
+        "simulate -o a.json -o ../{here}/a.json",
+        "compare -o t.json -o soft-t.json",
+        f"{SEARCH} -o a.csv -o a.csv",
+        "convert m.csv soft-m.csv",
+        "convert t.json hard-t.json",
+    ],
+)
+def test_inputs_are_kept_and_outputs_are_apart(run, files, line):
+    code, out, err = run(line.format(here=Path.cwd().name))
+    assert (code, out) == (2, "")
+    assert re.search(r"never overwritten|one file|is given twice", err)
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == files
+
+
+def test_the_picture_that_nobody_asked_for_is_an_output_too(run, files):
+    Path("pipeline_m.png").symlink_to("m.csv")
+    code, _, err = run("simulate m.csv")
+    assert code == 2
+    assert "pipeline_m.png is an input" in err
+    assert Path("m.csv").read_text() == PLAN
+
+
+def test_a_schedule_named_in_the_config_file_is_an_input(run, files):
+    Path("c.yaml").write_text("schedule: m.csv\noutput: m.csv\n")
+    for line in ("simulate -c c.yaml", "export -c c.yaml --to json -o m.csv", "run -c c.yaml --trace m.csv"):
+        assert run(line)[0] == 2
+    assert Path("m.csv").read_text() == PLAN
+
+
+def test_outputs_of_the_config_file_are_for_commands_that_have_outputs(run):
+    Path("c.yaml").write_text("output: missing/a.png\n")
+    assert run("simulate -c c.yaml")[0] == 2
+    assert run("check 1f1b -c c.yaml")[0] == 0
+    assert run("export 1f1b -c c.yaml --to json")[0] == 0
+
+
+ENDINGS = (".csv", ".json", ".png", ".svg", ".pdf", ".html", ".trace.json")
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("command", ["simulate", SEARCH])
+def test_a_pipe_gets_the_whole_file_once(run, command, ending):
+    pipe, file, read = Path(f"pipe{ending}"), Path(f"file{ending}"), []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    assert run(f"{command} -o {pipe}")[0] == 0
+    reader.join(10)
+    assert run(f"{command} -o {file}")[0] == 0
+    assert pipe.is_fifo()
+    if command == "simulate" or ending == ".csv":
+        assert read == [file.read_bytes()]
+
+
+@pytest.mark.parametrize("line", ["simulate -o a.csv", "export 1f1b --to json -o a.csv", f"{SEARCH} -o a.csv"])
+def test_a_device_stays_a_device(run, line):
+    try:
+        os.mknod("a.csv", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    except (OSError, AttributeError):
+        pytest.skip("this user makes no devices")
+    assert run(line)[0] == 0
+    assert Path("a.csv").is_char_device()
+    assert os.listdir() == ["a.csv"]
+
+
+def test_standard_output_is_an_output():
+    command = f"{sys.executable} -m pipeplan export 1f1b -p 1 -m 1 --to torch-csv -o /dev/stdout"
+    for shell in (command, f"{command} | cat", f"{command} > file; cat file"):
+        done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
+        assert done.stdout == "0F0,0B0\n"
+
+
+def test_a_mode_is_kept_and_a_link_is_followed(run):
+    Path("a.json").touch(0o600)
+    Path("b.json").symlink_to("a.json")
+    assert run("simulate -o b.json")[0] == 0
+    assert stat.S_IMODE(Path("a.json").stat().st_mode) == 0o600
+    assert Path("b.json").is_symlink()
+    assert json.loads(Path("a.json").read_text())["schedule"] == "1f1b"
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Makes the writer of pictures fail as a full disk does, and that of traces as a mistake of ours."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    def wrong(*_: object) -> None:
+        raise TypeError("found_by")
+
+    monkeypatch.setattr("pipeplan.render.static.save_picture", full)
+    monkeypatch.setattr("pipeplan.render.front.save_front", full)
+    monkeypatch.setattr("pipeplan.workbench.outputs.chrome_trace", wrong)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("simulate -o a.svg -o b.json", "makespan"),
+        ("compare -o a.svg -o b.json", "makespan"),
+        ("explain -o a.svg -o b.json", "critical path"),
+        (f"{SEARCH} -o a.svg -o b.json", "search for the least"),
+        ("search -p 2 -m 2 --pareto --points 2 --evaluations 20 -o a.svg -o b.json", "memory against time"),
+        ("diff plan.csv run.json -o a.svg -o b.html", "planned against measured"),
+    ],
+)
+def test_an_output_that_fails_costs_neither_the_answer_nor_the_others(run, failing, line, shown):
+    Path("plan.csv").write_text(PLAN)
+    run("simulate plan.csv -o run.json")
+    code, out, err = run(line)
+    assert code == 2
+    assert shown in out
+    assert Path(line.split()[-1]).stat().st_size > 100
+    assert not Path("a.svg").exists()
+    assert "pipeplan: cannot write a.svg: no space left on device" in err
+
+
+def test_every_output_that_fails_is_named(run, failing):
+    code, out, err = run("simulate -o a.svg -o b.trace.json -o c.csv --json")
+    assert code == 2
+    assert json.loads(out)["schedule"] == "1f1b"
+    assert "wrote c.csv" in err
+    assert "cannot write a.svg" in err
+    assert "TypeError: found_by" in err
+
+
+def progress(value: float) -> Progress:
+    best = simulate("1f1b", ranks=2, microbatches=1).schedule
+    return Progress(value, 1.0, "", 1, 0.0, 0.0, lambda: best)
+
+
+def test_the_best_so_far_is_kept_in_files_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeplan.cli.search_progress.time.monotonic", iter(range(0, 100, 10)).__next__)
+    pipe, file = tmp_path / "pipe.csv", tmp_path / "file.csv"
+    os.mkfifo(pipe)
+    keep = keep_best([pipe, tmp_path / "missing" / "a.csv", file])
+    keep(progress(9.0))
+    assert file.read_text() == PLAN
+    file.unlink()
+    keep(progress(9.0))
+    assert not file.exists()
+    keep(progress(8.0))
+    assert file.read_text() == PLAN
