@@ -79,7 +79,7 @@ def _row(result: pipeplan.Result) -> list[Any]:
         f"{result.timeline.bubble.idle_over_total:.1%}",
         round(float(result.memory.peak_activation.max()), 4),
         round(result.bound.value, 4),
-        f"{max(result.gap, 0.0):.1%}",
+        "" if result.gap is None else f"{max(result.gap, 0.0):.1%}",
     ]
 
 

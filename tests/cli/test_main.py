@@ -81,6 +81,7 @@ def test_over_the_memory_limit_the_table_is_still_printed(run):
     assert code == 1
     assert "makespan" in out
     assert "warning: over the memory limit: rank 0 needs 8 activations, its limit is 7" in out.replace("\n", " ")
+    assert re.search(r"(?m)^gap to the bound +none: over the memory limit$", out)
 
 
 def test_many_ranks_are_shortened(run):
@@ -110,6 +111,7 @@ def test_compare_marks_what_is_over_its_memory(run):
     assert code == 0
     assert "gpipe ! " in out
     assert "v-min ! " not in out
+    assert re.search(r"(?m)^gpipe ! .* -$", out)
     assert run("compare gpipe --memory-limit 3act")[0] == 1
 
 

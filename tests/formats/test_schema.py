@@ -17,6 +17,7 @@ from pipeplan.formats.schema import RECORDS, schema
 from pipeplan.formats.timeline_table import timeline_columns_json
 from pipeplan.model import Placement
 from pipeplan.simulate import simulate
+from pipeplan.workbench.searching import SearchOptions, search_with
 from tests.formats.schedules import schedules
 
 FOLDER = Path(__file__).parents[2] / "docs" / "schema"
@@ -59,6 +60,10 @@ def test_what_is_written_fits(schedule):
 def test_a_result_with_all_its_figures_fits():
     result = pipeplan.simulate("zbv", ranks=2, activation_bytes=10)
     assert_fits(timeline_json(result.timeline, result.to_dict()), "pipeplan-timeline")
+    over = pipeplan.simulate("1f1b", memory_limit="2act")
+    assert_fits(timeline_json(over.timeline, over.to_dict()), "pipeplan-timeline")
+    found = search_with(Settings(ranks=2, microbatches=2), SearchOptions(evaluations=10, jitter=0.1))
+    assert_fits(timeline_json(found.timeline, found.to_dict()), "pipeplan-timeline")
     overlapped = Settings(overlap_times=3, p2p_bandwidth=4).costs(Placement.linear(2))
     assert_fits(costs_json(overlapped), "pipeplan-costs")
 

@@ -84,6 +84,7 @@ def test_over_the_limit_is_said_and_comes_last(client):
     settings = {"ranks": 4, "microbatches": 8, "memory_limit": "3act"}
     answer = client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b", "v-half"]}).json()
     assert [(result["schedule"], result["fits"]) for result in answer["results"]] == [("v-half", True), ("1f1b", False)]
+    assert [result["gap"] is None for result in answer["results"]] == [False, True]
     assert any("over the memory limit" in warning for warning in answer["warnings"])
 
 

@@ -1,10 +1,17 @@
 import json
+import re
+from dataclasses import replace
 
 import pytest
 
 from pipeplan.cli import main
+from pipeplan.cli.search_tables import search_parts
+from pipeplan.cli.tables import number, show
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
+from pipeplan.simulate import Bound
+from pipeplan.workbench import save
 from pipeplan.workbench.api import given, simulate_with
+from pipeplan.workbench.fronts import front_record, pareto_with
 from pipeplan.workbench.searching import SearchOptions, placement_named, search_with
 
 SHAPE = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25}
@@ -65,3 +72,61 @@ def test_the_command_and_its_front(tmp_path, capsys):
     for mark in record["published"]:
         assert min(point["value"] for point in record["points"] if point["peak"] <= mark["peak"]) <= mark["value"]
     assert (tmp_path / "f.svg").read_text().startswith("<?xml")
+
+
+ENDINGS = ("json", "csv", "trace.json", "png", "svg", "pdf", "html")
+
+
+@pytest.mark.parametrize("options", ["", "--jitter 0.1", "--objective span", "--placement v", "--full-backward"])
+def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, options):
+    files = [tmp_path / f"best.{ending}" for ending in ENDINGS]
+    outputs = " ".join(f"-o {path}" for path in files)
+    shape = "-p 2 -m 3 --memory-limit 2act"
+    assert main(f"search {shape} --evaluations 100 --json {options} {outputs}".split()) == 0
+    answer = capsys.readouterr()
+    document = json.loads(answer.out)
+    assert [path.stat().st_size > 0 for path in files] == [True] * len(files)
+    record = json.loads(files[0].read_text())
+    assert {name: record[name] for name in document} == document
+    for path in files[:2]:
+        assert main(["check", str(path), "--memory-limit", "2act"]) == 0
+        capsys.readouterr()
+        assert main(["simulate", str(path), "--no-visualization", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["makespan"] == pytest.approx(document["makespan"])
+        assert main(["convert", str(path), str(tmp_path / "again.csv")]) == 0
+        assert (tmp_path / "again.csv").read_text() == files[1].read_text()
+        capsys.readouterr()
+    assert main(["diff", str(files[1]), str(files[0])]) == 0
+
+
+@pytest.mark.parametrize("objective", ["makespan", "span"])
+def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_path, capsys, objective):
+    shape = {"ranks": 4, "microbatches": 6, "memory_limit": "2act"}
+    result = search_with(given(shape), SearchOptions(evaluations=0, objective=objective))
+    assert result.simulation.bound.value < result.found.value
+    proven = Bound(result.found.value, "no schedule is better: a proof")
+    result = replace(result, found=replace(result.found, bound=proven))
+    document, gap = result.to_dict(), result.makespan / proven.value - 1
+    assert (result.bound, result.gap) == (proven, gap)
+    assert (document["lower_bound"], document["gap"], document["optimal"]) == (proven.value, gap, True)
+    assert f"gap to the bound {gap:.2%}" in repr(result)
+    show(*search_parts(result))
+    table = capsys.readouterr().out
+    assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} \(no schedule is better: a proof\)$", table)
+    assert re.search(rf"(?m)^gap to the bound +{gap:.2%}$", table)
+    assert "optimal: no schedule is better" in table
+    save(result, tmp_path / "best.json")
+    record = json.loads((tmp_path / "best.json").read_text())
+    assert (record["lower_bound"], record["gap"]) == (proven.value, gap)
+
+
+def test_a_bound_on_a_span_that_says_less_than_the_one_on_the_makespan_is_not_taken():
+    result = search_with(given(SHAPE), SearchOptions(evaluations=10, objective="span"))
+    assert result.found.bound.value < result.simulation.bound.value == result.bound.value
+
+
+def test_points_of_a_front_have_the_best_bound_proven(tmp_path):
+    front = pareto_with(given(SHAPE), SearchOptions(evaluations=400), points=2)
+    for point, record in zip(front.points, front_record(front)["points"], strict=True):
+        assert record["result"]["lower_bound"] == point.result.bound.value
+        assert record["result"]["gap"] == pytest.approx(point.result.gap)

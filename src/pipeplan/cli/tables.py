@@ -82,7 +82,10 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
             ("bubble, over ideal", f"{bubble.over_ideal:.4f}"),
             ("bubble, of the longest span", f"{bubble.span:.4f}"),
             ("lower bound", f"{number(result.bound.value)}{unit} ({result.bound.reason})"),
-            ("gap to the bound", f"{max(result.gap, 0.0):.2%}"),
+            (
+                "gap to the bound",
+                "none: over the memory limit" if result.gap is None else f"{max(result.gap, 0.0):.2%}",
+            ),
         ]
     )
     return Text(heading, style="bold"), Padding(figures, (1, 0)), _ranks(result), *_warnings(result.warnings)
@@ -137,7 +140,7 @@ def _row(result: Result, in_bytes: bool) -> list[str]:
         f"{bubble.over_ideal:.4f}",
         f"{bubble.span:.4f}",
         size(float(bytes_.max())) if in_bytes and bytes_ is not None else peak,
-        f"{max(result.gap, 0.0):.1%}" if result.fits else "-",
+        "-" if result.gap is None else f"{max(result.gap, 0.0):.1%}",
     ]
 
 

@@ -5,9 +5,9 @@
     {"format": "pipeplan-schedule", "version": 1, "schedule": "1f1b", "ranks": 2, "chunks": 1, "stages": 2,
      "microbatches": 1, "slices": 1, "placement": [0, 1], "rows": [["0F0", "0B0"], ["1F0", "1B0"]]}
 
-A timeline is the same with ``"format": "pipeplan-timeline"``, the times of every op of every row, and where it was
-simulated, the figures of the result (the keys of ``pipeplan simulate --json``). ``placement`` is the rank of each stage,
-or one such list for each copy of the model. Unknown keys are errors.
+A timeline is the same with ``"format": "pipeplan-timeline"``, the times of every op of every row, and the figures of the
+result that it belongs to, if to any (the keys of ``pipeplan simulate --json`` and ``search --json``). ``placement`` is the
+rank of each stage, or one such list for each copy of the model. Unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
+from pipeplan.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
+from pipeplan.strict_json import json_text
 
 VERSION = 1
 
@@ -50,8 +51,28 @@ class BubbleRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     span: float
 
 
+class ObjectiveRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a search made small, and the least that it can be."""
+
+    name: Literal["makespan", "span"]
+    value: float
+    lower_bound: float
+    bound_reason: str
+    gap: float
+
+
+class JitterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The objective when op times vary; see :class:`~pipeplan.search.robustness.Robustness`."""
+
+    mean: float
+    p95: float
+
+
 class TimelineRecord(ScheduleRecord, tag="pipeplan-timeline", kw_only=True):
-    """A timeline as JSON holds it; ``start`` and ``end`` have a number for every op of every row, pairs counting two."""
+    """A timeline as JSON holds it; ``start`` and ``end`` have a number for every op of every row, pairs counting two.
+
+    From ``makespan`` on it is what the result says, from ``found_by`` on what the result of a search does.
+    """
 
     unit: str = ""
     source: Literal["simulated", "measured"] = "simulated"
@@ -65,8 +86,15 @@ class TimelineRecord(ScheduleRecord, tag="pipeplan-timeline", kw_only=True):
     peak_activation: list[float] | UnsetType = UNSET
     peak_bytes: list[float] | UnsetType | None = UNSET
     lower_bound: float | UnsetType = UNSET
-    gap: float | UnsetType = UNSET
+    gap: float | UnsetType | None = UNSET
     warnings: list[str] | UnsetType = UNSET
+    found_by: str | UnsetType = UNSET
+    optimal: bool | UnsetType = UNSET
+    evaluations: int | UnsetType = UNSET
+    seconds: float | UnsetType = UNSET
+    interrupted: bool | UnsetType = UNSET
+    objective: ObjectiveRecord | UnsetType = UNSET
+    jitter: JitterRecord | UnsetType | None = UNSET
 
 
 def placement_record(placement: Placement) -> list[int | list[int]]:
@@ -84,17 +112,13 @@ def schedule_json(schedule: Schedule) -> str:
 def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None) -> str:
     """A timeline as JSON; ``figures`` are those of its result, by their names there."""
     offsets = timeline.schedule.offsets[1:-1]
-    fields = _fields(timeline.schedule) | dict(figures or {})
-    bubble = fields.get("bubble")
-    return _encode(
-        TimelineRecord(
-            **fields | ({"bubble": BubbleRecord(**bubble)} if bubble else {}),
-            unit=timeline.unit,
-            source=timeline.source,
-            start=[row.tolist() for row in np.split(timeline.start, offsets)],
-            end=[row.tolist() for row in np.split(timeline.end, offsets)],
-        )
-    )
+    times = {
+        "unit": timeline.unit,
+        "source": timeline.source,
+        "start": [row.tolist() for row in np.split(timeline.start, offsets)],
+        "end": [row.tolist() for row in np.split(timeline.end, offsets)],
+    }
+    return _encode(msgspec.convert(_fields(timeline.schedule) | times | dict(figures or {}), TimelineRecord))
 
 
 def _fields(schedule: Schedule) -> dict[str, Any]:
@@ -112,7 +136,7 @@ def _fields(schedule: Schedule) -> dict[str, Any]:
 
 
 def _encode(record: ScheduleRecord) -> str:
-    return msgspec.json.encode(record).decode() + "\n"
+    return json_text(record, compact=True) + "\n"
 
 
 def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule | Timeline:
@@ -141,7 +165,7 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
             raise FormatError(f"it is of version {record.version}; this pipeplan reads version {VERSION}")
         schedule = _schedule(record, keep_duplicates)
         return _timeline(record, schedule) if isinstance(record, TimelineRecord) else schedule
-    except (msgspec.DecodeError, NotationError, ShapeError, FormatError, RecursionError) as error:
+    except (msgspec.DecodeError, NotationError, ShapeError, CostError, FormatError, RecursionError) as error:
         raise FormatError(f"{name}: {error}") from None
     except InvalidScheduleError as error:
         raise type(error)(f"{name}: {error}") from None

@@ -50,7 +50,7 @@ class ResultOut(BaseModel):
     peak_activation: list[float]
     peak_bytes: list[float] | None
     lower_bound: float
-    gap: float
+    gap: float | None = Field(description="None over the memory limit: the bound is for schedules within it.")
     warnings: list[str]
     fits: bool = Field(description="Whether every rank stays within its memory limit.")
     ops: int

@@ -56,13 +56,13 @@ class Result:
 
     @property
     def bound(self) -> Bound:
-        """A lower bound on the makespan of any schedule of this placement and these costs."""
+        """A lower bound on the makespan of any schedule of this placement and these costs, within the memory cap."""
         return self.simulation.bound
 
     @property
-    def gap(self) -> float:
-        """``makespan / bound - 1``."""
-        return self.simulation.gap
+    def gap(self) -> float | None:
+        """``makespan / bound - 1``; None for a schedule over its memory cap, which no bound within the cap is for."""
+        return self.makespan / self.bound.value - 1 if self.fits else None
 
     @property
     def name(self) -> str:
@@ -129,10 +129,11 @@ class Result:
         }
 
     def __repr__(self) -> str:
+        verdict = "over the memory limit" if self.gap is None else f"gap to the bound {self.gap:.2%}"
         return (
             f"<Result {self.name}: makespan {self.makespan:.6g}{self.timeline.unit}, "
             f"bubble (idle / total) {self.timeline.bubble.idle_over_total:.4f}, "
-            f"peak {self.memory.peak_activation.max():.4g} activations, gap to the bound {self.gap:.2%}>"
+            f"peak {self.memory.peak_activation.max():.4g} activations, {verdict}>"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from pipeplan.costs import Settings
@@ -15,7 +16,7 @@ from pipeplan.search.portfolio import search as search_instance
 from pipeplan.search.result import Progress
 from pipeplan.search.result import Result as Found
 from pipeplan.search.robustness import Jitter
-from pipeplan.simulate import Simulation
+from pipeplan.simulate import Bound, Simulation
 from pipeplan.workbench.planning import DEFAULT_MICROBATCHES, Source, plan
 from pipeplan.workbench.results import Result
 
@@ -68,7 +69,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchResult(Result):
     """A result with the story of its search.
 
@@ -81,18 +82,19 @@ class SearchResult(Result):
     found: Found = field(kw_only=True)
 
     @property
+    def bound(self) -> Bound:
+        """The best lower bound on the makespan that is proven: the search's, also where it is on the longest span."""
+        return max(self.simulation.bound, self.found.bound, key=attrgetter("value"))
+
+    @property
     def optimal(self) -> bool:
         """Whether the bound proves that no schedule is better."""
         return self.found.optimal
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of one result, with ``found_by``, ``optimal``, ``evaluations`` and the objective with its bound."""
-        found = self.found
-        figures = super().to_dict()
-        if found.instance.objective == "makespan":
-            figures |= {"lower_bound": found.bound.value, "gap": found.gap}
-        steady = found.robustness
-        return figures | {
+        found, steady = self.found, self.found.robustness
+        return super().to_dict() | {
             "found_by": found.found_by,
             "optimal": found.optimal,
             "evaluations": found.evaluations,

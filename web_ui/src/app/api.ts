@@ -44,7 +44,7 @@ export interface Result {
   readonly peak_bytes: readonly number[] | null;
   readonly lower_bound: number;
   readonly bound_reason: string;
-  readonly gap: number;
+  readonly gap: number | null;
   readonly fits: boolean;
   readonly ops: number;
   readonly time_unit: string;

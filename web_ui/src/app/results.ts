@@ -109,9 +109,9 @@ function bound(result: Result): HTMLElement {
   return make("span", { title: result.bound_reason }, timeText(result.lower_bound));
 }
 
-/** One that is over its memory limit may be faster than any that keeps to it, which is what the bound is for. */
+/** One that is over its memory limit has no gap: the bound is for those that keep to it. */
 function gap(result: Result): string {
-  return !result.fits && result.gap < 0 ? "\u2013" : percent(Math.max(result.gap, 0));
+  return result.gap === null ? "\u2013" : percent(Math.max(result.gap, 0));
 }
 
 /** A number with a bar as long as its share of the longest. */
