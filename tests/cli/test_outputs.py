@@ -131,7 +131,7 @@ def test_a_device_stays_a_device(run, line):
 
 
 def test_standard_output_is_an_output():
-    command = f"{sys.executable} -m pipeplan export 1f1b -p 1 -m 1 --to torch-csv -o /dev/stdout"
+    command = f"{sys.executable} -m pipeplan export 1f1b -p 1 -m 1 --to torch-csv -o /dev/fd/1"
     for shell in (command, f"{command} | cat", f"{command} > file; cat file"):
         done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
         assert done.stdout == "0F0,0B0\n"

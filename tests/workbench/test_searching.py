@@ -12,6 +12,7 @@ from pipeplan.simulate import Bound
 from pipeplan.workbench import save
 from pipeplan.workbench.api import given, simulate_with
 from pipeplan.workbench.fronts import front_record, pareto_with
+from pipeplan.workbench.results import gap_above
 from pipeplan.workbench.searching import SearchOptions, placement_named, search_with
 
 SHAPE = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25}
@@ -118,6 +119,12 @@ def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_pat
     save(result, tmp_path / "best.json")
     record = json.loads((tmp_path / "best.json").read_text())
     assert (record["lower_bound"], record["gap"]) == (proven.value, gap)
+
+
+def test_rounding_makes_no_gap():
+    assert gap_above(70.19999999999997, Bound(70.19999999999999, "")) == 0
+    assert gap_above(70.19999999999999, Bound(70.19999999999997, "")) == 0
+    assert gap_above(71.0, Bound(70.0, "")) == pytest.approx(1 / 70)
 
 
 def test_a_bound_on_a_span_that_says_less_than_the_one_on_the_makespan_is_not_taken():

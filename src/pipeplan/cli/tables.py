@@ -84,7 +84,7 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
             ("lower bound", f"{number(result.bound.value)}{unit} ({result.bound.reason})"),
             (
                 "gap to the bound",
-                "none: over the memory limit" if result.gap is None else f"{max(result.gap, 0.0):.2%}",
+                "none: over the memory limit" if result.gap is None else f"{result.gap:.2%}",
             ),
         ]
     )
@@ -140,7 +140,7 @@ def _row(result: Result, in_bytes: bool) -> list[str]:
         f"{bubble.over_ideal:.4f}",
         f"{bubble.span:.4f}",
         size(float(bytes_.max())) if in_bytes and bytes_ is not None else peak,
-        "-" if result.gap is None else f"{max(result.gap, 0.0):.1%}",
+        "-" if result.gap is None else f"{result.gap:.1%}",
     ]
 
 

@@ -62,7 +62,7 @@ class Result:
     @property
     def gap(self) -> float | None:
         """``makespan / bound - 1``; None for a schedule over its memory cap, which no bound within the cap is for."""
-        return self.makespan / self.bound.value - 1 if self.fits else None
+        return gap_above(self.makespan, self.bound) if self.fits else None
 
     @property
     def name(self) -> str:
@@ -204,6 +204,16 @@ class Comparison:
     def __repr__(self) -> str:
         lines = "".join(f"\n  {result!r}" for result in self.results)
         return f"<Comparison of {len(self.results)} schedules, {len(self.refused)} refused{lines}>"
+
+
+ROUNDED = 1e-9
+"""A value is its bound when it differs by no more than this share: both are rounded sums."""
+
+
+def gap_above(value: float, bound: Bound) -> float:
+    """``value / bound - 1``, without what rounding makes of nothing."""
+    gap = value / bound.value - 1
+    return 0.0 if abs(gap) <= ROUNDED else gap
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> str | None:

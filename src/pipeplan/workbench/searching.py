@@ -18,7 +18,7 @@ from pipeplan.search.result import Result as Found
 from pipeplan.search.robustness import Jitter
 from pipeplan.simulate import Bound, Simulation
 from pipeplan.workbench.planning import DEFAULT_MICROBATCHES, Source, plan
-from pipeplan.workbench.results import Result
+from pipeplan.workbench.results import Result, gap_above
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4}
 """The placements that are searched by name, and their chunks when nobody says."""
@@ -105,7 +105,7 @@ class SearchResult(Result):
                 "value": found.value,
                 "lower_bound": found.bound.value,
                 "bound_reason": found.bound.reason,
-                "gap": found.gap,
+                "gap": gap_above(found.value, found.bound),
             },
             "jitter": None if steady is None else {"mean": steady.mean, "p95": steady.p95},
         }
