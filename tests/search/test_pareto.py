@@ -37,3 +37,13 @@ def test_published_schedules_are_marked_and_not_below_the_front():
 def test_a_front_has_two_points():
     with pytest.raises(InputError, match="at least two points"):
         pareto(instance(Placement.linear(2), 2), points=1)
+
+
+def test_no_bound_of_a_front_is_above_what_is_found_with_more_memory():
+    front = pareto(instance(Placement.v(3), 6, limit=1), points=6, evaluations=30_000)
+    bounds = [point.result.bound.value for point in front.points]
+    assert bounds == sorted(bounds, reverse=True)
+    for number, point in enumerate(front.points):
+        assert all(point.result.bound.value <= less.value for less in front.points[: number + 1])
+        assert point.result.instance.limits is None or point.result.instance.limits.values.max() == point.limit
+    assert front.points[-1].limit < np.inf or front.points[-1].result.instance.limits is None

@@ -122,8 +122,20 @@ def pareto(
     for limit in _levels(instance, free.peak, best_marks, points - 1):
         found.append(solve(limit, [found[-1].result.schedule] if found else ()))
     if found and found[-1].value < free.value:
-        free = replace(found[-1], limit=np.inf)
-    return Front(_undominated([*found, free]), tuple(marks), instance.costs.memory.in_bytes)
+        better = replace(found[-1].result, instance=instance, bound=free.result.bound)
+        free = Point(np.inf, found[-1].peak, better)
+    points_found = _with_bounds_of_larger_caps([*found, free])
+    return Front(_undominated(points_found), tuple(marks), instance.costs.memory.in_bytes)
+
+
+def _with_bounds_of_larger_caps(points: list[Point]) -> list[Point]:
+    """The points, by cap, each with the best bound that was proven under its own cap or under a larger one."""
+    known: list[Point] = []
+    for point in reversed(points):
+        if known and known[-1].result.bound.value > point.result.bound.value:
+            point = replace(point, result=replace(point.result, bound=known[-1].result.bound))  # noqa: PLW2901
+        known.append(point)
+    return known[::-1]
 
 
 def _capped(instance: Instance, limit: float) -> Instance:
