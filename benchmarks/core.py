@@ -13,10 +13,10 @@ import tracemalloc
 from collections.abc import Callable
 from typing import TypeVar
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.model import Schedule
-from pipeplan.simulate import Simulation, simulate
+from pipeplan.simulation import Simulation, simulate
 from pipeplan.strategies import strategy
 
 Value = TypeVar("Value")

@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.core import build, cpu
-from pipeplan.check import check
-from pipeplan.check.channels import check_channels, check_messages
+from pipeplan.checking import check
+from pipeplan.checking.channels import check_channels, check_messages
 from pipeplan.model import Kind, Schedule, dependencies
 from pipeplan.passes import insert_communication, lower_for_torch
 

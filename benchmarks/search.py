@@ -21,16 +21,16 @@ from itertools import product
 
 import numpy as np
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
-from pipeplan.search import Instance, Objective, published, search
-from pipeplan.search.arrays import Plan
-from pipeplan.search.candidate import Encoder
-from pipeplan.search.evaluate_kernel import INFEASIBLE, evaluate
-from pipeplan.search.list_scheduling import earliest, list_schedule
-from pipeplan.simulate import simulate
+from pipeplan.solver import Instance, Objective, published, search
+from pipeplan.solver.kernels.arrays import Plan
+from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, evaluate
+from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
+from pipeplan.simulation import simulate
 
 Times = tuple[float, float, float, float]
 """F, I and W of a stage, and a transfer."""

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.costs import Settings
-from pipeplan.render import View, view_of
-from pipeplan.render.html import save_html
-from pipeplan.simulate import simulate
+from pipeplan.drawing import View, view_of
+from pipeplan.drawing.html import save_html
+from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
 from tests.browser import chromium
 

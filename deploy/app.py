@@ -13,7 +13,7 @@ import gradio as gr
 
 import pipeplan
 from pipeplan.errors import PipeplanError, ShapeError
-from pipeplan.render.html import html_page
+from pipeplan.drawing.html import html_page
 
 MOST_OPS = 100_000
 """Ops of all the schedules of an answer; a hosted machine is small and shared."""

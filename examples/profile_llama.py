@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pipeplan.errors import PipeplanError
 from pipeplan.model import Placement
-from pipeplan.pytorch import profile
-from pipeplan.pytorch.llama import LLAMA_3_8B
+from pipeplan.runtime import profile
+from pipeplan.runtime.llama import LLAMA_3_8B
 
 
 def main() -> int:

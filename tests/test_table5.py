@@ -3,7 +3,7 @@
 import pytest
 
 from pipeplan.costs import Settings
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
 from tests.conformance import conformance
 

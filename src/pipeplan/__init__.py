@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeplan.errors import PipeplanError
     from pipeplan.formats import read_schedule
     from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
-    from pipeplan.workbench import (
+    from pipeplan.api import (
         Comparison,
         Diff,
         Explanation,
@@ -37,27 +37,27 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "Comparison": "pipeplan.workbench",
+    "Comparison": "pipeplan.api",
     "Costs": "pipeplan.costs",
-    "Diff": "pipeplan.workbench",
-    "Explanation": "pipeplan.workbench",
+    "Diff": "pipeplan.api",
+    "Explanation": "pipeplan.api",
     "Kind": "pipeplan.model",
     "Op": "pipeplan.model",
     "PipeplanError": "pipeplan.errors",
     "Placement": "pipeplan.model",
-    "Result": "pipeplan.workbench",
+    "Result": "pipeplan.api",
     "Schedule": "pipeplan.model",
     "Settings": "pipeplan.costs",
     "Timeline": "pipeplan.model",
-    "check": "pipeplan.workbench",
-    "compare": "pipeplan.workbench",
-    "diff": "pipeplan.workbench",
-    "explain": "pipeplan.workbench",
-    "export": "pipeplan.workbench",
+    "check": "pipeplan.api",
+    "compare": "pipeplan.api",
+    "diff": "pipeplan.api",
+    "explain": "pipeplan.api",
+    "export": "pipeplan.api",
     "read_schedule": "pipeplan.formats",
-    "save": "pipeplan.workbench",
-    "schedules": "pipeplan.workbench",
-    "simulate": "pipeplan.workbench",
+    "save": "pipeplan.api",
+    "schedules": "pipeplan.api",
+    "simulate": "pipeplan.api",
 }
 
 __all__ = [
@@ -99,7 +99,7 @@ class _Front(ModuleType):
     """Keeps ``pipeplan.simulate`` and ``pipeplan.check`` the functions, though subpackages have these names.
 
     Importing a subpackage sets it as an attribute of its package. The functions are what a user means by the name; the
-    subpackages are still imported with ``from pipeplan.simulate import ...``.
+    subpackages are still imported with ``from pipeplan.simulation import ...``.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

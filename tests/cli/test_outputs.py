@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pipeplan.cli.search_progress import keep_best
-from pipeplan.search.result import Progress
-from pipeplan.workbench import simulate
+from pipeplan.solver.result import Progress
+from pipeplan.api import simulate
 
 PLAN = "0F0,0B0\n1F0,1B0\n"
 CONFIG = "ranks: 2\nmicrobatches: 1\n"
@@ -156,9 +156,9 @@ def failing(monkeypatch):
     def wrong(*_: object) -> None:
         raise TypeError("found_by")
 
-    monkeypatch.setattr("pipeplan.render.static.save_picture", full)
-    monkeypatch.setattr("pipeplan.render.front.save_front", full)
-    monkeypatch.setattr("pipeplan.workbench.outputs.chrome_trace", wrong)
+    monkeypatch.setattr("pipeplan.drawing.static.save_picture", full)
+    monkeypatch.setattr("pipeplan.drawing.front.save_front", full)
+    monkeypatch.setattr("pipeplan.api.outputs.chrome_trace", wrong)
 
 
 @pytest.mark.parametrize(

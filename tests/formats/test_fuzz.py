@@ -20,7 +20,7 @@ from pipeplan.formats import (
 )
 from pipeplan.model import parse_schedule
 from pipeplan.passes import insert_communication
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 
 PLAN = insert_communication(parse_schedule("0F0 0F1 (0F2;0B0)OVERLAP_F_B 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2"))
 RUN = simulate(PLAN, Settings().costs(PLAN.placement)).timeline

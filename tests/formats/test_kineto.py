@@ -11,7 +11,7 @@ from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.formats import parse_kineto, read_timelines, timeline_json
 from pipeplan.model import Kind, Schedule, Timeline, parse_schedule
 from pipeplan.passes import insert_communication
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
 from tests.formats.traces import annotations, rank_trace, traces
 

@@ -8,7 +8,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, InvalidScheduleError, UnknownNameError
 from pipeplan.formats import parse_json, read_plan, read_schedule, schedule_json, timeline_json
 from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
 
 PLAN = {

@@ -17,7 +17,7 @@ from pipeplan.formats.timeline_table import (
 )
 from pipeplan.model import Schedule, Timeline, parse_schedule
 from pipeplan.passes import insert_communication
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
 
 RUN = simulate(

@@ -8,7 +8,7 @@ from pipeplan.costs import Settings
 from pipeplan.formats import chrome_trace
 from pipeplan.model import Kind, Schedule, crosses_ranks, dependencies, parse_schedule
 from pipeplan.passes import insert_communication
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
 
 PLAN = "0F0 0B0\n1F0 1B0"

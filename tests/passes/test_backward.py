@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given, settings
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.model import Kind, Schedule, format_schedule, parse_schedule
 from pipeplan.passes import merge_backward, split_backward
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from tests.passes.plans import PLANS
 
 

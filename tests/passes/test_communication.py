@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import DeadlockError
 from pipeplan.model import Kind, Schedule, dependencies, format_schedule, parse_schedule
 from pipeplan.passes import insert_communication, without_communication
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES
 from tests.conformance import conformance
 

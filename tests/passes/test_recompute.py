@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.model import Kind, Schedule, format_schedule, parse_schedule
 from pipeplan.passes import insert_recompute, split_backward, without_recompute
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from tests.passes.plans import PLANS
 
 

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import DeadlockError
 from pipeplan.model import Kind, Schedule, dependencies, format_schedule, parse_schedule, progress
 from pipeplan.passes import retime, split_backward
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES
 from tests.passes.plans import PLANS
 

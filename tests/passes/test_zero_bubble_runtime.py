@@ -9,10 +9,10 @@ from pipeplan.errors import ShapeError
 from pipeplan.formats.zb_nodes import format_zb_nodes
 from pipeplan.model import Placement, Timeline, parse_schedule
 from pipeplan.passes import NodeKind, RuntimeNode, zero_bubble_nodes
-from pipeplan.search import heuristic
-from pipeplan.simulate import simulate
+from pipeplan.solver import heuristic
+from pipeplan.simulation import simulate
 from tests.conformance import conformance
-from tests.search.published import model_bytes, times
+from tests.solver.published import model_bytes, times
 
 ONE_MICROBATCH = "0F0 3F0 3I0 3W0 0I0 0W0\n1F0 2F0 2I0 1I0 2W0 1W0"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies import Shape, Strategy
 
 

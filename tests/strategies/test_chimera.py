@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies.chimera import build_chimera, chimera
 from tests.strategies.picture import picture
 from tests.strategies.promises import assert_keeps_promises

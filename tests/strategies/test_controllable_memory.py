@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.kernels import compile_loop
-from pipeplan.simulate import Simulation, simulate
+from pipeplan.simulation import Simulation, simulate
 from pipeplan.strategies import controllable_memory
 from pipeplan.strategies.building_block_kernel import run_block
 from pipeplan.strategies.controllable_memory import FAMILY, v_half, v_min

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.model import Kind, Op, Schedule, format_schedule
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies import Strategy
 from pipeplan.strategies.dualpipe import FAMILY, build_dualpipe, build_dualpipev, dualpipe, dualpipev
 from tests.conformance import conformance

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.model import Schedule, format_schedule
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies.zbv import zbv
 from tests.conformance import conformance
 from tests.strategies.picture import picture

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeplan.check import check
+from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.model import Schedule, Timeline, format_schedule
-from pipeplan.simulate import simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies.strategy import Strategy
 from pipeplan.strategies.zero_bubble import FAMILY, zb_h1, zb_h2
 from tests.conformance import conformance

@@ -13,7 +13,7 @@ import pipeplan
 from pipeplan.strategies.registry import STRATEGIES
 from pipeplan.web.drawing import MOST_DRAWN
 from pipeplan.web.requests import Export
-from pipeplan.workbench import EXPORTS
+from pipeplan.api import EXPORTS
 
 COSTS = {"ranks": 4, "microbatches": 8, "p2p_time": 0.25}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.render.html import save_html
+from pipeplan.drawing.html import save_html
 from tests.browser import chromium
 from tests.web_ui.opened import Opened
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from pipeplan.costs.settings import Settings
 from pipeplan.model import Timeline
-from pipeplan.render import View, view_of
-from pipeplan.simulate import Simulation, idle_times, simulate
-from tests.render.examples import schedule_named
+from pipeplan.drawing import View, view_of
+from pipeplan.simulation import Simulation, idle_times, simulate
+from tests.drawing.examples import schedule_named
 
 
 def simulated(name: str, ranks: int, microbatches: int, **settings) -> Simulation:

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from pipeplan.model import Kind
-from pipeplan.render import order_of, view_of
-from pipeplan.render.theme import DARK, LIGHT
-from pipeplan.simulate.critical import critical_path
-from tests.render.examples import overlapped
+from pipeplan.drawing import order_of, view_of
+from pipeplan.drawing.theme import DARK, LIGHT
+from pipeplan.simulation.critical import critical_path
+from tests.drawing.examples import overlapped
 from tests.web_ui.plans import measured, plan, simulated
 
 FORWARD = LIGHT.shades(Kind.F, 1)[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeplan.cli.answers import tell
 from pipeplan.cli.options import Debug
-from pipeplan.workbench.outputs import convert_file
+from pipeplan.api.outputs import convert_file
 
 
 def convert(

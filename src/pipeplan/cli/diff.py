@@ -8,8 +8,8 @@ from pathlib import Path
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.workbench.diff import diff_with
-from pipeplan.workbench.outputs import save_views
+from pipeplan.api.differences import diff_with
+from pipeplan.api.outputs import save_views
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()

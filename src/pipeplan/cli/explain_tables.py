@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeplan.cli.tables import columns, facts, number, shown_ranks
-from pipeplan.simulate import Reason
-from pipeplan.workbench.explain import Explanation
+from pipeplan.simulation import Reason
+from pipeplan.api.explanations import Explanation
 
 MOST_STAGES = 4
 """How many stages of the critical path are named."""

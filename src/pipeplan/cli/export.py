@@ -12,7 +12,7 @@ from pipeplan.cli.answers import tell
 from pipeplan.cli.options import OUTPUT, Debug, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.files import write_text
-from pipeplan.workbench.api import export_with
+from pipeplan.api.commands import export_with
 
 _SETTINGS = SettingOptions()
 

@@ -13,7 +13,7 @@ from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.training_options import ModelOptions, training_option
 from pipeplan.errors import InputError
-from pipeplan.workbench.training import TrainingOptions, profile_with
+from pipeplan.api.training import TrainingOptions, profile_with
 
 _SETTINGS = SettingOptions()
 _MODEL = ModelOptions()

@@ -14,8 +14,8 @@ from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.training_options import ModelOptions, training_option
-from pipeplan.workbench.outputs import save
-from pipeplan.workbench.training import TrainingOptions, run_with
+from pipeplan.api.outputs import save
+from pipeplan.api.training import TrainingOptions, run_with
 
 
 @Parameter(name="*")

@@ -9,10 +9,10 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pipeplan.cli.tables import columns, facts, number, size
-from pipeplan.workbench.training import Training
+from pipeplan.api.training import Training
 
 if TYPE_CHECKING:
-    from pipeplan.pytorch import Profile
+    from pipeplan.runtime import Profile
 
 
 def training_parts(training: Training) -> tuple[RenderableType, ...]:

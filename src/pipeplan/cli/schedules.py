@@ -7,8 +7,8 @@ from typing import Any
 from pipeplan.cli.answers import print_json
 from pipeplan.cli.options import Debug, Json
 from pipeplan.strategies.strategy import Strategy
-from pipeplan.workbench.catalogue import Entry, fixed_chunks, formulas, idea
-from pipeplan.workbench.catalogue import schedules as entries
+from pipeplan.api.catalogue import Entry, fixed_chunks, formulas, idea
+from pipeplan.api.catalogue import schedules as entries
 
 
 def schedules(

@@ -16,11 +16,11 @@ from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import Request, request
 from pipeplan.cli.search_progress import ProgressLine, keep_best
 from pipeplan.errors import UnknownNameError
-from pipeplan.search.instance import Objective
-from pipeplan.workbench.fronts import FRONT_ENDINGS, front_record, pareto_with, save_front_file
-from pipeplan.workbench.outputs import holds_plan, save
-from pipeplan.workbench.planning import file_of
-from pipeplan.workbench.searching import SearchOptions, search_with
+from pipeplan.solver.problem import Objective
+from pipeplan.api.fronts import FRONT_ENDINGS, front_record, pareto_with, save_front_file
+from pipeplan.api.outputs import holds_plan, save
+from pipeplan.api.sources import file_of
+from pipeplan.api.searches import SearchOptions, search_with
 
 SEARCH = Group("Search", sort_key=0)
 

@@ -16,8 +16,8 @@ from pipeplan.cli.tables import number
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream
 from pipeplan.model import Schedule
-from pipeplan.search.result import Progress
-from pipeplan.workbench.outputs import save_schedule
+from pipeplan.solver.result import Progress
+from pipeplan.api.outputs import save_schedule
 
 EVERY = 1.0
 """Seconds between two writes of the best schedule so far."""

@@ -7,9 +7,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pipeplan.cli.tables import columns, facts, number, result_parts, size
-from pipeplan.search.pareto import Front
-from pipeplan.search.result import Result as Found
-from pipeplan.workbench.searching import SearchResult
+from pipeplan.solver.front import Front
+from pipeplan.solver.result import Result as Found
+from pipeplan.api.searches import SearchResult
 
 
 def search_parts(result: SearchResult) -> tuple[RenderableType, ...]:

@@ -7,8 +7,8 @@ from functools import partial
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.workbench import save
-from pipeplan.workbench.api import simulate_with
+from pipeplan.api import save
+from pipeplan.api.commands import simulate_with
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()

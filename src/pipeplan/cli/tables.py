@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeplan.workbench import Comparison, Result
+from pipeplan.api import Comparison, Result
 
 MOST_RANKS = 32
 """With more ranks than this only the first and the last are listed."""

@@ -62,7 +62,7 @@ class ObjectiveRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class JitterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The objective when op times vary; see :class:`~pipeplan.search.robustness.Robustness`."""
+    """The objective when op times vary; see :class:`~pipeplan.solver.robustness.Robustness`."""
 
     mean: float
     p95: float

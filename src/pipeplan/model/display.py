@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-RENDERER = "pipeplan.render.notebook"
+RENDERER = "pipeplan.drawing.notebook"
 """A module with ``html_of(shown) -> str`` and ``png_of(shown) -> bytes``."""
 
 

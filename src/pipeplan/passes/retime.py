@@ -3,7 +3,7 @@
 A W waits for nothing but its own I, and nothing waits for it: it may run whenever its rank would idle. This pass knows
 no durations: it lets every op (and every overlapped pair) take one step, and moves each W that it can into an idle step
 *before* its place. So no rank holds more at any op than it did, and in steps nothing ends later. Where durations are known,
-:mod:`pipeplan.search` does better.
+:mod:`pipeplan.solver` does better.
 
 Filling bubbles with weight gradients: Qi, Wan, Huang, Lin, Zero Bubble Pipeline Parallelism, ICLR 2024, section 2.
 """

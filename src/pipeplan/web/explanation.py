@@ -6,11 +6,11 @@ from typing import Any
 
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError
-from pipeplan.render.theme import KIND_TITLES, REASON_TITLES
-from pipeplan.simulate import CriticalPath, Reason
+from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES
+from pipeplan.simulation import CriticalPath, Reason
 from pipeplan.web.drawing import can_be_explained
 from pipeplan.web.sources import Source, simulated, taken_by
-from pipeplan.workbench.explain import explain_with
+from pipeplan.api.explanations import explain_with
 
 
 def explanation(source: Source, settings: Settings) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def add_pages(app: FastAPI) -> None:
 
 def _assets() -> dict[str, _Asset]:
     """The files of the page and of the timeline, by their names."""
-    folders = (files("pipeplan.web") / "assets", files("pipeplan.render.html.assets"))
+    folders = (files("pipeplan.web") / "assets", files("pipeplan.drawing.html.assets"))
     found = [file for folder in folders for file in folder.iterdir()]
     return {
         file.name: _asset(file.read_bytes(), _TYPES[ending])

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from pipeplan.costs import Settings
-from pipeplan.workbench.api import given
+from pipeplan.api.commands import given
 
 MOST = 1_000_000
 """The largest count that is looked at; whether it can be served is for :mod:`pipeplan.web.weight` to say."""

@@ -23,10 +23,10 @@ from pipeplan.strategies.strategy import Strategy
 from pipeplan.web.refusals import Fault, fault
 from pipeplan.web.requests import FileIn, Question
 from pipeplan.web.weight import MOST_OPS
-from pipeplan.workbench import Result
-from pipeplan.workbench.api import simulate_with
-from pipeplan.workbench.catalogue import entry, is_name, schedules
-from pipeplan.workbench.planning import as_taken_by, same_ranks
+from pipeplan.api import Result
+from pipeplan.api.commands import simulate_with
+from pipeplan.api.catalogue import entry, is_name, schedules
+from pipeplan.api.sources import as_taken_by, same_ranks
 
 Source = str | Schedule
 """The name of a strategy or heuristic, never of a file; or a schedule that came with the question."""
@@ -96,7 +96,7 @@ def simulated(source: Source, settings: Settings) -> Result:
     Raises
     ------
     PipeplanError
-        For what :func:`pipeplan.workbench.simulate` raises it.
+        For what :func:`pipeplan.api.simulate` raises it.
     """
     return simulate_with(source, taken_by(source, settings))
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.strategies.strategy import Strategy
-from pipeplan.workbench.catalogue import entry, schedules
-from pipeplan.workbench.planning import DEFAULT_MICROBATCHES, as_taken_by, same_ranks
+from pipeplan.api.catalogue import entry, schedules
+from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, same_ranks
 
 MOST_OPS = 2_000_000
 """The most ops of all the schedules of a request together."""

@@ -1,0 +1,206 @@
+"""A plan beside the run of it: which ops took another time, what that explains of the step time, and what waiting does.
+
+The step-time error splits in two. The plan is simulated again with every op taking the time that was measured: what that
+changes is what the *costs* explain. The rest is *waiting* that the plan does not have: messages that take longer, gaps
+between ops, ranks that start late. Two kinds of costs can hide each other, so their effects apart need not add up.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.costs import Settings
+from pipeplan.errors import InputError
+from pipeplan.formats import read_plan, read_timelines
+from pipeplan.model import Schedule, Timeline
+from pipeplan.drawing import View, view_of
+from pipeplan.simulation import critical_path
+from pipeplan.simulation.chain import compute_only
+from pipeplan.api.commands import given, simulate_with
+from pipeplan.api.resimulation import KindDifference, Resimulation, kind_differences
+from pipeplan.api.departure import Departure, first_departure
+from pipeplan.api.sources import Source, file_of
+
+Floats = NDArray[np.float64]
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+"""In a unit of time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Diff:
+    """A plan and a run of it.
+
+    Attributes
+    ----------
+    planned, measured
+        The timelines of compute ops, in the unit of the measured one; their ops stand in the order of their own plans.
+    resimulated
+        The plan with every op taking the time that was measured.
+    kinds
+        By kind and stage.
+    departure
+        The first op at which the order of events is another than planned; None where it never is.
+    path_messages, path_gaps
+        On the critical path of the run: time between an op and the op of another rank that it held, and between two ops of
+        one rank.
+    """
+
+    planned: Timeline
+    measured: Timeline
+    resimulated: Timeline
+    kinds: tuple[KindDifference, ...]
+    departure: Departure | None
+    path_messages: float
+    path_gaps: float
+
+    @property
+    def error(self) -> float:
+        """Measured makespan minus the planned one."""
+        return self.measured.makespan - self.planned.makespan
+
+    @property
+    def relative_error(self) -> float:
+        """The error as a part of the measured makespan."""
+        return self.error / self.measured.makespan
+
+    @property
+    def from_costs(self) -> float:
+        """The part of the error that ops' durations explain."""
+        return self.resimulated.makespan - self.planned.makespan
+
+    @property
+    def from_waiting(self) -> float:
+        """The part of the error that waiting explains."""
+        return self.measured.makespan - self.resimulated.makespan
+
+    def views(self) -> list[View]:
+        """What a picture of both shows: the plan above the run, on one axis."""
+        name = self.planned.schedule.name or "schedule"
+        return [view_of(self.planned, title=f"{name}, planned"), view_of(self.measured, title=f"{name}, measured")]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain lists and numbers, for JSON."""
+        return {
+            "schedule": self.planned.schedule.name,
+            "unit": self.measured.unit,
+            "planned_makespan": self.planned.makespan,
+            "measured_makespan": self.measured.makespan,
+            "error": self.error,
+            "relative_error": self.relative_error,
+            "from_costs": self.from_costs,
+            "from_waiting": self.from_waiting,
+            "path_messages": self.path_messages,
+            "path_gaps": self.path_gaps,
+            "kinds": [asdict(kind) for kind in self.kinds],
+            "departure": None if self.departure is None else asdict(self.departure),
+        }
+
+
+def diff(plan: Source | Timeline, measured: str | os.PathLike[str] | Timeline, /, **settings: Any) -> Diff:
+    """A plan and a run of it.
+
+    Parameters
+    ----------
+    plan
+        A timeline, or a file that holds one; else a schedule, its name or its file, which is simulated.
+    measured
+        A timeline, a file that holds one, or the folder of a run's traces. Of several steps, the one of median length.
+    **settings
+        Shape and costs of a plan that is simulated; see :class:`~pipeplan.costs.settings.Settings`.
+
+    Raises
+    ------
+    InputError
+        For what cannot be read, timelines of different ops, a run whose ops take no time.
+    PipeplanError
+        For what :func:`~pipeplan.api.commands.simulate` raises it.
+    """
+    return diff_with(plan, measured, given(settings))
+
+
+def diff_with(plan: Source | Timeline, measured: str | os.PathLike[str] | Timeline, settings: Settings) -> Diff:
+    """See :func:`diff`."""
+    run = measured if isinstance(measured, Timeline) else _median_step(read_timelines(Path(measured)))
+    return diff_timelines(_planned(plan, settings), run)
+
+
+def _median_step(steps: tuple[Timeline, ...]) -> Timeline:
+    return sorted(steps, key=lambda step: step.makespan)[(len(steps) - 1) // 2]
+
+
+def _planned(plan: Source | Timeline, settings: Settings) -> Timeline:
+    if isinstance(plan, Timeline):
+        return plan
+    path = file_of(plan)
+    found = plan if path is None else read_plan(path)
+    return found if isinstance(found, Timeline) else simulate_with(found, settings).timeline
+
+
+def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
+    """Two timelines of the same compute ops; one without a unit of time has that of the other.
+
+    Raises
+    ------
+    InputError
+        If an op is in one of them only, or one in the run takes no time.
+    """
+    measured = replace(compute_only(measured), unit=measured.unit or planned.unit)
+    planned = _in_unit_of(compute_only(planned), measured.unit)
+    match = _matching(planned.schedule, measured.schedule)
+    before, after = planned.end - planned.start, (measured.end - measured.start)[match]
+    if len(after) and after.min() <= 0:
+        raise InputError(f"{planned.schedule.place(int(after.argmin()))} takes no time in the run: it was not measured")
+    resimulate = Resimulation(planned)
+    path_messages, path_gaps = _path_waits(measured)
+    return Diff(
+        planned,
+        measured,
+        resimulate(after),
+        tuple(kind_differences(planned, before, after, resimulate)),
+        first_departure(planned, measured, match, resimulate.transfer),
+        path_messages,
+        path_gaps,
+    )
+
+
+def _in_unit_of(timeline: Timeline, unit: str) -> Timeline:
+    scale = _SECONDS.get(timeline.unit, 1.0) / _SECONDS.get(unit, 1.0) if timeline.unit and unit else 1.0
+    return replace(timeline, start=timeline.start * scale, end=timeline.end * scale, unit=unit)
+
+
+def _matching(planned: Schedule, measured: Schedule) -> NDArray[np.int64]:
+    """Where each op of the plan stands in the run."""
+    mine, theirs = _numbers(planned, measured)
+    for numbers, others, schedule, where in ((mine, theirs, planned, "the plan"), (theirs, mine, measured, "the run")):
+        only = np.flatnonzero(~np.isin(numbers, others))
+        if only.size:
+            op = schedule.op(int(only[0]))
+            raise InputError(f"{op} is only in {where}, and so are {only.size - 1} more: these are not the same plan")
+    order = np.argsort(theirs)
+    return order[np.searchsorted(theirs, mine, sorter=order)]
+
+
+def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:
+    """A number for each op of each schedule, the same for the same op."""
+    microbatches, slices, stages = (
+        max(getattr(schedule, name) for schedule in schedules) for name in ("microbatches", "slices", "stages")
+    )
+    return [
+        ((each.kind.astype(np.int64) * stages + each.stage) * microbatches + each.microbatch) * slices + each.slice
+        for each in (schedule.columns for schedule in schedules)
+    ]
+
+
+def _path_waits(measured: Timeline) -> tuple[float, float]:
+    """On the critical path: time before ops that waited for another rank, and before ops behind one of their own rank."""
+    path = np.array(critical_path(measured).ops, np.intp)
+    gaps = measured.start[path[1:]] - measured.end[path[:-1]]
+    crosses = measured.schedule.rank[path[1:]] != measured.schedule.rank[path[:-1]]
+    return float(gaps[crosses].sum()), float(gaps[~crosses].sum())

@@ -1,0 +1,108 @@
+"""What it changes that ops take another time than planned: the plan simulated again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.costs import Settings
+from pipeplan.model import Schedule, Timeline, crosses_ranks, dependencies
+from pipeplan.simulation import simulate
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class KindDifference:
+    """All ops of one kind and stage, in the unit of the measured timeline.
+
+    Attributes
+    ----------
+    kind, stage, ops
+        Which ones (the kind's name; ``F+B`` are overlapped pairs, by the forward's stage), and how many.
+    planned, measured
+        Medians of their durations.
+    effect
+        What the makespan of the plan changes by if these ops alone take the time that was measured.
+    """
+
+    kind: str
+    stage: int
+    ops: int
+    planned: float
+    measured: float
+    effect: float
+
+
+class Resimulation:
+    """Simulates a plan with other durations, and its own transfers."""
+
+    def __init__(self, planned: Timeline) -> None:
+        self.schedule, self.unit = planned.schedule, planned.unit
+        self.transfer = _transfer(planned)
+        ones = tuple(np.ones(self.schedule.stages).tolist())
+        self._costs = Settings(
+            forward_times=ones, backward_input_times=ones, backward_weight_times=ones, p2p_time=self.transfer
+        ).costs(self.schedule.placement)
+        self._unit_durations = self._costs.durations(self.schedule)
+
+    def __call__(self, durations: Floats) -> Timeline:
+        """The plan with these durations, shape (ops,)."""
+        simulation = simulate(self.schedule, self._costs, factors=durations / self._unit_durations)
+        return replace(simulation.timeline, unit=self.unit)
+
+
+def _transfer(planned: Timeline) -> float:
+    """How long a message takes in a plan: the shortest time from an op to one of another rank that needs it.
+
+    It is that time wherever a rank waits for a message, as every rank but the first does for its first op.
+    """
+    arrival = dependencies(planned.schedule).arrival
+    later = np.flatnonzero(crosses_ranks(planned.schedule, arrival))
+    return (
+        max(float((planned.start[later] - planned.end[arrival[later]]).min(initial=np.inf)), 0.0) if later.size else 0.0
+    )
+
+
+def kind_differences(
+    planned: Timeline, before: Floats, after: Floats, resimulate: Resimulation
+) -> Iterator[KindDifference]:
+    """One for the ops of every kind and stage, and for the pairs of every stage; see :class:`KindDifference`.
+
+    Parameters
+    ----------
+    planned
+        Compute ops.
+    before, after
+        How long each op takes in the plan and in the run, shape (ops,).
+    resimulate
+        Of the plan.
+    """
+    for kind, stage, counted, changed in _groups(planned.schedule):
+        alone = resimulate(np.where(changed, after, before)).makespan
+        yield KindDifference(
+            kind,
+            stage,
+            int(counted.sum()),
+            float(np.median(before[counted])),
+            float(np.median(after[counted])),
+            alone - planned.makespan,
+        )
+
+
+def _groups(schedule: Schedule) -> Iterator[tuple[str, int, Flags, Flags]]:
+    """Kind, stage, the ops that count, and those whose time changes with them: a pair counts once and is two ops."""
+    columns, second = schedule.columns, schedule.joined
+    first = np.append(second[1:], False)
+    for kind in sorted(schedule.kinds):
+        for stage in range(schedule.stages):
+            alone = (columns.kind == kind) & (columns.stage == stage) & ~(first | second)
+            if alone.any():
+                yield kind.name, stage, alone, alone
+    for stage in np.unique(columns.stage[first]).tolist():
+        pairs = first & (columns.stage == stage)
+        yield "F+B", stage, pairs, pairs | np.append(False, pairs[:-1])

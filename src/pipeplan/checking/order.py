@@ -1,0 +1,61 @@
+"""Can it run: does everything come after what it waits for, and does no rank wait for ever?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pipeplan.checking.problem import Problem
+from pipeplan.checking.structure import SHOWN
+from pipeplan.model import MISSING, Dependencies, Progress, Schedule, progress
+
+
+def check_order(schedule: Schedule, needs: Dependencies) -> Iterator[Problem]:
+    """On each rank, every op comes after those that it waits for there."""
+    position = np.arange(len(schedule), dtype=np.int32)
+    for sources in needs.all:
+        for op in np.flatnonzero(sources == MISSING)[:SHOWN].tolist():
+            message = "waits for an op that is not in the schedule: the rank would wait for ever"
+            yield Problem("order", schedule.place(op), message, op)
+        late = (sources >= position - schedule.joined) & (schedule.rank[sources] == schedule.rank)
+        for op in np.flatnonzero(late)[:SHOWN].tolist():
+            source = int(sources[op])
+            message = f"waits for {schedule.op(source)}, which does not come before it on its rank"
+            yield Problem("order", schedule.place(op), message, op)
+
+
+def check_progress(schedule: Schedule, needs: Dependencies) -> Iterator[Problem]:
+    """No ranks wait for each other; where they do, the cycle op by op. Needs :func:`check_order` to find nothing."""
+    run = progress(schedule, needs)
+    if not run.complete:
+        cycle = blocking_cycle(schedule, run)
+        yield Problem("deadlock", schedule.place(cycle[0]), _spell(schedule, run, cycle), cycle[0])
+
+
+def blocking_cycle(schedule: Schedule, run: Progress) -> list[int]:
+    """Positions of the ops that block each other, each waiting for the rank of the next."""
+    rank = int(np.flatnonzero(run.reached < schedule.offsets[1:])[0])
+    seen: dict[int, int] = {}
+    path: list[int] = []
+    while rank not in seen:
+        seen[rank] = len(path)
+        path.append(_blocked(schedule, run, rank))
+        rank = int(schedule.rank[run.source[path[-1]]])
+    return path[seen[rank] :]
+
+
+def _blocked(schedule: Schedule, run: Progress, rank: int) -> int:
+    """The op that a rank cannot run: the one reached, or the second of its pair where that is the one that waits."""
+    op = int(run.reached[rank])
+    needed = run.source[op]
+    return op if needed >= 0 and run.reached[schedule.rank[needed]] <= needed else op + 1
+
+
+def _spell(schedule: Schedule, run: Progress, cycle: list[int]) -> str:
+    steps = []
+    for op, blocker in zip(cycle, cycle[1:] + cycle[:1], strict=True):
+        needed = int(run.source[op])
+        behind = "" if needed == blocker else f", which cannot run before {schedule.op(blocker)}"
+        steps.append(f"{schedule.op(op)} on rank {schedule.rank[op]} waits for {schedule.op(needed)}{behind}")
+    return "ranks wait for each other and the step never ends: " + "; ".join(steps)

@@ -1,0 +1,26 @@
+"""Pictures of schedules: one neutral view, one theme, and renderers that draw it and know nothing else.
+
+What needs matplotlib stands in :mod:`pipeplan.drawing.static` and :mod:`pipeplan.drawing.notebook`, so that importing this
+package costs nothing.
+"""
+
+from pipeplan.drawing.from_timeline import IdleTimes, MemoryLimit, order_of, view_of
+from pipeplan.drawing.text import text_of
+from pipeplan.drawing.theme import DARK, LIGHT, Theme, ThemeName, theme_named
+from pipeplan.drawing.view import Gaps, Part, View
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "Gaps",
+    "IdleTimes",
+    "MemoryLimit",
+    "Part",
+    "Theme",
+    "ThemeName",
+    "View",
+    "order_of",
+    "text_of",
+    "theme_named",
+    "view_of",
+]

@@ -1,0 +1,204 @@
+"""How a view is made: from a timeline with its memory, or from a plan alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pipeplan.model import NO_GROUP, Kind, Schedule, Timeline, dependencies
+from pipeplan.model.memory import MemoryUse
+from pipeplan.drawing.theme import REASON_TITLES
+from pipeplan.drawing.view import Bars, Curves, Floats, Gaps, Integers, Lanes, Links, Part, View
+
+
+class MemoryLimit(Protocol):
+    """A cap for every rank, such as :class:`pipeplan.costs.settings.Limits`."""
+
+    @property
+    def values(self) -> Floats:
+        """The caps, shape (ranks,)."""
+
+    @property
+    def in_activations(self) -> bool:
+        """Whether they are in activations; in bytes otherwise."""
+
+
+class IdleTimes(Protocol):
+    """Why ranks idle, in columns, such as :class:`pipeplan.simulation.idle.IdleTimes`."""
+
+    @property
+    def rank(self) -> Integers:
+        """Which rank idles."""
+
+    @property
+    def start(self) -> Floats:
+        """From when."""
+
+    @property
+    def end(self) -> Floats:
+        """Until when."""
+
+    @property
+    def reason(self) -> Integers:
+        """Why: positions in ``pipeplan.drawing.theme.REASON_TITLES``."""
+
+    @property
+    def cause(self) -> Integers:
+        """What was waited for: positions among the timeline's compute ops, -1 for nothing."""
+
+
+def view_of(
+    timeline: Timeline,
+    memory: MemoryUse | None = None,
+    *,
+    title: str = "",
+    limit: MemoryLimit | ArrayLike | None = None,
+    reasons: IdleTimes | None = None,
+) -> View:
+    """The view of a timeline.
+
+    Parameters
+    ----------
+    memory
+        Drawn below: in bytes, static ones included, where it has bytes, else in activations.
+    title
+        The schedule's name where none is given.
+    limit
+        The cap: one number or one per rank in the unit of the memory, or an object that says its own unit, which the
+        curves then follow.
+    reasons
+        Why each rank idles.
+
+    Raises
+    ------
+    ValueError
+        For memory of a schedule of another length, a cap without memory or in bytes where memory has none.
+    """
+    schedule = timeline.schedule
+    return View(
+        title or schedule.name,
+        timeline.unit,
+        timeline.source,
+        timeline.makespan,
+        timeline.bubble.idle_over_total,
+        schedule.placement.chunks,
+        schedule.placement.copies,
+        _lanes(timeline),
+        _bars(timeline),
+        _links(schedule),
+        _curves(timeline, memory, limit),
+        None if reasons is None else _gaps(schedule, reasons),
+    )
+
+
+def order_of(schedule: Schedule, *, title: str = "") -> View:
+    """The view of a plan, which has no clock: every op takes one place in its rank's order, an overlapped pair one together.
+
+    Places of different ranks say nothing about each other.
+    """
+    turn = np.cumsum(~schedule.joined)
+    first = np.concatenate(([0], turn))[schedule.offsets[:-1]]
+    end = (turn - np.repeat(first, np.diff(schedule.offsets))).astype(np.float64)
+    timeline = Timeline(schedule, end - 1, end, "ops")
+    view = view_of(timeline, title=title)
+    return replace(view, source="order")
+
+
+def _lanes(timeline: Timeline) -> Lanes:
+    labels = tuple(f"rank {rank}" for rank in range(timeline.schedule.ranks))
+    return Lanes(labels, timeline.first_start, timeline.last_end, timeline.work)
+
+
+def _bars(timeline: Timeline) -> Bars:
+    schedule = timeline.schedule
+    columns, placement = schedule.columns, schedule.placement
+    copy = placement.copy_of(np.maximum(columns.microbatch, 0), schedule.microbatches)
+    chunk = np.array(placement.chunk_of, np.int32)[copy, columns.stage]
+    return Bars(
+        schedule.rank,
+        timeline.start,
+        timeline.end,
+        _parts(schedule),
+        columns.kind,
+        chunk,
+        copy,
+        columns.stage,
+        columns.microbatch,
+        columns.slice,
+        columns.group,
+    )
+
+
+def _parts(schedule: Schedule) -> NDArray[np.int8]:
+    columns = schedule.columns
+    part = np.full(len(schedule), Part.FULL, np.int8)
+    paired = columns.group != NO_GROUP
+    part[paired] = np.where(columns.kind[paired] == Kind.F, Part.UPPER, Part.LOWER)
+    part[columns.kind > Kind.R] = Part.STRIP
+    return part
+
+
+def _links(schedule: Schedule) -> Links:
+    needs = dependencies(schedule)
+    targets = [np.flatnonzero(sources >= 0).astype(np.int32) for sources in needs.all]
+    return Links(
+        np.concatenate([sources[target] for sources, target in zip(needs.all, targets, strict=True)]),
+        np.concatenate(targets),
+        np.repeat(np.arange(len(targets), dtype=np.int8), [len(target) for target in targets]),
+    )
+
+
+def _gaps(schedule: Schedule, idle: IdleTimes) -> Gaps:
+    compute = np.flatnonzero(schedule.columns.kind <= Kind.R)
+    cause = np.where(idle.cause < 0, -1, compute[np.maximum(idle.cause, 0)])
+    return Gaps(idle.rank, idle.start, idle.end, idle.reason, cause, tuple(REASON_TITLES))
+
+
+def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | ArrayLike | None) -> Curves | None:
+    if memory is None:
+        if limit is not None:
+            raise ValueError("a memory limit is drawn beside memory, and none is given")
+        return None
+    ranks = timeline.schedule.ranks
+    in_bytes, caps = _cap(memory, limit, ranks)
+    levels = memory.bytes if in_bytes else memory.activations
+    peak = memory.peak_bytes if in_bytes else memory.peak_activation
+    base = memory.static if in_bytes else np.zeros(ranks)
+    if levels is None or peak is None:
+        raise ValueError("a memory limit in bytes needs memory in bytes")
+    if len(levels) != len(timeline.schedule):
+        raise ValueError(f"memory of {len(levels)} ops does not go with a timeline of {len(timeline.schedule)}")
+    steps = _steps(timeline, levels, base)
+    return Curves("bytes" if in_bytes else "activations", *steps, peak, caps)
+
+
+def _cap(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int) -> tuple[bool, Floats | None]:
+    """Whether to draw bytes, and the cap of each rank."""
+    if limit is None:
+        return memory.bytes is not None, None
+    in_activations: bool = getattr(limit, "in_activations", memory.bytes is None)
+    values = np.asarray(getattr(limit, "values", limit), np.float64)
+    return not in_activations, np.broadcast_to(values, (ranks,)).copy()
+
+
+def _steps(timeline: Timeline, levels: Floats, base: Floats) -> tuple[Integers, Floats, Floats]:
+    """Offsets, times and levels of the curves: F and R count from their start, other ops from their end."""
+    schedule = timeline.schedule
+    counted = np.flatnonzero(schedule.columns.kind <= Kind.R)
+    kind, lane = schedule.columns.kind[counted], schedule.rank[counted]
+    at_start = (kind == Kind.F) | (kind == Kind.R)
+    ranks = np.arange(schedule.ranks, dtype=np.int32)
+    order = np.argsort(np.concatenate((ranks, lane)), kind="stable")
+    lanes = np.concatenate((ranks, lane))[order]
+    times = np.where(at_start, timeline.start[counted], timeline.end[counted])
+    times = np.concatenate((np.zeros(len(ranks)), times))[order]
+    held = np.concatenate((base, levels[counted] + base[lane]))[order]
+    for span in np.split(times, np.searchsorted(lanes, ranks[1:])):
+        np.maximum.accumulate(span, out=span)  # measured clocks may disagree by a little
+    same_time = 1e-9 * timeline.makespan  # what ends and what starts then, after sums in another order
+    last = np.concatenate(((lanes[1:] != lanes[:-1]) | (times[1:] - times[:-1] > same_time), [True]))
+    offsets = np.searchsorted(lanes[last], np.arange(schedule.ranks + 1))
+    return offsets, times[last], held[last]

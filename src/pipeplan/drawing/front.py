@@ -1,0 +1,118 @@
+"""The trade-off between memory and time as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import PurePath
+from typing import BinaryIO
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from pipeplan.drawing.sizes import SizeName, size_named
+from pipeplan.drawing.static import save_figure
+from pipeplan.drawing.theme import ThemeName, theme_named
+from pipeplan.drawing.view import time_text
+
+WIDE = 2.5
+"""How many times the least value the largest one is where an axis becomes logarithmic."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontView:
+    """What a picture of a front shows: pairs of (peak memory, time), and published schedules by name beside them.
+
+    Attributes
+    ----------
+    memory_label, time_label
+        Of the axes, with units.
+    points
+        The front, by memory.
+    bounds
+        For each point, the lower bound on its time.
+    marks
+        Name, peak memory and time of published schedules.
+    """
+
+    title: str
+    memory_label: str
+    time_label: str
+    points: Sequence[tuple[float, float]]
+    bounds: Sequence[float]
+    marks: Sequence[tuple[str, float, float]]
+
+
+def draw_front(
+    view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "slide"
+) -> Axes:
+    """Draw a front into axes, or into those of a new figure, and return the axes; nothing is shown."""
+    page, colors = size_named(size), theme_named(theme)
+    if ax is None:
+        height = page.height or 0.6 * page.width
+        figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout="constrained")
+        ax = figure.add_subplot(facecolor=colors.page)
+    memory, times = zip(*view.points, strict=True)
+    ours, others = colors.curves[0], colors.curves[1]
+    ax.step(memory, times, where="post", color=ours, linewidth=0.15 * page.font, zorder=2)
+    ax.plot(memory, times, "o", color=ours, markersize=0.5 * page.font, label="search", zorder=3)
+    ax.plot(memory, view.bounds, "_", color=colors.limit, markersize=0.8 * page.font, label="lower bound", zorder=3)
+    if view.marks:
+        _, peaks, spent = zip(*view.marks, strict=True)
+        ax.plot(peaks, spent, "D", color=others, markersize=0.42 * page.font, label="published", zorder=3)
+        for name, x, y in _labelled(view.marks):
+            ax.annotate(
+                name,
+                (x, y),
+                (0, 0.5 * page.font),
+                textcoords="offset points",
+                ha="center" if x < max(peaks) else "right",
+                fontsize=0.8 * page.font,
+                color=colors.text,
+            )
+    ax.set_title(view.title, loc="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
+    ax.set_xlabel(view.memory_label, fontsize=page.font, color=colors.text)
+    ax.set_ylabel(view.time_label, fontsize=page.font, color=colors.text)
+    if _far_apart([*memory, *(peak for _, peak, _ in view.marks)]):
+        ax.set_xscale("log")
+    if _far_apart([*times, *view.bounds, *(spent for _, _, spent in view.marks)]):
+        ax.set_yscale("log")
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)))
+            axis.set_minor_formatter(NullFormatter())
+        axis.set_major_formatter(lambda value, _: time_text(value))
+    ax.tick_params(labelsize=0.9 * page.font, colors=colors.text)
+    ax.grid(color=colors.grid, linewidth=0.5, zorder=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(fontsize=0.9 * page.font, frameon=False, labelcolor=colors.text, loc="upper right")
+    return ax
+
+
+def _far_apart(values: Sequence[float]) -> bool:
+    """Whether equal steps should stand for equal factors, so that small values can be told from each other."""
+    return min(values) > 0 and max(values) > WIDE * min(values)
+
+
+def _labelled(marks: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
+    """The fastest published schedule of each amount of memory: where several share it, their names would not fit.
+
+    A limit in a name (``zbv-heuristic at 8 activations``) is left out, since the axis says it, and each name stands once.
+    """
+    named: dict[str, tuple[str, float, float]] = {}
+    peaks = set()
+    for name, peak, time in sorted(marks, key=itemgetter(1, 2)):
+        short = name.split(" at ")[0]
+        if peak not in peaks and short not in named:
+            named[short] = short, peak, time
+        peaks.add(peak)
+    return list(named.values())
+
+
+def save_front(view: FrontView, file: PurePath | str | BinaryIO, *, theme: ThemeName = "light") -> None:
+    """Write a picture of a front: .png, .svg or .pdf, the same bytes for the same view."""
+    figure = draw_front(view, theme=theme).figure
+    assert isinstance(figure, Figure)
+    save_figure(figure, file)

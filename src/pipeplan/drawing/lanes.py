@@ -1,0 +1,155 @@
+"""Draws the lanes of a view into matplotlib axes: one compound path a colour, and labels that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.font_manager import FontProperties
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import IdentityTransform
+from numpy.typing import NDArray
+
+from pipeplan.model import Kind
+from pipeplan.drawing.color import readable_on
+from pipeplan.drawing.labels import Labels, fit_labels
+from pipeplan.drawing.sizes import Size
+from pipeplan.drawing.theme import Theme
+from pipeplan.drawing.view import Floats, Part, View
+
+FONT = "DejaVu Sans"
+"""The font that comes with matplotlib: the same bytes everywhere."""
+
+EDGES = {Part.FULL: (-0.43, 0.43), Part.UPPER: (-0.43, 0.0), Part.LOWER: (0.0, 0.43), Part.STRIP: (0.29, 0.43)}
+"""Top and bottom of each part, from the middle of a lane of height 1; down is positive."""
+
+_LANE = EDGES[Part.FULL][1] - EDGES[Part.FULL][0]
+_TOUCHING = 4.0
+"""Height of a lane in points below which lanes touch: gaps so narrow would only flicker."""
+
+
+def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float) -> None:
+    """Draw lanes, gaps, bars and labels from time 0 to ``end`` into axes of the size that they have now."""
+    lanes = len(view.lanes.label)
+    ax.set_xlim(0, end)
+    ax.set_ylim(lanes - 0.5, -0.5)
+    box = ax.get_window_extent()
+    points = 72 / ax.figure.dpi
+    per_time, per_lane = box.width * points / end, box.height * points / lanes
+    fill = _LANE if per_lane >= _TOUCHING else 1.0
+    _draw_idle(view, ax, theme, fill / _LANE)
+    _draw_bars(view, ax, theme, fill / _LANE, per_time)
+    _draw_labels(view, ax, theme, fit_labels(view.bars, per_time, fill * per_lane, size.font, size.smallest))
+    _label_lanes(view, ax, theme, size, per_lane)
+
+
+def _draw_idle(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
+    lanes = np.arange(len(view.lanes.label))
+    top, bottom = EDGES[Part.FULL]
+    whole = np.zeros(len(lanes)), np.full(len(lanes), view.makespan)
+    _fill(ax, _boxes(*whole, lanes, (stretch * top, stretch * bottom)), theme.lane)
+    if view.gaps is None:
+        return
+    gaps = view.gaps
+    for code, reason in enumerate(gaps.reasons):
+        chosen = gaps.reason == code
+        if chosen.any():
+            boxes = _boxes(gaps.start[chosen], gaps.end[chosen], gaps.lane[chosen], (-0.2, 0.2))
+            _fill(ax, boxes, theme.reasons[reason])
+
+
+def _draw_bars(view: View, ax: Axes, theme: Theme, stretch: float, per_time: float) -> None:
+    bars = view.bars
+    compute = bars.part != Part.STRIP
+    narrow = float(np.quantile((bars.end - bars.start)[compute] * per_time, 0.05)) if compute.any() else 0.0
+    edges = stretch * np.array([EDGES[part] for part in Part])[bars.part]
+    for fill, chosen in colored(view, theme):
+        top, bottom = edges[chosen].T
+        collection = _fill(ax, _boxes(bars.start[chosen], bars.end[chosen], bars.lane[chosen], (top, bottom)), fill)
+        if narrow > 2:
+            collection.set_edgecolor(theme.lane)
+            collection.set_linewidth(min(0.5, 0.08 * narrow))
+
+
+def colored(view: View, theme: Theme) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Each colour of a view with its bars, messages last, so that they lie on top."""
+    shades = view.copies * view.chunks
+    code = view.bars.kind.astype(np.int64) * shades + view.shade
+    order = np.argsort(code, kind="stable")
+    codes, first = np.unique(code[order], return_index=True)
+    groups: dict[str, list[NDArray[np.intp]]] = {}
+    for value, chosen in zip(codes.tolist(), np.split(order, first[1:]), strict=True):
+        fill = theme.shades(Kind(value // shades), shades)[value % shades]
+        groups.setdefault(fill, []).append(chosen)
+    return ((fill, np.concatenate(parts)) for fill, parts in groups.items())
+
+
+def _boxes(
+    start: Floats, end: Floats, lane: NDArray[np.integer], edges: tuple[float | Floats, float | Floats]
+) -> Floats:
+    """The corners of rectangles, the first one twice, shape (boxes, 5, 2)."""
+    top, bottom = lane + edges[0], lane + edges[1]
+    corners = (start, top, end, top, end, bottom, start, bottom, start, top)
+    return np.stack(corners, axis=1).reshape(-1, 5, 2)
+
+
+def _fill(ax: Axes, boxes: Floats, fill: str) -> PathCollection:
+    """Rectangles of one colour as one compound path."""
+    codes = np.tile(np.array([Path.MOVETO, *[Path.LINETO] * 3, Path.CLOSEPOLY], Path.code_type), len(boxes))
+    path = Path(boxes.reshape(-1, 2), codes)
+    collection = PathCollection([path], facecolors=[fill], edgecolors="none", linewidths=0, transform=ax.transData)
+    ax.add_collection(collection, autolim=False)
+    return collection
+
+
+def _draw_labels(view: View, ax: Axes, theme: Theme, fitted: Sequence[Labels]) -> None:
+    """One collection a text and ink: the same glyphs at many places."""
+    bars = view.bars
+    inks: NDArray[np.str_] = np.full(len(bars), theme.text)
+    for fill, chosen in colored(view, theme):
+        inks[chosen] = readable_on(fill)
+    middles = np.array([sum(EDGES[part]) / 2 for part in Part])[bars.part]
+    middle = np.stack(((bars.start + bars.end) / 2, bars.lane + middles), axis=1)
+    for labels in fitted:
+        places: dict[tuple[str, str], list[int]] = {}
+        for bar, text, ink in zip(labels.bars.tolist(), labels.text, inks[labels.bars].tolist(), strict=True):
+            places.setdefault((text, ink), []).append(bar)
+        for (text, ink), here in places.items():
+            ax.add_collection(_written(text, ink, labels.size, middle[here], ax), autolim=False)
+
+
+def _written(text: str, ink: str, size: float, middle: Floats, ax: Axes) -> PathCollection:
+    """A text at many places, each given by its middle in data coordinates."""
+    return PathCollection(
+        [_glyphs(text)],
+        sizes=[size**2],
+        offsets=middle,
+        offset_transform=ax.transData,
+        facecolors=[ink],
+        linewidths=0,
+        transform=IdentityTransform(),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _glyphs(text: str) -> Path:
+    """A text's outline in the size 1, its middle at the origin."""
+    path = TextPath((0, 0), text, size=100, prop=FontProperties(family=FONT))
+    box = path.get_extents()
+    return Path((path.vertices - [(box.x0 + box.x1) / 2, 36.5]) / 100, path.codes)
+
+
+def _label_lanes(view: View, ax: Axes, theme: Theme, size: Size, per_lane: float) -> None:
+    """Name as many lanes as there is room for, at even steps, and hide the frame."""
+    step = 1
+    while step * per_lane < 1.15 * size.font and step < len(view.lanes.label):
+        step *= 2
+    shown = range(0, len(view.lanes.label), step)
+    ax.set_yticks(list(shown), [view.lanes.label[lane] for lane in shown])
+    ax.tick_params(colors=theme.text, labelsize=size.font, length=0, axis="y")
+    ax.spines[:].set_visible(False)
+    ax.set_facecolor(theme.page)

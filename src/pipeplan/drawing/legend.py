@@ -1,0 +1,97 @@
+"""The legend of a page: a swatch a kind with all its shades, what the shades mean, and the reasons for idling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.patches import Patch
+
+from pipeplan.model import Kind
+from pipeplan.drawing.color import Ramp
+from pipeplan.drawing.sizes import Size
+from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES, Theme
+from pipeplan.drawing.view import View
+
+_GREYS = Ramp(0.42, 0.82, 0.0, 0.0)
+
+_SWATCH = 3.6
+"""Width of a swatch with the space around it, in letters' sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the legend: its colours and its words."""
+
+    fills: tuple[str, ...]
+    title: str
+
+
+def legend_entries(views: Sequence[View], theme: Theme) -> list[Entry]:
+    """The entries that the views need: each distinct swatch once."""
+    shades = max(view.copies * view.chunks for view in views)
+    kinds = sorted({kind for view in views for kind in view.kinds})
+    entries = [Entry(_distinct(theme.shades(kind, shades)), title) for kind, title in _titles(kinds).items()]
+    if shades > 1:
+        entries.append(Entry(_GREYS.shades(shades), _what_shades_mean(views)))
+    reasons = {view.gaps.reasons[code] for view in views if view.gaps for code in np.unique(view.gaps.reason)}
+    named = {key: title for key, title in REASON_TITLES.items() if key in reasons}
+    return entries + [Entry((theme.reasons[key],), f"idle: {title}") for key, title in named.items()]
+
+
+def _titles(kinds: list[Kind]) -> dict[Kind, str]:
+    """What to call each kind. A receive has the colour of its send: where both occur, they share an entry."""
+    titles = {kind: KIND_TITLES[kind] for kind in kinds}
+    for send, receive in ((Kind.SEND_F, Kind.RECV_F), (Kind.SEND_B, Kind.RECV_B)):
+        if send in titles and receive in titles:
+            del titles[receive]
+            titles[send] = titles[send].replace("send", "send, receive")
+    return titles
+
+
+def _distinct(fills: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(fills))
+
+
+def _what_shades_mean(views: Sequence[View]) -> str:
+    chunks = max(view.chunks for view in views)
+    meanings = [f"chunk 0 to {chunks - 1}"] if chunks > 1 else []
+    return ", ".join([*meanings, *(["direction 0 and 1"] if any(view.copies > 1 for view in views) else [])])
+
+
+def legend_rows(entries: Sequence[Entry], size: Size) -> int:
+    """How many rows the legend takes on a page; it fills column after column, the first ones being the longer."""
+    widths = [(0.59 * len(entry.title) + _SWATCH) * size.font for entry in entries]
+    for rows in range(1, len(widths)):
+        columns = np.array_split(widths, _columns(len(widths), rows))
+        if sum(max(column) for column in columns) <= size.width - size.font:
+            return rows
+    return max(1, len(entries))
+
+
+def _columns(entries: int, rows: int) -> int:
+    return math.ceil(entries / rows)
+
+
+def draw_legend(figure: Figure, entries: Sequence[Entry], size: Size, theme: Theme) -> None:
+    """Draw the entries along the bottom of a figure."""
+    handles: list[Any] = [tuple(Patch(facecolor=fill) for fill in entry.fills) for entry in entries]
+    legend = figure.legend(
+        handles,
+        [entry.title for entry in entries],
+        handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
+        loc="lower center",
+        ncols=max(1, _columns(len(entries), legend_rows(entries, size))),
+        frameon=False,
+        fontsize=size.font,
+        handlelength=2.2,
+        columnspacing=1.2,
+        borderaxespad=0.3,
+    )
+    for text in legend.get_texts():
+        text.set_color(theme.text)

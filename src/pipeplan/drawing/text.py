@@ -1,0 +1,240 @@
+"""A view in the terminal: a line a rank, coloured blocks or plain letters, never wider than asked for.
+
+Three scales, the finest that fits. *Exact*: where all times are multiples of one unit, so many cells a unit. *Rounded*:
+ops begin and end at the nearest cell. *Mixed*: where ops are narrower than two cells, each cell shows the kind whose time is
+most overdue, so that over a stretch of cells every kind, and idling, has the share that it has in truth. Ranks that overlap
+forward and backward have two lines, the forward in the upper one. Messages are not shown.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.model import Kind
+from pipeplan.drawing.color import readable_on
+from pipeplan.drawing.theme import KIND_TITLES, Theme, ThemeName, theme_named
+from pipeplan.drawing.view import Floats, Part, View, bar_numbers, time_text
+
+_IDLE = -1
+_NARROW = 40
+
+
+def text_of(
+    view: View, *, width: int = 80, color: bool = False, theme: ThemeName = "light", max_lanes: int = 64
+) -> str:
+    """The view as lines of at most ``width`` characters, without a line end behind the last.
+
+    Parameters
+    ----------
+    color
+        Blocks in 24-bit ANSI colours, labelled by microbatch; ``rich.text.Text.from_ansi`` takes them to terminals with
+        fewer colours. Else plain letters: ``F3`` is the forward of microbatch 3, ``-`` its further time, ``.`` idling.
+    max_lanes
+        The most ranks shown; of more, the first and the last ones.
+
+    Raises
+    ------
+    UnknownNameError
+        For a theme that is none.
+    """
+    palette = theme_named(theme)
+    names = [label if width >= _NARROW else label.split()[-1] for label in view.lanes.label]
+    margin = max(len(name) for name in names) + 1
+    canvas = _paint(view, max(width - margin, 1), color)
+    lines = [_headline(view)[:width]]
+    for lane, name in enumerate(names):
+        if len(names) > max_lanes and lane == max_lanes // 2:
+            lines.append(f"... {len(names) - max_lanes} more"[:width])
+        if len(names) <= max_lanes or min(lane, len(names) - 1 - lane) < max_lanes // 2:
+            heads = [name.ljust(margin), " " * margin]
+            rows = canvas.rows_of(lane)
+            lines += [head + _row(view, palette, *row, color) for head, row in zip(heads, rows, strict=False)]
+    lines.append(" " * margin + _ruler(view, canvas.kind.shape[1]))
+    return "\n".join([*lines, *_legend(view, palette, width, color)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Canvas:
+    """Cells: arrays of shape (rows, columns). ``kind`` is the code ``kind * shades + shade``, -1 for idling."""
+
+    kind: NDArray[np.int64]
+    letter: NDArray[np.str_]
+    rows_a_lane: int
+
+    def rows_of(self, lane: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.str_]]]:
+        for row in range(lane * self.rows_a_lane, (lane + 1) * self.rows_a_lane):
+            yield self.kind[row], self.letter[row]
+
+
+def _paint(view: View, columns: int, color: bool) -> _Canvas:
+    bars = view.bars
+    chosen = np.flatnonzero(bars.part != Part.STRIP)
+    rows = 2 if bool(np.isin(bars.part, (Part.UPPER, Part.LOWER)).any()) else 1
+    if not len(chosen):
+        return _blank(view, rows, columns)
+    labels = _labels(view, chosen, color)
+    scale = _exact_scale(view, chosen, labels, columns)
+    if scale is None:
+        scale = columns / view.makespan
+        if float(np.median(bars.end[chosen] - bars.start[chosen])) * scale < 2:
+            return _mixed(view, chosen, rows, columns)
+    return _place(view, chosen, labels, rows, scale)
+
+
+def _blank(view: View, rows: int, columns: int) -> _Canvas:
+    shape = (rows * len(view.lanes.label), columns)
+    return _Canvas(np.full(shape, _IDLE, np.int64), np.full(shape, "."), rows)
+
+
+def _labels(view: View, chosen: NDArray[np.intp], color: bool) -> list[str]:
+    numbers = bar_numbers(view.bars, chosen)
+    if color:
+        return numbers
+    names = [kind.name for kind in Kind]
+    kinds = view.bars.kind[chosen].tolist()
+    return [f"{names[kind]}{number}" for kind, number in zip(kinds, numbers, strict=True)]
+
+
+def _exact_scale(view: View, chosen: NDArray[np.intp], labels: list[str], columns: int) -> float | None:
+    """Cells a unit of time where times are multiples of a common unit and fit; as many as the labels want, if they fit."""
+    start, end = view.bars.start[chosen], view.bars.end[chosen]
+    unit = _common_unit(start, end)
+    if unit is None or view.makespan / unit > columns + 0.5:
+        return None
+    lengths = np.array([len(label) for label in labels])
+    wanted = int(np.ceil(lengths / np.round((end - start) / unit)).max())
+    return max(1, min(wanted, int(columns / (view.makespan / unit) + 1e-6))) / unit
+
+
+def _common_unit(start: Floats, end: Floats) -> float | None:
+    """The shortest op's time, or a half, a third, a quarter of it, where all times are multiples of it."""
+    shortest = float((end - start).min())
+    times = np.concatenate((start, end))
+    for parts in (1, 2, 3, 4):
+        multiples = times / (shortest / parts) if shortest > 0 else np.full(1, 0.5)
+        if np.abs(multiples - np.round(multiples)).max() < 1e-6:
+            return shortest / parts
+    return None
+
+
+def _place(view: View, chosen: NDArray[np.intp], labels: list[str], rows: int, scale: float) -> _Canvas:
+    """Bars from cell to cell, each with its label at its start where it has room."""
+    bars = view.bars
+    canvas = _blank(view, rows, round(view.makespan * scale))
+    first = np.rint(bars.start[chosen] * scale).astype(int).tolist()
+    stop = np.rint(bars.end[chosen] * scale).astype(int).tolist()
+    places = zip(first, stop, bars.lane[chosen].tolist(), bars.part[chosen].tolist(), strict=True)
+    for (begin, end, lane, part), code, label in zip(places, _codes(view)[chosen].tolist(), labels, strict=True):
+        top = lane * rows + (part == Part.LOWER)
+        bottom = lane * rows + (rows - 1 if part == Part.FULL else part == Part.LOWER)
+        canvas.kind[top : bottom + 1, begin:end] = code
+        text = label if len(label) <= end - begin else label[:1] if label[:1].isalpha() else ""
+        canvas.letter[top : bottom + 1, begin:end] = "-"
+        canvas.letter[top, begin:end] = list(text[: end - begin].ljust(end - begin, "-"))
+    return canvas
+
+
+def _codes(view: View) -> NDArray[np.int64]:
+    return view.bars.kind.astype(np.int64) * (view.copies * view.chunks) + view.shade
+
+
+def _mixed(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> _Canvas:
+    """Cells by shares of time: each shows what is most overdue on its line."""
+    canvas = _blank(view, rows, columns)
+    codes, shares = _shares(view, chosen, rows, columns)
+    overdue = np.zeros(shares.shape[:2])
+    for column in range(columns):
+        overdue += shares[:, :, column]
+        shown = overdue.argmax(axis=0)
+        overdue[shown, np.arange(len(shown))] -= 1.0
+        canvas.kind[:, column] = codes[shown]
+    names = np.array([kind.name[0] for kind in Kind] + ["."])
+    canvas.letter[...] = names[np.where(canvas.kind == _IDLE, len(Kind), canvas.kind // (view.copies * view.chunks))]
+    return canvas
+
+
+def _shares(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> tuple[NDArray[np.int64], Floats]:
+    """The codes that occur, idling last, and the share of each in each cell, shape (codes, rows of all lanes, columns)."""
+    bars, lanes = view.bars, len(view.lanes.label)
+    codes, code = np.unique(_codes(view)[chosen], return_inverse=True)
+    edges = np.linspace(0.0, view.makespan, columns + 1)
+    shares = np.zeros((len(codes) + 1, rows * lanes, columns))
+    absent = [Part.LOWER, Part.UPPER][:rows]
+    bounds = np.searchsorted(bars.lane[chosen], np.arange(lanes + 1)).tolist()
+    for line, (lane, part) in enumerate(product(range(lanes), absent)):
+        here = slice(bounds[lane], bounds[lane + 1])
+        on_line = bars.part[chosen[here]] != part
+        for index in range(len(codes)):
+            members = chosen[here][on_line & (code[here] == index)]
+            shares[index, line] = _busy(bars.start[members], bars.end[members], edges)
+    shares[-1] = 1.0 - shares[:-1].sum(axis=0)
+    return np.append(codes, _IDLE), shares
+
+
+def _busy(start: Floats, end: Floats, edges: Floats) -> Floats:
+    """The share of each cell that bars, which follow each other, take; shape (columns,)."""
+    if not len(start):
+        return np.zeros(len(edges) - 1)
+    corners = np.stack((start, end), axis=1).ravel()
+    done = np.stack((np.zeros(len(start)), end - start), axis=1)
+    done[1:] += np.cumsum(end - start)[:-1, None]
+    shares: Floats = np.diff(np.interp(edges, corners, done.ravel())) / (edges[1] - edges[0])
+    return shares
+
+
+def _row(view: View, theme: Theme, kind: NDArray[np.int64], letter: NDArray[np.str_], color: bool) -> str:
+    if not color:
+        return "".join(letter.tolist())
+    pieces = []
+    for code, cells in groupby(zip(kind.tolist(), letter.tolist(), strict=True), key=lambda cell: cell[0]):
+        text = "".join(cell[1] if cell[1].isdigit() else " " for cell in cells)
+        pieces.append(text if code == _IDLE else _block(text, _fill(view, theme, code)))
+    return "".join(pieces)
+
+
+def _fill(view: View, theme: Theme, code: int) -> str:
+    shades = view.copies * view.chunks
+    return theme.shades(Kind(code // shades), shades)[code % shades]
+
+
+def _block(text: str, fill: str) -> str:
+    """A text on a coloured ground."""
+    ink, ground = (
+        ";".join(str(int(color[at : at + 2], 16)) for at in (1, 3, 5)) for color in (readable_on(fill), fill)
+    )
+    return f"\x1b[38;2;{ink};48;2;{ground}m{text}\x1b[0m"
+
+
+def _headline(view: View) -> str:
+    if view.source == "order":
+        return f"{view.title}: order of ops, without times"
+    unit = f" {view.unit}" if view.unit else ""
+    return f"{view.title}: {view.source}, makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
+
+
+def _ruler(view: View, columns: int) -> str:
+    end = time_text(view.makespan)
+    return "0" + end.rjust(columns - 1) if columns > len(end) + 1 else ""
+
+
+def _legend(view: View, theme: Theme, width: int, color: bool) -> list[str]:
+    kinds = [kind for kind in view.kinds if kind.is_compute]
+    if not color:
+        return textwrap.wrap("  ".join([*(f"{kind.name} {KIND_TITLES[kind]}" for kind in kinds), ". idle"]), width)
+    shades = view.copies * view.chunks
+    lines, used = [""], 0
+    for kind in kinds:
+        title = KIND_TITLES[kind][: max(width - shades - 1, 0)]
+        entry = shades + len(title) + 3
+        if used and used + entry - 2 > width:
+            lines, used = [*lines, ""], 0
+        swatch = "".join(_block(" ", fill) for fill in theme.shades(kind, shades))
+        lines[-1] += f"{swatch} {title}  "
+        used += entry
+    return [line.rstrip() for line in lines]

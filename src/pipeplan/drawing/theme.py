@@ -1,0 +1,171 @@
+"""The one theme, light and dark: what colour a kind, a chunk, a direction and a reason have.
+
+A kind is a hue, and a chunk or a direction a lightness within it: chunk 0 is the darkest, and the second copy of a
+bidirectional schedule is lighter than the first. The ramps were chosen so that no shade of one kind looks like a shade of
+another to people with protanopia, deuteranopia or tritanopia; the test computes the distances. Hues follow Okabe and Ito
+(2008, "Color universal design"): blue, orange, yellow, bluish green, reddish purple.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeplan.errors import UnknownNameError
+from pipeplan.model import Kind
+from pipeplan.drawing.color import Ramp, readable_on
+
+ThemeName = Literal["light", "dark"]
+
+KIND_TITLES: dict[Kind, str] = {
+    Kind.F: "forward",
+    Kind.B: "backward",
+    Kind.I: "backward for inputs",
+    Kind.W: "backward for weights",
+    Kind.R: "recompute",
+    Kind.SEND_F: "send forward",
+    Kind.RECV_F: "receive forward",
+    Kind.SEND_B: "send backward",
+    Kind.RECV_B: "receive backward",
+    Kind.UNSHARD: "unshard",
+    Kind.RESHARD: "reshard",
+    Kind.REDUCE_GRAD: "reduce gradients",
+}
+"""What a legend calls each kind."""
+
+REASON_TITLES: dict[str, str] = {
+    "start-up": "start-up",
+    "compute": "waits for compute",
+    "transfer": "waits for a transfer",
+    "imbalance": "slower stage",
+    "memory": "held back by memory",
+    "drain": "drain",
+}
+"""Why a rank idles: the keys that gaps carry, in the order of their codes, and what a legend calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Every colour of a picture, as ``#rrggbb``.
+
+    Attributes
+    ----------
+    name
+        ``light`` or ``dark``.
+    page, lane, grid, text, faint
+        The page, an idle rank, lines, text, and text or curves that matter less.
+    kinds
+        The ramp of each kind; chunks and directions are steps along it.
+    reasons
+        The colour of each reason for idling.
+    curves
+        Colours for the few memory curves that are picked out.
+    limit
+        The memory cap, and whatever else must be seen at once.
+    """
+
+    name: ThemeName
+    page: str
+    lane: str
+    grid: str
+    text: str
+    faint: str
+    kinds: dict[Kind, Ramp]
+    reasons: dict[str, str]
+    curves: tuple[str, ...]
+    limit: str
+
+    def shades(self, kind: Kind, count: int) -> tuple[str, ...]:
+        """The colours of a kind for ``count`` (copy, chunk) pairs, those of copy 0 first, chunk 0 first in each."""
+        return self.kinds[kind].shades(count)
+
+    def to_json_dict(self, count: int) -> dict[str, Any]:
+        """The colours for a page, with ``count`` shades a kind.
+
+        ``kinds[NAME]`` is ``{"title", "fill": [...], "ink": [...]}``; shade ``copy * chunks + chunk`` of a bar's kind is
+        its colour, and the ink at the same place is readable on it.
+        """
+        shades = {kind: self.shades(kind, count) for kind in Kind}
+        return {
+            "name": self.name,
+            **{part: getattr(self, part) for part in ("page", "lane", "grid", "text", "faint", "limit")},
+            "kinds": {
+                kind.name: {"title": KIND_TITLES[kind], "fill": list(fills), "ink": [readable_on(c) for c in fills]}
+                for kind, fills in shades.items()
+            },
+            "reasons": {key: {"title": REASON_TITLES[key], "fill": fill} for key, fill in self.reasons.items()},
+            "curves": list(self.curves),
+        }
+
+
+def _ramps(shift: float) -> dict[Kind, Ramp]:
+    """The kinds' ramps; ``shift`` lifts the darkest, so that they stand out from a dark page."""
+    messages = {kind: Ramp(0.50 + shift, 0.50 + shift, 0.02, 250) for kind in (Kind.SEND_F, Kind.RECV_F)}
+    messages |= {kind: Ramp(0.66 + shift, 0.66 + shift, 0.02, 250) for kind in (Kind.SEND_B, Kind.RECV_B)}
+    parameters = {kind: Ramp(0.74, 0.74, 0.06, 130) for kind in Kind if kind.is_stage_wide}
+    compute = {
+        Kind.F: Ramp(0.43 + shift, 0.60 + shift, 0.17, 260),
+        Kind.B: Ramp(0.61, 0.755, 0.15, 46),
+        Kind.I: Ramp(0.82, 0.93, 0.17, 101),
+        Kind.W: Ramp(0.74, 0.87, 0.11, 178),
+        Kind.R: Ramp(0.43 + shift, 0.55 + shift, 0.12, 330),
+    }
+    return compute | messages | parameters
+
+
+LIGHT = Theme(
+    name="light",
+    page="#ffffff",
+    lane="#eff1f4",
+    grid="#c4c9d0",
+    text="#1b1f24",
+    faint="#5f6873",
+    kinds=_ramps(0.0),
+    reasons={
+        "start-up": "#c9cdd3",
+        "compute": "#7fb2f0",
+        "transfer": "#a3236e",
+        "imbalance": "#e08a2e",
+        "memory": "#5a3a1e",
+        "drain": "#7d8590",
+    },
+    curves=("#1f4fb0", "#c8622f", "#00897b", "#7a3d80"),
+    limit="#c1121f",
+)
+"""Dark on white: paper, slides, the default."""
+
+DARK = Theme(
+    name="dark",
+    page="#14171b",
+    lane="#262b31",
+    grid="#4a525c",
+    text="#e8eaed",
+    faint="#a0a8b3",
+    kinds=_ramps(0.06),
+    reasons={
+        "start-up": "#6d7680",
+        "compute": "#9cc4ff",
+        "transfer": "#f27fc0",
+        "imbalance": "#c8701a",
+        "memory": "#f3e3c3",
+        "drain": "#454c55",
+    },
+    curves=("#5c8df0", "#e8752f", "#8ee6d8", "#a35fab"),
+    limit="#ffe08a",
+)
+"""Light on near-black."""
+
+THEMES: dict[str, Theme] = {theme.name: theme for theme in (LIGHT, DARK)}
+
+
+def theme_named(name: str) -> Theme:
+    """The light or the dark theme.
+
+    Raises
+    ------
+    UnknownNameError
+        For any other name.
+    """
+    if name not in THEMES:
+        raise UnknownNameError("theme", name, THEMES)
+    return THEMES[name]

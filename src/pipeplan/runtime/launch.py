@@ -1,0 +1,201 @@
+"""Starts a process a rank on this host, watches them, and leaves none behind."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import torch
+
+from pipeplan.errors import InputError, PipeplanError, RunError
+from pipeplan.runtime.failure import read_failure
+from pipeplan.runtime.progress import Phase, Place, Progress
+
+POLL = 0.05
+"""Seconds between two looks at the processes."""
+
+STARTING_LIMIT = 120.0
+"""Seconds within which a rank must have imported PyTorch, met the others and built its model."""
+
+GRACE = 2.0
+"""Seconds that the other ranks have to say what they saw, once one has ended badly."""
+
+
+class Task(Protocol):
+    """Work for all ranks together; picklable."""
+
+    @property
+    def ranks(self) -> int:
+        """How many processes it takes."""
+
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda``."""
+
+    @property
+    def threads(self) -> int:
+        """CPU threads of each process."""
+
+    @property
+    def timeout(self) -> float:
+        """Seconds without progress after which it has failed."""
+
+    def describe(self, rank: int, place: Place) -> str:
+        """Where a rank is, for messages."""
+
+    def work(self, rank: int, device: torch.device, progress: Progress) -> Any:
+        """What each process does, in a process group of all; the first rank's answer counts."""
+
+
+class Files:
+    """The names of what launcher and processes share in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.task = folder / "task.pickle"
+        self.result = folder / "result.pickle"
+        self.progress = folder / "progress"
+        self.store = folder / "store"
+        self.folder = folder
+
+    def failure(self, rank: int) -> Path:
+        """Where a rank writes its failure."""
+        return self.folder / f"failure{rank}.pickle"
+
+    def output(self, rank: int) -> Path:
+        """What a rank's process prints."""
+        return self.folder / f"output{rank}.txt"
+
+
+def launch(task: Task) -> Any:
+    """Do a task in new processes of this host, one a rank, and give the first rank's answer.
+
+    Whatever happens, no process stays: each leads a process group, which is killed as a whole at the end, and is killed
+    by the kernel should this process die first.
+
+    Raises
+    ------
+    RunError
+        If a rank dies, raises, or none makes progress for the task's timeout; the message names the rank and what it was
+        doing.
+    InputError
+        If a rank finds the input wrong, or the task cannot be handed to another process.
+    """
+    with tempfile.TemporaryDirectory(prefix="pipeplan-") as name:
+        files = Files(Path(name))
+        _write_task(task, files.task)
+        progress = Progress(task.ranks, files.progress)
+        for rank in range(task.ranks):
+            progress.tell(rank, 0, 0, Phase.STARTING)
+        with _processes(task, files) as processes:
+            _watch(task, processes, progress, files)
+        return pickle.loads(files.result.read_bytes())
+
+
+def _write_task(task: Task, path: Path) -> None:
+    try:
+        path.write_bytes(pickle.dumps(task))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"the model cannot be handed to another process ({error}); name it as module:function instead"
+        ) from None
+
+
+@contextmanager
+def _processes(task: Task, files: Files) -> Iterator[list[subprocess.Popen[bytes]]]:
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for rank in range(task.ranks):
+            with files.output(rank).open("wb") as output:
+                processes.append(_start(task, rank, files.folder, output))
+        yield processes
+    finally:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        for process in processes:
+            process.wait()
+
+
+def _start(task: Task, rank: int, folder: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    # What this process can import, the other can: the model's module may be beside the caller's script.
+    paths = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
+    environment = os.environ | {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(task.ranks),
+        "LOCAL_WORLD_SIZE": str(task.ranks),
+        "OMP_NUM_THREADS": str(task.threads),
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+    }
+    if sys.platform == "linux":
+        # All ranks are on this host; the name that it has for others may lead nowhere.
+        environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    command = [sys.executable, "-m", "pipeplan.runtime.worker", str(folder), str(os.getpid())]
+    return subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+    )
+
+
+def _watch(task: Task, processes: list[subprocess.Popen[bytes]], progress: Progress, files: Files) -> None:
+    """Until all have ended well."""
+    while True:
+        codes = [process.poll() for process in processes]
+        if any(codes):
+            raise _failure(task, processes, progress, files)
+        if all(code == 0 for code in codes):
+            return
+        places = progress.places()
+        if progress.stalled(limit := patience(places, task.timeout)):
+            raise RunError(f"no rank made progress for {limit:g} s: {_culprit(task, places)}")
+        time.sleep(POLL)
+
+
+def patience(places: Iterable[Place], timeout: float) -> float:
+    """Seconds without progress that are allowed: more while a rank is starting up."""
+    starting = any(place.phase == Phase.STARTING for place in places)
+    return max(timeout, STARTING_LIMIT) if starting else timeout
+
+
+def _failure(task: Task, processes: list[subprocess.Popen[bytes]], progress: Progress, files: Files) -> PipeplanError:
+    """The first thing that went wrong: a rank killed from outside, else the earliest error that a rank wrote down."""
+    until = time.monotonic() + GRACE
+    while time.monotonic() < until and any(process.poll() is None for process in processes):
+        time.sleep(POLL)
+    failures = {rank: failure for rank in range(task.ranks) if (failure := read_failure(files.failure(rank)))}
+    for rank, process in enumerate(processes):
+        if process.poll() and rank not in failures:
+            said = _last_line(files.output(rank))
+            return RunError(f"{task.describe(rank, progress.place(rank))}: {_ending(process.returncode)}{said}")
+    # A rank whose connection broke is a victim; one of our own errors is never.
+    rank = min(failures, key=lambda rank: (not failures[rank].ours, failures[rank].when))
+    first = failures[rank]
+    if first.is_input:
+        return InputError(first.message)
+    return RunError(f"{task.describe(rank, first.place)}: {first.message}")
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        return f"the process was killed by {signal.Signals(-code).name}"
+    return f"the process ended with exit code {code}"
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines()
+    return f": {lines[-1]}" if lines else ""
+
+
+def _culprit(task: Task, places: tuple[Place, ...]) -> str:
+    """Who holds up the others: those that do not wait, or all of them if all wait."""
+    open_places = {rank: place for rank, place in enumerate(places) if place.phase != Phase.DONE}
+    busy = {rank: place for rank, place in open_places.items() if place.phase != Phase.WAITING}
+    return "; ".join(task.describe(rank, place) for rank, place in (busy or open_places).items())

@@ -1,0 +1,261 @@
+"""Measures one stage: how long F, B, I and W take, and what they hold."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pipeplan.runtime.clocks import Clock, clock_for
+from pipeplan.runtime.private import Backward
+
+MIB = float(1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A duration measured several times: the median, and the quartiles around it, in milliseconds."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, milliseconds: Iterable[float]) -> Spread:
+        """The spread of some measurements."""
+        low, middle, high = np.percentile(list(milliseconds), (25, 50, 75)).tolist()
+        return cls(middle, low, high)
+
+    def __str__(self) -> str:
+        return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@dataclass(frozen=True, slots=True)
+class StageProfile:
+    """One stage on one microbatch.
+
+    Attributes
+    ----------
+    first_layer, stop_layer
+        The layers that it has.
+    forward, backward, backward_input, backward_weight
+        F, B, I and W. On the model's first stage I has nothing to do, and W is the whole backward.
+    activation_bytes
+        Held after F, the input included.
+    weight_activation_bytes
+        Held after I, until W. PyTorch's split backward frees nothing at I and keeps gradients for W.
+    transient_bytes
+        The most that any of the ops holds beyond what is held before or after it; None on a CPU.
+    static_bytes
+        Parameters, their gradients, and AdamW's state.
+    input_bytes
+        Of the tensor that the stage before sends.
+    """
+
+    first_layer: int
+    stop_layer: int
+    forward: Spread
+    backward: Spread
+    backward_input: Spread
+    backward_weight: Spread
+    activation_bytes: int
+    weight_activation_bytes: int
+    transient_bytes: int | None
+    static_bytes: int
+    input_bytes: int
+
+    def __str__(self) -> str:
+        times = {"F": self.forward, "B": self.backward, "I": self.backward_input, "W": self.backward_weight}
+        held = {field.name: getattr(self, field.name) for field in fields(self) if field.name.endswith("_bytes")}
+        sizes = (f"{name.removesuffix('_bytes')} {size / MIB:.5g}" for name, size in held.items() if size is not None)
+        return (
+            f"layers {self.first_layer} to {self.stop_layer - 1}: "
+            + ", ".join(f"{kind} {spread}" for kind, spread in times.items())
+            + f" ms; MiB: {', '.join(sizes)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage with an input to measure it on.
+
+    Attributes
+    ----------
+    module
+        On its device.
+    layers
+        First layer and one past the last.
+    inputs
+        One microbatch.
+    loss
+        Of the output, on the last stage; else None.
+    first
+        Whether it is the model's first.
+    """
+
+    module: nn.Module
+    layers: tuple[int, int]
+    inputs: Tensor
+    loss: Callable[[Tensor], Tensor] | None
+    first: bool
+
+    def forward(self) -> tuple[Tensor, Tensor]:
+        """A fresh input, and the output, or the loss."""
+        inputs = self.inputs.clone()
+        if not self.first:
+            inputs.requires_grad_()
+        output = self.module(inputs)
+        return inputs, output if self.loss is None else self.loss(output)
+
+    def backward(self, passed: tuple[Tensor, Tensor], gradient: Tensor | None) -> Backward:
+        """What goes back through the stage after a forward."""
+        inputs, output = passed
+        return Backward(self.module, inputs, output, gradient, first=self.first)
+
+
+def measure(stage: Stage, *, repeats: int, warmup: int, meet: Callable[[], None] = lambda: None) -> StageProfile:
+    """Times and sizes of a stage.
+
+    Parameters
+    ----------
+    stage
+        With its input.
+    repeats, warmup
+        Measured rounds of F, B, F, I, W, and rounds before them that do not count.
+    meet
+        Called before every round: lets ranks that share a host measure at the same time, as they will run.
+    """
+    gradient = None if stage.loss is not None else torch.randn_like(stage.forward()[1].detach())
+    clock = clock_for(stage.inputs.device)
+    rounds = [_round(stage, gradient, clock, meet) for _ in range(warmup + repeats)][warmup:]
+    forward, backward, inputs, weights = zip(*rounds, strict=True)
+    held, kept, transient = _sizes(stage, gradient)
+    return StageProfile(
+        *stage.layers,
+        Spread.of(time for pair in forward for time in pair),
+        Spread.of(backward),
+        Spread.of(inputs),
+        Spread.of(weights),
+        held,
+        kept,
+        transient,
+        _static_bytes(stage.module),
+        stage.inputs.nbytes,
+    )
+
+
+Round = tuple[tuple[float, float], float, float, float]
+
+
+def _round(stage: Stage, gradient: Tensor | None, clock: Clock, meet: Callable[[], None]) -> Round:
+    """Milliseconds of both Fs, of B, I and W."""
+    gc.collect()
+    gc.disable()
+    meet()
+    clock.restart()
+    marks: list[Any] = [clock.mark()]
+
+    def timed(work: Callable[[], Any]) -> Any:
+        answer = work()
+        marks.append(clock.mark())
+        return answer
+
+    passed = stage.backward(timed(stage.forward), gradient)
+    timed(passed.full)
+    passed = stage.backward(timed(stage.forward), gradient)
+    timed(passed.input)
+    timed(passed.weight)
+    times = clock.times(marks)
+    gc.enable()
+    first, full, second, inputs, weights = (np.diff(times) / 1e6).tolist()
+    return (first, second), full, inputs, weights
+
+
+def _sizes(stage: Stage, gradient: Tensor | None) -> tuple[int, int, int | None]:
+    """Bytes held after F and after I, and the most beyond that."""
+    on_gpu = stage.inputs.device.type == "cuda"
+    levels = (_levels_on_gpu if on_gpu else _levels_on_cpu)(partial(_split_pass, stage, gradient))
+    held, kept = levels.after
+    return held, kept, levels.transient
+
+
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    after: tuple[int, int]
+    transient: int | None
+
+
+Pass = Callable[[Callable[[], None]], None]
+
+
+def _split_pass(stage: Stage, gradient: Tensor | None, mark: Callable[[], None]) -> None:
+    """F, I and W, with a mark before, between and behind."""
+    mark()
+    passed = stage.backward(stage.forward(), gradient)
+    mark()
+    passed.input()
+    mark()
+    passed.weight()
+    mark()
+
+
+def _levels_on_gpu(run: Pass) -> _Levels:
+    levels: list[int] = []
+    peaks: list[int] = []
+
+    def mark() -> None:
+        levels.append(torch.cuda.memory_allocated())
+        peaks.append(torch.cuda.max_memory_allocated())
+        torch.cuda.reset_peak_memory_stats()
+
+    run(mark)
+    before = levels[0]
+    beyond = (peak - max(a, b) for (a, b), peak in zip(pairwise(levels), peaks[1:], strict=True))
+    return _Levels((levels[1] - before, levels[2] - before), max(beyond))
+
+
+def _levels_on_cpu(run: Pass) -> _Levels:
+    """From what PyTorch's profiler records of every allocation; a CPU has no counter of its own."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+        run(_annotate)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+    marks = sorted(event["ts"] for event in events if event.get("name") == _MARK)
+    changes = [(event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]"]
+    forward, inputs = (
+        sum(change for when, change in changes if first <= when < stop) for first, stop in list(pairwise(marks))[:2]
+    )
+    return _Levels((forward, forward + inputs), None)
+
+
+_MARK = "pipeplan: mark"
+
+
+def _annotate() -> None:
+    with torch.profiler.record_function(_MARK):
+        pass
+
+
+def _static_bytes(module: nn.Module) -> int:
+    """Parameters, gradients and the state that a step of AdamW leaves."""
+    parameters = [parameter for parameter in module.parameters() if parameter.grad is not None]
+    total = sum(parameter.nbytes for parameter in module.parameters())
+    if not parameters:
+        return total
+    optimizer = torch.optim.AdamW(parameters, lr=0.0, weight_decay=0.0)
+    optimizer.step()
+    state = (value for values in optimizer.state.values() for value in values.values() if isinstance(value, Tensor))
+    return total + sum(parameter.nbytes for parameter in parameters) + sum(value.nbytes for value in state)

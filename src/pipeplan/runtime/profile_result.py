@@ -1,0 +1,101 @@
+"""What a model's stages cost on a machine, and the config file that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeplan.costs import Settings
+from pipeplan.errors import InputError
+from pipeplan.files import write_text
+from pipeplan.model import Placement
+from pipeplan.runtime.measure import StageProfile
+from pipeplan.strict_json import json_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """What a model's stages cost on a machine.
+
+    Attributes
+    ----------
+    stages
+        In the order of the model.
+    placement
+        Which rank holds each; the ranks measured at the same time where ``together``.
+    p2p_time
+        Milliseconds from a rank's sending a stage's output to another rank's having it; None where it was not measured.
+    model, device, dtype, threads, torch_version, repeats, together
+        What was measured, on what, how.
+    """
+
+    stages: tuple[StageProfile, ...]
+    placement: Placement
+    p2p_time: float | None
+    model: str
+    device: str
+    dtype: str
+    threads: int
+    torch_version: str
+    repeats: int
+    together: bool
+
+    def settings(self) -> Settings:
+        """The costs as a config file holds them."""
+        held = set(self.placement.chunks_on.tolist())
+        return Settings(
+            ranks=self.placement.ranks,
+            chunks=held.pop() if len(held) == 1 else None,
+            forward_times=tuple(stage.forward.median for stage in self.stages),
+            backward_times=tuple(stage.backward.median for stage in self.stages),
+            backward_input_times=tuple(stage.backward_input.median for stage in self.stages),
+            backward_weight_times=tuple(stage.backward_weight.median for stage in self.stages),
+            activation_bytes=tuple(float(stage.activation_bytes) for stage in self.stages),
+            weight_activation_bytes=tuple(float(stage.weight_activation_bytes) for stage in self.stages),
+            static_bytes=tuple(float(stage.static_bytes) for stage in self.stages),
+            p2p_time=self.p2p_time or 0.0,
+            time_unit="ms",
+        )
+
+    def provenance(self) -> list[str]:
+        """Where the numbers are from, a line each."""
+        how = "all ranks measuring at once" if self.together else "one stage after the other"
+        return [
+            f"{self.model} in {self.dtype}, measured by pipeplan profile: {self.repeats} rounds, {how}",
+            f"on {self.device}, {self.threads} CPU thread(s) a process, PyTorch {self.torch_version}",
+            "medians (quartiles):",
+            *(f"stage {number}, {stage}" for number, stage in enumerate(self.stages)),
+        ]
+
+    def write(self, path: Path, notes: Sequence[str] = ()) -> None:
+        """Write a config file that ``--config`` reads; its ending is .yaml, .yml or .json.
+
+        The former say in comments where the numbers are from, with ``notes`` a line each behind that.
+
+        Raises
+        ------
+        InputError
+            For another ending, or where it cannot be written.
+        """
+        if path.suffix not in (".yaml", ".yml", ".json"):
+            raise InputError(f"a profile is written as .yaml or .json, not {path.name}")
+        defaults = asdict(Settings())
+        values = {key: value for key, value in asdict(self.settings()).items() if value != defaults[key]}
+        if path.suffix == ".json":
+            write_text(path, json_text(_rounded(values), indent=2) + "\n")
+            return
+        comments = [f"# {line}\n" for line in (*self.provenance(), *notes)]
+        write_text(path, "".join([*comments, *(f"{key}: {json_text(_rounded(v))}\n" for key, v in values.items())]))
+
+
+def _rounded(value: Any) -> Any:
+    """Five digits of a time, all of a size."""
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return [_rounded(part) for part in value]
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else float(f"{value:.5g}")
+    return value

@@ -1,0 +1,165 @@
+"""What the processes do that measure a model's stages together, or one process alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from pipeplan.model import Placement
+from pipeplan.runtime.clocks import clock_for
+from pipeplan.runtime.layout import cut
+from pipeplan.runtime.measure import Stage, StageProfile, measure
+from pipeplan.runtime.models import Model, load_model
+from pipeplan.runtime.profile_result import Profile
+from pipeplan.runtime.progress import Phase, Place, Progress
+
+PING_PONGS = 50
+"""Messages there and back whose median counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileTask:
+    """What to measure, as all processes are told; see :func:`profile`."""
+
+    model: str | Model
+    placement: Placement
+    layout: tuple[int, ...] | None
+    repeats: int
+    warmup: int
+    device: str
+    threads: int
+    seed: int
+    timeout: float
+    dtype: str | None
+
+    @property
+    def ranks(self) -> int:
+        """How many processes it takes."""
+        return self.placement.ranks
+
+    def load(self) -> Model:
+        """The model itself."""
+        return load_model(self.model, dtype=self.dtype) if isinstance(self.model, str) else self.model
+
+    def describe(self, rank: int, place: Place) -> str:
+        """Where a rank is, for messages."""
+        doing = "starting up" if place.phase == Phase.STARTING else f"measuring its stage number {place.position}"
+        return f"rank {rank}, {doing}"
+
+    def work_alone(self) -> Profile:
+        """All stages one after the other, in this process."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(self.threads)
+        try:
+            device = torch.device(self.device)
+            ranges = cut(self.load(), self.placement.stages, self.layout)
+            stages = measure_stages(self.load(), ranges, device, self.seed, self._measure())
+        finally:
+            torch.set_num_threads(threads)
+        return self._profile(stages, None, device, together=False)
+
+    def work(self, rank: int, device: torch.device, progress: Progress) -> Profile:
+        """Measure this rank's stages while the other ranks measure theirs; then a transfer."""
+        model = self.load()
+        ranges = cut(model, self.placement.stages, self.layout)
+        mine = self.placement.stages_on(rank)
+        rounds = self.placement.chunks * (self.repeats + self.warmup)
+
+        def meet() -> None:
+            nonlocal rounds
+            rounds -= 1
+            progress.tell(rank, 0, self.placement.chunks - 1 - rounds // (self.repeats + self.warmup), Phase.COMPUTING)
+            dist.barrier()
+
+        found = measure_stages(model, [ranges[stage] for stage in mine], device, self.seed, self._measure(meet))
+        while rounds > 0:
+            meet()
+        told: list[Any] = [None] * self.ranks
+        dist.all_gather_object(told, dict(zip(mine, found, strict=True)))
+        stages = {stage: one for part in told for stage, one in part.items()}
+        ordered = tuple(stages[stage] for stage in sorted(stages))
+        return self._profile(ordered, self._transfer(ordered, rank, device), device, together=True)
+
+    def _measure(self, meet: Callable[[], None] = lambda: None) -> Callable[[Stage], StageProfile]:
+        return partial(measure, repeats=self.repeats, warmup=self.warmup, meet=meet)
+
+    def _transfer(self, stages: tuple[StageProfile, ...], rank: int, device: torch.device) -> float | None:
+        """Milliseconds one way between the first two ranks, for the largest tensor that stages exchange."""
+        if self.ranks < 2:
+            return None
+        size = max(stage.input_bytes for stage in stages[1:]) if len(stages) > 1 else 1
+        payload = torch.zeros(size, dtype=torch.uint8, device=device)
+        clock = clock_for(device)
+        trips = [_ping_pong(payload, rank, clock) for _ in range(PING_PONGS)] if rank < 2 else [0.0]
+        told: list[Any] = [None] * self.ranks
+        dist.all_gather_object(told, median(trips))
+        return float(told[0])
+
+    def _profile(
+        self, stages: tuple[StageProfile, ...], transfer: float | None, device: torch.device, *, together: bool
+    ) -> Profile:
+        model = self.load()
+        return Profile(
+            stages=stages,
+            placement=self.placement,
+            p2p_time=transfer,
+            model=model.name,
+            device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+            dtype=model.dtype,
+            threads=self.threads,
+            torch_version=str(torch.__version__),
+            repeats=self.repeats,
+            together=together,
+        )
+
+
+def _ping_pong(payload: torch.Tensor, rank: int, clock: Any) -> float:
+    """Half the time there and back, in milliseconds."""
+    clock.restart()
+    start = clock.mark()
+    for sender in (0, 1):
+        if rank == sender:
+            dist.send(payload, dst=1 - rank)
+        else:
+            dist.recv(payload, src=1 - rank)
+    first, last = clock.times([start, clock.mark()]).tolist()
+    return float(last - first) / 2e6
+
+
+def measure_stages(
+    model: Model,
+    ranges: Any,
+    device: torch.device,
+    seed: int,
+    measure_one: Callable[[Stage], StageProfile],
+) -> tuple[StageProfile, ...]:
+    """Some stages of a model, given by their first layer and one past their last, in the order of the model."""
+    data, targets = (part.to(device) for part in model.microbatch(0, 0, seed=seed))
+    found: list[StageProfile] = []
+    reached = 0
+    for first, stop in ranges:
+        data = _passed(model, range(reached, first), data, seed)
+        reached = first
+        last = stop == len(model.layers)
+        loss = partial(_loss_on, model, targets) if last else None
+        module = model.build(first, stop, seed=seed, device=device)
+        found.append(measure_one(Stage(module, (first, stop), data, loss, first == 0)))
+    return tuple(found)
+
+
+def _passed(model: Model, layers: range, data: torch.Tensor, seed: int) -> torch.Tensor:
+    """What comes out of some layers, built one at a time."""
+    with torch.no_grad():
+        for layer in layers:
+            data = model.build(layer, layer + 1, seed=seed, device=data.device)(data)
+    return data
+
+
+def _loss_on(model: Model, targets: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
+    return model.loss(output, targets)

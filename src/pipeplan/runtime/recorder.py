@@ -1,0 +1,122 @@
+"""Writes down what the runtime does on one rank, and makes times of it: each op's start, end and wait."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.model import Kind, Schedule, Timeline, dependencies
+from pipeplan.runtime.clocks import Clock, Nanoseconds
+from pipeplan.runtime.progress import Phase, Progress
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Times:
+    """Of one rank's ops, or of all of them: arrays of shape (ops,) in nanoseconds of the first rank's monotonic clock.
+
+    Attributes
+    ----------
+    start, end
+        Of a compute op: of its computing. Of a SEND or an op of a whole stage: of handing it over. Of a RECV: from when it
+        was posted to when it was handed over.
+    wait
+        How long the rank stood at the op before it could compute: for a message, or for the GPU.
+    """
+
+    start: Nanoseconds
+    end: Nanoseconds
+    wait: Nanoseconds
+
+
+class Recorder:
+    """An observer of one rank.
+
+    Parameters
+    ----------
+    schedule
+        What the rank runs.
+    rank
+        Which one it is.
+    clock
+        By which to take times.
+    progress
+        Where to say what the rank is at.
+    """
+
+    def __init__(self, schedule: Schedule, rank: int, clock: Clock, progress: Progress) -> None:
+        begin, stop = schedule.offsets[rank : rank + 2].tolist()
+        self._compute = np.flatnonzero(schedule.columns.kind[begin:stop] <= Kind.W)
+        joined = schedule.joined[begin:stop]
+        self._cell = np.cumsum(~joined) - 1
+        self._second = np.flatnonzero(joined)
+        self._rank, self._clock, self._progress = rank, clock, progress
+        self._step = -1
+        self._position = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._turns: list[Any] = []
+        self._starts: list[Any] = []
+        self._ends: list[Any] = []
+
+    def begin_step(self) -> None:
+        """Forget the step before."""
+        self._step += 1
+        self._forget()
+        self._clock.restart()
+
+    def turn(self, position: int) -> None:
+        """The rank turns to a cell of its row."""
+        self._position = position
+        self._turns.append(self._clock.mark())
+        self._progress.tell(self._rank, self._step, position, Phase.WAITING)
+
+    def start(self) -> None:
+        """What the op waited for is there."""
+        self._progress.tell(self._rank, self._step, self._position, Phase.COMPUTING)
+        self._starts.append(self._clock.mark())
+
+    def end(self) -> None:
+        """The op that started last is done, or done now if it turned out to go on."""
+        self._ends[len(self._starts) - 1 :] = [self._clock.mark()]
+
+    def between_steps(self) -> None:
+        """The rank is done with the step, and goes on to something else."""
+        self._progress.tell(self._rank, self._step, self._position, Phase.BETWEEN_STEPS)
+
+    def times(self, offset: int) -> Times:
+        """Of the step's ops, in the order of the rank's row; ``offset`` is added to the clock."""
+        turns, starts, ends = (self._clock.times(marks) for marks in (self._turns, self._starts, self._ends))
+        start, end = turns[self._cell] + offset, turns[self._cell + 1] + offset
+        wait = np.zeros(len(start), np.int64)
+        start[self._compute], end[self._compute] = starts + offset, ends + offset
+        wait[self._compute] = starts - turns[self._cell[self._compute]]
+        # PyTorch runs the two ops of a pair one after the other: both get the time of the pair.
+        first, second = self._second - 1, self._second
+        wait[second] = start[second] - end[first]
+        start[second], end[first] = start[first], end[second]
+        return Times(start, end, wait)
+
+
+def measured_timeline(schedule: Schedule, rows: list[Times]) -> tuple[Timeline, NDArray[np.float64]]:
+    """All ranks' times as one timeline in milliseconds from the first start, and each op's wait, shape (ops,).
+
+    A RECV ends where the op that needs it found it there.
+    """
+    start, end, wait = (
+        np.concatenate([getattr(row, name) for row in rows]).astype(np.float64) for name in ("start", "end", "wait")
+    )
+    arrival = dependencies(schedule).arrival
+    needs = np.flatnonzero((arrival >= 0) & (schedule.columns.kind <= Kind.W))
+    receives = needs[np.isin(schedule.columns.kind[arrival[needs]], (Kind.RECV_F, Kind.RECV_B))]
+    end[arrival[receives]] = np.maximum(end[arrival[receives]], start[receives])
+    zero = start.min()
+    return Timeline(schedule, (start - zero) / 1e6, (end - zero) / 1e6, "ms", "measured"), wait / 1e6
+
+
+def step_nanoseconds(rows: list[Times]) -> int:
+    """From the first start on any rank to the last end on any."""
+    return int(max(row.end.max() for row in rows) - min(row.start.min() for row in rows))

@@ -1,0 +1,128 @@
+"""Trains a model with a schedule of ours in PyTorch's pipeline runtime, and measures it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pipeplan.errors import InputError, PipeplanError, RunError
+from pipeplan.model import Schedule
+from pipeplan.passes import Receives
+from pipeplan.passes.torch_lowering import lower_for_torch
+from pipeplan.runtime.failure import Failure
+from pipeplan.runtime.group import choose_device, in_job, local_device, process_group
+from pipeplan.runtime.launch import launch
+from pipeplan.runtime.layout import cut
+from pipeplan.runtime.models import Model
+from pipeplan.runtime.progress import Phase, Progress
+from pipeplan.runtime.requirements import require_torch
+from pipeplan.runtime.result import RunResult
+from pipeplan.runtime.train import RunTask
+from pipeplan.runtime.watchdog import watchdog
+
+
+def run(
+    schedule: Schedule,
+    model: str | Model = "gpt-tiny",
+    *,
+    layout: tuple[int, ...] | None = None,
+    steps: int = 3,
+    warmup: int = 1,
+    verify: bool = False,
+    receives: Receives = "early",
+    device: str = "auto",
+    threads: int = 1,
+    seed: int = 0,
+    learning_rate: float = 1e-3,
+    timeout: float = 120.0,
+    kineto: Path | None = None,
+    dtype: str | None = None,
+) -> RunResult:
+    """Train some steps with a schedule, on this host or as one rank of the torchrun job that this process is in.
+
+    In a job every process calls this with the same arguments and gets the same result.
+
+    Parameters
+    ----------
+    schedule
+        Any that PyTorch's runtime can express: one copy of the model, whole sequences, no recompute; any placement. Its
+        communication is kept where it holds some, else inserted.
+    model
+        A built-in name, ``module:function``, or a :class:`~pipeplan.runtime.models.Model`.
+    layout
+        How many layers each stage has; None cuts evenly by the model's weights.
+    steps, warmup
+        Timed steps, and untimed ones before them; all train.
+    verify
+        Compare every loss and gradient with a single-process run, in every step. Each rank then holds the whole model.
+    receives
+        Where inserted receives stand: as early as possible, or right before they are needed.
+    device
+        ``cpu`` (gloo), ``cuda`` (NCCL), or ``auto``: cuda where every rank has a GPU.
+    threads
+        CPU threads of each rank.
+    seed, learning_rate
+        Of weights and data; of AdamW.
+    timeout
+        Seconds without progress after which the run has failed.
+    kineto
+        An existing folder for PyTorch's profile of one more step: ``rank0.json`` and so on.
+    dtype
+        ``float32`` or ``bfloat16`` parameters, instead of the model's own.
+
+    Raises
+    ------
+    ShapeError
+        For a schedule that PyTorch's runtime cannot express.
+    DeadlockError
+        If ranks wait for each other.
+    InputError
+        For a model that cannot be loaded or cut, a wrong option, a job of another size, a port that is in use.
+    RunError
+        If a rank dies, raises or hangs; the message names it and its op.
+    """
+    require_torch()
+    if steps < 1 or warmup < 0 or threads < 1 or not timeout > 0:
+        raise InputError(
+            f"steps, threads and timeout must be positive and warm-up not negative: {steps}, {threads}, {timeout}, {warmup}"
+        )
+    if kineto is not None and not kineto.is_dir():
+        raise InputError(f"the folder for PyTorch's profiles, {kineto}, is not there")
+    task = RunTask(
+        schedule=lower_for_torch(schedule, receives=receives),
+        model=model,
+        layout=layout,
+        steps=steps,
+        warmup=warmup,
+        verify=verify,
+        device=choose_device(device, schedule.ranks),
+        threads=threads,
+        seed=seed,
+        learning_rate=learning_rate,
+        timeout=timeout,
+        kineto=kineto,
+        dtype=dtype,
+    )
+    cut(task.load(), schedule.stages, layout)
+    if in_job():
+        return _in_job(task)
+    result: RunResult = launch(task)
+    return result
+
+
+def _in_job(task: RunTask) -> RunResult:
+    """Do the part of this process in a job that is already running."""
+    progress = Progress(task.ranks)
+    rank = int(os.environ["RANK"])
+    device = local_device(task.device, rank)
+    try:
+        # A rank that waits is given longer: the one for which it waits is to be named first.
+        with process_group(device, task.ranks, timeout=2 * task.timeout) as rank:
+            progress.tell(rank, 0, 0, Phase.STARTING)
+            with watchdog(progress, rank, task.timeout, lambda: task.describe(rank, progress.place(rank))):
+                return task.work(rank, device, progress)
+    except PipeplanError:
+        raise
+    except Exception as error:
+        failure = Failure.of(error, progress.place(rank))
+        raise RunError(f"{task.describe(rank, failure.place)}: {failure.message}") from error

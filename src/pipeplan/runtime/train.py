@@ -1,0 +1,229 @@
+"""One rank of a training run: what every process does."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from pipeplan.errors import InputError
+from pipeplan.model import Schedule
+from pipeplan.runtime.clocks import clock_for, offset_to_first
+from pipeplan.runtime.layout import cut
+from pipeplan.runtime.models import Model, load_model
+from pipeplan.runtime.private import Loss, ObservedStage, Runtime
+from pipeplan.runtime.progress import Place, Progress
+from pipeplan.runtime.recorder import Recorder, Times, measured_timeline, step_nanoseconds
+from pipeplan.runtime.reference import Difference, Reference
+from pipeplan.runtime.result import RunResult
+
+RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
+"""Of a gradient's difference, relative to the largest gradient; 2 % for bfloat16, whose mantissa has 8 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTask:
+    """What to run, as all its processes are told.
+
+    Attributes
+    ----------
+    schedule
+        As PyTorch's runtime executes it: with communication.
+    model
+        A name for :func:`~pipeplan.runtime.models.load_model`, or the model itself.
+    layout
+        How many layers each stage has; None cuts evenly.
+    steps, warmup
+        Timed steps, and untimed ones that train before them.
+    verify
+        Compare with a single process.
+    device, threads
+        ``cpu`` or ``cuda``; CPU threads of each rank.
+    seed, learning_rate
+        Of weights and data; of AdamW.
+    timeout
+        Seconds without progress after which the run has failed.
+    kineto
+        A folder for PyTorch's own profile of one more step, a file a rank; None for none.
+    dtype
+        Of the parameters, instead of the model's own.
+    """
+
+    schedule: Schedule
+    model: str | Model
+    layout: tuple[int, ...] | None = None
+    steps: int = 3
+    warmup: int = 1
+    verify: bool = False
+    device: str = "cpu"
+    threads: int = 1
+    seed: int = 0
+    learning_rate: float = 1e-3
+    timeout: float = 120.0
+    kineto: Path | None = None
+    dtype: str | None = None
+
+    @property
+    def ranks(self) -> int:
+        """How many processes it takes."""
+        return self.schedule.ranks
+
+    def load(self) -> Model:
+        """The model itself."""
+        return load_model(self.model, dtype=self.dtype) if isinstance(self.model, str) else self.model
+
+    def describe(self, rank: int, place: Place) -> str:
+        """Where a rank is, for messages."""
+        return place.describe(self.schedule, rank)
+
+    def work(self, rank: int, device: torch.device, progress: Progress) -> RunResult:
+        """Train, in a process group of all ranks; every rank gives the same result."""
+        return _Trainer(self, rank, device, progress).run()
+
+
+@dataclass(slots=True)
+class _Step:
+    """What all ranks tell of a step."""
+
+    rows: list[Times]
+    losses: list[float] = field(default_factory=list)
+
+
+class _Trainer:
+    """One rank's stages, their optimizers, and what watches them."""
+
+    def __init__(self, task: RunTask, rank: int, device: torch.device, progress: Progress) -> None:
+        torch.set_num_threads(task.threads)
+        self.task, self.rank, self.device = task, rank, device
+        self.model = task.load()
+        self.ranges = cut(self.model, task.schedule.stages, task.layout)
+        self.recorder = Recorder(task.schedule, rank, clock_for(device), progress)
+        self.modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(rank)}
+        self.runtime = self._runtime()
+        self.optimizers = _optimizers(self.modules.values(), task.learning_rate)
+        self.offset = offset_to_first(device)
+        self.difference = Difference()
+        self.reference: Reference | None = None
+        if task.verify:
+            stages = [self._build(stage) for stage in range(task.schedule.stages)]
+            self.reference = Reference(stages, task.schedule, self._loss())
+            self.reference_optimizers = _optimizers(stages, task.learning_rate)
+
+    def _build(self, stage: int) -> nn.Module:
+        return self.model.build(*self.ranges[stage], seed=self.task.seed, device=self.device)
+
+    def _loss(self) -> Loss:
+        """The mean over the microbatches, as a sum of their shares."""
+        microbatches, loss = self.task.schedule.microbatches, self.model.loss
+        return lambda output, target: loss(output, target) / microbatches
+
+    def _runtime(self) -> Runtime:
+        stages = [
+            ObservedStage(self.recorder, module, stage, self.task.schedule.stages, self.device)
+            for stage, module in self.modules.items()
+        ]
+        return Runtime(stages, self.task.schedule, self._loss(), self.recorder)
+
+    def run(self) -> RunResult:
+        steps = [self._step(number) for number in range(self.task.warmup + self.task.steps)]
+        if self.task.kineto is not None:
+            self._profiled_step(len(steps), self.task.kineto)
+        return self._result(steps)
+
+    def _step(self, number: int) -> _Step:
+        inputs, targets = self._batch(number)
+        gc.collect()
+        gc.disable()
+        dist.barrier()
+        self.recorder.begin_step()
+        losses = self.runtime.train_step(torch.cat(inputs), torch.cat(targets))
+        times = self.recorder.times(self.offset)
+        gc.enable()
+        self.recorder.between_steps()
+        told: list[Any] = [None] * self.task.ranks
+        dist.all_gather_object(told, (times, losses))
+        step = _Step([row for row, _ in told], next(some for _, some in told if some))
+        if self.reference is not None:
+            self._compare(self.reference, inputs, targets, step.losses)
+        _apply(self.optimizers)
+        return step
+
+    def _batch(self, step: int) -> tuple[list[Tensor], list[Tensor]]:
+        made = [
+            self.model.microbatch(step, number, seed=self.task.seed)
+            for number in range(self.task.schedule.microbatches)
+        ]
+        sizes = {part.shape[:1] for pair in made for part in pair}
+        if len(sizes) > 1 or () in sizes:
+            raise InputError(f"all microbatches of model {self.model.name} need the same size, not {sorted(sizes)}")
+        inputs, targets = zip(*made, strict=True)
+        return [part.to(self.device) for part in inputs], [part.to(self.device) for part in targets]
+
+    def _compare(self, reference: Reference, inputs: list[Tensor], targets: list[Tensor], losses: list[float]) -> None:
+        expected = reference.step(inputs, targets)
+        apart = max(abs(ours - theirs) for ours, theirs in zip(losses, expected, strict=True))
+        self.difference |= reference.compare(self.modules) | Difference(loss=apart)
+        _apply(self.reference_optimizers)
+
+    def _profiled_step(self, number: int, folder: Path) -> None:
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        if self.device.type == "cuda":
+            activities.append(torch.profiler.ProfilerActivity.CUDA)
+        with torch.profiler.profile(activities=activities) as profile:
+            self._step(number)
+        profile.export_chrome_trace(str(folder / f"rank{self.rank}.json"))
+
+    def _result(self, steps: list[_Step]) -> RunResult:
+        timed = steps[self.task.warmup :]
+        lengths = [step_nanoseconds(step.rows) for step in timed]
+        middle = sorted(range(len(timed)), key=lengths.__getitem__)[(len(timed) - 1) // 2]
+        timeline, wait = measured_timeline(self.task.schedule, timed[middle].rows)
+        difference, peaks = self._agreed()
+        relative = RELATIVE_TOLERANCE.get((self.device.type, self.model.dtype), 0.02)
+        return RunResult(
+            timeline=timeline,
+            wait=wait,
+            step_seconds=tuple(length / 1e9 for length in lengths),
+            losses=tuple(sum(step.losses) for step in steps),
+            max_gradient_difference=difference.gradient if self.task.verify else None,
+            max_loss_difference=difference.loss if self.task.verify else None,
+            tolerance=relative * difference.scale,
+            peak_bytes=peaks,
+            model=self.model.name,
+            device=self.device.type,
+            dtype=self.model.dtype,
+            threads=self.task.threads,
+            torch_version=str(torch.__version__),
+        )
+
+    def _agreed(self) -> tuple[Difference, tuple[int, ...] | None]:
+        """The largest difference on any rank, and every rank's peak."""
+        on_gpu = self.device.type == "cuda"
+        peak = torch.cuda.max_memory_allocated(self.device) if on_gpu else 0
+        told: list[Any] = [None] * self.task.ranks
+        dist.all_gather_object(told, (self.difference, peak))
+        largest = Difference()
+        for difference, _ in told:
+            largest |= difference
+        return largest, tuple(peak for _, peak in told) if on_gpu else None
+
+
+Optimizers = Sequence[torch.optim.Optimizer]
+
+
+def _optimizers(modules: Any, learning_rate: float) -> Optimizers:
+    """One a stage: then a parameter's update does not depend on which stages share its rank."""
+    parameters = [list(module.parameters()) for module in modules]
+    return [torch.optim.AdamW(some, lr=learning_rate) for some in parameters if some]
+
+
+def _apply(optimizers: Optimizers) -> None:
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)

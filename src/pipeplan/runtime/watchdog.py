@@ -1,0 +1,39 @@
+"""Ends this process when it hangs: for ranks of a job that somebody else started, whom no launcher of ours watches."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pipeplan.runtime.launch import patience
+from pipeplan.runtime.progress import Phase, Progress
+
+EXIT_CODE = 1
+
+
+@contextmanager
+def watchdog(progress: Progress, rank: int, timeout: float, describe: Callable[[], str]) -> Iterator[None]:
+    """While the block runs, end the process if its rank makes no progress for ``timeout`` seconds.
+
+    A rank that waits is given twice that: the one for which it waits is to be named first.
+    """
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(min(1.0, timeout / 4)):
+            place = progress.place(rank)
+            limit = patience([place], 2 * timeout if place.phase == Phase.WAITING else timeout)
+            if progress.rank_stalled(rank, limit):
+                print(f"pipeplan: no progress for {limit:g} s: {describe()}", file=sys.stderr, flush=True)
+                os._exit(EXIT_CODE)
+
+    thread = threading.Thread(target=watch, name="pipeplan watchdog", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,68 @@
+"""A process of :func:`pipeplan.runtime.launch.launch`: ``python -m pipeplan.runtime.worker FOLDER PARENT``."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import signal
+import sys
+from pathlib import Path
+
+import torch
+
+from pipeplan.runtime.failure import Failure, write_whole
+from pipeplan.runtime.group import local_device, process_group
+from pipeplan.runtime.launch import Files, Task
+from pipeplan.runtime.progress import Phase, Place, Progress
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main(folder: Path, parent: int) -> int:
+    """Do the task that lies in the folder as the rank that the environment says; the exit code is 1 if that fails."""
+    die_with(parent)
+    rank = int(os.environ["RANK"])
+    files = Files(folder)
+    task: Task = pickle.loads(files.task.read_bytes())
+    progress = Progress(task.ranks, files.progress)
+    try:
+        _work(task, rank, progress, files)
+    except Exception as error:
+        _write_failure(error, progress.place(rank), files.failure(rank))
+        return 1
+    progress.tell(rank, 0, 0, Phase.DONE)
+    return 0
+
+
+def _work(task: Task, rank: int, progress: Progress, files: Files) -> None:
+    torch.set_num_threads(task.threads)
+    device = local_device(task.device, rank)
+    # The launcher sees first that nothing moves, and says where; this is for the case that it cannot.
+    with process_group(device, task.ranks, timeout=2 * task.timeout, store=files.store):
+        try:
+            answer = task.work(rank, device, progress)
+        except Exception as error:
+            # Before leaving the group: that breaks the other ranks' connections, and theirs would seem the first error.
+            _write_failure(error, progress.place(rank), files.failure(rank))
+            raise
+        if rank == 0:
+            write_whole(files.result, answer)
+
+
+def _write_failure(error: Exception, place: Place, path: Path) -> None:
+    """The first one counts."""
+    if not path.exists():
+        write_whole(path, Failure.of(error, place))
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies. Linux only: elsewhere it stays until its own timeout."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,26 @@
+"""A plan and its costs give a timeline, memory, a bound, and the reasons for what is lost."""
+
+from pipeplan.simulation.bounds import Bound, earliest_starts, lower_bound, span_bound
+from pipeplan.simulation.critical import CriticalPath, critical_path
+from pipeplan.simulation.idle import IdleTimes, Reason, idle_times
+from pipeplan.simulation.memory import memory_use
+from pipeplan.simulation.simulator import Communication, Simulation, simulate
+from pipeplan.simulation.what_if import WhatIf, what_ifs
+
+__all__ = [
+    "Bound",
+    "Communication",
+    "CriticalPath",
+    "IdleTimes",
+    "Reason",
+    "Simulation",
+    "WhatIf",
+    "critical_path",
+    "earliest_starts",
+    "idle_times",
+    "lower_bound",
+    "memory_use",
+    "simulate",
+    "span_bound",
+    "what_ifs",
+]

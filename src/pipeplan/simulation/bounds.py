@@ -1,0 +1,102 @@
+"""Lower bounds: what no schedule of a placement can beat, whatever the order of its ops.
+
+For each rank, any set of its ops must run one after the other: not before the earliest of them can start (its *head*: the
+chain of ops and transfers that leads to it), and not so that less than the shortest *tail* follows the last of them.
+The largest such sum over sets given by a least head and a least tail is the preemptive one-machine bound (Carlier 1982,
+"The one-machine sequencing problem"), and every rank has one. The longest chain of a single microbatch is another. What
+a memory cap adds is in :mod:`~pipeplan.simulation.memory_bounds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+import numpy as np
+
+from pipeplan.costs import Costs, Limits
+from pipeplan.costs.table import Floats
+from pipeplan.model import Placement
+from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
+from pipeplan.simulation.op_classes import FORWARD, WEIGHT, RankClasses, op_classes, rank_classes
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound, in the unit of the costs, and in words what it comes from."""
+
+    value: float
+    reason: str
+
+
+def lower_bound(
+    placement: Placement, microbatches: int, costs: Costs, *, slices: int = 1, limits: Limits | None = None
+) -> Bound:
+    """A bound on the makespan of any schedule of this placement and these costs, in order or not, split or not.
+
+    With ``limits``, of any schedule that stays within them and recomputes nothing.
+    """
+    classes = rank_classes(placement, microbatches, costs, slices)
+    bounds = [Bound(_longest_chain(placement, costs, slices), "the chain of one microbatch through all stages")]
+    bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
+    for number, length, reason in _under_limits(placement, costs, limits, classes, slices, onward=True):
+        bounds.append(Bound(classes[number].first_head + length, reason))
+    return max(bounds, key=attrgetter("value"))
+
+
+def span_bound(
+    placement: Placement, microbatches: int, costs: Costs, *, slices: int = 1, limits: Limits | None = None
+) -> Bound:
+    """A bound on the longest span (a rank's first start to its last end) of any schedule; see :func:`lower_bound`."""
+    classes = [rank.since_start() for rank in rank_classes(placement, microbatches, costs, slices)]
+    bounds = []
+    for number, rank in enumerate(classes):
+        bounds.append(Bound(float(rank.work.sum()), f"the work of rank {number}"))
+        way = float((rank.head[WEIGHT] + rank.time[WEIGHT] - rank.head[FORWARD]).max())
+        bounds.append(Bound(way, f"the way of one microbatch from rank {number} and back"))
+    for _, length, reason in _under_limits(placement, costs, limits, classes, slices, onward=False):
+        bounds.append(Bound(length, reason))
+    return max(bounds, key=attrgetter("value"))
+
+
+def earliest_starts(placement: Placement, costs: Costs, *, slices: int = 1) -> Floats:
+    """When the first microbatch can reach each rank at the earliest, shape (ranks,)."""
+    earliest = np.full(placement.ranks, np.inf)
+    for copy in range(placement.copies):
+        np.minimum.at(earliest, placement.table[copy], op_classes(placement, costs, copy, slices).head[FORWARD])
+    return earliest
+
+
+def _longest_chain(placement: Placement, costs: Costs, slices: int) -> float:
+    copies = [op_classes(placement, costs, copy, slices) for copy in range(placement.copies)]
+    return max(float((copy.head + copy.time + copy.tail).max()) for copy in copies)
+
+
+def _one_machine(rank: RankClasses) -> float:
+    """The largest least head + work + least tail over the sets of classes with head >= h and tail >= t."""
+    heads, works, tails = rank.head.ravel(), rank.work.ravel(), rank.tail.ravel()
+    late = heads[None, :] >= heads[:, None]
+    long = tails[None, :] >= tails[:, None]
+    work = np.einsum("hk,tk,k->ht", late, long, works)
+    filled = np.einsum("hk,tk->ht", late, long) > 0
+    return float(np.where(filled, heads[:, None] + work + tails[None, :], 0.0).max())
+
+
+def _under_limits(
+    placement: Placement,
+    costs: Costs,
+    limits: Limits | None,
+    classes: list[RankClasses],
+    slices: int,
+    *,
+    onward: bool,
+) -> Iterator[tuple[int, float, str]]:
+    """Rank, how long it is under way at least under its limit, and why."""
+    if limits is None:
+        return
+    for number, memory in enumerate(rank_memory(placement, costs, limits, classes, slices)):
+        held = f"what rank {number} must hold, under its memory limit"
+        idle = f"the work of rank {number}, which idles at both ends under its memory limit"
+        yield number, held_area(classes[number], memory), held
+        yield number, idle_ends(classes[number], memory, onward=onward), idle

@@ -1,0 +1,56 @@
+"""The critical path: the chain of ops and messages that made the makespan what it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.model import Kind, Timeline
+from pipeplan.simulation.chain import Chains, compute_only
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CriticalPath:
+    """A longest chain through a timeline, from its start to its last end.
+
+    Attributes
+    ----------
+    ops
+        Positions in the timeline's compute ops, earliest first.
+    by_kind
+        Time on the path by kind.
+    by_stage
+        Time of the path's ops by stage, shape (stages,).
+    transfer
+        Time on the path between the end of an op and the start of the next: messages, and whatever else kept it waiting.
+    """
+
+    ops: tuple[int, ...]
+    by_kind: dict[Kind, float]
+    by_stage: Floats
+    transfer: float
+
+
+def critical_path(timeline: Timeline) -> CriticalPath:
+    """The chain behind the op that ends last; of several chains, the one through messages."""
+    timeline = compute_only(timeline)
+    chains = Chains(timeline)
+    path: list[int] = []
+    op = int(timeline.end.argmax()) if len(timeline.end) else -1
+    while op >= 0:
+        path.append(op)
+        op = chains.holder(op)
+    path.reverse()
+    columns = timeline.schedule.columns
+    times = (timeline.end - timeline.start)[path]
+    by_kind = np.bincount(columns.kind[path], times, minlength=len(Kind))
+    return CriticalPath(
+        tuple(path),
+        {kind: float(by_kind[kind]) for kind in Kind if by_kind[kind] > 0},
+        np.bincount(columns.stage[path], times, minlength=timeline.schedule.stages).astype(np.float64),
+        float(timeline.makespan - times.sum()),
+    )

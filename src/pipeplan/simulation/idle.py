@@ -1,0 +1,187 @@
+"""Why ranks idle: every idle moment has one reason, and together they add up to the idle time.
+
+A gap ends when something arrives. Walked back from there, the chain behind it says what every moment of the gap was spent
+on elsewhere: an op was running on another rank, or a message was under way. An op that runs longer than the mean of its
+kind over the stages spends the excess on imbalance. Before its first op a rank could not have started earlier than the
+first microbatch can reach it (start-up); after its last op it has nothing to do (drain). Where a cap is given and the
+next forward had arrived, but did not fit, the cap is the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.costs import Costs
+from pipeplan.model import Kind, Timeline
+from pipeplan.simulation.bounds import earliest_starts
+from pipeplan.simulation.chain import Chains, compute_only
+from pipeplan.simulation.memory import memory_use
+
+Floats = NDArray[np.float64]
+
+
+class Reason(IntEnum):
+    """Why a rank idles; the names with ``-`` for ``_`` are the keys in reports."""
+
+    START_UP = 0
+    """nothing could have arrived yet"""
+    COMPUTE = 1
+    """waits for an op on another rank"""
+    TRANSFER = 2
+    """waits for a message that is under way"""
+    IMBALANCE = 3
+    """waits because an op of a slower stage takes longer than the mean"""
+    MEMORY = 4
+    """had a forward to do that did not fit under the cap"""
+    DRAIN = 5
+    """has done all its work"""
+
+    @property
+    def key(self) -> str:
+        """Its name in reports: ``start-up``."""
+        return self.name.lower().replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IdleTimes:
+    """Idle times in columns of one length, by rank and time; their sum is each rank's idle time.
+
+    Attributes
+    ----------
+    rank, start, end
+        Where and when.
+    reason
+        Codes of :class:`Reason`.
+    cause
+        The op that was running elsewhere or whose result was under way, as a
+        position in the timeline's compute ops; -1 for none.
+    """
+
+    rank: NDArray[np.int32]
+    start: Floats
+    end: Floats
+    reason: NDArray[np.int8]
+    cause: NDArray[np.int64]
+
+    def totals(self, ranks: int) -> Floats:
+        """Time by rank and reason, shape (ranks, reasons)."""
+        table = np.zeros((ranks, len(Reason)))
+        np.add.at(table, (self.rank, self.reason), self.end - self.start)
+        return table
+
+
+Piece = tuple[int, float, float, Reason, int]
+
+
+def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None) -> IdleTimes:
+    """Every idle moment of every rank with its reason, of a simulated or a measured timeline.
+
+    Parameters
+    ----------
+    limit
+        The cap of each rank in activations, shape (ranks,), or None: then nothing is held back by memory.
+    """
+    walker = _Walker(compute_only(timeline), costs, limit)
+    pieces = [piece for rank in range(timeline.schedule.ranks) for piece in walker.rank(rank)]
+    rank, start, end, reason, cause = zip(*pieces, strict=True) if pieces else ((), (), (), (), ())
+    return IdleTimes(
+        np.array(rank, np.int32),
+        np.array(start, np.float64),
+        np.array(end, np.float64),
+        np.array(reason, np.int8),
+        np.array(cause, np.int64),
+    )
+
+
+class _Walker:
+    """Cuts gaps into pieces of one reason each."""
+
+    def __init__(self, timeline: Timeline, costs: Costs, limit: Floats | None) -> None:
+        schedule = timeline.schedule
+        self.timeline = timeline
+        self.chains = Chains(timeline)
+        self.start, self.end = self.chains.start, self.chains.end
+        self.excess: list[float] = _excess(timeline).tolist()
+        self.head: list[float] = earliest_starts(schedule.placement, costs, slices=schedule.slices).tolist()
+        self.limit = limit
+        self.delay = costs.transfer.time(schedule.slices)
+        self.held: list[float] = memory_use(schedule, costs).activations.tolist()
+        self.forward: list[bool] = (schedule.columns.kind == Kind.F).tolist()
+
+    def rank(self, rank: int) -> list[Piece]:
+        """The idle pieces of one rank, in the order of time."""
+        pieces: list[Piece] = []
+        clock = 0.0
+        first, stop = (int(edge) for edge in self.timeline.schedule.offsets[rank : rank + 2])
+        for op in range(first, stop):
+            if self.start[op] > clock:
+                pieces += self._gap(rank, clock, op, row=(first, stop))
+            clock = max(clock, self.end[op])
+        if clock < self.timeline.makespan:
+            pieces.append((rank, clock, self.timeline.makespan, Reason.DRAIN, -1))
+        return pieces
+
+    def _gap(self, rank: int, begin: float, op: int, *, row: tuple[int, int]) -> list[Piece]:
+        """The pieces of the gap that ends when ``op`` starts."""
+        stop = self.start[op]
+        pieces: list[Piece] = []
+        if op == row[0] and (head := min(self.head[rank], stop)) > begin:
+            pieces.append((rank, begin, head, Reason.START_UP, -1))
+            begin = head
+        held_back = self._held_back(rank, begin, op, row)
+        pieces += self._blame(rank, begin, held_back, op)
+        if held_back < stop:
+            pieces.append((rank, held_back, stop, Reason.MEMORY, -1))
+        return pieces
+
+    def _held_back(self, rank: int, begin: float, op: int, row: tuple[int, int]) -> float:
+        """From when on in the gap before ``op`` the rank's next forward had arrived but did not fit; its end if never."""
+        stop = self.start[op]
+        if self.limit is None:
+            return stop
+        later = next((after for after in range(op, row[1]) if self.forward[after]), op)
+        level = self.held[op - 1] if op > row[0] else 0.0
+        needed = self.held[later] - self.held[later - 1] if later > row[0] else self.held[later]
+        if later == op or level + needed <= self.limit[rank] * (1 + 1e-9):
+            return stop
+        source = self.chains.source(later)
+        arrived = self.end[source] + self.delay if source >= 0 else 0.0
+        return min(max(begin, arrived), stop)
+
+    def _blame(self, rank: int, begin: float, stop: float, op: int) -> list[Piece]:
+        """What the chain behind ``op`` spent the time from ``begin`` to ``stop`` on, earliest first."""
+        pieces: list[Piece] = []
+        clock = stop
+        while clock > begin:
+            holder = self.chains.holder(op)
+            if holder < 0:
+                pieces.append((rank, begin, clock, Reason.START_UP, -1))
+                break
+            steps = (
+                (self.end[holder], Reason.TRANSFER),
+                (self.end[holder] - self.excess[holder], Reason.IMBALANCE),
+                (self.start[holder], Reason.COMPUTE),
+            )
+            for since, reason in steps:
+                if (since := max(since, begin)) < clock:
+                    pieces.append((rank, since, clock, reason, holder))
+                    clock = since
+            op = holder
+        return pieces[::-1]
+
+
+def _excess(timeline: Timeline) -> Floats:
+    """How much longer than the mean of its kind over the stages each op takes, 0 for one that is shorter; shape (ops,)."""
+    columns, time = timeline.schedule.columns, timeline.end - timeline.start
+    time = np.where(columns.group >= 0, 0.0, time)
+    cell = columns.kind.astype(np.int64) * timeline.schedule.stages + columns.stage
+    size = len(Kind) * timeline.schedule.stages
+    count, total = np.bincount(cell, time > 0, minlength=size), np.bincount(cell, time, minlength=size)
+    means = np.divide(total, count, out=np.zeros(size), where=count > 0).reshape(len(Kind), -1)
+    over_stages = means.sum(axis=1) / np.maximum((means > 0).sum(axis=1), 1)
+    excess = time - over_stages[columns.kind]
+    return np.where(excess > 1e-9 * time, excess, 0.0)

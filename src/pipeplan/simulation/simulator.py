@@ -1,0 +1,246 @@
+"""The simulator: a schedule and costs give a timeline.
+
+What is modelled. Every rank runs its row in order; an op starts when its rank is free and what it waits for has arrived.
+Communication has three levels:
+
+``edge``
+    a transfer delays what waits for it, and occupies nobody;
+``contended``
+    the same, but a link (from one rank to another, each direction for itself) carries one transfer at a time, in the order
+    in which the sender finished the data;
+``blocking``
+    SEND and RECV occupy their ranks and meet; the schedule must hold them.
+
+Not modelled: the gap between kernels, clocks that drop, transfers that slow each other across links, slow starts. The
+same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.costs import Costs, Limits
+from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
+from pipeplan.kernels import Kernel
+from pipeplan.model import MISSING, NONE, Dependencies, Kind, Schedule, Timeline, crosses_ranks, dependencies
+from pipeplan.model.memory import MemoryUse
+from pipeplan.simulation.blocking_kernel import time_ops_blocking
+from pipeplan.simulation.bounds import Bound, lower_bound
+from pipeplan.simulation.memory import memory_use
+from pipeplan.simulation.timing_kernel import time_ops
+
+Communication = Literal["edge", "blocking", "contended"]
+Floats = NDArray[np.float64]
+
+_TIME_OPS = Kernel(time_ops)
+_TIME_OPS_BLOCKING = Kernel(time_ops_blocking)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A simulated timeline, the memory over it, and how far from optimal it can be.
+
+    Attributes
+    ----------
+    timeline
+        Start and end of every op.
+    costs
+        What it was simulated on.
+    limits
+        The memory cap of every rank that the bound is for; None: it is for any memory. Times do not depend on it.
+    """
+
+    timeline: Timeline
+    costs: Costs
+    limits: Limits | None = None
+
+    @property
+    def schedule(self) -> Schedule:
+        """The plan that was simulated."""
+        return self.timeline.schedule
+
+    @cached_property
+    def memory(self) -> MemoryUse:
+        """What each rank holds after each op."""
+        return memory_use(self.schedule, self.costs)
+
+    @cached_property
+    def bound(self) -> Bound:
+        """A lower bound on the makespan of any schedule of this placement and these costs, within the limits.
+
+        What recomputes activations holds less: limits then say nothing about time.
+        """
+        schedule = self.schedule
+        limits = None if schedule.has(Kind.R) else self.limits
+        return lower_bound(schedule.placement, schedule.microbatches, self.costs, slices=schedule.slices, limits=limits)
+
+    @property
+    def gap(self) -> float:
+        """``makespan / bound - 1``: how much longer than the best conceivable this is at most.
+
+        Below 0 it can only be for a schedule that is not within the limits.
+        """
+        return self.timeline.makespan / self.bound.value - 1
+
+
+def simulate(
+    schedule: Schedule,
+    costs: Costs,
+    *,
+    communication: Communication = "edge",
+    limits: Limits | None = None,
+    factors: Floats | None = None,
+) -> Simulation:
+    """The timeline of a schedule on given costs; each op takes ``factors`` times as long, where they are given (ops,).
+
+    ``limits`` are for the bound of the result; a schedule over them is simulated as any other.
+
+    Raises
+    ------
+    CostError
+        If the costs are for another number of stages, or an op takes no time.
+    InvalidScheduleError
+        If something that an op waits for is not in the schedule, or comes later on the same rank; under ``blocking``, if
+        a transfer between ranks has no SEND and RECV.
+    DeadlockError
+        If ranks wait for each other; ``pipeplan check`` spells out the cycle.
+    """
+    durations = costs.durations(schedule) * (1.0 if factors is None else factors)
+    if communication == "blocking":
+        timeline = _blocking(schedule, costs, durations)
+    else:
+        timeline = _unblocked(schedule, costs, durations, contended=communication == "contended")
+    return Simulation(timeline, costs, limits)
+
+
+def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> Timeline:
+    """Time the compute ops, then lay the communication that the schedule holds beside them."""
+    compute = schedule.columns.kind <= Kind.R
+    if compute.all():
+        start, end, _ = _time_compute(schedule, costs, durations, contended=contended)
+        return Timeline(schedule, start, end, costs.time_unit)
+    times = _time_compute(schedule.keep(compute), costs, durations[compute], contended=contended)
+    return Timeline(schedule, *_beside_compute(schedule, compute, *times), costs.time_unit)
+
+
+def _time_compute(
+    schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Start, end, and arrival on the next rank of every op of a schedule of compute ops only."""
+    if len(durations) and durations.min() <= 0:
+        raise CostError(f"{schedule.place(int(durations.argmin()))} takes no time")
+    needs = dependencies(schedule)
+    _require_order(schedule, needs)
+    crosses = crosses_ranks(schedule, needs.arrival)
+    source = np.where(crosses, needs.arrival, NONE).astype(np.int32)
+    delay, link = np.zeros(len(schedule)), np.full(len(schedule), NONE, np.int32)
+    delay[source[crosses]] = costs.transfer.time(schedule.slices)
+    if contended:
+        link[source[crosses]] = schedule.rank[source[crosses]] * schedule.ranks + schedule.rank[crosses]
+        link[source[crosses]] = np.unique(link[source[crosses]], return_inverse=True)[1]
+    start, end, arrival = (np.full(len(schedule), -1.0) for _ in range(3))
+    done = _TIME_OPS(
+        (schedule.offsets, source, schedule.joined, durations, delay, link),
+        (start, end, arrival, *_scratch(schedule, int(link.max(initial=-1)) + 1)),
+        work=len(schedule),
+    )
+    if done < len(schedule):
+        raise _deadlock(schedule, end, source)
+    return start, end, arrival
+
+
+def _scratch(schedule: Schedule, links: int) -> tuple[NDArray[np.int64] | NDArray[np.int32] | Floats, ...]:
+    """The kernel's cursor, free, link_free, waiter, next_waiter and stack."""
+    ranks = schedule.ranks
+    return (
+        np.zeros(ranks, np.int64),
+        np.zeros(ranks),
+        np.zeros(links),
+        np.full(len(schedule), -1, np.int32),
+        np.full(ranks, -1, np.int64),
+        np.zeros(ranks + 1, np.int64),
+    )
+
+
+def _require_order(schedule: Schedule, needs: Dependencies) -> None:
+    """Everything waited for is there, and what is on the same rank comes first."""
+    position = np.arange(len(schedule), dtype=np.int32)
+    first_of_group = position - schedule.joined
+    for sources in needs.all:
+        absent = np.flatnonzero(sources == MISSING)
+        if absent.size:
+            raise InvalidScheduleError(
+                f"incomplete: {schedule.place(int(absent[0]))} waits for an op that is not there"
+            )
+        late = np.flatnonzero((sources >= first_of_group) & (schedule.rank[sources] == schedule.rank))
+        if late.size:
+            op = int(late[0])
+            raise InvalidScheduleError(
+                f"out of order: {schedule.place(op)} waits for {schedule.op(int(sources[op]))}, which comes later there"
+            )
+
+
+def _deadlock(schedule: Schedule, end: Floats, source: NDArray[np.int32]) -> DeadlockError:
+    stuck = [int(np.flatnonzero(end[a:b] < 0)[0]) + a for a, b in _rows(schedule) if (end[a:b] < 0).any()]
+    waits = [f"{schedule.place(op)} for {schedule.op(int(source[op]))}" for op in stuck if source[op] >= 0]
+    return DeadlockError("deadlock: these ops wait for each other: " + "; ".join(waits[:8]))
+
+
+def _rows(schedule: Schedule) -> list[tuple[int, int]]:
+    bounds = schedule.offsets.tolist()
+    return list(pairwise(bounds))
+
+
+def _beside_compute(
+    schedule: Schedule, compute: NDArray[np.bool_], start: Floats, end: Floats, arrival: Floats
+) -> tuple[Floats, Floats]:
+    """Times of all ops: a SEND stands at its op's end, a RECV lasts from there to the arrival, others take no time."""
+    position = np.concatenate(([0], np.cumsum(compute)))[:-1]
+    all_start, all_end = np.zeros(len(schedule)), np.zeros(len(schedule))
+    all_start[compute], all_end[compute] = start, end
+    first = np.repeat(np.concatenate(([0], np.cumsum(compute)))[schedule.offsets[:-1]], np.diff(schedule.offsets))
+    others = np.flatnonzero(~compute)
+    earlier = others[position[others] > first[others]]
+    all_start[earlier] = all_end[earlier] = end[position[earlier] - 1]
+    needs = dependencies(schedule)
+    sends = schedule.where(Kind.SEND_F, Kind.SEND_B)
+    all_start[sends] = all_end[sends] = all_end[needs.own_stage[sends]]
+    receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
+    producers = needs.own_stage[needs.arrival[receives]]
+    all_start[receives] = all_end[producers]
+    all_end[receives] = arrival[position[producers]]
+    return all_start, all_end
+
+
+def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
+    """Time a schedule whose sends and receives occupy their ranks."""
+    needs = dependencies(schedule)
+    _require_order(schedule, needs)
+    receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
+    crossing = crosses_ranks(schedule, needs.arrival)
+    crossing[receives] = False
+    if crossing.any():
+        op = int(np.flatnonzero(crossing)[0])
+        raise InvalidScheduleError(f"blocking communication needs a SEND and a RECV for {schedule.place(op)}")
+    partner = np.full(len(schedule), NONE, np.int32)
+    partner[receives] = needs.arrival[receives]
+    partner[partner[receives]] = receives
+    messages = partner >= 0
+    durations[messages] = costs.transfer.time(schedule.slices)
+    start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
+    ranks = schedule.ranks
+    scratch = np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_)
+    done = _TIME_OPS_BLOCKING(
+        (schedule.offsets, partner, schedule.rank, schedule.joined, durations),
+        (start, end, *scratch),
+        work=len(schedule),
+    )
+    if done < len(schedule):
+        raise _deadlock(schedule, end, partner)
+    return Timeline(schedule, start, end, costs.time_unit)

@@ -1,0 +1,61 @@
+"""What the makespan would be if: simulated again, not guessed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeplan.costs import Costs, Transfer
+from pipeplan.costs.table import Floats
+from pipeplan.simulation.simulator import Communication, Simulation, simulate
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A change of the costs, in words, and the makespan with it."""
+
+    change: str
+    makespan: float
+
+
+def what_ifs(simulation: Simulation, *, communication: Communication = "edge", stages: int = 3) -> list[WhatIf]:
+    """The same plan with transfers free, with all stages balanced, and with each of the slowest ``stages`` balanced.
+
+    A stage is balanced when its ops take the mean of their kind over all stages.
+    """
+    costs = simulation.costs
+    slower = _slower_stages(costs)
+    changes = [(f"stage {stage} balanced", _balanced(costs, [stage])) for stage in slower[:stages]]
+    if slower:
+        changes.append(("all stages balanced", _balanced(costs, list(range(costs.stages)))))
+    if costs.transfer.time() > 0:
+        changes.insert(0, ("transfers free", replace(costs, transfer=Transfer())))
+    return [
+        WhatIf(change, simulate(simulation.schedule, new, communication=communication).timeline.makespan)
+        for change, new in changes
+    ]
+
+
+def _slower_stages(costs: Costs) -> list[int]:
+    """Stages that work longer than the mean, the slowest first."""
+    work = costs.forward + np.minimum(costs.backward, costs.backward_input + costs.backward_weight)
+    order = np.argsort(-work, kind="stable")
+    return [int(stage) for stage in order if work[stage] > work.mean() * (1 + 1e-9)]
+
+
+def _balanced(costs: Costs, stages: list[int]) -> Costs:
+    def even(times: Floats) -> Floats:
+        balanced = times.copy()
+        balanced[stages] = times.mean()
+        return balanced
+
+    return replace(
+        costs,
+        forward=even(costs.forward),
+        backward=even(costs.backward),
+        backward_input=even(costs.backward_input),
+        backward_weight=even(costs.backward_weight),
+        recompute=even(costs.recompute),
+        overlap=None if costs.overlap is None else even(costs.overlap),
+    )

@@ -1,0 +1,36 @@
+"""What the two annealings, of an order and of a building block, have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pipeplan.solver.kernels.arrays import Progress
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.candidate import Encoder
+
+PIECE = 2_000_000
+"""Op evaluations between two looks at the clock."""
+
+QUANTILES = 1024
+WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
+"""Quantiles of the exponential distribution: the same numbers, compiled or not."""
+
+
+def beginning(encoder: Encoder, value: float, temperature: float, seed: int) -> Progress:
+    """An annealing before its first step, at a plan of this value."""
+    return Progress(
+        value=np.full(2, value),
+        temperature=np.array([temperature]),
+        random=np.array([seed]),
+        critical=encoder.room_for_chain(),
+    )
+
+
+def pieces(budget: Budget, steps: int, work: int) -> Iterator[int]:
+    """Numbers of steps, ``steps`` together, each taking ``work`` op evaluations; no more of them when time is up."""
+    piece = max(PIECE // work, 1)
+    while steps > 0 and not budget.out_of_time:
+        yield min(piece, steps)
+        steps -= piece

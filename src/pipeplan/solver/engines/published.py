@@ -1,0 +1,118 @@
+"""Published schedules as starts: every strategy and heuristic of the instance's placement that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pipeplan.costs import Limits
+from pipeplan.errors import CostError, InfeasibleError, ShapeError
+from pipeplan.model import Placement, Schedule
+from pipeplan.strategies.heuristics import HEURISTICS
+from pipeplan.solver.problem import Instance
+from pipeplan.solver.run import Run
+from pipeplan.strategies import STRATEGIES, Strategy
+
+MOST_OPS_OF_EVERY_GROUP = 200
+"""Forwards up to which interleaved schedules are tried with every size of groups: they take milliseconds."""
+
+
+class FixedOrders:
+    """Offers each strategy's schedule that fits as a lineage; it takes next to no time, so it is done on any budget."""
+
+    def __call__(self, run: Run) -> None:
+        """Offer them all."""
+        for name, schedule in fixed_orders(run.instance):
+            if run.is_optimal or run.budget.stopped.is_set():
+                return
+            run.offer_schedule(schedule, name)
+
+
+class DrivenByCosts:
+    """Offers each heuristic's schedules as lineages, as long as there is time."""
+
+    def __call__(self, run: Run) -> None:
+        """Offer them."""
+        if run.budget.out_of_time:
+            return
+        for name, schedule in driven_by_costs(run.instance):
+            run.offer_schedule(schedule, name)
+            if run.is_optimal or run.budget.out_of_time:
+                return
+
+
+def published(instance: Instance) -> Iterator[tuple[str, Schedule]]:
+    """Every published schedule of this placement and number of microbatches, by name; whatever memory it takes."""
+    yield from fixed_orders(instance)
+    yield from driven_by_costs(instance)
+
+
+def fixed_orders(instance: Instance) -> Iterator[tuple[str, Schedule]]:
+    """The strategies' schedules of this placement and number of microbatches, by name."""
+    for strategy in STRATEGIES.values():
+        yield from _of_strategy(strategy, instance)
+
+
+def driven_by_costs(instance: Instance) -> Iterator[tuple[str, Schedule]]:
+    """The heuristics' schedules, by name, under the instance's own limits and under others."""
+    for heuristic in HEURISTICS.values():
+        if _ranks_of(instance) == _usual(heuristic.placement, instance, heuristic.chunks):
+            for suffix, limits in _limits(instance):
+                try:
+                    timeline = heuristic(instance.placement.ranks, instance.microbatches, instance.costs, limits)
+                except (InfeasibleError, CostError):
+                    continue
+                yield heuristic.name + suffix, timeline.schedule
+
+
+def _of_strategy(strategy: Strategy, instance: Instance) -> Iterator[tuple[str, Schedule]]:
+    """What a strategy makes of the shape, in each of its variants and with several sizes of groups."""
+    for variant in strategy.variants or (None,):
+        for group in (None, *(_groups(instance) if strategy.placement == "loop" else ())):
+            try:
+                shape = strategy.shape(
+                    instance.placement.ranks,
+                    instance.microbatches,
+                    instance.placement.chunks,
+                    group_size=group,
+                    variant=variant,
+                )
+                schedule = strategy(shape)
+            except ShapeError:
+                continue
+            if schedule.placement.rank_of == instance.placement.rank_of and schedule.slices == 1:
+                details = [variant] if variant else []
+                details += [f"groups of {group}"] if group else []
+                yield " ".join([strategy.name, *([f"({', '.join(details)})"] if details else [])]), schedule
+
+
+def _groups(instance: Instance) -> Iterator[int]:
+    """Sizes of groups beside a strategy's own: half the ranks, and on small instances every size."""
+    ranks, microbatches = instance.placement.ranks, instance.microbatches
+    small = microbatches * instance.placement.stages <= MOST_OPS_OF_EVERY_GROUP
+    yield from range(1, microbatches + 1) if small else [ranks // 2] if ranks >= 4 else []
+
+
+def _ranks_of(instance: Instance) -> tuple[tuple[int, ...], ...]:
+    return instance.placement.rank_of
+
+
+def _usual(name: str, instance: Instance, chunks: int) -> tuple[tuple[int, ...], ...]:
+    """The ranks of the stages in the placement of this name."""
+    ranks = instance.placement.ranks
+    return (Placement.v(ranks) if name == "v" else Placement.loop(ranks, chunks)).rank_of
+
+
+def _limits(instance: Instance) -> Iterator[tuple[str, Limits | None]]:
+    """Limits for heuristics: the instance's own, and others that may lead them to something better that fits, too."""
+    yield "", instance.limits
+    ranks, own = instance.placement.ranks, instance.limits
+    if own is not None:
+        yield " without a limit", None
+    most = float(own.values.max()) if own is not None and own.in_activations else np.inf
+    levels = {share * ranks for share in (1.0, 1.5, 2.0) if share * ranks < most}
+    if np.isfinite(most) and own is not None and bool((own.values < np.ceil(most)).any()):
+        levels.add(float(np.ceil(most)))
+    for level in sorted(levels):
+        yield f" at {level:g} activations", Limits(np.full(ranks, level), in_activations=True)

@@ -1,0 +1,1 @@
+"""Proofs: the problem in whole numbers, as constraints for CP-SAT, and the engine that runs it."""

@@ -1,0 +1,173 @@
+"""The exact engine: CP-SAT finds what is better than the best known schedule, or proves that nothing is.
+
+It knows the best schedule only as a value that must be beaten. On small instances the proof that nothing beats the
+optimum takes a second or two; finding the optimum from nothing takes ten times that. So it belongs behind the engines
+that find good schedules fast.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.util import find_spec
+from math import ceil, isfinite
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from pipeplan.model import Schedule
+from pipeplan.solver.exact.model import ExactModel
+from pipeplan.solver.run import Run
+from pipeplan.solver.exact.integer_problem import WholeShop
+from pipeplan.simulation import Bound
+
+NAME = "exact"
+
+Event = tuple[Schedule | None, int]
+"""A schedule found, or None, and the bound known by then."""
+
+_SECONDS_PER_OP = 30e-9
+"""About what an evaluation takes for an op: turns a budget of evaluations into the solver's own measure of work."""
+
+_POLL = 0.05
+"""Seconds between looks at the budget while the solver works."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Proves the best schedule optimal, or finds better ones.
+
+    Its model has no overlapped pairs: where the costs say that one gains, it leaves the instance alone.
+
+    Attributes
+    ----------
+    largest
+        It leaves alone instances of more ops than this.
+    share
+        How much of what is left of the budget it may spend.
+    required
+        Whether it is an error that OR-Tools is not installed; otherwise the engine then does nothing.
+    """
+
+    largest: int = 800
+    share: float = 1.0
+    required: bool = True
+
+    def seconds_left(self, run: Run) -> float:
+        """How long the solver may work, in seconds of its own: what is left, or what the evaluations left stand for."""
+        left = run.budget.evaluations_left
+        work = float("inf") if left is None else left * run.encoder.positions * _SECONDS_PER_OP
+        return self.share * min(work, run.budget.seconds_left)
+
+    def __call__(self, run: Run) -> None:
+        """Search and prove. On a budget of evaluations it uses one worker and gives the same answer every time.
+
+        Raises
+        ------
+        MissingExtraError
+            If OR-Tools is not installed, and ``required``.
+        """
+        if not (self.required or find_spec("ortools")):
+            return
+        shop = WholeShop(run.instance)
+        if shop.size > self.largest or run.encoder.overlaps or run.is_over:
+            return
+        least = ceil(Fraction(run.bound.value) * (1 - Fraction(1, 10**9)) / shop.unit)
+        beaten = shop.horizon + 1 if run.best is None else shop.whole_value(run.best.value)
+        if beaten > least:
+            _Proof(run, shop, least, beaten).run_within(self.share)
+
+
+class _Proof:
+    """One run of the solver, for a value of at least ``least`` and below ``beaten``."""
+
+    def __init__(self, run: Run, shop: WholeShop, least: int, beaten: int) -> None:
+        self.search, self.shop, self.beaten = run, shop, beaten
+        self.model = ExactModel(shop, least, beaten - 1)
+        self.events: SimpleQueue[Event] = SimpleQueue()
+        self.solver = self._solver()
+
+    def run_within(self, share: float) -> None:
+        """Solve in another thread, and take what it finds in this one, which the user can interrupt."""
+        self._limit(share)
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(self.solver.solve, self.model.model, self._listener())
+            try:
+                while not answer.done() or not self.events.empty():
+                    self._take_next()
+                    if self.search.budget.out_of_time:
+                        self.solver.stop_search()
+            finally:
+                self._stop(answer)
+        self._conclude(self.solver.status_name(answer.result()))
+        spent, left = int(self.solver.deterministic_time / self._evaluation), self.search.budget.evaluations_left
+        self.search.budget.evaluations += spent if left is None else min(spent, left)
+
+    @property
+    def _evaluation(self) -> float:
+        """Seconds of an evaluation, about."""
+        return self.search.encoder.positions * _SECONDS_PER_OP
+
+    def _limit(self, share: float) -> None:
+        budget, parameters = self.search.budget, self.solver.parameters
+        parameters.random_seed = self.search.seed
+        parameters.num_workers = self.search.workers
+        if isfinite(budget.seconds_left):
+            parameters.max_time_in_seconds = share * budget.seconds_left
+        if budget.evaluations_left is not None:
+            parameters.num_workers = 1
+            parameters.max_deterministic_time = share * budget.evaluations_left * self._evaluation
+
+    def _take_next(self) -> None:
+        try:
+            schedule, bound = self.events.get(timeout=_POLL)
+        except Empty:
+            return
+        if schedule is not None:
+            self.search.offer_schedule(schedule, NAME)
+        self._raise_bound(bound)
+
+    def _raise_bound(self, bound: int) -> None:
+        """Take a bound that holds for all schedules: the solver's holds for those that beat the best."""
+        best = self.search.best
+        value = float(min(bound, self.beaten) * self.shop.unit)
+        value = value if best is None else min(value, best.value)
+        self.search.raise_bound(Bound(value, "no schedule is better: the exact solver's proof"))
+
+    def _conclude(self, status: str) -> None:
+        if status == "INFEASIBLE":
+            self._raise_bound(self.beaten)
+        elif status == "OPTIMAL":
+            self._raise_bound(round(self.solver.objective_value))
+
+    def _stop(self, answer: Future[Any]) -> None:
+        """Stop a solver, which hears nothing before it has begun."""
+        while not answer.done():
+            self.solver.stop_search()
+            wait([answer], timeout=_POLL)
+
+    def _solver(self) -> Any:
+        from ortools.sat.python.cp_model import CpSolver
+
+        solver = CpSolver()
+        solver.parameters.catch_sigint_signal = False
+        solver.best_bound_callback = lambda bound: self.events.put((None, _whole_bound(bound)))
+        return solver
+
+    def _listener(self) -> Any:
+        from ortools.sat.python.cp_model import CpSolverSolutionCallback
+
+        model, shop, events = self.model, self.shop, self.events
+
+        class Listener(CpSolverSolutionCallback):  # type: ignore[misc]
+            def on_solution_callback(self) -> None:
+                starts = {job: self.value(start) for job, start in model.start.items()}
+                wholes = {job for job, whole in model.whole.items() if self.value(whole)}
+                events.put((shop.schedule(starts, wholes, NAME), _whole_bound(self.best_objective_bound)))
+
+        return Listener()
+
+
+def _whole_bound(bound: float) -> int:
+    """The solver's bound, a float, as the whole number that it is."""
+    return ceil(bound - 1e-6)

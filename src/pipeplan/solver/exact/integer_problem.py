@@ -1,0 +1,226 @@
+"""An instance in whole numbers, for a solver that knows no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeplan.costs.table import Floats
+from pipeplan.model import Columns, Kind, Schedule, ops
+from pipeplan.solver.problem import Instance
+from pipeplan.solver.exact.integer_units import common_unit, whole
+
+_SLACK = 1e-9
+"""Share of a cap by which rounded sums may pass it."""
+
+
+class Job(NamedTuple):
+    """The op of a kind on a stage for one microbatch, counted within its copy of the model."""
+
+    kind: Kind
+    copy: int
+    stage: int
+    turn: int
+
+
+class Held(NamedTuple):
+    """What one microbatch holds of a stage: from F to its backward, from F to W, and from the backward to W."""
+
+    until_backward: int
+    until_weight: int
+    between: int
+
+    @property
+    def at_forward(self) -> int:
+        """What its forward takes, and its full backward frees."""
+        return self.until_backward + self.until_weight
+
+
+@dataclass(frozen=True, slots=True)
+class WholeMemory:
+    """The memory of one rank in whole numbers.
+
+    Attributes
+    ----------
+    held
+        What one microbatch holds of each stage.
+    cap
+        The most that the rank may hold.
+    microbatches
+        How many there are, of all copies of the model.
+    """
+
+    held: Mapping[int, Held]
+    cap: int
+    microbatches: int
+
+    @property
+    def binds(self) -> bool:
+        """Whether all microbatches together would not fit."""
+        return self.cap < self.microbatches * sum(map(sum, self.held.values()))
+
+    def change(self, job: Job) -> int:
+        """What a job adds to the memory of its rank."""
+        held = self.held[job.stage]
+        if job.kind is Kind.F:
+            return held.at_forward
+        if job.kind is Kind.W:
+            return -held.until_weight - held.between
+        return held.between - held.until_backward
+
+
+class WholeShop:
+    """Jobs, times and memory of an instance as whole numbers, none larger than the true ones.
+
+    So every schedule of the instance is one of these numbers too, no longer than it was.
+
+    Attributes
+    ----------
+    instance
+        The instance.
+    share
+        Microbatches of each copy of the model.
+    kinds, backward
+        Kinds of jobs, and which of them is the backward that hands its result on.
+    may_be_whole
+        By stage: whether the solver decides for each microbatch if backward runs whole. An I is then a B, and its W nothing.
+    unit
+        What a time of 1 is in the unit of the costs.
+    time
+        Time of each kind on each stage, also of the full backward.
+    transfer
+        Time of a transfer between ranks.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.share = instance.microbatches // instance.placement.copies
+        self.backward = Kind.I if instance.split_backward else Kind.B
+        self.kinds = (Kind.F, Kind.I, Kind.W) if instance.split_backward else (Kind.F, Kind.B)
+        self.may_be_whole: list[bool] = instance.whole_gains.tolist()
+        times = self._true_times()
+        transfer = instance.costs.transfer.time()
+        per_microbatch = sum(float(values.sum()) for values in times.values())
+        total = instance.microbatches * (per_microbatch + 2 * instance.placement.stages * transfer)
+        self.unit: Fraction = common_unit([*(time for row in times.values() for time in row), transfer], total)
+        self.time = {kind: [whole(time, self.unit) for time in row.tolist()] for kind, row in times.items()}
+        self.transfer = whole(transfer, self.unit)
+
+    def _true_times(self) -> dict[Kind, Floats]:
+        costs = self.instance.costs
+        times = {Kind.F: costs.forward, Kind.I: costs.backward_input, Kind.W: costs.backward_weight}
+        if self.backward is Kind.B:
+            times = {Kind.F: costs.forward}
+        if self.backward is Kind.B or any(self.may_be_whole):
+            times[Kind.B] = costs.backward
+        return times
+
+    @property
+    def horizon(self) -> int:
+        """No less than the length of a schedule that does one thing after the other."""
+        per_microbatch = sum(sum(row) for row in self.time.values())
+        return self.instance.microbatches * (per_microbatch + 2 * self.instance.placement.stages * self.transfer)
+
+    @property
+    def size(self) -> int:
+        """How many jobs there are."""
+        return self.instance.microbatches * self.instance.placement.stages * len(self.kinds)
+
+    def jobs_on(self, rank: int) -> list[Job]:
+        """The jobs of a rank, each kind and stage in its order."""
+        placement = self.instance.placement
+        return [
+            Job(kind, copy, stage, turn)
+            for copy in range(placement.copies)
+            for stage in placement.stages_on(rank, copy)
+            for kind in self.kinds
+            for turn in range(self.share)
+        ]
+
+    def time_of(self, job: Job) -> int:
+        """How long a job takes."""
+        return self.time[job.kind][job.stage]
+
+    def decides_on(self, job: Job) -> bool:
+        """Whether a job is a backward that may run whole or as halves."""
+        return job.kind is Kind.I and self.may_be_whole[job.stage]
+
+    def time_if_whole(self, job: Job) -> int:
+        """How long an I takes as the full backward; its W then takes none."""
+        return self.time[Kind.B][job.stage] if job.kind is Kind.I else 0
+
+    def delay(self, copy: int, stage: int) -> int:
+        """The time of a transfer between a stage and the next one."""
+        ranks = self.instance.placement.rank_of[copy]
+        return self.transfer if ranks[stage] != ranks[stage + 1] else 0
+
+    def needs(self, job: Job) -> Iterator[tuple[Job, int]]:
+        """The jobs that must end before this one starts, each with the time of its transfer."""
+        kind, copy, stage, turn = job
+        if turn > 0 and not (kind is Kind.W and self.may_be_whole[stage]):
+            yield job._replace(turn=turn - 1), 0
+        if kind is Kind.F and stage > 0:
+            yield job._replace(stage=stage - 1), self.delay(copy, stage - 1)
+        if kind is Kind.W:
+            yield job._replace(kind=self.backward), 0
+        if kind is self.backward:
+            last = stage == self.instance.placement.stages - 1
+            yield (job._replace(kind=Kind.F), 0) if last else (job._replace(stage=stage + 1), self.delay(copy, stage))
+
+    def leads_to(self, first: Job, second: Job) -> bool:
+        """Whether the second can never start before the first has ended, whatever is decided."""
+        if first.copy != second.copy or first.turn > second.turn:
+            return False
+        if first.kind is Kind.W:
+            return (second.kind, second.stage) == (Kind.W, first.stage) and not self.may_be_whole[first.stage]
+        return self._depth(first) <= self._depth(second)
+
+    def _depth(self, job: Job) -> int:
+        """How far down a microbatch's way through the model a job stands; a W stands with its backward."""
+        return job.stage if job.kind is Kind.F else 2 * self.instance.placement.stages - 1 - job.stage
+
+    def arrival(self, stage: int) -> int:
+        """When the first microbatch can reach a stage of the first copy at the earliest."""
+        return sum(self.time[Kind.F][before] + self.delay(0, before) for before in range(stage))
+
+    def memory(self, rank: int) -> WholeMemory:
+        """What the jobs of a rank hold, and its cap."""
+        cap = self.instance.memory_cap
+        stages = sorted({job.stage for job in self.jobs_on(rank)})
+        parts = [self._parts(float(cap.activation[stage]), float(cap.freed_by_weight[stage])) for stage in stages]
+        copies = self.instance.placement.copies
+        most = copies * self.share * sum(map(sum, parts))
+        if float(cap.limit[rank]) >= most:
+            return WholeMemory(dict.fromkeys(stages, Held(0, 0, 0)), 0, copies * self.share)
+        unit = common_unit([part for sizes in parts for part in sizes], most)
+        held = [Held(*(whole(part, unit) for part in sizes)) for sizes in parts]
+        limit = whole(float(cap.limit[rank]) * (1 + _SLACK), unit)
+        return WholeMemory(dict(zip(stages, held, strict=True)), limit, copies * self.share)
+
+    def _parts(self, activation: float, freed_by_weight: float) -> tuple[float, float, float]:
+        if self.backward is Kind.B:
+            return activation, 0.0, 0.0
+        both = min(activation, freed_by_weight)
+        return activation - both, both, freed_by_weight - both
+
+    def whole_value(self, value: float) -> int:
+        """A makespan or span of the true times in units, freed of what its float's last digits are off."""
+        return int(Fraction(value) / self.unit + Fraction(1, 100))
+
+    def schedule(self, starts: Mapping[Job, int], wholes: Set[Job], name: str) -> Schedule:
+        """The schedule in which every rank runs its jobs in the order of their starts, the backwards ``wholes`` whole."""
+        placement = self.instance.placement
+        rows = []
+        for rank in range(placement.ranks):
+            jobs = sorted(self.jobs_on(rank), key=starts.__getitem__)
+            halves = [job for job in jobs if not (job.kind is Kind.W and job._replace(kind=self.backward) in wholes)]
+            rows.append(self._row([job._replace(kind=Kind.B) if job in wholes else job for job in halves]))
+        return Schedule.from_rows(placement, self.instance.microbatches, rows, name=name)
+
+    def _row(self, jobs: Sequence[Job]) -> Columns:
+        kinds, copies, stages, turns = np.array(jobs, np.int64).T
+        return ops(kinds, stages, copies * self.share + turns)

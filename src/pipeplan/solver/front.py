@@ -1,0 +1,197 @@
+"""The trade-off between memory and time: the best schedule under each of a row of memory caps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pipeplan.costs import Limits
+from pipeplan.errors import InputError
+from pipeplan.model import Schedule
+from pipeplan.solver.problem import Instance
+from pipeplan.solver.portfolio import search
+from pipeplan.solver.result import Progress, Result
+from pipeplan.solver.engines.published import published
+from pipeplan.simulation import simulate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """The best schedule found under one cap.
+
+    Attributes
+    ----------
+    limit
+        What every rank may hold: in bytes with everything static included, or in activations; infinite without a cap.
+    peak
+        What the worst rank does hold.
+    result
+        The schedule and its bound.
+    """
+
+    limit: float
+    peak: float
+    result: Result
+
+    @property
+    def value(self) -> float:
+        """The objective."""
+        return self.result.value
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A published schedule beside the front: its name, the peak of its worst rank, its objective."""
+
+    name: str
+    peak: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Front:
+    """Memory against time.
+
+    Attributes
+    ----------
+    points
+        From the least feasible cap to none; times fall.
+    marks
+        Published schedules of the same placement, by memory.
+    in_bytes
+        Whether memory is in bytes; else in activations.
+    """
+
+    points: tuple[Point, ...]
+    marks: tuple[Mark, ...]
+    in_bytes: bool
+
+
+def pareto(
+    instance: Instance,
+    *,
+    points: int = 8,
+    seconds: float | None = None,
+    evaluations: int | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    progress: Callable[[float, Progress], None] | None = None,
+) -> Front:
+    """The best schedules of an instance from the least feasible cap to no cap at all; its own limits are ignored.
+
+    Memory is in bytes where the costs hold bytes, else in activations. Every cap starts from the schedule found under the
+    one below, so that more memory never takes longer. A cap larger than what the search without one uses is not tried.
+    Of schedules that dominate each other only the better stays.
+
+    Parameters
+    ----------
+    points
+        About how many caps to try, at least 2; the peaks of published schedules that no other beats are always among them.
+    seconds, evaluations
+        The budget of the whole front; each cap has an equal share. With neither, ten seconds a cap.
+    seed, workers
+        As in :func:`~pipeplan.solver.portfolio.search`.
+    progress
+        Called with the cap and how far its search is.
+
+    Raises
+    ------
+    InputError
+        For fewer than two points, and as ``search``.
+    """
+    if points < 2:
+        raise InputError(f"a front has at least two points, not {points}")
+    instance = replace(instance, limits=None)
+    share = {
+        "seconds": None if seconds is None else seconds / points,
+        "evaluations": None if evaluations is None else evaluations // points,
+    }
+
+    def solve(limit: float, start: Sequence[Schedule]) -> Point:
+        capped = _capped(instance, limit)
+        report = None if progress is None else (lambda news: progress(limit, news))
+        result = search(capped, seed=seed, workers=workers, start=start, progress=report, **share)  # type: ignore[arg-type]
+        return Point(limit, _peak(result.schedule, instance), result)
+
+    marks = _marks(instance)
+    free = solve(np.inf, ())
+    found: list[Point] = []
+    best_marks = [mark.peak for mark in _undominated_marks(marks)]
+    for limit in _levels(instance, free.peak, best_marks, points - 1):
+        found.append(solve(limit, [found[-1].result.schedule] if found else ()))
+    if found and found[-1].value < free.value:
+        better = replace(found[-1].result, instance=instance, bound=free.result.bound)
+        free = Point(np.inf, found[-1].peak, better)
+    points_found = _with_bounds_of_larger_caps([*found, free])
+    return Front(_undominated(points_found), tuple(marks), instance.costs.memory.in_bytes)
+
+
+def _with_bounds_of_larger_caps(points: list[Point]) -> list[Point]:
+    """The points, by cap, each with the best bound that was proven under its own cap or under a larger one."""
+    known: list[Point] = []
+    for point in reversed(points):
+        if known and known[-1].result.bound.value > point.result.bound.value:
+            point = replace(point, result=replace(point.result, bound=known[-1].result.bound))  # noqa: PLW2901
+        known.append(point)
+    return known[::-1]
+
+
+def _capped(instance: Instance, limit: float) -> Instance:
+    if np.isinf(limit):
+        return instance
+    limits = Limits(np.full(instance.placement.ranks, limit), not instance.costs.memory.in_bytes)
+    return replace(instance, limits=limits)
+
+
+def _peak(schedule: Schedule, instance: Instance) -> float:
+    """What the worst rank holds."""
+    memory = simulate(schedule, instance.costs).memory
+    peaks = memory.peak_activation if memory.peak_bytes is None else memory.peak_bytes
+    return float(peaks.max())
+
+
+def _marks(instance: Instance) -> list[Mark]:
+    """Published schedules of this placement, by memory, then by time."""
+    marks = []
+    for name, schedule in published(instance):
+        timeline = simulate(schedule, instance.costs).timeline
+        marks.append(Mark(name, _peak(schedule, instance), instance.value(timeline)))
+    return sorted(marks, key=lambda mark: (mark.peak, mark.value))
+
+
+def _levels(instance: Instance, most: float, peaks: list[float], count: int) -> list[float]:
+    """Caps from the least feasible one to below ``most``, each by the same factor larger, and published schedules' peaks.
+
+    Time falls about as memory grows, so equal factors show the trade-off evenly. A cap that lies near a published peak makes
+    room for it.
+    """
+    least = float(_capped(instance, most).least_limit.max()) if np.isfinite(most) else 0.0
+    if not 0 < least < most:
+        return [least]
+    sizes = _capped(instance, most).memory_cap.activation
+    step = float(sizes[sizes > 0].min(initial=np.inf))
+    levels = least + np.floor((np.geomspace(least, most, count + 1)[:-1] - least) / step + 1e-9) * step
+    near = (most / least) ** (0.5 / max(count, 1))
+    named = [peak for peak in peaks if least < peak < most * (1 - 1e-9)]
+    apart = [float(level) for level in levels if all(max(level / peak, peak / level) >= near for peak in named)]
+    return sorted({level for level in (*apart, *named) if level < most * (1 - 1e-9)} | {least})
+
+
+def _undominated_marks(marks: list[Mark]) -> list[Mark]:
+    """The published schedules that are faster than every one of less memory; ``marks`` are sorted by memory."""
+    kept: list[Mark] = []
+    for mark in marks:
+        if not kept or mark.value < kept[-1].value:
+            kept.append(mark)
+    return kept
+
+
+def _undominated(points: list[Point]) -> tuple[Point, ...]:
+    """The points that are faster than every point of less memory."""
+    kept: list[Point] = []
+    for point in points:
+        if not kept or point.value < kept[-1].value * (1 - 1e-12):
+            kept.append(point)
+    return tuple(kept)

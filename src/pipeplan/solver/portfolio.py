@@ -1,0 +1,158 @@
+"""The search: published starts, building blocks and list scheduling, then local search, within a budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pipeplan.checking import check
+from pipeplan.errors import InfeasibleError, InputError, ShapeError
+from pipeplan.model import Schedule
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.engines.building_blocks import BuildingBlocks
+from pipeplan.solver.exact.engine import Exact
+from pipeplan.solver.problem import Instance
+from pipeplan.solver.engines.list_scheduling import ListScheduling
+from pipeplan.solver.engines.order_annealing import LocalSearch
+from pipeplan.solver.result import Progress, Result
+from pipeplan.solver.robustness import Jitter, Robustness, robustness
+from pipeplan.solver.run import Engine, Entry, Run
+from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
+from pipeplan.simulation import simulate
+
+ANNEALED_FIRST = 0.1
+SECONDS_FIRST = 2.0
+"""The share of the budget that is annealed, at most for so many seconds, before a proof: that nothing beats a good schedule
+is shown the fastest."""
+
+PROVING = 0.6
+"""The share of what is then left that goes into the proof; where it does not come, annealing goes on."""
+
+WORTH_PROVING = 0.5
+"""Seconds of the solver's work that the budget must allow: with less it proves nothing, and annealing is the better use."""
+
+
+def prove(run: Run) -> None:
+    """On an instance small enough for the exact solver: anneal for a while, then prove the best optimal or find better."""
+    exact = Exact(share=PROVING, required=False)
+    small = 3 * run.instance.placement.stages * run.instance.microbatches <= exact.largest
+    if small and exact.seconds_left(run) >= WORTH_PROVING:
+        LocalSearch(until=min(ANNEALED_FIRST, run.budget.share_in(SECONDS_FIRST)))(run)
+        if not run.is_over:
+            exact(run)
+
+
+ENGINES: tuple[Engine, ...] = (
+    FixedOrders(),
+    ListScheduling(),
+    DrivenByCosts(),
+    BuildingBlocks(),
+    prove,
+    LocalSearch(),
+)
+"""What a search runs, one after the other, until its budget is spent."""
+
+JITTER_FINALISTS = 6
+"""How many lineages are compared under jitter."""
+
+
+def search(
+    instance: Instance,
+    *,
+    seconds: float | None = None,
+    evaluations: int | None = None,
+    seed: int = 0,
+    start: Schedule | Sequence[Schedule] = (),
+    workers: int = 1,
+    progress: Callable[[Progress], None] | None = None,
+    jitter: Jitter | None = None,
+    engines: Sequence[Engine] = ENGINES,
+    clock: Callable[[], float] = time.monotonic,
+) -> Result:
+    """The best schedule of an instance that a budget allows to find.
+
+    Parameters
+    ----------
+    seconds, evaluations
+        The budget. With evaluations alone, the same seed gives the same answer, whatever the number of workers; with
+        none at all, ten seconds. A budget of 0 gives the best of the starts that take no search.
+    seed
+        Of the random numbers.
+    start
+        Schedules to go on from, beside the published ones: of this placement and number of microbatches, unsliced.
+    workers
+        Threads that anneal at the same time; kernels run without the GIL.
+    progress
+        Called at each improvement, after each round, and twice a second meanwhile. It may raise KeyboardInterrupt to
+        stop the search; so may the user. The answer is then the best so far.
+    jitter
+        Choose, among the best of the lineages, the schedule of the least p95 under this jitter, and report it.
+    engines
+        What to run, one after the other.
+    clock
+        Gives the time in seconds.
+
+    Raises
+    ------
+    InputError
+        For a negative budget, fewer than one worker.
+    ShapeError
+        For a start of another shape.
+    InfeasibleError
+        If interrupted before anything was found.
+    """
+    if workers < 1:
+        raise InputError(f"workers must be at least 1, not {workers}")
+    if seconds is None and evaluations is None:
+        seconds = 10.0
+    run = Run(instance, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
+    try:
+        for schedule in [start] if isinstance(start, Schedule) else start:
+            _require_shape(schedule, instance)
+            run.offer_schedule(schedule, schedule.name or "start")
+        for engine in engines:
+            if not run.is_optimal and not run.budget.stopped.is_set():
+                engine(run)
+    except KeyboardInterrupt:
+        run.budget.stopped.set()
+    return _answer(run, jitter)
+
+
+def _require_shape(schedule: Schedule, instance: Instance) -> None:
+    same = schedule.placement.rank_of == instance.placement.rank_of and schedule.microbatches == instance.microbatches
+    if not same or schedule.slices > 1:
+        raise ShapeError(
+            f"cannot start from {schedule!r}: the search is for {instance.placement.ranks} ranks, "
+            f"{instance.placement.stages} stages ({instance.placement.name}), {instance.microbatches} microbatches, unsliced"
+        )
+    check(schedule).require_valid()
+
+
+def _answer(run: Run, jitter: Jitter | None) -> Result:
+    """The best entry as a checked and simulated schedule."""
+    if run.best is None:
+        raise InfeasibleError("the search was stopped before it found anything; give it more time")
+    entry, steady = (run.best, None) if jitter is None else _steadiest(run, jitter)
+    schedule = run.schedule(entry)
+    check(schedule, cap=run.instance.memory_cap).require_valid()
+    return Result(
+        instance=run.instance,
+        simulation=simulate(schedule, run.instance.costs, limits=run.instance.limits),
+        bound=run.bound,
+        found_by=entry.found_by,
+        evaluations=run.budget.evaluations,
+        seconds=run.budget.seconds,
+        history=tuple(run.history),
+        interrupted=run.budget.stopped.is_set(),
+        robustness=steady,
+    )
+
+
+def _steadiest(run: Run, jitter: Jitter) -> tuple[Entry, Robustness]:
+    """The entry of the least p95 under jitter among the best of the lineages."""
+    finalists = run.entries[:JITTER_FINALISTS]
+    results = [robustness(run.schedule(entry), run.instance, jitter) for entry in finalists]
+    best = int(np.argmin([result.p95 for result in results]))
+    return finalists[best], results[best]

@@ -1,0 +1,148 @@
+"""The question that a search answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.checking import MemoryCap
+from pipeplan.costs import Costs, Limits
+from pipeplan.costs.table import Floats
+from pipeplan.errors import CostError, InfeasibleError, ShapeError
+from pipeplan.model import Placement, Timeline
+from pipeplan.simulation import Bound, lower_bound, span_bound
+
+Objective = Literal["makespan", "span"]
+
+_SAME = 1e-12
+"""Share by which times and sizes that are sums may differ from what they are meant to be."""
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """What to schedule, on what costs, within what memory, and what should be small.
+
+    Transfers delay what waits for them and occupy nobody (communication ``edge``); sequences are not cut.
+
+    Attributes
+    ----------
+    placement, microbatches, costs
+        The shape and the times.
+    limits
+        The cap of every rank; None where there is none.
+    objective
+        ``makespan``: from 0 to the last end. ``span``: the longest rank's own time from its first start to its last end,
+        which is the step time where the optimizer step needs no barrier.
+    split_backward
+        Whether backward may be split into I and W, op by op. Some frameworks cannot: then every backward is a full B.
+
+    Raises
+    ------
+    ShapeError
+        For less than one microbatch, or microbatches that the copies of the model cannot share equally.
+    CostError
+        For costs of another number of stages, caps that are not one a rank, or in bytes where the costs hold none.
+    InfeasibleError
+        For a cap below what one microbatch alone needs; the message names the least feasible one.
+    """
+
+    placement: Placement
+    microbatches: int
+    costs: Costs
+    limits: Limits | None = None
+    objective: Objective = "makespan"
+    split_backward: bool = True
+
+    def __post_init__(self) -> None:
+        copies = self.placement.copies
+        if self.microbatches < 1 or self.microbatches % copies:
+            raise ShapeError(f"{self.microbatches} microbatches do not make an equal share for {copies} model copies")
+        if self.costs.stages != self.placement.stages:
+            raise CostError(f"costs for {self.costs.stages} stages do not fit {self.placement.stages} stages")
+        if self.limits is not None:
+            self._check_limits(self.limits)
+
+    def _check_limits(self, limits: Limits) -> None:
+        if len(limits.values) != self.placement.ranks:
+            raise CostError(f"memory limit: {len(limits.values)} values for {self.placement.ranks} ranks")
+        if not limits.in_activations and not self.costs.memory.in_bytes:
+            raise CostError("a memory limit in bytes needs activation bytes; give them, or a limit in activations")
+        short = np.flatnonzero(limits.values < self.least_limit * (1 - 1e-9))
+        if short.size:
+            rank = int(short[0])
+            unit = "activations" if limits.in_activations else "bytes"
+            raise InfeasibleError(
+                f"rank {rank} may hold {limits.values[rank]:.6g} {unit}, and one microbatch alone needs "
+                f"{self.least_limit[rank]:.6g} there: the least feasible limit"
+            )
+
+    @cached_property
+    def memory_cap(self) -> MemoryCap:
+        """What stages hold and ranks may, in the unit of the limits; infinite where there are none."""
+        memory, placement = self.costs.memory, self.placement
+        if self.limits is not None and not self.limits.in_activations:
+            return MemoryCap(memory.activation, memory.freed_by_weight, self.limits.values - self._static, "bytes")
+        share = 1.0 / placement.chunks_on[placement.table[0]]
+        held = memory.activation
+        part = np.divide(memory.freed_by_weight, held, out=np.ones(self.costs.stages), where=held > 0)
+        limit = np.full(placement.ranks, np.inf) if self.limits is None else self.limits.values
+        return MemoryCap(share, share * part, limit)
+
+    @cached_property
+    def _static(self) -> Floats:
+        """Bytes that each rank holds throughout, shape (ranks,)."""
+        static = np.zeros(self.placement.ranks)
+        for copy in self.placement.table:
+            np.add.at(static, copy, self.costs.memory.static)
+        return static
+
+    @cached_property
+    def whole_gains(self) -> NDArray[np.bool_]:
+        """Where a full backward can be better than its halves one right after the other, by stage, shape (stages,).
+
+        It can take less time, alone or overlapped with a forward, and where I adds to what is held it needs less memory.
+        Elsewhere the halves can do all that it can.
+        """
+        costs, cap = self.costs, self.memory_cap
+        if not self.split_backward:
+            return np.zeros(costs.stages, np.bool_)
+        shorter = costs.backward < (costs.backward_input + costs.backward_weight) * (1 - _SAME)
+        smaller = (cap.freed_by_weight > cap.activation * (1 + _SAME)) & bool(np.isfinite(cap.limit).any())
+        overlapped = costs.overlap is not None and costs.overlap.min() < costs.forward.max() + costs.backward
+        return shorter | smaller | overlapped
+
+    @cached_property
+    def least_limit(self) -> Floats:
+        """The least feasible cap of every rank, shape (ranks,), in the unit of the limits.
+
+        One microbatch must pass through all the stages of a rank before the first of its backwards there, and
+        microbatches one after the other, each with full backwards, need no more.
+        """
+        in_bytes = self.limits is not None and not self.limits.in_activations
+        activation = self.memory_cap.activation
+        needs = np.zeros(self.placement.ranks)
+        for ranks in self.placement.table:
+            np.maximum(needs, np.bincount(ranks, weights=activation, minlength=len(needs)), out=needs)
+        return needs + self._static if in_bytes else needs
+
+    @cached_property
+    def bound(self) -> Bound:
+        """A lower bound on the objective within the limits."""
+        bound = lower_bound if self.objective == "makespan" else span_bound
+        return bound(self.placement, self.microbatches, self._costs_of_bound, limits=self.limits)
+
+    @property
+    def _costs_of_bound(self) -> Costs:
+        """The costs; where backward may not be split, with all of it in I and nothing left for W."""
+        if self.split_backward:
+            return self.costs
+        memory = replace(self.costs.memory, freed_by_weight=np.zeros(self.costs.stages))
+        return replace(self.costs, backward_input=self.costs.backward, memory=memory)
+
+    def value(self, timeline: Timeline) -> float:
+        """The objective of a timeline."""
+        return timeline.makespan if self.objective == "makespan" else float(timeline.spans.max())

@@ -1,0 +1,121 @@
+"""What a search answers, and what it says while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipeplan.model import Schedule, Timeline
+from pipeplan.solver.problem import Instance
+from pipeplan.solver.robustness import Robustness
+from pipeplan.simulation import Bound, Simulation
+
+OPTIMAL_WITHIN = 1e-9
+"""A value is the bound when it is no more than this share above it: both are rounded sums."""
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """A new best value of the objective, who found it, and after how many evaluations and seconds."""
+
+    value: float
+    found_by: str
+    evaluations: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a search is.
+
+    Attributes
+    ----------
+    value, bound
+        The best objective so far and the lower bound.
+    found_by
+        Who found the best.
+    evaluations, seconds
+        What has been spent.
+    share
+        How much of the budget that is, from 0 to 1.
+    best
+        Makes the best schedule so far.
+    """
+
+    value: float
+    bound: float
+    found_by: str
+    evaluations: int
+    seconds: float
+    share: float
+    best: Callable[[], Schedule]
+
+    @property
+    def gap(self) -> float:
+        """``value / bound - 1``."""
+        return gap(self.value, self.bound)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """The best schedule of a search, and how good it is.
+
+    Attributes
+    ----------
+    instance
+        The question.
+    simulation
+        The schedule with its times and memory.
+    bound
+        A lower bound on the objective of any schedule of the instance.
+    found_by
+        The engine that found it, and what it started from.
+    evaluations, seconds
+        What the search spent.
+    history
+        Every improvement, the first one first.
+    interrupted
+        Whether it was stopped by the user before its budget was spent.
+    robustness
+        What jitter of the op times does to the schedule, where that was asked for.
+    """
+
+    instance: Instance
+    simulation: Simulation
+    bound: Bound
+    found_by: str
+    evaluations: int
+    seconds: float
+    history: tuple[Improvement, ...]
+    interrupted: bool = False
+    robustness: Robustness | None = None
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule found."""
+        return self.simulation.schedule
+
+    @property
+    def timeline(self) -> Timeline:
+        """Its times."""
+        return self.simulation.timeline
+
+    @property
+    def value(self) -> float:
+        """Its objective."""
+        return self.instance.value(self.timeline)
+
+    @property
+    def gap(self) -> float:
+        """``value / bound - 1``: how much longer than the best conceivable it is at most."""
+        return gap(self.value, self.bound.value)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the bound proves that no schedule is better."""
+        return self.value <= self.bound.value * (1 + OPTIMAL_WITHIN)
+
+
+def gap(value: float, bound: float) -> float:
+    """``value / bound - 1``."""
+    return value / bound - 1

@@ -1,0 +1,226 @@
+"""A search while it runs: what its engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from pipeplan.checking.memory import check_memory
+from pipeplan.kernels import Argument, Kernel, Output
+from pipeplan.model import Kind, Schedule
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.candidate import Candidate, Encoder
+from pipeplan.solver.problem import Instance
+from pipeplan.solver.result import OPTIMAL_WITHIN, Improvement, Progress
+from pipeplan.simulation import Bound, simulate
+
+DOUBLINGS = 11
+"""How often rounds get twice as long."""
+
+REPORT_EVERY = 0.5
+"""Seconds between two reports while workers work."""
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """The best of one lineage: a start and what was made of it.
+
+    Attributes
+    ----------
+    lineage, found_by
+        What it started from, and who made this of it.
+    candidate
+        What engines go on with.
+    value
+        The objective.
+    schedule
+        The schedule itself where the candidate is not as good: its weight backwards are in an order of their own.
+    """
+
+    lineage: str
+    found_by: str
+    candidate: Candidate
+    value: float
+    schedule: Schedule | None = None
+
+
+class Run:
+    """The best candidates so far, the bound, the budget, and workers; engines offer what they find.
+
+    Attributes
+    ----------
+    instance, encoder, budget, seed
+        What is searched for, the kernel's form of it, what may be spent, and what random numbers start from.
+    bound
+        The best lower bound known.
+    best
+        The best entry; None before anything feasible was found.
+    history
+        Every improvement.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        budget: Budget,
+        *,
+        seed: int = 0,
+        workers: int = 1,
+        report: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.instance = instance
+        self.encoder = Encoder(instance)
+        self.budget = budget
+        self.seed = seed
+        self.workers = workers
+        self.bound: Bound = instance.bound
+        self.best: Entry | None = None
+        self.history: list[Improvement] = []
+        self._lineages: dict[str, Entry] = {}
+        self._report = report
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the budget is spent or the best is optimal."""
+        return self.budget.is_spent or self.is_optimal
+
+    @property
+    def is_optimal(self) -> bool:
+        """Whether the best value is the bound."""
+        return self.best is not None and self.best.value <= self.bound.value * (1 + OPTIMAL_WITHIN)
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The best of every lineage, the best first; of equals the one that was there first."""
+        return sorted(self._lineages.values(), key=lambda entry: entry.value)
+
+    def offer(self, candidate: Candidate, lineage: str, found_by: str) -> None:
+        """Take a candidate if it is the best of its lineage; infeasible ones are ignored."""
+        if np.isfinite(candidate.value):
+            self._take(Entry(lineage, found_by, candidate, candidate.value))
+
+    def _take(self, entry: Entry) -> None:
+        known = self._lineages.get(entry.lineage)
+        if known is None or entry.value < known.value:
+            self._lineages[entry.lineage] = entry = replace(entry, candidate=entry.candidate.copy())
+            if self.best is None or entry.value < self.best.value:
+                self.best = entry
+                self.history.append(
+                    Improvement(entry.value, entry.found_by, self.budget.evaluations, self.budget.seconds)
+                )
+                self.report()
+
+    def offer_schedule(self, schedule: Schedule, name: str) -> None:
+        """Take a valid schedule of this placement and number of microbatches as a lineage of its own, if it fits.
+
+        A candidate runs weight backwards in the order of their input backwards. Where those of a rank take different
+        times or memory, another order can be better, or the only one that fits; then the schedule is kept as it stands.
+        """
+        self.budget.evaluations += 1
+        candidate = self.encoder.encode(schedule)
+        value = self._value_as_is(schedule)
+        if candidate.value <= value * (1 + OPTIMAL_WITHIN):
+            self.offer(candidate, name, name)
+        elif np.isfinite(value):
+            if not np.isfinite(candidate.value):
+                candidate = self.encoder.from_order(self.encoder.one_by_one())
+            self._take(Entry(name, name, candidate, value, schedule))
+
+    def _value_as_is(self, schedule: Schedule) -> float:
+        """The objective of a schedule as it stands; infinite where it does not fit, or is none of the instance."""
+        split = schedule.has(Kind.I) and not self.instance.split_backward
+        other = split or schedule.has(Kind.R)
+        if other or any(check_memory(schedule, self.instance.memory_cap)):
+            return np.inf
+        return self.instance.value(simulate(schedule, self.instance.costs).timeline)
+
+    def schedule(self, entry: Entry) -> Schedule:
+        """The schedule of an entry."""
+        return self.encoder.decode(entry.candidate) if entry.schedule is None else entry.schedule
+
+    def raise_bound(self, bound: Bound) -> None:
+        """Take a lower bound if it is better than the one known."""
+        if bound.value > self.bound.value:
+            self.bound = bound
+            self.report()
+
+    def report(self) -> None:
+        """Tell the listener how far the search is."""
+        best = self.best
+        if self._report is None or best is None:
+            return
+        self._report(
+            Progress(
+                value=best.value,
+                bound=self.bound.value,
+                found_by=best.found_by,
+                evaluations=self.budget.evaluations,
+                seconds=self.budget.seconds,
+                share=self.budget.share,
+                best=lambda: self.schedule(best),
+            )
+        )
+
+    def map(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> list[Answer]:
+        """``work`` of every task, in the order of the tasks, on the workers, reporting meanwhile.
+
+        Kernels run without the GIL. If the user stops the search, the budget says so, tasks end early, and what they have
+        found until then is returned.
+        """
+        with ThreadPoolExecutor(self.workers) as pool:
+            futures = [pool.submit(work, task) for task in tasks]
+            try:
+                while wait(futures, timeout=REPORT_EVERY).not_done:
+                    self.report()
+            except KeyboardInterrupt:
+                self.budget.stopped.set()
+            return [future.result() for future in futures]
+
+    def compile(self, kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
+        """Have a kernel compiled, once on a machine, by a call that asks for no work; a budget in seconds waits for it.
+
+        With a budget in evaluations alone it is compiled when there is enough to do.
+        """
+        if self.budget.limit_seconds is not None and not self.is_over:
+            with self.budget.paused():
+                self.map(lambda _: kernel.compile(inputs, outputs), [None])
+
+    def rounds(self, tasks: int, first: int, until: float = 1.0) -> Iterator[tuple[int, int]]:
+        """Rounds of so many tasks until this share of the budget is spent: their numbers, and evaluations for each task.
+
+        Each round is twice as long as the one before, but no longer than the budget allows, from the second round on also
+        in seconds.
+        """
+        speed = 0.0
+        turn = 0
+        while not self.is_over and self.budget.share < until:
+            length = max(first, 1) << min(turn, DOUBLINGS)
+            evaluations_left = self.budget.evaluations_until(until)
+            if evaluations_left is not None:
+                length = min(length, -(-evaluations_left // tasks))
+            seconds_left = self.budget.seconds_until(until)
+            if speed and np.isfinite(seconds_left):
+                length = min(length, int(1.05 * seconds_left * speed / tasks))
+            before = self.budget.seconds
+            yield turn, max(length, 1)
+            speed = tasks * length / max(self.budget.seconds - before, 1e-9)
+            turn += 1
+
+    def random(self, *names: int) -> np.random.Generator:
+        """A generator that depends on the search's seed and on these numbers, and on nothing else."""
+        return np.random.default_rng([self.seed, *names])
+
+
+class Engine(Protocol):
+    """A way to find schedules or bounds: offers to the run what it finds, until it is done or the run is over."""
+
+    def __call__(self, run: Run) -> None:
+        """Search."""
+        ...

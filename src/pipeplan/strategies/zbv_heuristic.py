@@ -1,0 +1,264 @@
+"""``zbv-heuristic``: the V-shaped schedule that the zero-bubble authors' greedy heuristic finds under a memory limit.
+
+Two chunks a rank in a V: F of chunk 0 flows from rank 0 to p-1 and F of chunk 1 back to rank 0; I of chunk 1 flows from
+rank 0 to p-1 and I of chunk 0 back. The heuristic fills the warm-up so far as memory allows, then alternates I and F on
+every rank, with Ws where a rank would idle or is out of memory. With room for 2p chunk activations and equal times no
+rank idles after its first op, here in 2 ranks and 3 microbatches::
+
+    rank 0   0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2
+    rank 1       1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2
+
+Qi, Wan, Huang, Lin: Zero Bubble Pipeline Parallelism, ICLR 2024, section 6 (ZB-V).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeplan.costs import Costs, Limits
+from pipeplan.costs.table import Floats
+from pipeplan.errors import CostError
+from pipeplan.model import Placement, Timeline
+from pipeplan.strategies.greedy_rank import (
+    GreedyRank,
+    RankCosts,
+    largest_bubble,
+    rank_costs,
+    to_schedule,
+)
+from pipeplan.simulation import simulate
+
+NAME = "zbv-heuristic"
+
+
+class Fill(NamedTuple):
+    """Whether a W may go before an op although the wait is shorter than the W: before I of chunk 1, and before F."""
+
+    before_input: bool
+    before_forward: bool
+
+
+SETTINGS = (Fill(True, True), Fill(True, False), Fill(False, True), Fill(False, False))
+"""All are tried, in this order."""
+
+
+def zbv_heuristic(ranks: int, microbatches: int, costs: Costs, limits: Limits | None = None) -> Timeline:
+    """The heuristic's best schedule over its four settings, timed.
+
+    Parameters
+    ----------
+    ranks, microbatches
+        p and m.
+    costs
+        Of 2p stages, all with the same times and memory.
+    limits
+        The cap of every rank, of which the least counts for all, since the V loads them alike; p activations (2p chunk
+        activations) where none is given.
+
+    Raises
+    ------
+    CostError
+        If the costs are not for 2p stages, or not the same on all of them.
+    InfeasibleError
+        If a limit is less than p activations.
+    """
+    placement = Placement.v(ranks)
+    _require_equal(costs)
+    if limits is None:
+        limits = Limits(np.full(ranks, float(ranks)), in_activations=True)
+    per_rank = rank_costs(placement, costs, limits)
+    _require_room(per_rank)
+    tightest = min(per_rank, key=lambda rank: rank.cap)
+    best = best_run([tightest] * ranks, microbatches, costs.transfer.time())
+    return simulate(to_schedule(best, placement, microbatches, NAME), costs).timeline
+
+
+def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> list[GreedyRank]:
+    """The ranks with all ops placed, under the first setting of least largest bubble; equal costs and caps only."""
+    return min((_refined(per_rank, microbatches, transfer, fill) for fill in SETTINGS), key=largest_bubble)
+
+
+def _require_equal(costs: Costs) -> None:
+    memory = costs.memory
+    columns: dict[str, Floats] = {
+        "forward time": costs.forward,
+        "backward input time": costs.backward_input,
+        "backward weight time": costs.backward_weight,
+        "activation": memory.activation,
+        "weight activation": memory.freed_by_weight,
+    }
+    for name, values in columns.items():
+        different = np.flatnonzero(values != values[0])
+        if different.size:
+            stage = int(different[0])
+            raise CostError(
+                f"{NAME} needs the same costs on every stage: {name} is {values[0]:g} on stage 0 "
+                f"and {values[stage]:g} on stage {stage}; zb-auto takes costs per stage"
+            )
+
+
+def _require_room(per_rank: list[RankCosts]) -> None:
+    """Room for the forwards that rank 0 does before the first microbatch has travelled down and up the V."""
+    chunks = 2 * len(per_rank)
+    for rank, costs in enumerate(per_rank):
+        needed = (chunks - 1) * costs.held + costs.forward_room
+        costs.require_room(NAME, rank, needed, f"{chunks} chunk activations on a V of {chunks // 2} ranks")
+
+
+def _refined(per_rank: list[RankCosts], microbatches: int, transfer: float, fill: Fill) -> list[GreedyRank]:
+    """Runs that each take the last one's bubbles as approved, as long as the largest bubble falls."""
+    best = _Heuristic(per_rank, microbatches, transfer, fill).run()
+    while True:
+        approved = [rank.bubble for rank in best]
+        again = _Heuristic(per_rank, microbatches, transfer, fill, approved).run()
+        if largest_bubble(again) >= largest_bubble(best):
+            return best
+        best = again
+
+
+class _Heuristic:
+    """One run under one setting.
+
+    ``approved`` are the ranks' bubbles of the run before: a rank may idle by what its own fell short of the largest.
+    """
+
+    def __init__(
+        self,
+        per_rank: list[RankCosts],
+        microbatches: int,
+        transfer: float,
+        fill: Fill,
+        approved: list[float] | None = None,
+    ) -> None:
+        self.ranks = [GreedyRank(rank, costs, chunks=2) for rank, costs in enumerate(per_rank)]
+        self.last = len(per_rank) - 1
+        self.microbatches = microbatches
+        self.transfer = transfer
+        self.fill = fill
+        bubbles = approved or [0.0] * len(per_rank)
+        self.approved = [max(bubbles) - bubble for bubble in bubbles]
+
+    def run(self) -> list[GreedyRank]:
+        """The ranks with all their ops placed."""
+        self._first_wave()
+        self._even_out()
+        for _ in range(2 * self.microbatches):
+            for rank in self.ranks:
+                rank.make_room(rank.costs.input_change)
+            self._inputs()
+            self._forwards()
+        for rank in self.ranks:
+            rank.finish()
+        return self.ranks
+
+    # The first forwards
+
+    def _first_wave(self) -> None:
+        """The first microbatch down and up, and F0s where a rank would wait for it to come back."""
+        for rank in range(self.last + 1):
+            self._forward(rank, 0)
+        for rank in range(self.last, -1, -1):
+            if rank < self.last:
+                self._forwards_until(rank, self.ranks[rank + 1].forwards[1][0] + self.transfer)
+            self._forward(rank, 1)
+
+    def _forwards_until(self, rank: int, deadline: float) -> None:
+        """F0s on ranks 0 to ``rank``, as many as end there by ``deadline`` and leave room for the F1s that follow."""
+        here = self.ranks[rank]
+        costs = here.costs
+        while (
+            here.fits(costs.held * (1 + 2 * rank) + costs.forward_room)
+            and here.clock + costs.forward <= deadline
+            and len(here.forwards[0]) < self.microbatches
+        ):
+            for upstream in range(rank + 1):
+                self._forward(upstream, 0)
+
+    def _even_out(self) -> None:
+        """Forwards of both chunks in turn, from the last rank up to the first that has fewer than the one before it."""
+        chunk = 0
+        for rank in range(1, self.last + 1):
+            while self._is_behind(rank):
+                for other in range(self.last, rank - 1, -1):
+                    if len(self.ranks[other].forwards[chunk]) < self.microbatches:
+                        self._forward(other, chunk)
+                chunk = 1 - chunk
+
+    def _is_behind(self, rank: int) -> bool:
+        here, before = self.ranks[rank].forwards, self.ranks[rank - 1].forwards
+        fewer = len(here[0]) + len(here[1]) < len(before[0]) + len(before[1])
+        return fewer or len(here[1]) <= len(before[1]) < self.microbatches
+
+    # The rounds: on every rank an I, then an F
+
+    def _inputs(self) -> None:
+        """Each rank's next I: those of chunk 0 from the last rank up, then those of chunk 1 from the first rank down."""
+        chunks = [self._input_chunk(rank) for rank in range(self.last + 1)]
+        for rank in range(self.last, -1, -1):
+            if chunks[rank] == 0:
+                self._input(rank, 0)
+        for rank in range(self.last + 1):
+            if chunks[rank] == 1:
+                self._input(rank, 1)
+
+    def _input_chunk(self, rank: int) -> int:
+        """Which chunk's I comes next."""
+        second, first = self.ranks[rank].inputs[1], self.ranks[rank].inputs[0]
+        if len(first) == len(second):
+            return 1
+        if rank == self.last or len(second) == self.microbatches:
+            return 0
+        return 0 if len(first) < len(self.ranks[rank + 1].inputs[0]) else 1
+
+    def _input(self, rank: int, chunk: int) -> None:
+        here = self.ranks[rank]
+        neighbour = rank + 1 if chunk == 0 else rank - 1
+        if not 0 <= neighbour <= self.last:
+            here.place_input(chunk)
+            return
+        arrives = self.ranks[neighbour].inputs[chunk][len(here.inputs[chunk])] + self.transfer
+        self._fill_wait(rank, arrives, beyond=chunk == 0 or self.fill.before_input)
+        here.place_input(chunk, arrives)
+
+    def _forwards(self) -> None:
+        for rank in range(self.last + 1):
+            chunk = self._forward_chunk(rank)
+            if chunk is not None:
+                self.ranks[rank].make_room(self.ranks[rank].costs.forward_room)
+                self._forward(rank, chunk, fill=True)
+
+    def _forward_chunk(self, rank: int) -> int | None:
+        """Which chunk's F comes next, or None where there is none this round."""
+        first, second = (len(ends) for ends in self.ranks[rank].forwards)
+        if second == self.microbatches:
+            return None
+        if second == first:
+            return 0
+        if rank == self.last or second < len(self.ranks[rank + 1].forwards[1]):
+            return 1
+        can_start = rank == 0 or first < len(self.ranks[rank - 1].forwards[0])
+        return 0 if first < self.microbatches and can_start else None
+
+    def _forward(self, rank: int, chunk: int, *, fill: bool = False) -> None:
+        """The chunk's next F; with ``fill``, Ws in the wait for its input."""
+        here = self.ranks[rank]
+        neighbour = rank - 1 if chunk == 0 else rank + 1
+        if not 0 <= neighbour <= self.last:
+            here.place_forward(chunk)
+            return
+        arrives = self.ranks[neighbour].forwards[chunk][len(here.forwards[chunk])] + self.transfer
+        if fill:
+            self._fill_wait(rank, arrives, beyond=self.fill.before_forward)
+        here.place_forward(chunk, arrives)
+
+    def _fill_wait(self, rank: int, arrives: float, *, beyond: bool) -> None:
+        """Ws in the wait, and with ``beyond`` one more where idling would pass the largest bubble allowed."""
+        here = self.ranks[rank]
+        here.fill_wait(arrives)
+        if not (beyond and here.owed):
+            return
+        allowed = max(largest_bubble(self.ranks), self.approved[rank])
+        if arrives - here.clock > allowed - here.bubble:
+            here.place_weight()

@@ -1,0 +1,189 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pipeplan
+from pipeplan.costs import Settings
+from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.formats import timeline_json
+from pipeplan.model import Schedule, Timeline, parse_schedule
+from pipeplan.passes import insert_communication
+from pipeplan.simulation import simulate
+from pipeplan.api.differences import diff, diff_timelines
+from tests.formats.traces import traces
+from tests.passes.plans import PLANS
+
+PLAN = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1", name="mine")
+
+
+def run_of(schedule: Schedule, factors: np.ndarray | None = None, **given_settings) -> Timeline:
+    costs = Settings(**{"times_per": "stage", "time_unit": "ms", **given_settings}).costs(schedule.placement)
+    return simulate(schedule, costs, factors=factors).timeline
+
+
+def test_a_run_that_goes_by_the_plan():
+    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, p2p_time=0.5))
+    assert (found.error, found.from_costs, found.from_waiting) == (0, 0, 0)
+    assert found.departure is None
+    assert [(kind.kind, kind.stage, kind.ops, kind.planned, kind.measured, kind.effect) for kind in found.kinds] == [
+        ("F", 0, 2, 1, 1, 0),
+        ("F", 1, 2, 1, 1, 0),
+        ("B", 0, 2, 2, 2, 0),
+        ("B", 1, 2, 2, 2, 0),
+    ]
+
+
+def test_slower_ops_are_what_costs_explain():
+    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, forward_times=(1, 1.5), p2p_time=0.5))
+    assert found.error == pytest.approx(1.0)
+    assert (found.from_costs, found.from_waiting) == pytest.approx((1.0, 0.0))
+    slow = next(kind for kind in found.kinds if kind.measured != kind.planned)
+    assert (slow.kind, slow.stage, slow.measured) == ("F", 1, 1.5)
+    assert slow.effect == pytest.approx(1.0)
+    assert found.relative_error == pytest.approx(1 / found.measured.makespan)
+
+
+def test_slower_messages_are_waiting():
+    """The first forward, and the last backward, wait for one message each."""
+    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, p2p_time=0.75))
+    assert (found.from_costs, found.from_waiting) == pytest.approx((0.0, found.error))
+    assert found.error == pytest.approx(0.5)
+    assert (found.path_messages, found.path_gaps) == pytest.approx((1.5, 0.0))
+
+
+def test_gaps_between_ops_are_waiting():
+    run = run_of(PLAN)
+    shift = np.where(run.schedule.rank == 1, 0.25 * (np.arange(8) - 4), 0.0)
+    late = Timeline(PLAN, run.start + shift, run.end + shift, "ms", "measured")
+    found = diff_timelines(run, late)
+    assert found.from_costs == pytest.approx(0.0)
+    assert found.path_gaps > 0
+
+
+def test_units_are_those_of_the_run():
+    plan = run_of(PLAN, time_unit="us", forward_times=1000.0, backward_times=2000.0)
+    found = diff_timelines(plan, run_of(PLAN))
+    assert (found.planned.unit, found.measured.unit) == ("ms", "ms")
+    assert found.error == pytest.approx(0.0)
+    assert diff_timelines(run_of(PLAN, time_unit=""), run_of(PLAN)).planned.unit == "ms"
+    assert diff_timelines(run_of(PLAN), run_of(PLAN, time_unit="")).measured.unit == "ms"
+
+
+def test_an_op_out_of_its_order():
+    other = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
+    departure = diff_timelines(run_of(PLAN), run_of(other)).departure
+    assert departure is not None
+    assert (departure.op, departure.rank, departure.start) == ("1F1", 1, 2.0)
+    assert (departure.planned, departure.happened) == ("1B0 runs here", "1F1 ran before it")
+
+
+def test_a_message_that_comes_after_its_rank_is_free():
+    """In the plan 1F1 waits for its rank, in the run for 0F1."""
+    gpipe = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
+    slow = np.array([1, 3.0, 1, 1, 1, 1, 1, 1])
+    departure = diff_timelines(run_of(gpipe, forward_times=(1, 2)), run_of(gpipe, slow, forward_times=(1, 2))).departure
+    assert departure is not None
+    assert (departure.op, departure.rank, departure.start) == ("1F1", 1, 4.0)
+    assert departure.planned == "the result of 0F1 is there before 1F0 ends"
+    assert departure.happened == "0F1 ended after 1F0"
+
+
+def test_a_message_that_is_there_before_its_rank_is_free():
+    """In the plan rank 0 waits for the result of 1B0, in the run it is still busy with 0F1."""
+    slow = np.ones(len(PLAN))
+    slow[1] = 4.0
+    departure = diff_timelines(run_of(PLAN), run_of(PLAN, slow)).departure
+    assert departure is not None
+    assert (departure.op, departure.rank) == ("0B0", 0)
+    assert departure.planned == "the rank waits for the result of 1B0"
+    assert departure.happened == "it was there before 0F1 ended"
+
+
+def test_overlapped_pairs_are_compared_as_pairs():
+    pairs = parse_schedule("0F0 (0F1;0B0)OVERLAP_F_B 0B1")
+    found = diff_timelines(run_of(pairs), run_of(pairs, np.array([1, 2, 2, 1.0])))
+    assert [(kind.kind, kind.ops, kind.planned, kind.measured, kind.effect) for kind in found.kinds] == [
+        ("F", 1, 1, 1, 0),
+        ("B", 1, 2, 2, 0),
+        ("F+B", 1, 3, 6, 3),
+    ]
+
+
+def test_as_json():
+    document = diff_timelines(run_of(PLAN), run_of(PLAN, forward_times=2)).to_dict()
+    assert json.loads(json.dumps(document)) == document
+    assert document["schedule"] == "mine"
+    assert document["error"] == document["from_costs"] == 3.0
+    assert document["kinds"][0] == {"kind": "F", "stage": 0, "ops": 2, "planned": 1, "measured": 2, "effect": 1.0}
+
+
+@settings(max_examples=40, deadline=None)
+@given(PLANS, st.floats(0, 2), st.integers(0, 2**31), st.booleans())
+def test_a_run_with_the_plans_transfers_is_explained_by_its_costs(plan: Schedule, latency: float, seed: int, messages):
+    noise = np.random.default_rng(seed).uniform(0.5, 2, len(plan))
+    noise[1:][plan.joined[1:]] = noise[:-1][plan.joined[1:]]
+    run = run_of(plan, noise, p2p_time=latency)
+    lowered = insert_communication(plan) if messages else plan
+    found = diff_timelines(run_of(lowered, p2p_time=latency), run)
+    assert found.from_waiting == pytest.approx(0.0, abs=1e-6)
+    assert found.from_costs == pytest.approx(found.error, abs=1e-6)
+    np.testing.assert_allclose(found.resimulated.end, run.end)
+    assert sum(kind.ops for kind in found.kinds) == len(plan) - int(plan.joined.sum())
+
+
+def test_what_is_planned_and_measured_may_be_files(tmp_path):
+    run = run_of(insert_communication(PLAN), p2p_time=0.5)
+    (tmp_path / "plan.json").write_text(timeline_json(run_of(PLAN)))
+    (tmp_path / "run.json").write_text(timeline_json(run))
+    (tmp_path / "plan.csv").write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
+    (tmp_path / "traces").mkdir()
+    costs = Settings(times_per="stage", p2p_time=0.5).costs(PLAN.placement)
+    met = simulate(insert_communication(PLAN), costs, communication="blocking").timeline
+    for name, text in traces(met).items():
+        (tmp_path / "traces" / name).write_text(text)
+    shape = {"ranks": 2, "microbatches": 2}
+    assert diff(tmp_path / "plan.json", tmp_path / "run.json").error == pytest.approx(1.0)
+    assert diff(str(tmp_path / "plan.csv"), tmp_path / "run.json").error == pytest.approx(1.0)
+    assert diff("1f1b", run, **shape).error == pytest.approx(1.0)
+    assert diff(PLAN, tmp_path / "traces").measured.makespan == pytest.approx(met.makespan)
+    assert diff(run, run).error == 0
+    with pytest.raises(InputError, match="holds a plan, which has no times"):
+        diff("1f1b", tmp_path / "plan.csv", **shape)
+    with pytest.raises(UnknownNameError):
+        diff("1f1c", run)
+
+
+def test_of_several_steps_the_one_of_median_length(tmp_path):
+    from tests.formats.traces import annotations, rank_trace
+
+    alone = parse_schedule("0F0 1F0 1B0 0B0")
+    events = []
+    for step, factor in enumerate((3.0, 1.0, 2.0)):
+        run = run_of(alone, np.full(4, factor))
+        events += [event | {"ts": event["ts"] + 1e7 * step} for event in annotations(run, 0)]
+    (tmp_path / "rank0.json").write_text(rank_trace(run, 0, traceEvents=events))
+    assert diff(alone, tmp_path / "rank0.json").measured.makespan == pytest.approx(2 * run_of(alone).makespan)
+
+
+def test_different_plans():
+    longer = parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2")
+    with pytest.raises(InputError, match="0F2 is only in the run, and so are 3 more: these are not the same plan"):
+        diff_timelines(run_of(PLAN), run_of(longer))
+    with pytest.raises(InputError, match="0F2 is only in the plan"):
+        diff_timelines(run_of(longer), run_of(PLAN))
+    with pytest.raises(InputError, match=r"0B0 is only in the plan"):
+        diff_timelines(run_of(PLAN), run_of(parse_schedule("0F0 0F1 0I0 0W0 0B1\n1F0 1B0 1F1 1B1")))
+
+
+def test_a_run_that_was_not_measured():
+    run = run_of(PLAN)
+    with pytest.raises(InputError, match=r"rank 0, op 0 \(0F0\) takes no time in the run"):
+        diff_timelines(run, Timeline(PLAN, run.end.copy(), run.end.copy()))
+
+
+def test_a_result_is_a_plan():
+    result = pipeplan.simulate("zbv", ranks=2, microbatches=4)
+    assert diff(result.timeline, result.timeline).departure is None

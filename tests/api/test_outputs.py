@@ -1,0 +1,115 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import pipeplan
+from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.api.outputs import convert_file, picture_name, require_outputs
+
+SHAPE = {"ranks": 2, "microbatches": 2}
+
+
+@pytest.fixture
+def result():
+    return pipeplan.simulate("1f1b", **SHAPE)
+
+
+@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_pictures(tmp_path, result, ending, start):
+    for answer in (result, pipeplan.compare("1f1b", "zbv", **SHAPE)):
+        path = tmp_path / f"picture.{ending}"
+        pipeplan.save(answer, path)
+        assert path.read_bytes().startswith(start)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_json_has_the_figures_and_is_a_schedule(tmp_path, result):
+    path = tmp_path / "result.json"
+    pipeplan.save(result, path)
+    document = json.loads(path.read_text())
+    figures = result.to_dict()
+    assert {name: document[name] for name in figures} == figures
+    assert pipeplan.read_schedule(path) == result.schedule
+    assert pipeplan.simulate(path).makespan == result.makespan
+
+
+def test_csv_and_trace(tmp_path, result):
+    pipeplan.save(result, tmp_path / "plan.csv")
+    assert (tmp_path / "plan.csv").read_text() == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
+    pipeplan.save(result, tmp_path / "plan.trace.json")
+    assert "traceEvents" in json.loads((tmp_path / "plan.trace.json").read_text())
+
+
+def test_a_comparison_is_no_single_schedule(tmp_path):
+    comparison = pipeplan.compare("1f1b", "zbv", **SHAPE)
+    pipeplan.save(comparison, tmp_path / "all.json")
+    assert [one["schedule"] for one in json.loads((tmp_path / "all.json").read_text())["results"]] == ["zbv", "1f1b"]
+    for name in ("all.csv", "all.trace.json"):
+        with pytest.raises(InputError, match="this is a comparison"):
+            pipeplan.save(comparison, tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("a.jpeg", UnknownNameError, "ending of an output '.jpeg'"),
+        ("a", UnknownNameError, "ending of an output 'a'"),
+        ("missing/a.png", InputError, "there is no folder"),
+    ],
+)
+def test_outputs_that_cannot_be(tmp_path, result, name, error, message):
+    with pytest.raises(error, match=message):
+        require_outputs([tmp_path / name])
+    with pytest.raises(error, match=message):
+        pipeplan.save(result, tmp_path / name)
+
+
+def test_a_failing_picture_leaves_nothing(tmp_path, result, monkeypatch):
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pipeplan.drawing.static.save_picture", fail)
+    with pytest.raises(InputError, match="no space left"):
+        pipeplan.save(result, tmp_path / "a.png")
+    assert os.listdir(tmp_path) == []
+
+
+def test_pictures_are_named_after_schedules():
+    assert picture_name("zb-h1") == "pipeline_zb-h1.png"
+    assert picture_name("../a b") == "pipeline_.._a_b.png"
+
+
+def converted(source: Path, name: str) -> Path:
+    target = source.with_name(name)
+    convert_file(source, target)
+    return target
+
+
+def test_converting_a_plan(tmp_path):
+    source = tmp_path / "plan.csv"
+    source.write_text(pipeplan.export("zbv", to="torch-csv", **SHAPE))
+    there = converted(source, "plan.json")
+    assert converted(there, "back.csv").read_text() == source.read_text()
+    assert converted(source, "plan.svg").read_bytes().startswith(b"<?xml")
+    with pytest.raises(InputError, match="a plan, which has no times"):
+        converted(source, "plan.trace.json")
+
+
+def test_converting_a_timeline(tmp_path, result):
+    source = tmp_path / "run.json"
+    pipeplan.save(result, source)
+    assert len(json.loads(converted(source, "run.trace.json").read_text())["traceEvents"]) > 8
+    assert pipeplan.read_schedule(converted(source, "run.csv")) == result.schedule
+    assert "start" in json.loads(converted(source, "again.json").read_text())
+    assert converted(source, "run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_converting_never_overwrites_its_source(tmp_path, result):
+    source = tmp_path / "run.json"
+    pipeplan.save(result, source)
+    before = source.read_bytes()
+    with pytest.raises(InputError, match="never overwritten"):
+        convert_file(source, source)
+    assert source.read_bytes() == before

@@ -1,0 +1,139 @@
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from pipeplan.cli import main
+from pipeplan.cli.search_tables import search_parts
+from pipeplan.cli.tables import number, show
+from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
+from pipeplan.simulation import Bound
+from pipeplan.api import save
+from pipeplan.api.commands import given, simulate_with
+from pipeplan.api.fronts import front_record, pareto_with
+from pipeplan.api.results import gap_above
+from pipeplan.api.searches import SearchOptions, placement_named, search_with
+
+SHAPE = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25}
+
+
+def test_a_search_is_a_result_like_any_other():
+    found = search_with(given(SHAPE | {"memory_limit": "2act"}), SearchOptions(evaluations=2000))
+    assert found.fits
+    assert found.memory.peak_activation.max() <= 2
+    document = found.to_dict()
+    assert {"found_by", "optimal", "evaluations", "lower_bound", "gap"} <= document.keys()
+    assert document["lower_bound"] <= document["makespan"]
+    assert simulate_with(found.schedule, given(SHAPE)).makespan == pytest.approx(found.makespan)
+
+
+def test_the_same_seed_and_evaluations_give_the_same_answer():
+    runs = [search_with(given(SHAPE), SearchOptions(placement="v", evaluations=3000, seed=5)) for _ in range(2)]
+    assert runs[0].schedule == runs[1].schedule
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "error", "says"),
+    [
+        ({"memory_limit": "0.5act"}, {}, InfeasibleError, "least feasible limit"),
+        ({}, {"placement": "vee"}, UnknownNameError, "did you mean 'wave'"),
+        ({}, {"placement": "0,x"}, ShapeError, "write the rank of each stage"),
+        ({}, {"placement": "v", "start": ("1f1b",)}, ShapeError, "cannot start from 1f1b"),
+        ({"communication": "blocking"}, {}, InputError, "edge communication only"),
+        ({"memory_limit": ["2act", "2act"]}, {}, InputError, "2 values for 3 ranks"),
+        ({}, {"seconds": -1.0}, InputError, "at least 0"),
+        ({"chunks": 3}, {"placement": "v"}, ShapeError, "2 chunk"),
+    ],
+)
+def test_what_cannot_be_searched(settings, options, error, says):
+    with pytest.raises(error, match=says):
+        search_with(given(SHAPE | settings), SearchOptions(**({"evaluations": 10} | options)))
+
+
+def test_placements_by_name_and_by_ranks():
+    assert placement_named("wave", given({"ranks": 2})).rank_of == ((0, 1, 1, 0, 0, 1, 1, 0),)
+    assert placement_named("0,1,1,0", given({})).name == "v"
+    assert placement_named("0,0,1", given({})).name == "custom"
+
+
+def test_the_command_and_its_front(tmp_path, capsys):
+    best, front = tmp_path / "best.csv", tmp_path / "front.json"
+    line = f"search -p 3 -m 4 --memory-limit 2act --evaluations 500 --json -o {best}"
+    assert main(line.split()) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert main(["simulate", str(best), "--json", "--no-visualization"]) == 0
+    assert json.loads(capsys.readouterr().out)["makespan"] == document["makespan"]
+    assert (
+        main(f"search -p 3 -m 4 --pareto --points 3 --evaluations 600 -o {front} -o {tmp_path / 'f.svg'}".split()) == 0
+    )
+    record = json.loads(front.read_text())
+    values = [point["value"] for point in record["points"]]
+    assert values == sorted(values, reverse=True)
+    for mark in record["published"]:
+        assert min(point["value"] for point in record["points"] if point["peak"] <= mark["peak"]) <= mark["value"]
+    assert (tmp_path / "f.svg").read_text().startswith("<?xml")
+
+
+ENDINGS = ("json", "csv", "trace.json", "png", "svg", "pdf", "html")
+
+
+@pytest.mark.parametrize("options", ["", "--jitter 0.1", "--objective span", "--placement v", "--full-backward"])
+def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, options):
+    files = [tmp_path / f"best.{ending}" for ending in ENDINGS]
+    outputs = " ".join(f"-o {path}" for path in files)
+    shape = "-p 2 -m 3 --memory-limit 2act"
+    assert main(f"search {shape} --evaluations 100 --json {options} {outputs}".split()) == 0
+    answer = capsys.readouterr()
+    document = json.loads(answer.out)
+    assert [path.stat().st_size > 0 for path in files] == [True] * len(files)
+    record = json.loads(files[0].read_text())
+    assert {name: record[name] for name in document} == document
+    for path in files[:2]:
+        assert main(["check", str(path), "--memory-limit", "2act"]) == 0
+        capsys.readouterr()
+        assert main(["simulate", str(path), "--no-visualization", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["makespan"] == pytest.approx(document["makespan"])
+        assert main(["convert", str(path), str(tmp_path / "again.csv")]) == 0
+        assert (tmp_path / "again.csv").read_text() == files[1].read_text()
+        capsys.readouterr()
+    assert main(["diff", str(files[1]), str(files[0])]) == 0
+
+
+@pytest.mark.parametrize("objective", ["makespan", "span"])
+def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_path, capsys, objective):
+    shape = {"ranks": 4, "microbatches": 6, "memory_limit": "2act"}
+    result = search_with(given(shape), SearchOptions(evaluations=0, objective=objective))
+    assert result.simulation.bound.value < result.found.value
+    proven = Bound(result.found.value, "no schedule is better: a proof")
+    result = replace(result, found=replace(result.found, bound=proven))
+    document, gap = result.to_dict(), result.makespan / proven.value - 1
+    assert (result.bound, result.gap) == (proven, gap)
+    assert (document["lower_bound"], document["gap"], document["optimal"]) == (proven.value, gap, True)
+    assert f"gap to the bound {gap:.2%}" in repr(result)
+    show(*search_parts(result))
+    table = capsys.readouterr().out
+    assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} \(no schedule is better: a proof\)$", table)
+    assert re.search(rf"(?m)^gap to the bound +{gap:.2%}$", table)
+    assert "optimal: no schedule is better" in table
+    save(result, tmp_path / "best.json")
+    record = json.loads((tmp_path / "best.json").read_text())
+    assert (record["lower_bound"], record["gap"]) == (proven.value, gap)
+
+
+def test_rounding_makes_no_gap():
+    assert gap_above(70.19999999999997, Bound(70.19999999999999, "")) == 0
+    assert gap_above(70.19999999999999, Bound(70.19999999999997, "")) == 0
+    assert gap_above(71.0, Bound(70.0, "")) == pytest.approx(1 / 70)
+
+
+def test_a_bound_on_a_span_that_says_less_than_the_one_on_the_makespan_is_not_taken():
+    result = search_with(given(SHAPE), SearchOptions(evaluations=10, objective="span"))
+    assert result.found.bound.value < result.simulation.bound.value == result.bound.value
+
+
+def test_points_of_a_front_have_the_best_bound_proven(tmp_path):
+    front = pareto_with(given(SHAPE), SearchOptions(evaluations=400), points=2)
+    for point, record in zip(front.points, front_record(front)["points"], strict=True):
+        assert record["result"]["lower_bound"] == point.result.bound.value
+        assert record["result"]["gap"] == pytest.approx(point.result.gap)

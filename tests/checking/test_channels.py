@@ -1,0 +1,178 @@
+"""Messages between ranks: missing, one too many, out of order. What PyTorch's deferred lowering does is found."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeplan.checking import check
+from pipeplan.model import Kind, Op, Placement, Schedule, dependencies, from_ops, parse_schedule
+from pipeplan.passes import Receives, insert_communication
+from tests.conformance import conformance
+from tests.passes.plans import PLANS
+
+ROW_0 = "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1"
+ROW_1 = "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"
+
+ZBV_DEFERRED = """
+0F0 0SEND_F0 0F1 0SEND_F1 0F2 3RECV_F0 0SEND_F2 3F0 3I0 3RECV_F1 3SEND_B0 3W0 3F1 3I1 3SEND_B1 3W1 0RECV_B0 0I0 0W0 \
+3RECV_F2 3F2 3I2 3SEND_B2 3W2 0RECV_B1 0I1 0W1 0RECV_B2 0I2 0W2
+1RECV_F0 1F0 2F0 2SEND_F0 1RECV_F1 1F1 2F1 2SEND_F1 2RECV_B0 2I0 2W0 1RECV_F2 1F2 1I0 1SEND_B0 1W0 2F2 2SEND_F2 \
+2RECV_B1 2I1 2W1 1I1 1SEND_B1 2RECV_B2 2I2 1I2 1SEND_B2 1W1 2W2 1W2
+"""
+"""ScheduleZBVZeroBubble of PyTorch 2.13 on 2 ranks and 3 microbatches, lowered with ``defer_pp_recv=True``."""
+
+
+def found(*rows: str) -> list[tuple[str, str, str]]:
+    return [
+        (problem.rule, problem.where, problem.message) for problem in check(parse_schedule("\n".join(rows))).problems
+    ]
+
+
+def test_messages_in_order_are_right():
+    assert found(ROW_0, ROW_1) == []
+
+
+def test_a_hand_written_channel_out_of_order():
+    """Rank 1 needs microbatch 1 first and receives it first, but rank 0 sends microbatch 0 first."""
+    (problem,) = found(ROW_0, "1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1")
+    assert problem[:2] == ("channel", "rank 1, op 0 (1RECV_F1)")
+    assert "message 1 there is 0SEND_F0" in problem[2]
+    assert "the gradients are wrong (2 of 2 messages" in problem[2]
+
+
+def test_what_pytorchs_deferred_lowering_makes_of_zbv():
+    (problem,) = check(parse_schedule(ZBV_DEFERRED)).problems
+    assert (problem.rule, problem.where) == ("channel", "rank 1, op 8 (2RECV_B0)")
+    assert "message 3 there is 0SEND_F2" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("rows", "rule", "where", "says"),
+    [
+        (
+            (ROW_0.replace(" 0SEND_F0", ""), ROW_1),
+            "message",
+            "rank 0",
+            "0SEND_F0 is missing: rank 1 would take the next message of this channel for it, or wait for ever at 1RECV_F0",
+        ),
+        (
+            (ROW_0, ROW_1.replace(" 1RECV_F1", "")),
+            "message",
+            "rank 1",
+            "1RECV_F1 is missing: 1F1 would run without its input, and 0SEND_F1 would be taken by the channel's next",
+        ),
+        (
+            (ROW_0.replace(" 0RECV_B1", ""), ROW_1),
+            "message",
+            "rank 0",
+            "0RECV_B1 is missing: the backward would run without its gradient, and 1SEND_B1",
+        ),
+        (
+            (ROW_0, ROW_1 + " 1SEND_F1"),
+            "message",
+            "rank 1, op 8 (1SEND_F1)",
+            "stage 1 is at the end of the model, where nothing is to be sent or received; nobody would receive it",
+        ),
+        (("0RECV_F0 " + ROW_0, ROW_1), "message", "rank 0, op 0 (0RECV_F0)", "it would wait for ever"),
+        ((ROW_0 + " 0SEND_F1", ROW_1), "duplicate", "rank 0, op 8 (0SEND_F1)", "stands a second time"),
+        ((ROW_0.replace("0F0 0SEND_F0", "0SEND_F0 0F0"), ROW_1), "order", "rank 0, op 0 (0SEND_F0)", "waits for 0F0"),
+    ],
+)
+def test_what_is_wrong_and_what_would_happen(rows: tuple[str, str], rule: str, where: str, says: str):
+    schedule = parse_schedule("\n".join(rows), keep_duplicates=True)
+    (problem,) = check(schedule).problems
+    assert (problem.rule, problem.where) == (rule, where)
+    assert says in problem.message
+
+
+def test_a_message_within_a_rank_is_one_too_many():
+    text = "0F0 0SEND_F0 1RECV_F0 1F0 1B0 0B0"
+    assert {(rule, where) for rule, where, _ in found(text)} == {
+        ("message", "rank 0, op 1 (0SEND_F0)"),
+        ("message", "rank 0, op 2 (1RECV_F0)"),
+    }
+
+
+def test_many_missing_messages_are_counted():
+    compute = "\n".join(" ".join(f"{s}{k}{m}" for m in range(60) for k in "FB") for s in range(2))
+    assert not found(compute)
+    lost = [rule for rule, _, _ in found(*(compute + " 1SEND_B0").splitlines())]
+    assert len(lost) == 4 * 21
+    assert set(lost) == {"message"}
+
+
+def deferred(schedule: Schedule) -> Schedule:
+    """Every receive right before the op that needs it, with no thought for channels."""
+    needs = dependencies(schedule)
+    rows = []
+    for first, stop in zip(schedule.offsets[:-1], schedule.offsets[1:], strict=True):
+        row: list[Op] = []
+        for position in range(first, stop):
+            op = schedule.op(position)
+            if op.kind in (Kind.RECV_F, Kind.RECV_B):
+                continue
+            source = int(needs.arrival[position])
+            if source >= 0 and schedule.op(source).kind in (Kind.RECV_F, Kind.RECV_B):
+                row.insert(len(row) - int(schedule.joined[position]), schedule.op(source))
+            row.append(op)
+        rows.append(from_ops(row))
+    return Schedule.from_rows(schedule.placement, schedule.microbatches, rows)
+
+
+def test_pytorchs_lowered_orders_are_right_until_their_receives_are_deferred():
+    lowered = conformance("torch_orders.json")["lowered"]
+    broken = set()
+    for name, rows in lowered.items():
+        schedule = parse_schedule("\n".join(rows))
+        assert check(schedule).problems == (), name
+        if any(problem.rule == "channel" for problem in check(deferred(schedule)).problems):
+            broken.add(name.split("|")[0])
+    assert broken >= {"ZBVZeroBubble", "InterleavedZeroBubble", "DualPipeV"}
+    assert broken.isdisjoint({"GPipe", "1F1B"})
+
+
+@settings(max_examples=40, deadline=None)
+@given(PLANS, st.sampled_from(["early", "late"]), st.randoms(use_true_random=False))
+def test_two_receives_of_one_channel_swapped_are_found(plan: Schedule, receives: Receives, random: random.Random):
+    lowered = insert_communication(plan, receives=receives)
+    assert check(lowered).valid
+    swapped = _swap_receives(lowered, random)
+    if swapped is not None:
+        rules = {problem.rule for problem in check(swapped).problems}
+        assert rules & {"channel", "order", "deadlock"}
+
+
+def _swap_receives(schedule: Schedule, random: random.Random) -> Schedule | None:
+    """The schedule with two neighbouring receives of one channel changed about; None where it has no such two."""
+    arrival = dependencies(schedule).arrival
+    sender = [int(schedule.rank[source]) if source >= 0 else -1 for source in arrival]
+    is_receive = [op.kind in (Kind.RECV_F, Kind.RECV_B) for row in schedule for op in row]
+    rank = schedule.rank.tolist()
+    pairs = []
+    last: dict[tuple[int, int], int] = {}
+    for position in range(len(schedule)):
+        if is_receive[position]:
+            channel = (sender[position], rank[position])
+            if channel in last:
+                pairs.append((last[channel], position))
+            last[channel] = position
+    if not pairs:
+        return None
+    first, second = random.choice(pairs)
+    ops = [op for row in schedule for op in row]
+    ops[first], ops[second] = ops[second], ops[first]
+    rows = [
+        from_ops(ops[a:b]) for a, b in zip(schedule.offsets[:-1].tolist(), schedule.offsets[1:].tolist(), strict=True)
+    ]
+    return Schedule.from_rows(schedule.placement, schedule.microbatches, rows, slices=schedule.slices)
+
+
+def test_a_bidirectional_placement_counts_messages_for_both_copies():
+    one_copy = Placement.bidirectional(2)
+    plan = parse_schedule("0F0 1F1 1B1 0B0\n0F1 1F0 1B0 0B1", placement=one_copy)
+    lowered = insert_communication(plan)
+    assert check(lowered).valid
+    lost = lowered.keep(lowered.columns.kind != Kind.SEND_B)
+    assert [problem.where for problem in check(lost).problems] == ["rank 1", "rank 0"]

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.checking import MemoryCap, check
+from pipeplan.errors import DeadlockError, InvalidScheduleError
+from pipeplan.model import Placement, Schedule, format_schedule, from_ops, parse_schedule
+from pipeplan.model.op import Kind, Op
+
+GOOD = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"
+
+
+def problems(text, **kwargs):
+    schedule = parse_schedule(text, keep_duplicates=True, placement=kwargs.pop("placement", None))
+    return [(problem.rule, problem.where, problem.message) for problem in check(schedule, **kwargs).problems]
+
+
+def test_nothing_is_wrong_with_a_good_schedule():
+    assert problems(GOOD) == []
+    assert problems("0F0 0I0 0W0\n1F0 1I0 1W0") == []
+    check(parse_schedule(GOOD)).require_valid()
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "where", "says"),
+    [
+        ("0F0 0F1 0B0\n1F0 1B0 1F1 1B1", "incomplete", "rank 0", "0B1 is missing, and so are I and W"),
+        ("0F0 0B0 0B1\n1F0 1B0 1F1 1B1", "incomplete", "rank 0", "0F1 is missing"),
+        ("0F0 0I0\n1F0 1B0", "incomplete", "rank 0", "0W0 is missing, though I is there"),
+        ("0F0 0W0\n1F0 1B0", "incomplete", "rank 0", "0I0 is missing, though W is there"),
+        ("0F0 0I0 0W0 0B0\n1F0 1B0", "incomplete", "rank 0", "backward would run twice"),
+        ("0F0 0F0 0B0\n1F0 1B0", "duplicate", "rank 0, op 1 (0F0)", "the first is at rank 0, op 0"),
+        ("0F0 0B0 0F1 0B1\n1F0 1F1 1B1 1B0", "deadlock", "rank 0, op 1 (0B0)", "1F1 on rank 1 waits for 0F1"),
+        ("0F0 0B0\n1B0 1F0", "order", "rank 1, op 0 (1B0)", "waits for 1F0, which does not come before it"),
+        ("0F0 0W0 0I0", "order", "rank 0, op 1 (0W0)", "waits for 0I0"),
+    ],
+)
+def test_what_is_wrong_and_where(text, rule, where, says):
+    found = problems(text)
+    assert [(found[0][0], found[0][1])] == [(rule, where)]
+    assert says in found[0][2]
+
+
+def test_an_op_on_the_wrong_rank():
+    found = problems(
+        "0F0 1F0 1B0 0B0\n2F0 2B0 3F0 3B0".replace("3", "1").replace("2", "1"), placement=Placement.linear(2)
+    )
+    assert ("rank", "rank 0, op 1 (1F0)") in {(rule, where) for rule, where, _ in found}
+
+
+def test_overlapped_ops_stand_side_by_side():
+    row = [Op(Kind.F, 0, 0), Op(Kind.F, 0, 1, group=0), Op(Kind.B, 0, 1), Op(Kind.B, 0, 0, group=0)]
+    schedule = Schedule.from_rows(Placement.linear(1), 2, [from_ops(row)])
+    assert {problem.rule for problem in check(schedule).problems} == {"overlap"}
+
+
+def test_a_pair_whose_halves_wait_for_each_other_through_another_rank():
+    found = problems("0F0 (0F1;0B0)OVERLAP_F_B 0B1\n1F0 1F1 1B0 1B1")
+    assert [rule for rule, _, _ in found] == ["deadlock"]
+
+
+def test_the_faulty_op_is_marked_in_a_grid():
+    schedule = parse_schedule("0F0 0B0 0F1 0B1\n1F0 1F1 1B1 1B0")
+    with pytest.raises(DeadlockError, match=">0B0<"):
+        check(schedule).require_valid()
+    with pytest.raises(InvalidScheduleError, match=r">1B0<  1F0"):
+        check(parse_schedule("0F0 0B0\n1B0 1F0")).require_valid()
+
+
+def test_memory_is_capped_per_rank():
+    def cap(*limit):
+        return MemoryCap(np.ones(2), np.ones(2), np.array(limit, float))
+
+    assert problems(GOOD, cap=cap(2, 1)) == []
+    (found,) = problems(GOOD, cap=cap(1, 1))
+    assert found[:2] == ("memory", "rank 0, op 1 (0F1)")
+    assert "holds 2 activations here" in found[2]
+
+
+def test_weights_are_held_until_w():
+    late = "0F0 0F1 0I0 0I1 0W0 0W1"
+    half = MemoryCap(np.ones(1), np.full(1, 0.5), np.array([2.0]))
+    assert problems(late, cap=half) == []
+    more = MemoryCap(np.ones(1), np.full(1, 1.7), np.array([2.0]))
+    assert problems(late, cap=more)[0][1] == "rank 0, op 2 (0I0)"
+
+
+def test_a_few_ops_of_a_huge_shape():
+    (found,) = problems("0F999999999")
+    assert found[0] == "incomplete"
+
+
+@given(st.permutations(list(parse_schedule(GOOD)[0])), st.permutations(list(parse_schedule(GOOD)[1])))
+def test_the_checker_agrees_with_trying(first, second):
+    """A shuffled plan is right exactly if a slow executor gets through it."""
+    schedule = Schedule.from_rows(Placement.linear(2), 2, [from_ops(first), from_ops(second)])
+    done: set[str] = set()
+    rows = [[str(op) for op in row] for row in schedule]
+    needs: dict[str, list[str]] = {f"0F{m}": [] for m in (0, 1)}
+    for m in (0, 1):
+        needs |= {f"1F{m}": [f"0F{m}"], f"1B{m}": [f"1F{m}"], f"0B{m}": [f"1B{m}", f"0F{m}"]}
+    moved = True
+    while moved:
+        moved = False
+        for row in rows:
+            while row and all(need in done for need in needs[row[0]]):
+                done.add(row.pop(0))
+                moved = True
+    assert check(schedule).valid == (not any(rows)), format_schedule(schedule)

@@ -1,0 +1,151 @@
+import json
+import re
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pipeplan.errors import InputError
+from pipeplan.drawing import View, view_of
+from pipeplan.drawing.html import asset, html_page, packed, save_html, timeline_data
+from tests.drawing.examples import one_f_one_b, view_named
+
+HOSTILE = "</script><script>alert(1)</script>&<!--$data"
+
+
+def unpacked(column: list[float] | str) -> np.ndarray:
+    """What a page reads."""
+    if isinstance(column, list):
+        return np.array(column)
+    kind, data = column.split(":")
+    return np.frombuffer(b64decode(data), f"<{kind}")
+
+
+def embedded(page: str):
+    (found,) = re.findall(r'<script type="application/json" id="pipeplan-data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found)
+
+
+def titled(title: str) -> View:
+    return view_of(one_f_one_b(), title=title)
+
+
+@given(st.one_of(arrays(np.float64, st.integers(0, 40), elements=st.floats(allow_nan=False, allow_infinity=False))))
+def test_packed_floats_are_exactly_what_was_packed(column):
+    assert np.array_equal(unpacked(packed(column)), column)
+
+
+@given(arrays(np.int32, st.integers(0, 40)))
+def test_packed_integers_are_exactly_what_was_packed(column):
+    assert np.array_equal(unpacked(packed(column)), column)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([0, -128, 127], "i1"),
+        ([128], "i2"),
+        ([40_000], "i4"),
+        ([2**40], "f4"),
+        ([0.5], "f4"),
+        ([0.1], "f8"),
+        ([1e300], "f8"),
+    ],
+)
+def test_columns_are_packed_as_narrow_as_they_go(values, kind):
+    assert packed(np.resize(np.array(values, np.float64), 20))[:3] == f"{kind}:"
+
+
+def test_short_columns_can_be_read():
+    assert packed(np.array([1, 2])) == [1, 2]
+
+
+def test_the_page_holds_the_view():
+    view = view_named("zb-h1", 4, 8, memory=True)
+    data = embedded(html_page(view))
+    (found,) = data["views"]
+    plain = view.to_json_dict()
+    assert found.keys() == plain.keys()
+    for table in ("bars", "links"):
+        for name, column in plain[table].items():
+            assert unpacked(found[table][name]).tolist() == column
+    assert found["lanes"]["label"] == plain["lanes"]["label"]
+    assert unpacked(found["memory"]["level"]).tolist() == plain["memory"]["level"]
+
+
+def test_each_theme_has_the_shades_that_the_views_need():
+    data = timeline_data([view_named("1f1b", 2, 4), view_named("interleaved-1f1b", 2, 4, 2)])
+    for theme in ("light", "dark"):
+        assert {count: len(own["kinds"]["F"]["fill"]) for count, own in data["themes"][theme].items()} == {
+            "1": 1,
+            "2": 2,
+        }
+
+
+def test_nothing_is_loaded_from_anywhere():
+    page = html_page(titled("plan"))
+    markup = page.replace(asset("timeline.js"), "").replace(asset("timeline.css"), "")
+    assert re.findall(r'(?:src|href)="([^"]*)"', markup) == ["data:,"]
+    assert "url(" not in asset("timeline.css")
+    assert "@import" not in asset("timeline.css")
+    assert re.findall(r"https?://[^\"'`\s]*", page.replace("http://www.w3.org/", "")) == []
+
+
+def test_only_the_built_script_may_run():
+    page = html_page(titled("plan"))
+    digest = b64encode(sha256(asset("timeline.js").encode()).digest()).decode()
+    assert f"script-src &#x27;sha256-{digest}&#x27;" in page
+    assert "default-src &#x27;none&#x27;" in page
+
+
+def test_titles_cannot_break_out():
+    page = html_page(titled(HOSTILE))
+    assert HOSTILE not in page
+    assert page.count("</script>") == 2
+    assert embedded(page)["views"][0]["title"] == HOSTILE
+    assert "&lt;/script&gt;" in page
+
+
+def test_the_script_does_not_end_itself():
+    assert "</script" not in asset("timeline.js").lower()
+    assert "<!--" not in asset("timeline.js")
+
+
+def test_the_window_is_called_after_the_views():
+    assert "<title>one, two</title>" in html_page([titled("one"), titled("two")])
+    assert "<title>both</title>" in html_page([titled("one"), titled("two")], title="both")
+
+
+def test_the_same_views_give_the_same_page():
+    assert html_page(view_named("zbv", 4, 8)) == html_page(view_named("zbv", 4, 8))
+
+
+def test_no_views_are_refused():
+    with pytest.raises(ValueError, match="at least one view"):
+        html_page([])
+
+
+@pytest.mark.parametrize("count", [3, 30])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_none_are_refused(count, value):
+    with pytest.raises(ValueError, match="finite"):
+        packed(np.full(count, value))
+
+
+def test_a_page_is_written_as_a_whole(tmp_path: Path):
+    path = tmp_path / "x.html"
+    save_html(titled("plan"), path)
+    assert path.read_text("utf-8") == html_page(titled("plan"))
+    with pytest.raises(InputError, match="no folder"):
+        save_html(titled("plan"), tmp_path / "absent" / "x.html")
+
+
+def test_a_large_page_is_small():
+    view = view_named("1f1b", 8, 500)
+    page = html_page(view)
+    assert len(page) - len(html_page(titled("1f1b"))) < 80 * len(view.bars)

@@ -1,0 +1,253 @@
+import subprocess
+import sys
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+import pytest
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from pipeplan.errors import FormatError, InputError, UnknownNameError
+from pipeplan.model import Kind
+from pipeplan.model.memory import MemoryUse
+from pipeplan.drawing import DARK, LIGHT, order_of, view_of
+from pipeplan.drawing.labels import fit_labels, text_widths
+from pipeplan.drawing.lanes import FONT
+from pipeplan.drawing.legend import legend_entries
+from pipeplan.drawing.memory import lanes_that_matter
+from pipeplan.drawing.notebook import html_of, png_of
+from pipeplan.drawing.sizes import SIZES
+from pipeplan.drawing.static import draw, figure_of, save_picture
+from pipeplan.drawing.theme import REASON_TITLES
+from pipeplan.drawing.view import Curves, Gaps
+from tests.drawing.examples import one_f_one_b, overlapped, schedule_named, view_named
+
+
+def fills(ax):
+    """The compound paths of axes by colour, without the idle lanes and the labels."""
+    found: dict[str, list[PathCollection]] = {}
+    for collection in ax.collections:
+        if isinstance(collection, PathCollection) and collection.get_offset_transform() is not ax.transData:
+            red, green, blue, _ = (round(255 * float(part)) for part in collection.get_facecolor()[0])
+            found.setdefault(f"#{red:02x}{green:02x}{blue:02x}", []).append(collection)
+    return found
+
+
+def boxes(collection):
+    """The rectangles of a compound path: left, right, top, bottom each."""
+    (path,) = collection.get_paths()
+    corners = path.vertices.reshape(-1, 5, 2)
+    return np.column_stack((corners[:, 0, 0], corners[:, 1, 0], corners[:, 0, 1], corners[:, 2, 1]))
+
+
+def extent(ax):
+    """What axes take with all their labels, in pixels."""
+    box = ax.get_tightbbox()
+    assert box is not None
+    return box
+
+
+def legend_of(ax):
+    legend = ax.get_legend()
+    assert legend is not None
+    return legend
+
+
+def test_there_is_one_path_a_color_and_its_boxes_are_the_timeline():
+    ax = draw(view_of(one_f_one_b()))
+    found = fills(ax)
+    assert set(found) == {LIGHT.lane, LIGHT.shades(Kind.F, 1)[0], LIGHT.shades(Kind.B, 1)[0]}
+    assert all(len(collections) == 1 for collections in found.values())
+    forwards = boxes(found[LIGHT.shades(Kind.F, 1)[0]][0])
+    assert forwards[:, :2].tolist() == [[0, 1], [1, 2], [1, 2], [4, 5]]
+    assert np.round(forwards[:, 2:].mean(axis=1)).tolist() == [0, 0, 1, 1]
+    assert boxes(found[LIGHT.shades(Kind.B, 1)[0]][0])[:, :2].tolist() == [[4, 6], [7, 9], [2, 4], [5, 7]]
+
+
+def test_overlapped_forwards_are_above_their_backwards():
+    found = fills(draw(view_of(overlapped())))
+    forward = boxes(found[LIGHT.shades(Kind.F, 1)[0]][0])[2]
+    backward = boxes(found[LIGHT.shades(Kind.B, 1)[0]][0])[0]
+    assert forward[:2].tolist() == backward[:2].tolist() == [2, 5]
+    assert forward[2] < forward[3] == backward[2] == 0 < backward[3]
+
+
+def test_every_shade_has_a_path_of_its_own():
+    found = fills(draw(view_named("interleaved-1f1b", 2, 4, 2), theme="dark"))
+    assert set(found) == {DARK.lane, *DARK.shades(Kind.F, 2), *DARK.shades(Kind.B, 2)}
+
+
+@pytest.mark.parametrize(
+    ("name", "chunks"), [("1f1b", None), ("interleaved-1f1b", 4), ("zb-h1", None), ("dualpipe", None)]
+)
+@pytest.mark.parametrize(("ranks", "microbatches"), [(4, 8), (8, 32), (16, 128)])
+@pytest.mark.parametrize("size", SIZES)
+def test_labels_fit_their_boxes(name, chunks, ranks, microbatches, size):
+    page, view = SIZES[size], view_named(name, ranks, microbatches, chunks)
+    per_time, lane = 0.9 * page.width / view.makespan, page.lane_height(ranks)
+    for labels in fit_labels(view.bars, per_time, lane, page.font, page.smallest):
+        room = (view.bars.end - view.bars.start)[labels.bars] * per_time
+        height = np.where(view.bars.part[labels.bars] == 0, lane, lane / 2)
+        assert page.smallest <= labels.size <= page.font
+        assert (text_widths(labels.text) * labels.size < room).all()
+        assert (0.73 * labels.size < height).all()
+
+
+def test_small_schedules_name_their_ops_and_large_ones_their_microbatches():
+    bars = view_of(one_f_one_b()).bars
+    (named,) = fit_labels(bars, 40, 20, 9, 5)
+    assert named.text[:3] == ("0F0", "0F1", "0B0")
+    (numbered,) = fit_labels(bars, 10, 20, 9, 5)
+    assert numbered.text[:3] == ("0", "1", "0")
+    assert fit_labels(bars, 1, 20, 9, 5) == ()
+    assert fit_labels(bars, 40, 5, 9, 5) == ()
+
+
+def test_the_widths_of_labels_are_those_of_the_font():
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextToPath
+
+    for text in ("0F0", "12B345", "3I1", "7W7", "1R2.1"):
+        width, _, _ = TextToPath().get_text_width_height_descent(text, FontProperties(family=FONT, size=100), False)
+        assert text_widths([text])[0] == pytest.approx(width / 100, rel=0.03)
+
+
+def test_labels_stand_in_the_middle_of_their_bars():
+    ax = draw(view_of(one_f_one_b()))
+    middles = np.concatenate(
+        [glyphs.get_offsets() for glyphs in ax.collections if glyphs.get_offset_transform() is ax.transData]
+    )
+    expected = [(0.5, 0), (1.5, 0), (5, 0), (8, 0), (1.5, 1), (3, 1), (4.5, 1), (6, 1)]
+    assert sorted(map(tuple, middles.tolist())) == sorted(expected)
+
+
+def test_draw_uses_the_axes_it_is_given_and_shows_nothing():
+    ax = Figure().add_subplot()
+    assert draw(view_of(one_f_one_b()), ax) is ax
+    assert ax.get_xlim() == (0, 9)
+    assert ax.get_title(loc="left") == "1f1b"
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["rank 0", "rank 1"]
+    code = "import sys, pipeplan.drawing.static; sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_views_share_one_time_axis_and_each_has_its_memory():
+    views = [view_named("1f1b", 4, 8, memory=True), view_named("zb-h1", 4, 8, memory=True)]
+    axes = figure_of(views, size="default").axes
+    assert len(axes) == 4
+    assert {ax.get_xlim() for ax in axes} == {(0, 33)}
+    assert [ax.get_xlabel() for ax in axes] == ["", "", "", "time"]
+    assert {len(ax.get_lines()) for ax in axes[1::2]} == {4}
+
+
+def test_a_slide_that_memory_would_fill_is_left_to_the_lanes():
+    views = [view_named("1f1b", 4, 8, memory=True)] * 4
+    figure = figure_of(views, size="slide")
+    assert figure.get_size_inches().tolist() == pytest.approx([960 / 72, 540 / 72])
+    assert len(figure.axes) == 4
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_page_never_has_more_pixels_than_a_bitmap_can(size):
+    view = order_of(schedule_named("1f1b", 6000, 1))
+    figure = figure_of([view, view], size=size)
+    assert figure.get_figheight() * SIZES[size].dpi < 2**16
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", ["1f1b", "zb-h1", "dualpipe"])
+def test_nothing_is_clipped_and_nothing_overlaps(size, name):
+    figure = figure_of(view_named(name, 8, 32, memory=True), size=size)
+    figure.draw_without_rendering()
+    lanes, memory = figure.axes
+    entries = figure.legends[0].get_window_extent()
+    for box in (extent(lanes), extent(memory), entries):
+        assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+        assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1
+    assert entries.y1 <= extent(memory).y0
+    assert legend_of(memory).get_window_extent().y1 <= lanes.get_window_extent().y0
+    titles = [child for child in lanes.get_children() if isinstance(child, Text) and child.get_text()]
+    left, right = sorted((title.get_window_extent() for title in titles), key=lambda box: box.x0)
+    assert left.x1 < right.x0
+
+
+def test_memory_curves_and_caps_are_drawn():
+    timeline = one_f_one_b()
+    use = MemoryUse(timeline.schedule, np.array([1.0, 2, 1, 0, 1, 0, 1, 0]), None, np.zeros(2))
+    memory = figure_of(view_of(timeline, use, limit=[3, 2]), size="default").axes[1]
+    labels = [text.get_text() for text in legend_of(memory).get_texts()]
+    assert labels == ["rank 0: peak 2", "rank 1: peak 1", "limit of rank 0: 3", "limit of rank 1: 2"]
+    first = memory.get_lines()[0]
+    assert np.asarray(first.get_xdata()).tolist() == [0, 1, 1, 6, 6, 9, 9, 9]
+    assert np.asarray(first.get_ydata()).tolist() == [1, 1, 2, 2, 1, 1, 0, 0]
+
+
+def test_of_many_ranks_the_curves_that_matter_are_colored():
+    peaks = np.array([3.0, 4, 9, 1, 5, 2])
+    curves = Curves("activations", np.arange(7), np.zeros(6), peaks, peaks, None)
+    assert lanes_that_matter(curves) == [0, 2, 3, 5]
+
+
+def test_the_legend_names_what_is_there():
+    view = view_named("dualpipe", 4, 8)
+    titles = [entry.title for entry in legend_entries([view], LIGHT)]
+    assert titles == ["forward", "backward", "backward for inputs", "backward for weights", "direction 0 and 1"]
+    one = np.zeros(1)
+    gaps = Gaps(one.astype(int), one, one + 1, np.array([2]), np.array([-1]), tuple(REASON_TITLES))
+    assert legend_entries([replace(view, gaps=gaps)], LIGHT)[-1].title == "idle: waits for a transfer"
+
+
+def test_gaps_are_drawn_in_the_color_of_their_reason():
+    gaps = Gaps(np.array([0]), np.array([2.0]), np.array([4.0]), np.array([1]), np.array([5]), tuple(REASON_TITLES))
+    found = fills(draw(replace(view_of(one_f_one_b()), gaps=gaps)))
+    assert boxes(found[LIGHT.reasons["compute"]][0])[0, :2].tolist() == [2, 4]
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_pictures_are_the_same_bytes_each_time(kind, begins, tmp_path):
+    view = view_named("dualpipe", 4, 8, memory=True)
+    written = []
+    for path in (tmp_path / f"one.{kind}", tmp_path / f"two.{kind}"):
+        save_picture(view, path, size="column")
+        written.append(path.read_bytes())
+    file = BytesIO()
+    save_picture(view, file, size="column", format=kind)
+    assert written[0].startswith(begins)
+    assert written[0] == written[1] == file.getvalue()
+
+
+def test_a_slide_is_full_hd():
+    file = BytesIO()
+    save_picture(view_of(one_f_one_b()), file, format="png")
+    header = np.frombuffer(file.getvalue()[16:24], ">u4")
+    assert header.tolist() == [1920, 1080]
+
+
+def test_what_cannot_be_drawn_says_so():
+    view = view_of(one_f_one_b())
+    with pytest.raises(FormatError, match="not as 'gif'"):
+        save_picture(view, "picture.gif")
+    with pytest.raises(FormatError, match="png, svg, pdf"):
+        save_picture(view, BytesIO())
+    with pytest.raises(UnknownNameError, match="picture size"):
+        figure_of(view, size="poster")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="at least one view"):
+        figure_of([])
+    with pytest.raises(InputError, match="ms and us cannot share"):
+        figure_of([replace(view, unit="us"), replace(view, unit="ms")])
+
+
+def test_notebooks_show_views_timelines_schedules_and_several():
+    timeline = one_f_one_b()
+    shown = html_of([view_of(timeline), timeline])
+    assert shown.startswith('<img style="max-width: 100%" alt="1f1b: simulated, makespan 9, idle 33.3%; 1f1b: ')
+    assert "data:image/svg+xml;base64," in shown
+    assert "the order of 8 ops on 2 ranks" in html_of(timeline.schedule)
+    assert "data:image/png;base64," in html_of(order_of(schedule_named("1f1b", 16, 128)))
+    assert png_of(timeline.schedule).startswith(b"\x89PNG")
+
+
+def test_text_in_html_is_escaped():
+    assert 'alt="&lt;b&gt;&quot;: ' in html_of(view_of(one_f_one_b(), title='<b>"'))

@@ -1,0 +1,83 @@
+"""Models that the tests' processes load by name: small ones, and ones that misbehave on rank 1."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from pipeplan.runtime import Model
+from pipeplan.runtime.models import GPT
+
+TINY = GPT(blocks=6, width=32, heads=2, length=16, vocabulary=32, microbatch=2)
+WIDE = GPT(blocks=8, width=96, heads=4, length=48, vocabulary=64, microbatch=3)
+
+not_a_function = 3
+
+
+def tiny() -> Model:
+    return TINY.model("tiny")
+
+
+def wide() -> Model:
+    return WIDE.model("wide")
+
+
+def raises() -> Model:
+    raise ValueError("no such data\nand more")
+
+
+def returns_layers() -> list[nn.Module]:
+    return [nn.Linear(2, 2)]
+
+
+def layer_is_no_module() -> Model:
+    return replace(tiny(), layers=(*TINY.model("tiny").layers[:-1], lambda: 3))
+
+
+def batch_is_one_tensor() -> Model:
+    return replace(tiny(), batch=lambda _: torch.zeros(2))
+
+
+class Trouble(nn.Module):
+    """Does as it should twice (PyTorch looks at shapes first, then comes microbatch 0), and then something else."""
+
+    def __init__(self, trouble: Callable[[], None]) -> None:
+        super().__init__()
+        self.trouble = trouble
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        if os.environ.get("RANK") == "1" and self.calls == 3:
+            self.trouble()
+        return x
+
+
+def _with(trouble: Callable[[], None]) -> Model:
+    model = tiny()
+    layers = (*model.layers[:-1], lambda: Trouble(trouble), model.layers[-1])
+    assert model.weights is not None
+    return replace(model, layers=layers, weights=(*model.weights, 0.0))
+
+
+def dies() -> Model:
+    return _with(lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def hangs() -> Model:
+    return _with(lambda: time.sleep(600))
+
+
+def fails() -> Model:
+    def trouble() -> None:
+        raise RuntimeError("the disk is full\nsecond line")
+
+    return _with(trouble)
+
+
+def exits() -> Model:
+    return _with(lambda: os._exit(7))

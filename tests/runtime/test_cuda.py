@@ -1,0 +1,62 @@
+"""The paths of a GPU: events, allocator statistics, NCCL. One rank, so that one GPU is enough."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import torch
+
+from pipeplan.model import Kind, Placement, parse_schedule
+from pipeplan.passes import lower_for_torch
+from pipeplan.runtime import profile
+from pipeplan.runtime.group import process_group
+from pipeplan.runtime.measure import Stage, measure
+from pipeplan.runtime.progress import Progress
+from pipeplan.runtime.result import RunResult
+from pipeplan.runtime.train import RunTask
+from tests.runtime.models import WIDE
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU")
+
+PLAN = "0F0 0F1 0B0 0I1 0W1"
+
+
+@pytest.fixture
+def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunResult:
+    """Of a run in this process, without the gate for other versions of PyTorch: the GPU's is what it is."""
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    model = WIDE.model("wide")
+    task = RunTask(schedule=lower_for_torch(parse_schedule(PLAN)), model=model, verify=True, device="cuda")
+    device = torch.device("cuda", 0)
+    with process_group(device, 1, timeout=60.0, store=tmp_path / "store") as rank:
+        return task.work(rank, device, Progress(1))
+
+
+def test_a_run_on_a_gpu(result: RunResult) -> None:
+    assert result.gradients_equal
+    assert result.peak_bytes is not None
+    assert result.peak_bytes[0] > 0
+    timeline = result.timeline
+    compute = result.schedule.where(Kind.F, Kind.B, Kind.I, Kind.W)
+    assert (timeline.end[compute] >= timeline.start[compute]).all()
+    assert (timeline.start[compute[1:]] >= timeline.end[compute[:-1]]).all()
+    assert timeline.makespan == pytest.approx(1e3 * result.median_step_seconds)
+
+
+def test_a_profile_on_a_gpu() -> None:
+    found = profile(WIDE.model("wide"), Placement.linear(2), device="cuda", together=False, repeats=3)
+    for stage in found.stages:
+        assert stage.forward.median > 0
+        assert stage.transient_bytes is not None
+        assert stage.transient_bytes >= 0
+        assert stage.activation_bytes > stage.input_bytes
+
+
+def test_a_known_module_holds_what_it_must_on_a_gpu() -> None:
+    inputs = torch.zeros(64, 32, device="cuda")
+    module = torch.nn.Linear(32, 16, bias=False, device="cuda")
+    found = measure(Stage(module, (1, 2), inputs, None, first=False), repeats=1, warmup=1)
+    assert found.activation_bytes == inputs.nbytes + 64 * 16 * 4

@@ -1,0 +1,173 @@
+"""Runs that go wrong: the rank and its op are named, the run ends in time, and no process stays."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import torch.distributed as dist
+
+from pipeplan.errors import InputError, MissingExtraError, RunError
+from pipeplan.model import parse_schedule
+from pipeplan.runtime import group, requirements, run
+from pipeplan.runtime.models import load_model
+from tests.runtime.job import PLAN
+
+ROOT = Path(__file__).parents[2]
+MODELS = "tests.runtime.models"
+PARENT = f"""
+from pipeplan.model import parse_schedule
+from pipeplan.runtime import run
+run(parse_schedule({PLAN!r}), "{MODELS}:hangs", timeout=100.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("dies", r"^rank 1, step 0, op \d+ \(1F1\), computing: the process was killed by SIGKILL$"),
+        ("exits", r"^rank 1, step 0, op \d+ \(1F1\), computing: the process ended with exit code 7"),
+        ("fails", r"^rank 1, step 0, op \d+ \(1F1\), computing: RuntimeError: the disk is full$"),
+        ("hangs", r"^no rank made progress for 4 s: rank 1, step 0, op \d+ \(1F1\), computing$"),
+    ],
+)
+def test_a_rank_that_goes_wrong_is_named_with_its_op(model: str, message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        run(parse_schedule(PLAN), f"{MODELS}:{model}", timeout=4.0)
+    assert workers(os.getpid()) == []
+
+
+def test_wrong_input_that_only_a_rank_finds() -> None:
+    with pytest.raises(InputError, match=r"^layer 7 of model tiny is a int"):
+        run(parse_schedule(PLAN), f"{MODELS}:layer_is_no_module", timeout=30.0)
+
+
+def test_no_process_stays_when_the_launcher_is_killed() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], env=environment(), cwd=ROOT)
+    try:
+        wait_for(lambda: len(workers(parent.pid)) == 2)
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    wait_for(lambda: workers(parent.pid) == [])
+
+
+def workers(parent: int) -> list[str]:
+    """The processes that a launcher started, by their command line, which ends with its process id."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if "pipeplan.runtime.worker" in words and str(parent) in words:
+            found.append(path.parent.name)
+    return found
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def environment(**more: str) -> dict[str, str]:
+    paths = [str(ROOT / "src"), str(ROOT)]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "GLOO_SOCKET_IFNAME": "lo"} | more
+
+
+def torchrun(processes: int, model: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command += ["-m", "tests.runtime.job", model]
+    return subprocess.run(
+        command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_inside_a_torchrun_job() -> None:
+    job = torchrun(2, f"{MODELS}:tiny")
+    assert job.returncode == 0, job.stderr
+    assert job.stdout.strip() == "difference 0.0"
+
+
+def test_fewer_processes_than_ranks() -> None:
+    job = torchrun(1, f"{MODELS}:tiny")
+    assert job.returncode != 0
+    assert "InputError: the schedule has 2 ranks and the job 1 process(es)" in job.stderr
+    assert "torchrun --nproc-per-node 2" in job.stderr
+
+
+def test_a_rank_that_hangs_in_a_torchrun_job_is_named() -> None:
+    job = torchrun(2, f"{MODELS}:hangs")
+    assert job.returncode != 0
+    assert re.search(r"no progress for 4 s: rank 1, step 0, op \d+ \(1F1\), computing", job.stderr)
+
+
+def test_a_port_that_is_in_use() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        command = [sys.executable, "-m", "tests.runtime.job", f"{MODELS}:tiny", "alone"]
+        job = subprocess.run(
+            command, env=environment(**place), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert job.returncode == 2
+    assert f"rank 0 cannot meet the other ranks at 127.0.0.1:{port} (port in use" in job.stderr
+
+
+def test_pytorch_is_missing_or_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requirements, "version", lambda _: "2.99.1")
+    with pytest.raises(InputError, match=r"known are 2.13, installed is 2.99.1"):
+        run(parse_schedule(PLAN))
+
+    def absent(_: str) -> str:
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(requirements, "version", absent)
+    with pytest.raises(MissingExtraError, match=r"pip install 'pipeplan\[pytorch\]'"):
+        run(parse_schedule(PLAN))
+
+
+def test_ranks_with_different_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gather(told: list[str], _: str) -> None:
+        told[:] = ["2.13.0", "2.13.1"]
+
+    monkeypatch.setattr(dist, "all_gather_object", gather)
+    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+    with pytest.raises(InputError, match=r"same version of PyTorch; rank 0: 2\.13\.0, rank 1: 2\.13\.1"):
+        group._require_one_version()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "must be positive"),
+        ({"timeout": float("nan")}, "must be positive"),
+        ({"device": "tpu"}, "auto, cpu or cuda, not tpu"),
+        ({"model": "gpt-tny"}, "did you mean 'gpt-tiny'"),
+        ({"layout": (3, 3)}, "does not"),
+        ({"kineto": Path("/no/such/folder")}, "is not there"),
+    ],
+)
+def test_options_that_cannot_be(options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run(parse_schedule(PLAN), **options)  # type: ignore[arg-type]
+
+
+def test_a_model_that_cannot_be_handed_over() -> None:
+    model = load_model(f"{MODELS}:dies")
+    with pytest.raises(InputError, match="name it as module:function"):
+        run(parse_schedule(PLAN), model)

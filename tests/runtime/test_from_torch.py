@@ -1,0 +1,82 @@
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from pipeplan.errors import InputError, ShapeError, UnknownNameError
+from pipeplan.model import Schedule, format_schedule, schedule_from_cells
+from pipeplan.runtime import from_torch, private
+from pipeplan.strategies import strategy
+from tests.conformance import conformance
+
+ORDERS = {
+    "GPipe": "0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1",
+    "1F1B": "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1",
+    "LoopedBFS": "0F0 0F1 2F0 2F1 2B1 2B0 0B1 0B0\n1F0 1F1 3F0 3F1 3B1 3B0 1B1 1B0",
+}
+
+
+@pytest.mark.parametrize(("name", "order"), ORDERS.items())
+def test_what_pytorch_runs(name: str, order: str) -> None:
+    assert format_schedule(from_torch(name, 2, 2)) == order
+
+
+def rows(cells: list[str]) -> Schedule:
+    return schedule_from_cells([[cell for cell in row.split() if cell != "."] for row in cells])
+
+
+def shape(key: str) -> tuple[str, int, int, int]:
+    name, ranks, microbatches, chunks = key.split("|")[:4]
+    return name, int(ranks[2:]), int(microbatches[2:]), int(chunks[1:])
+
+
+def test_every_recorded_order_is_read() -> None:
+    for key, cells in conformance("torch_orders.json")["orders"].items():
+        assert from_torch(*shape(key)) == rows(cells), key
+
+
+def test_every_recorded_lowering_is_read() -> None:
+    lowered = conformance("torch_orders.json")["lowered"]
+    kept = {key: cells for key, cells in lowered.items() if shape(key)[0] not in ("GPipe", "1F1B")}
+    assert kept
+    for key, cells in kept.items():
+        assert from_torch(*shape(key), communication=True) == rows(cells), key
+
+
+@pytest.mark.parametrize("name", private.SCHEDULE_CLASSES)
+@pytest.mark.parametrize(("ranks", "microbatches"), [(2, 4), (3, 6), (4, 12)])
+def test_our_strategy_of_that_name_is_the_same(name: str, ranks: int, microbatches: int) -> None:
+    theirs = from_torch(name, ranks, microbatches)
+    ours = strategy(theirs.name)
+    assert ours(ours.shape(ranks, microbatches, theirs.placement.chunks)) == theirs
+
+
+@pytest.mark.parametrize("name", private.SCHEDULE_CLASSES)
+def test_live_objects_classes_and_names_agree(name: str) -> None:
+    cls = private.schedule_class(name)
+    chunks = 1 if name in ("GPipe", "1F1B") else 2
+    live = private.instantiate(cls, 2, 4, chunks)
+    assert from_torch(live) == from_torch(cls, 2, 4) == from_torch(f"Schedule{name}", 2, 4) == from_torch(name, 2, 4)
+
+
+def test_shapes_that_pytorch_refuses() -> None:
+    with pytest.raises(ShapeError, match=r"refuses this shape.*exactly 2 stages per rank"):
+        from_torch("ZBVZeroBubble", 2, 4, 3)
+    with pytest.raises(ShapeError, match="1 chunk"):
+        from_torch("GPipe", 2, 4, 2)
+    with pytest.raises(ShapeError, match="greater than or equal to the number of stages"):
+        from_torch("1F1B", 4, 2)
+
+
+def test_what_is_no_schedule() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'ZBVZeroBubble'"):
+        from_torch("ZBVZeroBuble", 2, 4)
+    with pytest.raises(InputError, match="needs its shape"):
+        from_torch("GPipe")
+    with pytest.raises(InputError, match="no schedule class"):
+        from_torch(dict, 2, 4)
+    with pytest.raises(InputError, match="no schedule of torch"):
+        from_torch([1])
+    with pytest.raises(InputError, match="shape of its own"):
+        from_torch(private.instantiate(private.schedule_class("ZBVZeroBubble"), 2, 4, 2), 2, 4)
+    with pytest.raises(InputError, match="no order with communication"):
+        from_torch("GPipe", 2, 4, communication=True)

@@ -1,0 +1,109 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import torch
+import yaml
+
+from pipeplan.costs import Settings
+from pipeplan.errors import InputError
+from pipeplan.model import Placement
+from pipeplan.runtime import Profile, profile
+from pipeplan.runtime.measure import Spread
+from tests.runtime.models import TINY, tiny
+
+LOOP = Placement.loop(2, 2)
+
+
+@pytest.fixture(scope="module")
+def together() -> Profile:
+    return profile("tests.runtime.models:tiny", LOOP, repeats=3, warmup=1, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def alone() -> Profile:
+    return profile(tiny(), LOOP, repeats=3, warmup=1, device="cpu", together=False)
+
+
+def test_all_stages_are_measured(together: Profile, alone: Profile) -> None:
+    for found in (together, alone):
+        layers = [(stage.first_layer, stage.stop_layer) for stage in found.stages]
+        assert layers == [(0, 3), (3, 4), (4, 6), (6, 8)] or sum(stop - first for first, stop in layers) == 8
+        for stage in found.stages:
+            for spread in (stage.forward, stage.backward, stage.backward_input, stage.backward_weight):
+                assert 0 < spread.low <= spread.median <= spread.high
+    assert together.p2p_time is not None
+    assert together.p2p_time > 0
+    assert alone.p2p_time is None
+
+
+def test_the_first_stage_has_no_input_gradient(together: Profile) -> None:
+    first, second = together.stages[:2]
+    assert first.backward_input.median < 0.3 * first.backward_weight.median
+    assert second.backward_input.median > 0.1 * second.backward_weight.median
+
+
+def test_sizes_do_not_depend_on_how_they_are_measured(together: Profile, alone: Profile) -> None:
+    for ours, theirs in zip(together.stages, alone.stages, strict=True):
+        assert ours.activation_bytes == theirs.activation_bytes
+        assert ours.weight_activation_bytes == theirs.weight_activation_bytes
+        assert ours.static_bytes == theirs.static_bytes
+
+
+def test_sizes(alone: Profile) -> None:
+    modules = [
+        tiny().build(stage.first_layer, stage.stop_layer, seed=0, device=torch.device("cpu")) for stage in alone.stages
+    ]
+    for stage, module in zip(alone.stages, modules, strict=True):
+        parameters = sum(parameter.numel() for parameter in module.parameters())
+        # Parameter, gradient and AdamW's two moments, and one step counter of 4 bytes a parameter tensor.
+        assert stage.static_bytes == 16 * parameters + 4 * len(list(module.parameters()))
+    tokens = TINY.microbatch * TINY.length
+    assert [stage.input_bytes for stage in alone.stages] == [8 * tokens, *[4 * tokens * TINY.width] * 3]
+    assert alone.stages[1].weight_activation_bytes > alone.stages[1].activation_bytes > alone.stages[1].input_bytes
+
+
+def test_a_known_module_holds_what_it_must() -> None:
+    """A linear layer keeps its input for the weight gradient, and has given its output on."""
+    from pipeplan.runtime.measure import Stage, measure
+
+    inputs = torch.zeros(64, 32)
+    stage = Stage(torch.nn.Linear(32, 16, bias=False), (1, 2), inputs, None, first=False)
+    found = measure(stage, repeats=1, warmup=0)
+    output_bytes = 64 * 16 * 4
+    assert found.activation_bytes == inputs.nbytes + output_bytes
+
+
+def test_the_config_file_is_read_back(together: Profile, tmp_path: Path) -> None:
+    together.write(tmp_path / "costs.yaml")
+    together.write(tmp_path / "costs.json")
+    read = yaml.safe_load((tmp_path / "costs.yaml").read_text())
+    assert read == yaml.safe_load((tmp_path / "costs.json").read_text())
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in read.items()}
+    settings = Settings(**values)
+    costs = settings.costs(LOOP)
+    exact = together.settings().costs(LOOP)
+    assert costs.forward == pytest.approx(exact.forward, rel=1e-4)
+    assert costs.backward_weight == pytest.approx(exact.backward_weight, rel=1e-4)
+    assert costs.memory.activation.tolist() == exact.memory.activation.tolist()
+    assert costs.transfer.latency == pytest.approx(together.p2p_time, rel=1e-4)
+    assert costs.time_unit == "ms"
+    assert "PyTorch" in (tmp_path / "costs.yaml").read_text().splitlines()[1]
+
+
+def test_what_cannot_be_profiled(together: Profile, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\.yaml or \.json"):
+        together.write(tmp_path / "costs.toml")
+    with pytest.raises(InputError, match="must be positive"):
+        profile(repeats=0)
+    with pytest.raises(InputError, match="holds every stage twice"):
+        profile(placement=Placement.bidirectional(2))
+    with pytest.raises(InputError, match="8 layers cannot make 9 stages"):
+        profile(tiny(), Placement.linear(9), together=False)
+
+
+def test_spread_is_median_and_quartiles() -> None:
+    assert Spread.of([1, 2, 3, 4, 5]) == Spread(3.0, 2.0, 4.0)

@@ -1,0 +1,94 @@
+"""Marks become times: with a clock that counts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from pipeplan.model import parse_schedule
+from pipeplan.runtime.progress import Phase, Progress
+from pipeplan.runtime.recorder import Recorder, Times, measured_timeline, step_nanoseconds
+
+
+class Given:
+    """A clock that shows what it is told to."""
+
+    def __init__(self, *times: int) -> None:
+        self.shown = iter(times)
+
+    def restart(self) -> None:
+        pass
+
+    def mark(self) -> int:
+        return next(self.shown)
+
+    def times(self, marks: Sequence[int]) -> np.ndarray:
+        return np.array(marks, np.int64)
+
+
+def test_ops_and_pairs() -> None:
+    plan = parse_schedule("0F0 0SEND_F0 (0F1;0B0)OVERLAP_F_B 0B1 0REDUCE_GRAD")
+    clock = Given(10, 12, 20, 21, 25, 25, 30, 33, 40, 42, 43, 50, 51, 52)
+    progress = Progress(1)
+    recorder = Recorder(plan, 0, clock, progress)
+    recorder.begin_step()
+    recorder.turn(0)
+    recorder.start()
+    recorder.end()
+    recorder.turn(1)
+    recorder.turn(2)
+    recorder.start()
+    recorder.end()
+    recorder.start()
+    recorder.end()
+    assert progress.place(0).phase == Phase.COMPUTING
+    assert progress.place(0).position == 2
+    recorder.turn(3)
+    recorder.start()
+    recorder.end()
+    recorder.turn(4)
+    recorder.turn(5)
+    times = recorder.times(100)
+    assert times.start.tolist() == [112, 121, 125, 125, 143, 151]
+    assert times.end.tolist() == [120, 125, 140, 140, 150, 152]
+    assert times.wait.tolist() == [2, 0, 0, 3, 1, 0]
+
+
+def test_a_loss_counts_into_its_forward() -> None:
+    plan = parse_schedule("0F0 0B0")
+    recorder = Recorder(plan, 0, Given(0, 1, 5, 8, 9, 10, 20, 21), Progress(1))
+    recorder.begin_step()
+    recorder.turn(0)
+    recorder.start()
+    recorder.end()
+    recorder.end()
+    recorder.turn(1)
+    recorder.start()
+    recorder.end()
+    recorder.turn(2)
+    times = recorder.times(0)
+    assert times.end.tolist() == [8, 20]
+
+
+def test_a_receive_ends_where_its_op_found_it() -> None:
+    plan = parse_schedule("0F0 0SEND_F0 0B0\n1RECV_F0 1F0 1B0", microbatches=1)
+    first = Times(*(np.array(column, np.int64) for column in ([100, 200, 300], [200, 210, 400], [0, 0, 0])))
+    second = Times(*(np.array(column, np.int64) for column in ([110, 230, 290], [111, 290, 350], [0, 119, 0])))
+    timeline, wait = measured_timeline(plan, [first, second])
+    assert timeline.start.tolist() == pytest.approx([0, 1e-4, 2e-4, 1e-5, 1.3e-4, 1.9e-4])
+    assert timeline.end[3] == timeline.start[4]
+    assert wait.tolist() == pytest.approx([0, 0, 0, 0, 1.19e-4, 0])
+    assert step_nanoseconds([first, second]) == 300
+
+
+def test_places_are_told_in_the_notation() -> None:
+    plan = parse_schedule("0F0 (0F1;0B0)OVERLAP_F_B 0B1")
+    progress = Progress(1)
+    progress.tell(0, 4, 1, Phase.COMPUTING)
+    assert progress.place(0).describe(plan, 0) == "rank 0, step 4, op 1 ((0F1;0B0)OVERLAP_F_B), computing"
+    progress.tell(0, 4, 0, Phase.WAITING)
+    assert "op 0 (0F0), waiting" in progress.place(0).describe(plan, 0)
+    progress.tell(0, 4, 3, Phase.BETWEEN_STEPS)
+    assert progress.place(0).describe(plan, 0) == "rank 0, at the end of step 4"

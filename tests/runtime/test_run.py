@@ -1,0 +1,152 @@
+"""Runs of schedules in PyTorch's runtime, in processes of this host."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from pipeplan.costs import Limits, Settings
+from pipeplan.errors import GradientError, ShapeError
+from pipeplan.model import Kind, Placement, Schedule, dependencies, parse_schedule
+from pipeplan.passes import lower_for_torch
+from pipeplan.runtime import from_torch, private, run
+from pipeplan.runtime.launch import launch
+from pipeplan.runtime.result import RunResult
+from pipeplan.runtime.train import RunTask
+from pipeplan.solver.problem import Instance
+from pipeplan.solver.portfolio import search
+from pipeplan.strategies import strategy
+from tests.runtime.many import ManyRuns
+
+TINY, WIDE = "tests.runtime.models:tiny", "tests.runtime.models:wide"
+
+UNEVEN = "0F0 1F0 0F1 1F1 3F0 3B0 3F1 3B1 1B0 0B0 1I1 0I1 1W1 0W1\n2F0 2F1 2B0 2I1 2W1"
+"""Hand-written: stages 0, 1 and 3 on rank 0, stage 2 on rank 1; neighbours on one rank; B mixed with I and W."""
+
+BLOCKED = "0F0 1F0 0F1 1F1 1B0 0B0 1B1 0B1\n2F0 3F0 3B0 2B0 2F1 3F1 3B1 2B1"
+BACKWARDS = "0F1 0F0 0B1 0B0\n1F1 1F0 1B1 1B0"
+"""The last stage's forwards in another order than the microbatches'."""
+
+
+def schedule(name: str, ranks: int, microbatches: int, chunks: int | None = None) -> Schedule:
+    ours = strategy(name)
+    return ours(ours.shape(ranks, microbatches, chunks))
+
+
+def run_all(schedules: dict[str, Schedule], **options: object) -> dict[str, RunResult]:
+    ranks = next(iter(schedules.values())).ranks
+    tasks = tuple(
+        RunTask(schedule=one, steps=1, warmup=1, verify=True, **options)  # type: ignore[arg-type]
+        for one in schedules.values()
+    )
+    return dict(zip(schedules, launch(ManyRuns(tasks, ranks)), strict=True))
+
+
+def differences(results: dict[str, RunResult]) -> dict[str, tuple[float | None, float | None]]:
+    return {name: (result.max_gradient_difference, result.max_loss_difference) for name, result in results.items()}
+
+
+EXPRESSIBLE = (
+    "gpipe", "1f1b", "eager-1f1b", "looped-bfs", "interleaved-1f1b", "interleaved-zb", "zb-h1", "zb-h2", "zbv",
+    "v-half", "v-min", "dualpipev", "hanayo", "1f1b-overlap", "interleaved-1f1b-overlap",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("receives", ["early", "late"])
+def test_two_ranks_give_the_gradients_of_one_process(receives: str) -> None:
+    plans = {name: schedule(name, 2, 4) for name in EXPRESSIBLE}
+    plans |= {"three chunks": schedule("interleaved-1f1b", 2, 4, 3)}
+    plans |= {name: parse_schedule(text) for name, text in
+              {"uneven": UNEVEN, "blocked": BLOCKED, "backwards": BACKWARDS}.items()}  # fmt: skip
+    lowered = {name: lower_for_torch(plan, receives=receives) for name, plan in plans.items()}  # type: ignore[arg-type]
+    assert differences(run_all(lowered, model=TINY)) == dict.fromkeys(plans, (0.0, 0.0))
+
+
+def test_four_ranks_give_the_gradients_of_one_process() -> None:
+    plans = {name: schedule(name, 4, 8) for name in EXPRESSIBLE}
+    placement = Placement.v(4)
+    caps = Limits(np.full(4, 3.0), in_activations=True)
+    plans["searched"] = search(Instance(placement, 8, Settings().costs(placement), caps), evaluations=300).schedule
+    lowered = {name: lower_for_torch(plan) for name, plan in plans.items()}
+    assert differences(run_all(lowered, model=WIDE)) == dict.fromkeys(plans, (0.0, 0.0))
+
+
+def test_a_run_is_measured(tmp_path: Path) -> None:
+    plan = schedule("zbv", 2, 4)
+    result = run(plan, TINY, steps=3, timeout=60.0, kineto=tmp_path)
+    timeline = result.timeline
+    assert timeline.source == "measured"
+    assert timeline.unit == "ms"
+    assert result.schedule == lower_for_torch(plan)
+    assert len(result.step_seconds) == 3
+    assert timeline.makespan == pytest.approx(1e3 * result.median_step_seconds)
+    assert len(result.losses) == 4
+    assert (timeline.end >= timeline.start).all()
+    assert (result.wait >= 0).all()
+    assert result.gradients_equal is None
+    result.require_equal_gradients()
+    _require_causal(result)
+    _require_kineto(plan, tmp_path)
+
+
+def _require_causal(result: RunResult) -> None:
+    """On one clock nothing starts before what it waited for is there, and a rank computes one op at a time."""
+    timeline, plan = result.timeline, result.schedule
+    compute = plan.where(Kind.F, Kind.I, Kind.W, Kind.B)
+    same_rank = plan.rank[compute[1:]] == plan.rank[compute[:-1]]
+    assert (timeline.start[compute[1:]] >= timeline.end[compute[:-1]])[same_rank].all()
+    source = dependencies(plan).arrival
+    receives = plan.where(Kind.RECV_F, Kind.RECV_B)
+    assert (timeline.end[receives] >= timeline.start[source[receives]]).all()
+    fed = compute[source[compute] >= 0]
+    assert (timeline.start[fed] >= timeline.end[source[fed]]).all()
+
+
+def _require_kineto(plan: Schedule, folder: Path) -> None:
+    """PyTorch's own profiles name every op of the rank that they say they are of."""
+    for rank, row in enumerate(plan):
+        trace = json.loads((folder / f"rank{rank}.json").read_text())
+        assert trace["distributedInfo"]["rank"] == rank
+        assert {f"PP:{op}" for op in row} <= {event.get("name") for event in trace["traceEvents"]}
+
+
+def test_lower_precision_is_verified_within_its_tolerance() -> None:
+    result = run(schedule("zbv", 2, 4), TINY, steps=1, verify=True, dtype="bfloat16", timeout=60.0)
+    assert result.dtype == "bfloat16"
+    assert result.tolerance > 0
+    assert result.gradients_equal
+
+
+def test_training_lowers_the_loss() -> None:
+    result = run(schedule("1f1b", 2, 4), TINY, steps=12, learning_rate=3e-3, timeout=60.0)
+    assert np.mean(result.losses[-3:]) < result.losses[0] - 0.3
+
+
+def test_pytorchs_own_deferred_receives_are_found_wrong() -> None:
+    """The channels that PyTorch 2.13 puts out of order: what verifying is for."""
+    cls = private.schedule_class("ZBVZeroBubble")
+    live = cls([private._stand_in(0, 4, 8), private._stand_in(4, 4, 8)], 8, loss_fn=abs, defer_pp_recv=True)
+    wrong = from_torch(live, communication=True)
+    right = lower_for_torch(from_torch(live), receives="late")
+    results = run_all({"theirs": wrong, "ours": right}, model=TINY)
+    assert results["ours"].max_gradient_difference == 0.0
+    assert results["theirs"].gradients_equal is False
+    with pytest.raises(GradientError, match="differ from the single-process run"):
+        results["theirs"].require_equal_gradients()
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("dualpipe", "holds every stage twice"), ("chimera", "holds every stage twice"), ("seq1f1b", "into 2 slices")],
+)
+def test_what_pytorchs_runtime_cannot_express(name: str, reason: str) -> None:
+    with pytest.raises(ShapeError, match=reason):
+        run(schedule(name, 2, 4), TINY)
+
+
+def test_recompute_is_refused() -> None:
+    with pytest.raises(ShapeError, match="no recompute op"):
+        run(parse_schedule("0F0 0R0 0B0"), TINY)

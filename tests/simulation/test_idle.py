@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from pipeplan.costs import Settings
+from pipeplan.model import parse_schedule
+from pipeplan.simulation import Reason, critical_path, idle_times, simulate, what_ifs
+from tests.simulation.test_simulator import PLAN, problems
+
+
+def explained(text: str, limit=None, **given_settings) -> list[tuple[int, float, float, str, str]]:
+    schedule = parse_schedule(text)
+    costs = Settings(**given_settings).costs(schedule.placement)
+    idle = idle_times(simulate(schedule, costs).timeline, costs, limit=limit)
+    columns = (idle.rank, idle.start, idle.end, idle.reason, idle.cause)
+    return [
+        (rank, start, end, Reason(reason).key, str(schedule.op(cause)) if cause >= 0 else "")
+        for rank, start, end, reason, cause in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def test_every_gap_has_its_reason():
+    assert explained(PLAN) == [
+        (0, 2, 4, "compute", "1B0"),
+        (0, 6, 7, "compute", "1B1"),
+        (1, 0, 1, "start-up", ""),
+        (1, 7, 9, "drain", ""),
+    ]
+
+
+def test_a_message_under_way():
+    assert explained("0F0 0B0\n1F0 1B0", p2p_time=0.5) == [
+        (0, 1, 1.5, "transfer", "0F0"),
+        (0, 1.5, 2.5, "compute", "1F0"),
+        (0, 2.5, 4.5, "compute", "1B0"),
+        (0, 4.5, 5, "transfer", "1B0"),
+        (1, 0, 1.5, "start-up", ""),
+        (1, 4.5, 7, "drain", ""),
+    ]
+
+
+def test_the_excess_of_a_slower_stage():
+    found = explained("0F0 0B0\n1F0 1B0", forward_times=(1.0, 1.0), backward_times=(2.0, 4.0))
+    assert found[:3] == [(0, 1, 2, "compute", "1F0"), (0, 2, 5, "compute", "1B0"), (0, 5, 6, "imbalance", "1B0")]
+
+
+def test_a_forward_that_did_not_fit():
+    text = "0F0 0B0 0F1 0B1\n1F0 1B0 1F1 1B1"
+    assert explained(text)[0][3] == "compute"
+    capped = explained(text, limit=np.array([1.0, 1.0]))
+    assert capped[0] == (0, 1, 4, "memory", "")
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems())
+def test_reasons_add_up_to_the_idle_time(problem):
+    schedule, costs = problem
+    timeline = simulate(schedule, costs).timeline
+    idle = idle_times(timeline, costs, limit=np.full(schedule.ranks, 1.0))
+    np.testing.assert_allclose(idle.totals(schedule.ranks).sum(axis=1), timeline.idle, atol=1e-9)
+    assert (idle.end > idle.start).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems())
+def test_the_critical_path_is_as_long_as_the_makespan(problem):
+    schedule, costs = problem
+    timeline = simulate(schedule, costs).timeline
+    path = critical_path(timeline)
+    hops = round(path.transfer / costs.transfer.time()) if costs.transfer.time() else 0
+    assert path.transfer == pytest.approx(hops * costs.transfer.time(), abs=1e-9)
+    assert timeline.start[path.ops[0]] == 0
+    assert sum(path.by_kind.values()) + path.transfer == pytest.approx(timeline.makespan)
+    assert path.by_stage.sum() + path.transfer == pytest.approx(timeline.makespan)
+
+
+def test_what_ifs_are_simulated():
+    schedule = parse_schedule(PLAN)
+    costs = Settings(forward_times=(1.0, 2.0), backward_times=(2.0, 2.0), p2p_time=1).costs(schedule.placement)
+    found = {what.change: what.makespan for what in what_ifs(simulate(schedule, costs))}
+    free = Settings(forward_times=(1.0, 2.0), backward_times=(2.0, 2.0)).costs(schedule.placement)
+    assert found["transfers free"] == simulate(schedule, free).timeline.makespan
+    assert set(found) == {"transfers free", "stage 1 balanced", "all stages balanced"}

@@ -1,0 +1,67 @@
+"""Cases on which a search once was wrong, each with its least objective in the unit of its times."""
+
+from fractions import Fraction
+from typing import Any
+
+from tests.solver.case import Case, numbers
+
+_LINEAR: dict[str, Any] = {"placement": "linear", "rank_of": (0, 1)}
+
+KNOWN: dict[str, tuple[Case, Fraction]] = {
+    "W frees more than F takes, and full backwards fit": (
+        Case(
+            **_LINEAR,
+            microbatches=5,
+            forward=numbers(2, 2),
+            backward=numbers(3, 3),
+            inputs=numbers(1, 1),
+            weights=numbers(2, 2),
+            activation=numbers(2, 2),
+            kept=numbers(3, 3),
+            limits=numbers(4, 4),
+            in_activations=False,
+        ),
+        Fraction(28),
+    ),
+    "no half backward fits, and 1f1b does": (
+        Case(
+            **_LINEAR,
+            microbatches=3,
+            forward=numbers(1, 1),
+            backward=numbers(2, 2),
+            inputs=numbers(1, 1),
+            weights=numbers(1, 1),
+            activation=numbers(1, 1),
+            kept=numbers(4, 4),
+            limits=numbers(2, 2),
+        ),
+        Fraction(12),
+    ),
+    "full backwards are faster than halves": (
+        Case(
+            **_LINEAR,
+            microbatches=5,
+            forward=numbers(1, 1),
+            backward=numbers("1.2", "1.2"),
+            inputs=numbers(1, 1),
+            weights=numbers(1, 1),
+        ),
+        Fraction(13),
+    ),
+    "overlaps gain, and W frees more than F takes": (
+        Case(
+            placement="v",
+            rank_of=(0, 1, 1, 0),
+            microbatches=3,
+            forward=numbers(1, 1, 1, 1),
+            backward=numbers(1, 1, 1, 1),
+            inputs=numbers("0.5", "0.5", "0.5", "0.5"),
+            weights=numbers("0.5", "0.5", "0.5", "0.5"),
+            activation=numbers("0.5", "0.5", "0.5", "0.5"),
+            kept=numbers(1, 1, 1, 1),
+            limits=numbers(2, 2),
+            overlap=numbers(1, 1, 1, 1),
+        ),
+        Fraction(12),
+    ),
+}

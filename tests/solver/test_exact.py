@@ -1,0 +1,260 @@
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeplan.checking import check
+from pipeplan.costs import Limits, Settings
+from pipeplan.errors import DeadlockError, MissingExtraError
+from pipeplan.model import Kind, Placement, Schedule, from_ops
+from pipeplan.model.op import Op
+from pipeplan.solver import Instance, exact
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.exact.engine import Exact
+from pipeplan.solver.exact.model import ExactModel
+from pipeplan.solver.exact.integer_units import common_unit, whole
+from pipeplan.solver.engines.list_scheduling import ListScheduling
+from pipeplan.solver.portfolio import search
+from pipeplan.solver.result import Progress, Result
+from pipeplan.solver.run import Run
+from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
+from pipeplan.solver.exact.integer_problem import WholeShop
+from pipeplan.simulation import Simulation, simulate
+from tests.conformance import conformance
+from tests.solver.instances import instance, proven
+
+pytest.importorskip("ortools")
+
+
+def optimum(question: Instance) -> float:
+    """The least objective by the solver alone, which is told of no bound and no schedule."""
+    from ortools.sat.python import cp_model
+
+    shop = WholeShop(question)
+    model = ExactModel(shop, 0, shop.horizon)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    assert solver.solve(model.model) == cp_model.OPTIMAL
+    return float(round(solver.objective_value) * shop.unit)
+
+
+def prove(question: Instance, **budget: Any) -> Result:
+    """The exact engine behind the quick starts."""
+    return search(
+        question, engines=(FixedOrders(), ListScheduling(), DrivenByCosts(), Exact()), **(budget or {"seconds": 20})
+    )
+
+
+ROWS = [0, 5, 8, 12, 22, 27, 32, 36, 39, 43, 46, 47]
+"""Rows of every kind; the benchmark proves them all."""
+
+
+@pytest.mark.parametrize("number", ROWS)
+def test_small_instances_are_proven_optimal(number):
+    row = conformance("proven_optima.json")["rows"][number]
+    found = prove(proven(row))
+    assert found.value == pytest.approx(row["optimal_makespan"], rel=1e-9)
+    assert found.optimal
+
+
+def test_a_v_below_its_usual_memory_is_proven_optimal():
+    found = prove(instance(Placement.v(3), 6, (10, 12, 8, 1), 2))
+    assert (found.value, found.bound.value) == (436, 436)
+    assert found.found_by == "exact"
+    assert check(found.schedule, cap=found.instance.memory_cap).valid
+
+
+def orders(rank: int, microbatches: int, row: tuple[Op, ...] = ()) -> Iterator[tuple[Op, ...]]:
+    """Every order of one stage's ops in which forwards and backwards, whole or halved, keep their order."""
+    forwards = sum(op.kind is Kind.F for op in row)
+    backwards = [op for op in row if op.kind in {Kind.B, Kind.I}]
+    owed = [op.microbatch for op in backwards if op.kind is Kind.I and Op(Kind.W, rank, op.microbatch) not in row]
+    if len(backwards) == microbatches and not owed:
+        yield row
+    if forwards < microbatches:
+        yield from orders(rank, microbatches, (*row, Op(Kind.F, rank, forwards)))
+    if len(backwards) < forwards:
+        for kind in (Kind.B, Kind.I):
+            yield from orders(rank, microbatches, (*row, Op(kind, rank, len(backwards))))
+    if owed:
+        yield from orders(rank, microbatches, (*row, Op(Kind.W, rank, owed[0])))
+
+
+TWO = Placement.linear(2)
+UNEVEN = Settings(
+    forward_times=(3.0, 2.0),
+    backward_input_times=(2.0, 4.0),
+    backward_weight_times=(2.5, 1.5),
+    p2p_time=0.5,
+    activation_bytes=(2.0, 2.0),
+)
+WHOLE: dict[str, dict[str, Any]] = {
+    "halves do all": {},
+    "whole is shorter": {"backward_times": (4.0, 5.0)},
+    "whole needs less": {"weight_activation_bytes": (3.0, 3.0)},
+    "both": {"backward_times": (4.0, 5.0), "weight_activation_bytes": (3.0, 1.0)},
+    "whole is longer but needs less": {"backward_times": (5.0, 6.0), "weight_activation_bytes": (3.5, 2.5)},
+}
+
+
+@pytest.fixture(scope="module", params=WHOLE)
+def everything(request: pytest.FixtureRequest) -> list[Simulation]:
+    """Every schedule of two microbatches on two ranks."""
+    costs = replace(UNEVEN, **WHOLE[request.param]).costs(TWO)
+    found = []
+    for rows in product(*(list(orders(rank, 2)) for rank in range(2))):
+        with suppress(DeadlockError):
+            found.append(simulate(Schedule.from_rows(TWO, 2, [from_ops(row) for row in rows]), costs))
+    return found
+
+
+@pytest.mark.parametrize("objective", ["makespan", "span"])
+@pytest.mark.parametrize("cap", [2.0, 3.0, 4.0, 5.0])
+def test_nothing_that_can_be_enumerated_is_better(everything, objective, cap):
+    limits = Limits(np.full(2, cap), in_activations=False)
+    question = Instance(TWO, 2, everything[0].costs, limits, objective=objective)
+    fitting = [found for found in everything if (found.memory.peak_bytes <= cap).all()]
+    assert optimum(question) == pytest.approx(min(question.value(found.timeline) for found in fitting))
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Instance:
+    placement = draw(
+        st.sampled_from(
+            [Placement.linear(2), Placement.linear(3), Placement.v(2), Placement.loop(2, 2), Placement.bidirectional(2)]
+        )
+    )
+    times = st.lists(st.integers(1, 9).map(float), min_size=placement.stages, max_size=placement.stages).map(tuple)
+    sizes = st.lists(st.integers(1, 5).map(float), min_size=placement.stages, max_size=placement.stages).map(tuple)
+    activation = draw(sizes)
+    costs = Settings(
+        forward_times=draw(times),
+        backward_input_times=draw(times),
+        backward_weight_times=draw(times),
+        p2p_time=draw(st.sampled_from([0.0, 1.0, 0.5])),
+        backward_times=draw(st.none() | times),
+        activation_bytes=activation,
+        weight_activation_bytes=draw(st.sampled_from([None, activation, tuple(reversed(activation))])),
+    ).costs(placement)
+    options: dict[str, Any] = {
+        "objective": draw(st.sampled_from(["makespan", "span"])),
+        "split_backward": draw(st.booleans()),
+    }
+    microbatches = 2 * draw(st.integers(1, 2))
+    free = Instance(placement, microbatches, costs, Limits(np.full(placement.ranks, 1e9), False), **options)
+    limits = Limits(free.least_limit * draw(st.floats(1, 2.5)), False)
+    return Instance(placement, microbatches, costs, limits, **options)
+
+
+@settings(max_examples=40, deadline=None)
+@given(questions())
+def test_the_optimum_is_reached_and_no_bound_is_above_it(question):
+    best = optimum(question)
+    assert question.bound.value <= best * (1 + 1e-9)
+    found = prove(question)
+    assert found.optimal
+    assert found.value == pytest.approx(best, rel=1e-9)
+
+
+def test_weights_may_overtake_each_other_where_that_is_better():
+    times = ((2.0, 1.0, 1.0, 4.0), (1.0, 1.0, 3.0, 6.0), (5.0, 3.0, 9.0, 7.0), 1.0)
+    question = instance(Placement.v(2), 4, times, 1.5)
+    run = Run(question, Budget(20, None, time.monotonic))
+    ListScheduling()(run)
+    Exact()(run)
+    assert run.best is not None
+    assert run.best.value == run.bound.value == 103
+    assert run.best.candidate.value > 103
+    schedule = run.schedule(run.best)
+    assert check(schedule, cap=question.memory_cap).valid
+    assert question.value(simulate(schedule, question.costs).timeline) == 103
+
+
+def test_the_same_budget_of_evaluations_gives_the_same_answer():
+    question = instance(Placement.v(3), 5, (10, 12, 8, 1), 2.5)
+    first, second = (prove(question, evaluations=30_000, seed=3) for _ in range(2))
+    assert first.schedule == second.schedule
+    assert (first.bound, first.evaluations) == (second.bound, second.evaluations)
+
+
+def test_it_keeps_to_its_seconds():
+    before = time.monotonic()
+    found = prove(instance(Placement.wave(4, 3), 8, (7, 11, 5, 1), 2), seconds=1.5)
+    assert time.monotonic() - before < 10
+    assert found.bound.value <= found.value
+
+
+def test_an_interruption_stops_the_solver_and_keeps_the_best():
+    def interrupt(progress: Progress) -> None:
+        if progress.found_by == "exact" or progress.seconds > 1:
+            raise KeyboardInterrupt
+
+    question = instance(Placement.v(4), 8, (7, 11, 5, 1), 2.5)
+    before = time.monotonic()
+    found = search(question, seconds=60, engines=(ListScheduling(), Exact()), progress=interrupt)
+    assert found.interrupted
+    assert time.monotonic() - before < 20
+
+
+def test_what_it_cannot_model_it_leaves_alone():
+    placement = Placement.linear(2)
+    overlapping = Settings(backward_input_times=1.5, backward_weight_times=0.5, overlap_times=2.2).costs(placement)
+    run = Run(Instance(placement, 4, overlapping), Budget(5, None, time.monotonic))
+    Exact()(run)
+    assert run.best is None
+    large = Run(instance(Placement.linear(4), 100), Budget(5, None, time.monotonic))
+    Exact()(large)
+    assert large.best is None
+
+
+def test_overlapped_pairs_that_gain_leave_the_bound_open():
+    placement = Placement.linear(3)
+    costs = Settings(backward_input_times=1, backward_weight_times=1, overlap_times=2.5).costs(placement)
+    found = prove(Instance(placement, 4, costs, Limits(np.full(3, 2.0), True)), seconds=10)
+    assert not found.optimal
+
+
+def test_whole_backwards_that_gain_are_proven_too():
+    placement = Placement.linear(3)
+    costs = Settings(backward_input_times=1, backward_weight_times=1, backward_times=1.5).costs(placement)
+    found = prove(Instance(placement, 4, costs, Limits(np.full(3, 2.0), True)), seconds=10)
+    assert found.optimal
+    assert found.schedule.has(Kind.B)
+
+
+def test_without_the_solver_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    with pytest.raises(MissingExtraError, match=r"pipeplan\[search\]"):
+        prove(instance(Placement.linear(3), 6, (10, 12, 8, 1), 2))
+    monkeypatch.setattr(exact, "find_spec", lambda name: None)
+    assert search(
+        instance(Placement.linear(3), 6, (10, 12, 8, 1), 2),
+        engines=(ListScheduling(), Exact(required=False)),
+        seconds=5,
+    ).history
+
+
+def test_numbers_that_people_write_have_an_exact_unit():
+    unit = common_unit([0.8, 1.2, 10 / 3, 0.0], total=100.0)
+    assert [whole(value, unit) for value in (0.8, 1.2, 10 / 3, 0.0)] == [6, 9, 25, 0]
+
+
+def test_numbers_without_a_common_unit_are_rounded_down_finely():
+    values = [np.pi, np.e, np.sqrt(2)]
+    unit = common_unit(values, total=1000.0)
+    for value in values:
+        assert 0 <= value - whole(value, unit) * float(unit) <= 1e-9
+
+
+def test_times_without_a_common_unit_are_proven_optimal_too():
+    found = prove(instance(Placement.v(3), 4, (np.pi, np.e, np.sqrt(2), 0.1234567890123), 2))
+    assert found.optimal
+    assert found.value != found.bound.value or found.gap == 0

@@ -1,0 +1,49 @@
+"""Memory against time."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pipeplan.checking import check
+from pipeplan.errors import InputError
+from pipeplan.model import Placement
+from pipeplan.solver import pareto
+from tests.solver.instances import instance
+
+
+def test_more_memory_takes_less_time():
+    case = instance(Placement.v(3), 6, limit=1)
+    front = pareto(case, points=5, evaluations=10_000)
+    peaks, values = [point.peak for point in front.points], [point.value for point in front.points]
+    assert peaks == sorted(peaks)
+    assert all(later < earlier for earlier, later in pairwise(values))
+    assert front.points[0].limit == 1
+    assert front.points[-1].limit == np.inf or values[-1] == front.points[-1].result.bound.value
+    for point in front.points:
+        check(point.result.schedule).require_valid()
+        assert point.peak <= point.limit
+
+
+def test_published_schedules_are_marked_and_not_below_the_front():
+    front = pareto(instance(Placement.linear(4), 8), points=6, evaluations=12_000)
+    assert {"1f1b", "gpipe", "zb-h1", "zb-auto"} <= {mark.name for mark in front.marks}
+    for mark in front.marks:
+        reachable = [point.value for point in front.points if point.limit <= mark.peak + 1e-9]
+        assert min(reachable) <= mark.value or mark.peak not in {point.limit for point in front.points}
+    assert not front.in_bytes
+
+
+def test_a_front_has_two_points():
+    with pytest.raises(InputError, match="at least two points"):
+        pareto(instance(Placement.linear(2), 2), points=1)
+
+
+def test_no_bound_of_a_front_is_above_what_is_found_with_more_memory():
+    front = pareto(instance(Placement.v(3), 6, limit=1), points=6, evaluations=30_000)
+    bounds = [point.result.bound.value for point in front.points]
+    assert bounds == sorted(bounds, reverse=True)
+    for number, point in enumerate(front.points):
+        assert all(point.result.bound.value <= less.value for less in front.points[: number + 1])
+        assert point.result.instance.limits is None or point.result.instance.limits.values.max() == point.limit
+    assert front.points[-1].limit < np.inf or front.points[-1].result.instance.limits is None

@@ -1,0 +1,48 @@
+import inspect
+import re
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from pipeplan.costs import Limits, Settings
+from pipeplan.errors import UnknownNameError
+from pipeplan.model import Placement, Timeline
+from pipeplan.solver import HEURISTICS, heuristic, zb_auto, zbv_heuristic
+
+
+def test_every_heuristic_is_found_by_its_name():
+    assert [heuristic(name).name for name in HEURISTICS] == ["zb-auto", "zbv-heuristic"]
+
+
+def test_an_unknown_heuristic_names_the_nearest():
+    with pytest.raises(UnknownNameError, match="did you mean 'zbv-heuristic'"):
+        heuristic("zbv-heuristics")
+
+
+@pytest.mark.parametrize(
+    ("module", "placement", "microbatches", "cap"),
+    [(zb_auto, Placement.linear(3), 4, 3.0), (zbv_heuristic, Placement.v(2), 3, 2.0)],
+)
+def test_the_documented_timing_table_is_what_it_builds(
+    module: ModuleType, placement: Placement, microbatches: int, cap: float
+):
+    costs = Settings(times_per="stage").costs(placement)
+    limits = Limits(np.full(placement.ranks, cap), in_activations=True)
+    timeline = heuristic(module.NAME)(placement.ranks, microbatches, costs, limits)
+    assert drawn(timeline) == documented(module)
+
+
+def drawn(timeline: Timeline) -> list[dict[int, str]]:
+    """Each rank's ops by their start."""
+    rows: list[dict[int, str]] = [{} for _ in range(timeline.schedule.ranks)]
+    for op, rank, start in zip(timeline.schedule.columns, timeline.schedule.rank, timeline.start, strict=True):
+        rows[rank][int(start)] = str(op)
+    return rows
+
+
+def documented(module: ModuleType) -> list[dict[int, str]]:
+    """The same from the table in a module's docstring, in columns of four characters."""
+    rows = re.findall(r"^ +rank \d+   (.*)$", inspect.getdoc(module) or "", re.MULTILINE)
+    cells = [[row[start : start + 4].strip(" .") for start in range(0, len(row), 4)] for row in rows]
+    return [{start: cell for start, cell in enumerate(row) if cell} for row in cells]

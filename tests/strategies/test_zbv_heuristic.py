@@ -1,0 +1,181 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeplan.checking import check
+from pipeplan.costs import Settings
+from pipeplan.errors import CostError, InfeasibleError
+from pipeplan.model import Kind, Placement, Timeline, format_schedule
+from pipeplan.solver import heuristic
+from pipeplan.strategies.greedy_rank import rank_costs
+from pipeplan.strategies.zbv_heuristic import best_run
+from pipeplan.simulation import simulate
+from tests.conformance import conformance
+from tests.solver.published import grid_settings, model_bytes, times
+
+ZBV = heuristic("zbv-heuristic")
+LETTERS = {(Kind.F, 0): "F", (Kind.F, 1): "f", (Kind.I, 1): "B", (Kind.I, 0): "b", (Kind.W, 1): "W", (Kind.W, 0): "w"}
+
+UNEVEN: dict[str, Any] = {
+    "forward_times": 7.0,
+    "backward_input_times": 9.0,
+    "backward_weight_times": 4.0,
+    "p2p_time": 1.0,
+}
+
+
+def build(ranks: int, microbatches: int, given_settings: Settings) -> Timeline:
+    placement = Placement.v(ranks)
+    return ZBV(ranks, microbatches, given_settings.costs(placement), given_settings.limits(placement))
+
+
+def peaks(timeline: Timeline, given_settings: Settings) -> list[float]:
+    costs = given_settings.costs(timeline.schedule.placement)
+    return [round(peak, 4) for peak in simulate(timeline.schedule, costs).memory.peak_activation.tolist()]
+
+
+def orders(timeline: Timeline) -> list[str]:
+    """Rows in the letters of the conformance data."""
+    chunk_of = timeline.schedule.placement.chunk_of[0]
+    return [
+        " ".join(f"{LETTERS[op.kind, chunk_of[op.stage]]}{op.microbatch}" for op in row) for row in timeline.schedule
+    ]
+
+
+def test_a_small_v_without_bubble():
+    timeline = build(2, 3, Settings(times_per="stage"))
+    assert format_schedule(timeline.schedule).splitlines() == [
+        "0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2",
+        "1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2",
+    ]
+    assert timeline.spans.tolist() == [18, 18]
+    assert timeline.schedule.name == "zbv-heuristic"
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
+def test_no_rank_idles_after_its_first_op_with_equal_times(ranks: int):
+    timeline = build(ranks, 2 * ranks - 1, Settings(times_per="stage"))
+    assert timeline.spans.tolist() == timeline.work.tolist()
+
+
+def test_the_default_limit_is_p_activations():
+    assert build(4, 9, Settings(**UNEVEN)).schedule == build(4, 9, Settings(**UNEVEN, memory_limit="4act")).schedule
+
+
+def test_more_memory_shortens_it_where_times_are_uneven():
+    tight, loose = build(4, 12, Settings(**UNEVEN)), build(4, 12, Settings(**UNEVEN, memory_limit="6act"))
+    assert loose.spans.max() < tight.spans.max()
+
+
+def test_a_limit_below_p_activations_is_infeasible_with_the_least_one_named():
+    with pytest.raises(InfeasibleError, match=r"room for 3\.5 activations and needs at least 4: 8 chunk activations"):
+        build(4, 8, Settings(memory_limit="3.5act"))
+    with pytest.raises(InfeasibleError, match="rank 2 has room for 3 activations"):
+        build(4, 8, Settings(memory_limit=("4act", "4act", "3act", "4act")))
+
+
+def test_the_least_limit_of_any_rank_counts_for_all():
+    uneven = ("4act", "9act", "6act", "5act")
+    assert build(4, 8, Settings(memory_limit=uneven)).schedule == build(4, 8, Settings(memory_limit="4act")).schedule
+
+
+def test_room_is_kept_for_a_backward_that_adds_memory():
+    adds: dict[str, Any] = {"activation_bytes": 10.0, "weight_activation_bytes": 17.0}
+    assert max(peaks(build(4, 8, Settings(**adds, memory_limit="4.35act")), Settings(**adds))) == 4.35
+    with pytest.raises(InfeasibleError, match=r"needs at least 4\.35"):
+        build(4, 8, Settings(**adds, memory_limit="4.3act"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("forward_times", (1.0, 1.0, 2.0, 1.0)), ("activation_bytes", (1.0, 1.0, 2.0, 1.0))],
+)
+def test_costs_that_differ_between_stages_are_refused(name: str, value: tuple[float, ...]):
+    given_settings: dict[str, Any] = {name: value}
+    with pytest.raises(CostError, match="is 1 on stage 0 and 2 on stage 2"):
+        build(2, 4, Settings(**given_settings))
+
+
+TIMES = st.integers(1, 30).map(float)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[int, int, Settings]:
+    ranks = draw(st.integers(1, 6))
+    freed = draw(st.sampled_from([0.0, 0.5, 1.0, 1.7]))
+    limit = ranks + max(0.0, freed - 1) / 2 + draw(st.sampled_from([0.0, 0.2, 1.0, ranks / 2, 2 * ranks]))
+    return (
+        ranks,
+        draw(st.integers(1, 12)),
+        Settings(
+            forward_times=draw(TIMES),
+            backward_input_times=draw(TIMES),
+            backward_weight_times=draw(TIMES),
+            times_per="stage",
+            p2p_time=draw(st.integers(0, 40)),
+            activation_bytes=1.0,
+            weight_activation_bytes=freed,
+            memory_limit=f"{limit}act",
+        ),
+    )
+
+
+@given(cases())
+@settings(max_examples=50, deadline=None)
+def test_it_is_right_within_the_limit_and_times_itself_as_the_simulator_does(case: tuple[int, int, Settings]):
+    ranks, microbatches, given_settings = case
+    timeline = build(ranks, microbatches, given_settings)
+    placement = timeline.schedule.placement
+    check(timeline.schedule).require_valid()
+    assert len(timeline.schedule) == 6 * ranks * microbatches
+    limits = given_settings.limits(placement)
+    assert limits is not None
+    assert (np.array(peaks(timeline, given_settings)) <= limits.values + 1e-4).all()
+    costs = given_settings.costs(placement)
+    own = best_run(rank_costs(placement, costs, limits), microbatches, costs.transfer.time())
+    assert [rank.clock for rank in own] == timeline.last_end.tolist()
+
+
+def test_the_authors_settings_at_three_limits():
+    rows = conformance("zbv_heuristic.json")["rows"]
+    assert rows
+    for row in rows:
+        ranks, microbatches = row["ranks"], row["microbatches"]
+        given_settings = authors_settings(row)
+        timeline = build(ranks, microbatches, given_settings)
+        assert (timeline.makespan, timeline.spans.max()) == (row["makespan"], row["max_rank_span"])
+        assert timeline.work.tolist() == [row["work_per_rank"]] * ranks
+        np.testing.assert_allclose(2 * np.array(peaks(timeline, given_settings)), row["peak_chunks"], atol=6e-4)
+        if "order" in row:
+            assert orders(timeline) == row["order"]
+
+
+def authors_settings(row: dict[str, Any]) -> Settings:
+    """A row of zbv_heuristic.json; its limit in bytes."""
+    stages = 2 * row["ranks"]
+    memory = model_bytes(row["hidden"], row["heads"], row["seq"], stages)
+    limit = row["memory_limit_chunks"] * memory["activation_bytes"][0]
+    return Settings(**times(row, stages), **memory, memory_limit=float(limit))
+
+
+def test_the_authors_scheduler_on_the_common_grid():
+    rows = [row for row in conformance("zero_bubble_schedulers.json")["rows"] if row["sched"] == "zbv"]
+    assert rows
+    for row in rows:
+        given_settings = grid_settings(row, chunks=2, limit=row["max_mem"] / 2 if "max_mem" in row else None)
+        timeline = build(row["p"], row["n"], given_settings)
+        assert (timeline.makespan, timeline.spans.max()) == (row["makespan"], row["max_stage_span"])
+        np.testing.assert_allclose(peaks(timeline, given_settings), row["peak_mem_stageF"], atol=6e-4)
+
+
+def test_the_published_makespans_of_small_instances():
+    rows = [row for row in conformance("proven_optima.json")["rows"] if row["published"] == "zbv"]
+    assert rows
+    for row in rows:
+        ranks = row["ranks"]
+        limit = f"{row['limit_chunk_activations'] / 2}act"
+        timeline = build(ranks, row["microbatches"], Settings(**times(row, 2 * ranks), memory_limit=limit))
+        assert timeline.makespan == row["published_makespan"]
