@@ -25,12 +25,12 @@ from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
-from pipeplan.solver import Instance, Objective, published, search
-from pipeplan.solver.kernels.arrays import Plan
-from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, evaluate
-from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.simulation import simulate
+from pipeplan.solver import Instance, Objective, published, search
+from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
+from pipeplan.solver.kernels.arrays import Plan
+from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, evaluate
 
 Times = tuple[float, float, float, float]
 """F, I and W of a stage, and a transfer."""

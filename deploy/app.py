@@ -12,8 +12,8 @@ from typing import Any
 import gradio as gr
 
 import pipeplan
-from pipeplan.errors import PipeplanError, ShapeError
 from pipeplan.drawing.html import html_page
+from pipeplan.errors import PipeplanError, ShapeError
 
 MOST_OPS = 100_000
 """Ops of all the schedules of an answer; a hosted machine is small and shared."""

@@ -15,10 +15,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeplan.costs import Costs, Settings
-    from pipeplan.errors import PipeplanError
-    from pipeplan.formats import read_schedule
-    from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
     from pipeplan.api import (
         Comparison,
         Diff,
@@ -33,6 +29,10 @@ if TYPE_CHECKING:
         schedules,
         simulate,
     )
+    from pipeplan.costs import Costs, Settings
+    from pipeplan.errors import PipeplanError
+    from pipeplan.formats import read_schedule
+    from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
 
 __version__ = "0.1.0"
 

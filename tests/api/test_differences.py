@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
+from pipeplan.api.differences import diff, diff_timelines
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.formats import timeline_json
 from pipeplan.model import Schedule, Timeline, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
-from pipeplan.api.differences import diff, diff_timelines
 from tests.formats.traces import traces
 from tests.passes.plans import PLANS
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import pipeplan
-from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.api.outputs import convert_file, picture_name, require_outputs
+from pipeplan.errors import InputError, UnknownNameError
 
 SHAPE = {"ranks": 2, "microbatches": 2}
 

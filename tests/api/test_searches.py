@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from pipeplan.cli import main
-from pipeplan.cli.search_tables import search_parts
-from pipeplan.cli.tables import number, show
-from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
-from pipeplan.simulation import Bound
 from pipeplan.api import save
 from pipeplan.api.commands import given, simulate_with
 from pipeplan.api.fronts import front_record, pareto_with
 from pipeplan.api.results import gap_above
 from pipeplan.api.searches import SearchOptions, placement_named, search_with
+from pipeplan.cli import main
+from pipeplan.cli.search_tables import search_parts
+from pipeplan.cli.tables import number, show
+from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
+from pipeplan.simulation import Bound
 
 SHAPE = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25}
 

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeplan.api.trainer_settings import megatron_settings
 from pipeplan.errors import ShapeError
 from pipeplan.formats.megatron import megatron_layout
 from pipeplan.model import Schedule, parse_schedule
 from pipeplan.passes import insert_communication, split_backward
 from pipeplan.strategies import STRATEGIES
-from pipeplan.api.trainer_settings import megatron_settings
 
 
 def named(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeplan.api import simulate
 from pipeplan.cli.search_progress import keep_best
 from pipeplan.solver.result import Progress
-from pipeplan.api import simulate
 
 PLAN = "0F0,0B0\n1F0,1B0\n"
 CONFIG = "ranks: 2\nmicrobatches: 1\n"

@@ -3,8 +3,8 @@
 import numpy as np
 
 from pipeplan.costs.settings import Settings
-from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
 from pipeplan.drawing import View, view_of
+from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
 from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pipeplan.errors import InputError
 from pipeplan.drawing import View, view_of
 from pipeplan.drawing.html import asset, html_page, packed, save_html, timeline_data
+from pipeplan.errors import InputError
 from tests.drawing.examples import one_f_one_b, view_named
 
 HOSTILE = "</script><script>alert(1)</script>&<!--$data"

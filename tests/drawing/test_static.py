@@ -9,9 +9,6 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from pipeplan.errors import FormatError, InputError, UnknownNameError
-from pipeplan.model import Kind
-from pipeplan.model.memory import MemoryUse
 from pipeplan.drawing import DARK, LIGHT, order_of, view_of
 from pipeplan.drawing.labels import fit_labels, text_widths
 from pipeplan.drawing.lanes import FONT
@@ -22,6 +19,9 @@ from pipeplan.drawing.sizes import SIZES
 from pipeplan.drawing.static import draw, figure_of, save_picture
 from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import Curves, Gaps
+from pipeplan.errors import FormatError, InputError, UnknownNameError
+from pipeplan.model import Kind
+from pipeplan.model.memory import MemoryUse
 from tests.drawing.examples import one_f_one_b, overlapped, schedule_named, view_named
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeplan.drawing import LIGHT, order_of, text_of, view_of
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Kind, Timeline, parse_schedule
-from pipeplan.drawing import LIGHT, order_of, text_of, view_of
 from tests.drawing.examples import one_f_one_b, overlapped, view_named
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

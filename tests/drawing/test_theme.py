@@ -3,10 +3,10 @@ from itertools import combinations, product
 
 import pytest
 
-from pipeplan.model import Kind
-from pipeplan.model.op import COMPUTE_KINDS
 from pipeplan.drawing import DARK, LIGHT, theme_named
 from pipeplan.drawing.color import Ramp, contrast, linear_rgb, oklab, oklch, readable_on
+from pipeplan.model import Kind
+from pipeplan.model.op import COMPUTE_KINDS
 from tests.drawing.color_vision import VISION, distance
 
 themes = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)

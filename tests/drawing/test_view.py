@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pipeplan.costs.settings import Settings
-from pipeplan.model import Kind, Timeline, dependencies, parse_schedule
-from pipeplan.passes import insert_communication
 from pipeplan.drawing import Part, order_of, view_of
 from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import bar_names
+from pipeplan.model import Kind, Timeline, dependencies, parse_schedule
+from pipeplan.passes import insert_communication
 from pipeplan.simulation import memory_use, simulate
 from pipeplan.simulation.idle import Reason, idle_times
 from tests.drawing.examples import ONE_F_ONE_B, costs_for, one_f_one_b, overlapped, schedule_named

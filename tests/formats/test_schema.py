@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 import pipeplan
+from pipeplan.api.searches import SearchOptions, search_with
 from pipeplan.costs import Settings
 from pipeplan.formats import costs_json, schedule_json, timeline_json
 from pipeplan.formats.schema import RECORDS, schema
 from pipeplan.formats.timeline_table import timeline_columns_json
 from pipeplan.model import Placement
 from pipeplan.simulation import simulate
-from pipeplan.api.searches import SearchOptions, search_with
 from tests.formats.schedules import schedules
 
 FOLDER = Path(__file__).parents[2] / "docs" / "schema"

@@ -9,8 +9,8 @@ from pipeplan.errors import ShapeError
 from pipeplan.formats.zb_nodes import format_zb_nodes
 from pipeplan.model import Placement, Timeline, parse_schedule
 from pipeplan.passes import NodeKind, RuntimeNode, zero_bubble_nodes
-from pipeplan.solver import heuristic
 from pipeplan.simulation import simulate
+from pipeplan.strategies.heuristics import heuristic
 from tests.conformance import conformance
 from tests.solver.published import model_bytes, times
 
@@ -23,8 +23,8 @@ def timeline_of(text: str, given_settings: Settings, placement: Placement) -> Ti
 
 def v_timeline(ranks: int, microbatches: int, given_settings: Settings) -> Timeline:
     placement = Placement.v(ranks)
-    limits = given_settings.limits(placement)
-    return heuristic("zbv-heuristic")(ranks, microbatches, given_settings.costs(placement), limits)
+    costs, limits = given_settings.costs(placement), given_settings.limits(placement)
+    return simulate(heuristic("zbv-heuristic")(ranks, microbatches, costs, limits), costs).timeline
 
 
 def nodes_of(text: str, placement: Placement) -> tuple[tuple[RuntimeNode, ...], ...]:

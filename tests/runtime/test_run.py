@@ -16,8 +16,8 @@ from pipeplan.runtime import from_torch, private, run
 from pipeplan.runtime.launch import launch
 from pipeplan.runtime.result import RunResult
 from pipeplan.runtime.train import RunTask
-from pipeplan.solver.problem import Instance
 from pipeplan.solver.portfolio import search
+from pipeplan.solver.problem import Instance
 from pipeplan.strategies import strategy
 from tests.runtime.many import ManyRuns
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 from math import floor, lcm
 from typing import Any
 
+from pipeplan.api.searches import SearchOptions
 from pipeplan.costs import Settings
 from pipeplan.solver.problem import Objective
-from pipeplan.api.searches import SearchOptions
 
 Numbers = tuple[Fraction, ...]
 

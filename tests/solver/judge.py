@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 import pipeplan
+from pipeplan.api.catalogue import Entry, schedules
+from pipeplan.api.commands import check_with, simulate_with
+from pipeplan.api.searches import search_with
 from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, PipeplanError
-from pipeplan.strategies.heuristics import Heuristic
 from pipeplan.simulation import lower_bound, span_bound
-from pipeplan.api.commands import check_with, simulate_with
-from pipeplan.api.catalogue import Entry, schedules
-from pipeplan.api.searches import search_with
+from pipeplan.strategies.heuristics import Heuristic
 from tests.solver.case import Case, WholeCase
 from tests.solver.independent_model import Answer, solve
 from tests.solver.replay import BrokenRuleError, replay, rows_of

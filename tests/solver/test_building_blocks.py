@@ -9,12 +9,12 @@ from pipeplan.checking import check
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
 from pipeplan.solver import search
+from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
+from pipeplan.solver.engines.building_blocks import Bench, BuildingBlocks
+from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.kernels.arrays import Block, Progress
 from pipeplan.solver.kernels.block_kernel import anneal_block
-from pipeplan.solver.engines.building_blocks import Bench, BuildingBlocks
-from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.strategies import strategy
 from tests.solver.instances import instance
 

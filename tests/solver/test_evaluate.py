@@ -11,13 +11,13 @@ from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
-from pipeplan.solver import Instance
-from pipeplan.solver.engines.annealing import WAITS
-from pipeplan.solver.kernels.arrays import Plan, Progress
-from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, anneal, evaluate, trace
-from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.simulation import simulate
+from pipeplan.solver import Instance
+from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.engines.annealing import WAITS
+from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
+from pipeplan.solver.kernels.arrays import Plan, Progress
+from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, anneal, evaluate, trace
 from tests.solver.instances import instance
 
 PLACEMENTS = [

@@ -16,18 +16,19 @@ from pipeplan.costs import Limits, Settings
 from pipeplan.errors import DeadlockError, MissingExtraError
 from pipeplan.model import Kind, Placement, Schedule, from_ops
 from pipeplan.model.op import Op
-from pipeplan.solver import Instance, exact
+from pipeplan.simulation import Simulation, simulate
+from pipeplan.solver import Instance
 from pipeplan.solver.budget import Budget
-from pipeplan.solver.exact.engine import Exact
-from pipeplan.solver.exact.model import ExactModel
-from pipeplan.solver.exact.integer_units import common_unit, whole
 from pipeplan.solver.engines.list_scheduling import ListScheduling
+from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
+from pipeplan.solver.exact import engine as exact
+from pipeplan.solver.exact.engine import Exact
+from pipeplan.solver.exact.integer_problem import WholeShop
+from pipeplan.solver.exact.integer_units import common_unit, whole
+from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.portfolio import search
 from pipeplan.solver.result import Progress, Result
 from pipeplan.solver.run import Run
-from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
-from pipeplan.solver.exact.integer_problem import WholeShop
-from pipeplan.simulation import Simulation, simulate
 from tests.conformance import conformance
 from tests.solver.instances import instance, proven
 

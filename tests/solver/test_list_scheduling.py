@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.model import Placement
+from pipeplan.simulation import simulate
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from pipeplan.simulation import simulate
 from tests.solver.instances import instance
 
 PLACEMENTS = [

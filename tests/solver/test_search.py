@@ -7,8 +7,9 @@ from pipeplan.checking import check
 from pipeplan.costs import Limits
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Kind, Placement
-from pipeplan.solver import Instance, Jitter, heuristic, robustness, search
+from pipeplan.solver import Instance, Jitter, robustness, search
 from pipeplan.strategies import strategy
+from pipeplan.strategies.heuristics import heuristic
 from tests.conformance import conformance
 from tests.solver.instances import instance, proven
 

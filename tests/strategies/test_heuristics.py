@@ -8,7 +8,9 @@ import pytest
 from pipeplan.costs import Limits, Settings
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Placement, Timeline
-from pipeplan.solver import HEURISTICS, heuristic, zb_auto, zbv_heuristic
+from pipeplan.simulation import simulate
+from pipeplan.strategies import zb_auto, zbv_heuristic
+from pipeplan.strategies.heuristics import HEURISTICS, heuristic
 
 
 def test_every_heuristic_is_found_by_its_name():
@@ -29,8 +31,8 @@ def test_the_documented_timing_table_is_what_it_builds(
 ):
     costs = Settings(times_per="stage").costs(placement)
     limits = Limits(np.full(placement.ranks, cap), in_activations=True)
-    timeline = heuristic(module.NAME)(placement.ranks, microbatches, costs, limits)
-    assert drawn(timeline) == documented(module)
+    schedule = heuristic(module.NAME)(placement.ranks, microbatches, costs, limits)
+    assert drawn(simulate(schedule, costs).timeline) == documented(module)
 
 
 def drawn(timeline: Timeline) -> list[dict[int, str]]:

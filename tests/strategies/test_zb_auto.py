@@ -9,10 +9,10 @@ from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement, Timeline, format_schedule
-from pipeplan.solver import heuristic
-from pipeplan.strategies.greedy_rank import rank_costs
-from pipeplan.strategies.zb_auto import best_run
 from pipeplan.simulation import simulate
+from pipeplan.strategies.greedy_rank import rank_costs
+from pipeplan.strategies.heuristics import heuristic
+from pipeplan.strategies.zb_auto import best_run
 from tests.conformance import conformance
 from tests.solver.published import grid_settings, model_bytes, per_stage, times
 
@@ -23,7 +23,8 @@ MODELS = {"1.5B": (2304, 24), "6.2B": (4096, 32), "14.6B": (5120, 40), "28.3B": 
 
 def build(ranks: int, microbatches: int, given_settings: Settings) -> Timeline:
     placement = Placement.linear(ranks)
-    return ZB_AUTO(ranks, microbatches, given_settings.costs(placement), given_settings.limits(placement))
+    costs = given_settings.costs(placement)
+    return simulate(ZB_AUTO(ranks, microbatches, costs, given_settings.limits(placement)), costs).timeline
 
 
 def peaks(timeline: Timeline, given_settings: Settings) -> list[float]:

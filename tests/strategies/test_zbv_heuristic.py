@@ -9,10 +9,10 @@ from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError, InfeasibleError
 from pipeplan.model import Kind, Placement, Timeline, format_schedule
-from pipeplan.solver import heuristic
-from pipeplan.strategies.greedy_rank import rank_costs
-from pipeplan.strategies.zbv_heuristic import best_run
 from pipeplan.simulation import simulate
+from pipeplan.strategies.greedy_rank import rank_costs
+from pipeplan.strategies.heuristics import heuristic
+from pipeplan.strategies.zbv_heuristic import best_run
 from tests.conformance import conformance
 from tests.solver.published import grid_settings, model_bytes, times
 
@@ -29,7 +29,8 @@ UNEVEN: dict[str, Any] = {
 
 def build(ranks: int, microbatches: int, given_settings: Settings) -> Timeline:
     placement = Placement.v(ranks)
-    return ZBV(ranks, microbatches, given_settings.costs(placement), given_settings.limits(placement))
+    costs = given_settings.costs(placement)
+    return simulate(ZBV(ranks, microbatches, costs, given_settings.limits(placement)), costs).timeline
 
 
 def peaks(timeline: Timeline, given_settings: Settings) -> list[float]:

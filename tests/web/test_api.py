@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import pipeplan
+from pipeplan.api import EXPORTS
 from pipeplan.strategies.registry import STRATEGIES
 from pipeplan.web.drawing import MOST_DRAWN
 from pipeplan.web.requests import Export
-from pipeplan.api import EXPORTS
 
 COSTS = {"ranks": 4, "microbatches": 8, "p2p_time": 0.25}
 

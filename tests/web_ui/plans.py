@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.costs.settings import Settings
-from pipeplan.model import Timeline
 from pipeplan.drawing import View, view_of
+from pipeplan.model import Timeline
 from pipeplan.simulation import Simulation, idle_times, simulate
 from tests.drawing.examples import schedule_named
 

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from pipeplan.model import Kind
 from pipeplan.drawing import order_of, view_of
 from pipeplan.drawing.theme import DARK, LIGHT
+from pipeplan.model import Kind
 from pipeplan.simulation.critical import critical_path
 from tests.drawing.examples import overlapped
 from tests.web_ui.plans import measured, plan, simulated

@@ -1,7 +1,7 @@
 """The public API: the parts of pipeplan behind a handful of questions."""
 
-from pipeplan.api.commands import EXPORTS, check, compare, export, simulate
 from pipeplan.api.catalogue import schedules
+from pipeplan.api.commands import EXPORTS, check, compare, export, simulate
 from pipeplan.api.differences import Diff, diff
 from pipeplan.api.explanations import Explanation, explain
 from pipeplan.api.outputs import save

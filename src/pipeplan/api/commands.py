@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from pipeplan.api.catalogue import entry, is_name, schedules
+from pipeplan.api.results import Comparison, Result, over_limit
+from pipeplan.api.sources import Source, as_taken_by, file_of, plan, same_ranks
+from pipeplan.api.trainer_settings import megatron_settings
 from pipeplan.checking import MemoryCap, Report
 from pipeplan.checking import check as check_schedule
 from pipeplan.checking.checker import Sends
@@ -26,10 +30,6 @@ from pipeplan.passes.communication import insert_communication, without_communic
 from pipeplan.passes.torch_lowering import lower_for_torch
 from pipeplan.passes.zero_bubble_runtime import zero_bubble_nodes
 from pipeplan.simulation import simulate as simulate_schedule
-from pipeplan.api.catalogue import entry, is_name, schedules
-from pipeplan.api.sources import Source, as_taken_by, file_of, plan, same_ranks
-from pipeplan.api.results import Comparison, Result, over_limit
-from pipeplan.api.trainer_settings import megatron_settings
 
 
 def simulate(schedule: Source = "1f1b", /, **settings: Any) -> Result:

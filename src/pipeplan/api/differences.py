@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.api.commands import given, simulate_with
+from pipeplan.api.departure import Departure, first_departure
+from pipeplan.api.resimulation import KindDifference, Resimulation, kind_differences
+from pipeplan.api.sources import Source, file_of
 from pipeplan.costs import Settings
+from pipeplan.drawing import View, view_of
 from pipeplan.errors import InputError
 from pipeplan.formats import read_plan, read_timelines
 from pipeplan.model import Schedule, Timeline
-from pipeplan.drawing import View, view_of
 from pipeplan.simulation import critical_path
 from pipeplan.simulation.chain import compute_only
-from pipeplan.api.commands import given, simulate_with
-from pipeplan.api.resimulation import KindDifference, Resimulation, kind_differences
-from pipeplan.api.departure import Departure, first_departure
-from pipeplan.api.sources import Source, file_of
 
 Floats = NDArray[np.float64]
 

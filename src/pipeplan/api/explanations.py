@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from pipeplan.api.commands import given, simulate_with
+from pipeplan.api.results import Result
+from pipeplan.api.sources import Source
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
 from pipeplan.simulation import CriticalPath, IdleTimes, Reason, WhatIf, critical_path, what_ifs
-from pipeplan.api.commands import given, simulate_with
-from pipeplan.api.sources import Source
-from pipeplan.api.results import Result
 
 
 @dataclass(frozen=True, eq=False)

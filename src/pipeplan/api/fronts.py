@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeplan.api.searches import SearchOptions, SearchResult, instance_of, named
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import replacing, write_text
@@ -14,7 +15,6 @@ from pipeplan.solver.front import Front, Point, pareto
 from pipeplan.solver.result import Progress
 from pipeplan.solver.result import Result as Found
 from pipeplan.strict_json import json_text
-from pipeplan.api.searches import SearchOptions, SearchResult, instance_of, named
 
 if TYPE_CHECKING:
     from pipeplan.drawing.front import FrontView

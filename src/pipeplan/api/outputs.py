@@ -6,15 +6,15 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from pipeplan.api.results import Comparison, Result
+from pipeplan.drawing import View, order_of, view_of
+from pipeplan.drawing.html import save_html
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import replacing, require_apart, require_writable, write_text
 from pipeplan.formats import chrome_trace, read_plan, schedule_json, timeline_json, torch_csv
 from pipeplan.model import Schedule
 from pipeplan.passes.communication import without_communication
-from pipeplan.drawing import View, order_of, view_of
-from pipeplan.drawing.html import save_html
 from pipeplan.strict_json import json_text
-from pipeplan.api.results import Comparison, Result
 
 Answer = Result | Comparison
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
+from pipeplan.drawing import View, view_of
 from pipeplan.formats import placement_record
 from pipeplan.model import Schedule, Timeline
 from pipeplan.model.memory import MemoryUse
-from pipeplan.drawing import View, view_of
 from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times
 
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any
 
+from pipeplan.api.results import Result, gap_above
+from pipeplan.api.sources import DEFAULT_MICROBATCHES, Source, plan
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, Schedule
-from pipeplan.solver.problem import Instance, Objective
+from pipeplan.simulation import Bound, Simulation
 from pipeplan.solver.portfolio import search as search_instance
+from pipeplan.solver.problem import Instance, Objective
 from pipeplan.solver.result import Progress
 from pipeplan.solver.result import Result as Found
 from pipeplan.solver.robustness import Jitter
-from pipeplan.simulation import Bound, Simulation
-from pipeplan.api.sources import DEFAULT_MICROBATCHES, Source, plan
-from pipeplan.api.results import Result, gap_above
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4}
 """The placements that are searched by name, and their chunks when nobody says."""

@@ -6,13 +6,13 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from pipeplan.api.catalogue import Entry, entry, fixed_chunks, is_name
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.formats import ENDINGS, read_schedule
 from pipeplan.model import Placement, Schedule
 from pipeplan.strategies.heuristics import Heuristic
 from pipeplan.strategies.strategy import Strategy
-from pipeplan.api.catalogue import Entry, entry, fixed_chunks, is_name
 
 Source = str | os.PathLike[str] | Schedule
 """A strategy's or heuristic's name, a file that holds a schedule, or a schedule."""
@@ -84,7 +84,7 @@ def _build_heuristic(found: Heuristic, settings: Settings, ranks: int, microbatc
         if (value := getattr(settings, name)) is not None:
             raise ShapeError(f"{found.name} has no {name.replace('_', ' ')} ({value} asked for)")
     placement = Placement.wave(ranks, found.chunks)
-    return found(ranks, microbatches, settings.costs(placement), settings.limits(placement)).schedule
+    return found(ranks, microbatches, settings.costs(placement), settings.limits(placement))
 
 
 def _require_size(ranks: int, chunks: int, microbatches: int, slices: int) -> None:

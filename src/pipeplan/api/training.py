@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pipeplan.api.commands import simulate_with
+from pipeplan.api.results import Result
+from pipeplan.api.sources import Source, plan
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError
 from pipeplan.model import Kind, Schedule, Timeline
 from pipeplan.passes.torch_lowering import require_expressible
 from pipeplan.simulation import Simulation
-from pipeplan.api.commands import simulate_with
-from pipeplan.api.sources import Source, plan
-from pipeplan.api.results import Result
 
 if TYPE_CHECKING:
     from pipeplan.runtime import Profile, RunResult

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pipeplan.api.commands import check_with
 from pipeplan.checking import Problem, Report, marked_grid
 from pipeplan.cli.answers import print_json
 from pipeplan.cli.options import Debug, Json, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.errors import InvalidScheduleError
-from pipeplan.api.commands import check_with
 
 _SETTINGS = SettingOptions()
 

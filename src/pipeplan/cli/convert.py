@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pipeplan.api.outputs import convert_file
 from pipeplan.cli.answers import tell
 from pipeplan.cli.options import Debug
-from pipeplan.api.outputs import convert_file
 
 
 def convert(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from pipeplan.api.differences import diff_with
+from pipeplan.api.outputs import save_views
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.api.differences import diff_with
-from pipeplan.api.outputs import save_views
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()

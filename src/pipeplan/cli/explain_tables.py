@@ -8,9 +8,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from pipeplan.api.explanations import Explanation
 from pipeplan.cli.tables import columns, facts, number, shown_ranks
 from pipeplan.simulation import Reason
-from pipeplan.api.explanations import Explanation
 
 MOST_STAGES = 4
 """How many stages of the critical path are named."""

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from pipeplan.api.commands import export_with
 from pipeplan.cli.answers import tell
 from pipeplan.cli.options import OUTPUT, Debug, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.files import write_text
-from pipeplan.api.commands import export_with
 
 _SETTINGS = SettingOptions()
 

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from pipeplan.api.training import TrainingOptions, profile_with
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.training_options import ModelOptions, training_option
 from pipeplan.errors import InputError
-from pipeplan.api.training import TrainingOptions, profile_with
 
 _SETTINGS = SettingOptions()
 _MODEL = ModelOptions()

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pipeplan.api.outputs import DRAWN, picture_name, require_outputs
+from pipeplan.api.sources import file_of
 from pipeplan.cli.options import OutputOptions, SettingOptions
 from pipeplan.costs import Settings
 from pipeplan.costs.config import Config, load_config, merged
 from pipeplan.files import require_apart, require_writable
-from pipeplan.api.outputs import DRAWN, picture_name, require_outputs
-from pipeplan.api.sources import file_of
 
 
 @dataclass(frozen=True, slots=True)

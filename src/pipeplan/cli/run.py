@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from pipeplan.api.outputs import save
+from pipeplan.api.training import TrainingOptions, run_with
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.training_options import ModelOptions, training_option
-from pipeplan.api.outputs import save
-from pipeplan.api.training import TrainingOptions, run_with
 
 
 @Parameter(name="*")

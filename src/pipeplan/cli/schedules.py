@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeplan.api.catalogue import Entry, fixed_chunks, formulas, idea
+from pipeplan.api.catalogue import schedules as entries
 from pipeplan.cli.answers import print_json
 from pipeplan.cli.options import Debug, Json
 from pipeplan.strategies.strategy import Strategy
-from pipeplan.api.catalogue import Entry, fixed_chunks, formulas, idea
-from pipeplan.api.catalogue import schedules as entries
 
 
 def schedules(

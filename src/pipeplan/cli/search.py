@@ -11,16 +11,16 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
+from pipeplan.api.fronts import FRONT_ENDINGS, front_record, pareto_with, save_front_file
+from pipeplan.api.outputs import holds_plan, save
+from pipeplan.api.searches import SearchOptions, search_with
+from pipeplan.api.sources import file_of
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import Request, request
 from pipeplan.cli.search_progress import ProgressLine, keep_best
 from pipeplan.errors import UnknownNameError
 from pipeplan.solver.problem import Objective
-from pipeplan.api.fronts import FRONT_ENDINGS, front_record, pareto_with, save_front_file
-from pipeplan.api.outputs import holds_plan, save
-from pipeplan.api.sources import file_of
-from pipeplan.api.searches import SearchOptions, search_with
 
 SEARCH = Group("Search", sort_key=0)
 

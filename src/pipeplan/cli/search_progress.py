@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from pipeplan.api.outputs import save_schedule
 from pipeplan.cli.tables import number
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream
 from pipeplan.model import Schedule
 from pipeplan.solver.result import Progress
-from pipeplan.api.outputs import save_schedule
 
 EVERY = 1.0
 """Seconds between two writes of the best schedule so far."""

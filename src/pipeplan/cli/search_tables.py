@@ -6,10 +6,10 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from pipeplan.api.searches import SearchResult
 from pipeplan.cli.tables import columns, facts, number, result_parts, size
 from pipeplan.solver.front import Front
 from pipeplan.solver.result import Result as Found
-from pipeplan.api.searches import SearchResult
 
 
 def search_parts(result: SearchResult) -> tuple[RenderableType, ...]:

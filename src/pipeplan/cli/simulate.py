@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from pipeplan.api import save
+from pipeplan.api.commands import simulate_with
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.api import save
-from pipeplan.api.commands import simulate_with
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()

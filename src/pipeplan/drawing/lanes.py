@@ -14,12 +14,12 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import IdentityTransform
 from numpy.typing import NDArray
 
-from pipeplan.model import Kind
 from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.labels import Labels, fit_labels
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import Floats, Part, View
+from pipeplan.model import Kind
 
 FONT = "DejaVu Sans"
 """The font that comes with matplotlib: the same bytes everywhere."""

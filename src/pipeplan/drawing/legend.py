@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch
 
-from pipeplan.model import Kind
 from pipeplan.drawing.color import Ramp
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES, Theme
 from pipeplan.drawing.view import View
+from pipeplan.model import Kind
 
 _GREYS = Ramp(0.42, 0.82, 0.0, 0.0)
 

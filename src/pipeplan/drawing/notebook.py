@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from html import escape
 from io import BytesIO
 
-from pipeplan.model import Schedule, Timeline
 from pipeplan.drawing.from_timeline import order_of, view_of
 from pipeplan.drawing.static import save_picture
 from pipeplan.drawing.theme import ThemeName
 from pipeplan.drawing.view import View, time_text
+from pipeplan.model import Schedule, Timeline
 
 Shown = View | Timeline | Schedule
 

@@ -17,13 +17,13 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from pipeplan.errors import FormatError, InputError
 from pipeplan.drawing.lanes import FONT, draw_lanes
 from pipeplan.drawing.legend import draw_legend, legend_entries, legend_rows
 from pipeplan.drawing.memory import draw_memory, legend_height
 from pipeplan.drawing.sizes import TALLEST, Size, SizeName, size_named
 from pipeplan.drawing.theme import Theme, ThemeName, theme_named
 from pipeplan.drawing.view import View, time_text
+from pipeplan.errors import FormatError, InputError
 
 FORMATS = ("png", "svg", "pdf")
 

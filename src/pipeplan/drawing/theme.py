@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pipeplan.drawing.color import Ramp, readable_on
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Kind
-from pipeplan.drawing.color import Ramp, readable_on
 
 ThemeName = Literal["light", "dark"]
 

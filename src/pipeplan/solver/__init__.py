@@ -1,20 +1,17 @@
-"""Cost-driven schedules: the published heuristics, and a search that starts from them."""
+"""The search for better schedules: the problem, engines, proofs, the portfolio that runs them, and the front."""
 
-from pipeplan.strategies.heuristics import HEURISTICS, Heuristic, heuristic
-from pipeplan.solver.problem import Instance, Objective
+from pipeplan.solver.engines.published import published
 from pipeplan.solver.front import Front, Mark, Point, pareto
 from pipeplan.solver.portfolio import ENGINES, search
+from pipeplan.solver.problem import Instance, Objective
 from pipeplan.solver.result import Improvement, Progress, Result
 from pipeplan.solver.robustness import Jitter, Robustness, robustness
 from pipeplan.solver.run import Engine, Run
-from pipeplan.solver.engines.published import published
 
 __all__ = [
     "ENGINES",
-    "HEURISTICS",
     "Engine",
     "Front",
-    "Heuristic",
     "Improvement",
     "Instance",
     "Jitter",
@@ -25,7 +22,6 @@ __all__ = [
     "Result",
     "Robustness",
     "Run",
-    "heuristic",
     "pareto",
     "published",
     "robustness",

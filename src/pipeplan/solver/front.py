@@ -10,11 +10,11 @@ import numpy as np
 from pipeplan.costs import Limits
 from pipeplan.errors import InputError
 from pipeplan.model import Schedule
-from pipeplan.solver.problem import Instance
-from pipeplan.solver.portfolio import search
-from pipeplan.solver.result import Progress, Result
-from pipeplan.solver.engines.published import published
 from pipeplan.simulation import simulate
+from pipeplan.solver.engines.published import published
+from pipeplan.solver.portfolio import search
+from pipeplan.solver.problem import Instance
+from pipeplan.solver.result import Progress, Result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

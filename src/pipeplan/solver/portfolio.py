@@ -10,17 +10,17 @@ import numpy as np
 from pipeplan.checking import check
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Schedule
+from pipeplan.simulation import simulate
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
-from pipeplan.solver.exact.engine import Exact
-from pipeplan.solver.problem import Instance
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
+from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
+from pipeplan.solver.exact.engine import Exact
+from pipeplan.solver.problem import Instance
 from pipeplan.solver.result import Progress, Result
 from pipeplan.solver.robustness import Jitter, Robustness, robustness
 from pipeplan.solver.run import Engine, Entry, Run
-from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
-from pipeplan.simulation import simulate
 
 ANNEALED_FIRST = 0.1
 SECONDS_FIRST = 2.0

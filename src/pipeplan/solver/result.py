@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipeplan.model import Schedule, Timeline
+from pipeplan.simulation import Bound, Simulation
 from pipeplan.solver.problem import Instance
 from pipeplan.solver.robustness import Robustness
-from pipeplan.simulation import Bound, Simulation
 
 OPTIMAL_WITHIN = 1e-9
 """A value is the bound when it is no more than this share above it: both are rounded sums."""

@@ -8,8 +8,8 @@ import numpy as np
 
 from pipeplan.errors import InputError
 from pipeplan.model import Schedule
-from pipeplan.solver.problem import Instance
 from pipeplan.simulation import simulate
+from pipeplan.solver.problem import Instance
 
 
 @dataclass(frozen=True, slots=True)

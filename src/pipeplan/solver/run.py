@@ -12,11 +12,11 @@ import numpy as np
 from pipeplan.checking.memory import check_memory
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Kind, Schedule
+from pipeplan.simulation import Bound, simulate
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.problem import Instance
 from pipeplan.solver.result import OPTIMAL_WITHIN, Improvement, Progress
-from pipeplan.simulation import Bound, simulate
 
 DOUBLINGS = 11
 """How often rounds get twice as long."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import ShapeError, UnknownNameError
-from pipeplan.model import Timeline
-from pipeplan.solver import zb_auto, zbv_heuristic
+from pipeplan.model import Schedule
+from pipeplan.strategies import zb_auto, zbv_heuristic
 
 _PAPER = "Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024"
 
@@ -32,7 +32,7 @@ class Heuristic:
     paper
         Where it was published.
     build
-        Makes the timed schedule from ranks, microbatches, costs and limits.
+        Makes the schedule from ranks, microbatches, costs and limits.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Heuristic:
     memory: str
     default_limit: str
     paper: str
-    build: Callable[[int, int, Costs, Limits | None], Timeline]
+    build: Callable[[int, int, Costs, Limits | None], Schedule]
 
-    def __call__(self, ranks: int, microbatches: int, costs: Costs, limits: Limits | None = None) -> Timeline:
-        """The heuristic's schedule with its times, named after it.
+    def __call__(self, ranks: int, microbatches: int, costs: Costs, limits: Limits | None = None) -> Schedule:
+        """The heuristic's schedule, named after it.
 
         Parameters
         ----------

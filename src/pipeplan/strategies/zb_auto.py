@@ -18,9 +18,8 @@ from itertools import product
 from typing import NamedTuple
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Placement, Timeline
+from pipeplan.model import Placement, Schedule
 from pipeplan.strategies.greedy_rank import GreedyRank, RankCosts, largest_bubble, rank_costs, to_schedule
-from pipeplan.simulation import simulate
 
 NAME = "zb-auto"
 
@@ -47,8 +46,8 @@ CHOICES = tuple(Choice(*choice) for choice in product((True, False), repeat=3))
 """All are tried, in this order."""
 
 
-def zb_auto(ranks: int, microbatches: int, costs: Costs, limits: Limits | None = None) -> Timeline:
-    """The heuristic's schedule of least longest span over its eight settings, timed.
+def zb_auto(ranks: int, microbatches: int, costs: Costs, limits: Limits | None = None) -> Schedule:
+    """The heuristic's schedule of least longest span over its eight settings.
 
     Parameters
     ----------
@@ -71,7 +70,7 @@ def zb_auto(ranks: int, microbatches: int, costs: Costs, limits: Limits | None =
     for rank, of_rank in enumerate(per_rank):
         of_rank.require_room(NAME, rank, of_rank.forward_room, "one microbatch alone holds that much")
     best = best_run(per_rank, microbatches, costs.transfer.time())
-    return simulate(to_schedule(best, placement, microbatches, NAME), costs).timeline
+    return to_schedule(best, placement, microbatches, NAME)
 
 
 def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> list[GreedyRank]:

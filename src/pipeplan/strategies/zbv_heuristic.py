@@ -20,7 +20,7 @@ import numpy as np
 from pipeplan.costs import Costs, Limits
 from pipeplan.costs.table import Floats
 from pipeplan.errors import CostError
-from pipeplan.model import Placement, Timeline
+from pipeplan.model import Placement, Schedule
 from pipeplan.strategies.greedy_rank import (
     GreedyRank,
     RankCosts,
@@ -28,7 +28,6 @@ from pipeplan.strategies.greedy_rank import (
     rank_costs,
     to_schedule,
 )
-from pipeplan.simulation import simulate
 
 NAME = "zbv-heuristic"
 
@@ -44,8 +43,8 @@ SETTINGS = (Fill(True, True), Fill(True, False), Fill(False, True), Fill(False, 
 """All are tried, in this order."""
 
 
-def zbv_heuristic(ranks: int, microbatches: int, costs: Costs, limits: Limits | None = None) -> Timeline:
-    """The heuristic's best schedule over its four settings, timed.
+def zbv_heuristic(ranks: int, microbatches: int, costs: Costs, limits: Limits | None = None) -> Schedule:
+    """The heuristic's best schedule over its four settings.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ def zbv_heuristic(ranks: int, microbatches: int, costs: Costs, limits: Limits | 
     _require_room(per_rank)
     tightest = min(per_rank, key=lambda rank: rank.cap)
     best = best_run([tightest] * ranks, microbatches, costs.transfer.time())
-    return simulate(to_schedule(best, placement, microbatches, NAME), costs).timeline
+    return to_schedule(best, placement, microbatches, NAME)
 
 
 def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> list[GreedyRank]:

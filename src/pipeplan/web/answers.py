@@ -9,16 +9,16 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from pipeplan.api import Comparison, Result
+from pipeplan.api.catalogue import entry, is_name
 from pipeplan.costs.config import load_config
-from pipeplan.errors import PipeplanError
 from pipeplan.drawing.html import timeline_data
+from pipeplan.errors import PipeplanError
 from pipeplan.web.drawing import choose, views
 from pipeplan.web.explanation import explanation
 from pipeplan.web.refusals import Fault, Faults, fault
 from pipeplan.web.requests import CompareIn, ExplainIn
 from pipeplan.web.sources import only_source, results
-from pipeplan.api import Comparison, Result
-from pipeplan.api.catalogue import entry, is_name
 
 JSON = "application/json"
 

@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
+from pipeplan.api.catalogue import fixed_chunks, formulas, schedules
 from pipeplan.errors import PipeplanError
 from pipeplan.strategies.strategy import Strategy
 from pipeplan.web import answers
@@ -26,7 +27,6 @@ from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, 
 from pipeplan.web.responses import CompareOut, ConfigOut, ExplainOut, ScheduleOut
 from pipeplan.web.weight import require_servable
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
-from pipeplan.api.catalogue import fixed_chunks, formulas, schedules
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """The names of this machine for itself."""

@@ -6,14 +6,14 @@ import re
 import tempfile
 from pathlib import Path
 
-from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
+from pipeplan.api import EXPORTS, Comparison, Result, save
 from pipeplan.drawing.html import html_page
+from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.web.answers import JSON, Answer, refused
 from pipeplan.web.drawing import views
 from pipeplan.web.refusals import fault
 from pipeplan.web.requests import DownloadIn
 from pipeplan.web.sources import results
-from pipeplan.api import EXPORTS, Comparison, Result, save
 
 _ENDINGS = {
     "torch-csv": "csv",

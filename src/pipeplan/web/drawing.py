@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeplan.drawing import View
 from pipeplan.api import Result
+from pipeplan.drawing import View
 
 MOST_DRAWN = 400_000
 """Ops of all the timelines of an answer."""

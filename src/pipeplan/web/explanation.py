@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pipeplan.api.explanations import explain_with
 from pipeplan.costs import Settings
-from pipeplan.errors import InputError
 from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES
+from pipeplan.errors import InputError
 from pipeplan.simulation import CriticalPath, Reason
 from pipeplan.web.drawing import can_be_explained
 from pipeplan.web.sources import Source, simulated, taken_by
-from pipeplan.api.explanations import explain_with
 
 
 def explanation(source: Source, settings: Settings) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from pipeplan.costs import Settings
 from pipeplan.api.commands import given
+from pipeplan.costs import Settings
 
 MOST = 1_000_000
 """The largest count that is looked at; whether it can be served is for :mod:`pipeplan.web.weight` to say."""

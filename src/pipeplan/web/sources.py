@@ -6,6 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from pipeplan.api import Result
+from pipeplan.api.catalogue import entry, is_name, schedules
+from pipeplan.api.commands import simulate_with
+from pipeplan.api.sources import as_taken_by, same_ranks
 from pipeplan.costs import Settings
 from pipeplan.errors import (
     FormatError,
@@ -23,10 +27,6 @@ from pipeplan.strategies.strategy import Strategy
 from pipeplan.web.refusals import Fault, fault
 from pipeplan.web.requests import FileIn, Question
 from pipeplan.web.weight import MOST_OPS
-from pipeplan.api import Result
-from pipeplan.api.commands import simulate_with
-from pipeplan.api.catalogue import entry, is_name, schedules
-from pipeplan.api.sources import as_taken_by, same_ranks
 
 Source = str | Schedule
 """The name of a strategy or heuristic, never of a file; or a schedule that came with the question."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pipeplan.api.catalogue import entry, schedules
+from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, same_ranks
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.strategies.strategy import Strategy
-from pipeplan.api.catalogue import entry, schedules
-from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, same_ranks
 
 MOST_OPS = 2_000_000
 """The most ops of all the schedules of a request together."""

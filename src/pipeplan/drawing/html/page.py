@@ -11,11 +11,11 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from pipeplan.files import write_text
 from pipeplan.drawing.html.assets import asset
 from pipeplan.drawing.html.data import timeline_data
 from pipeplan.drawing.theme import DARK, LIGHT
 from pipeplan.drawing.view import View
+from pipeplan.files import write_text
 
 _PAGE = Template("""\
 <!doctype html>

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeplan.solver.kernels.arrays import Progress
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.kernels.arrays import Progress
 
 PIECE = 2_000_000
 """Op evaluations between two looks at the clock."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel, Output
+from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
+from pipeplan.solver.engines.list_scheduling import earliest
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Block, Floats, Lanes, Plan, Shop, Watch
 from pipeplan.solver.kernels.block_kernel import anneal_block, repeat
-from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, MODULUS
-from pipeplan.solver.engines.list_scheduling import earliest
 from pipeplan.solver.run import Run
 
 NAME = "building blocks"

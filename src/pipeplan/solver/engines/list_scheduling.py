@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Desk, Floats
 from pipeplan.solver.candidate import Candidate, Encoder
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Desk, Floats
 from pipeplan.solver.kernels.list_kernel import run_list
 from pipeplan.solver.run import Run
 

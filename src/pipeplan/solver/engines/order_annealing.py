@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel
+from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Progress
-from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.kernels.evaluate_kernel import MODULUS, anneal
 from pipeplan.solver.run import Entry, Run
 

@@ -9,10 +9,10 @@ import numpy as np
 from pipeplan.costs import Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement, Schedule
-from pipeplan.strategies.heuristics import HEURISTICS
 from pipeplan.solver.problem import Instance
 from pipeplan.solver.run import Run
 from pipeplan.strategies import STRATEGIES, Strategy
+from pipeplan.strategies.heuristics import HEURISTICS
 
 MOST_OPS_OF_EVERY_GROUP = 200
 """Forwards up to which interleaved schedules are tried with every size of groups: they take milliseconds."""
@@ -60,10 +60,10 @@ def driven_by_costs(instance: Instance) -> Iterator[tuple[str, Schedule]]:
         if _ranks_of(instance) == _usual(heuristic.placement, instance, heuristic.chunks):
             for suffix, limits in _limits(instance):
                 try:
-                    timeline = heuristic(instance.placement.ranks, instance.microbatches, instance.costs, limits)
+                    schedule = heuristic(instance.placement.ranks, instance.microbatches, instance.costs, limits)
                 except (InfeasibleError, CostError):
                     continue
-                yield heuristic.name + suffix, timeline.schedule
+                yield heuristic.name + suffix, schedule
 
 
 def _of_strategy(strategy: Strategy, instance: Instance) -> Iterator[tuple[str, Schedule]]:

@@ -16,10 +16,10 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from pipeplan.model import Schedule
+from pipeplan.simulation import Bound
+from pipeplan.solver.exact.integer_problem import WholeShop
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.run import Run
-from pipeplan.solver.exact.integer_problem import WholeShop
-from pipeplan.simulation import Bound
 
 NAME = "exact"
 

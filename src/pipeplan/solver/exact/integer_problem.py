@@ -11,8 +11,8 @@ import numpy as np
 
 from pipeplan.costs.table import Floats
 from pipeplan.model import Columns, Kind, Schedule, ops
-from pipeplan.solver.problem import Instance
 from pipeplan.solver.exact.integer_units import common_unit, whole
+from pipeplan.solver.problem import Instance
 
 _SLACK = 1e-9
 """Share of a cap by which rounded sums may pass it."""

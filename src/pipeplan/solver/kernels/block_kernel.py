@@ -219,7 +219,7 @@ def anneal_block(
 ) -> None:
     """Simulated annealing of a block for a number of steps; the best one seen goes to ``best``.
 
-    As ``anneal`` in :mod:`~pipeplan.solver.kernels.evaluate_kernel`, but a step varies the block, and what comes of it is timed.
+    As ``anneal`` of the evaluation kernel, but a step varies the block, and what comes of it is timed.
     """
     random = progress.random
     for _ in range(steps):
