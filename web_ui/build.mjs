@@ -11,7 +11,7 @@ const BUNDLES = [
   {
     name: "timeline",
     entry: "src/index.ts",
-    folder: here("../src/pipeplan/render/html/assets/"),
+    folder: here("../src/pipeplan/drawing/html/assets/"),
     globalName: "pipeplan",
   },
   { name: "app", entry: "src/app/main.ts", folder: here("../src/pipeplan/web/assets/") },

@@ -1,4 +1,4 @@
-/** The written contract with Python: what `timeline_data` in pipeplan.render.html hands over, and how columns are read. */
+/** The written contract with Python: what `timeline_data` in pipeplan.drawing.html hands over, and how columns are read. */
 
 export const VERSION = 1;
 

@@ -10,7 +10,7 @@ import { Timeline, type TimelineOptions } from "./timeline.js";
 export type { TimelineData } from "./data.js";
 export type { Timeline, TimelineOptions } from "./timeline.js";
 
-/** Fill an element with a timeline of data as `timeline_data` in pipeplan.render.html makes it. */
+/** Fill an element with a timeline of data as `timeline_data` in pipeplan.drawing.html makes it. */
 export function mountTimeline(element: HTMLElement, data: TimelineData, options: TimelineOptions = {}): Timeline {
   return new Timeline(element, data, options);
 }

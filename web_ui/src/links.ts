@@ -44,7 +44,7 @@ export class Links {
 
   /**
    * The bar that held this one, -1 for none: whichever ended last, the op before it on its rank or one whose result had
-   * to arrive. As in pipeplan.simulate.chain, an arrival wins over an op of its own rank that ended with it.
+   * to arrive. As in pipeplan.simulation.chain, an arrival wins over an op of its own rank that ended with it.
    */
   holder(bar: number): number {
     this.heldBy ??= Int32Array.from({ length: this.plot.bars }, (_, at) => this.findHolder(at));
