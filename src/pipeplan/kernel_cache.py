@@ -51,7 +51,7 @@ class _DiskCache(FunctionCache):  # type: ignore[misc]
 
     def __init__(self, function: FunctionType) -> None:
         super().__init__(function)
-        self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base)
+        self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base, function.__module__)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a result; a failure to do so is logged, once."""
@@ -64,8 +64,8 @@ class _DiskCache(FunctionCache):  # type: ignore[misc]
 class _Files:
     """A file for each signature; ``load`` and ``save`` are what Numba asks of its own."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._folder, self._name = folder, name
+    def __init__(self, folder: Path, name: str, module: str) -> None:
+        self._folder, self._name, self._module = folder, name, module
 
     def load(self, key: tuple[Any, ...]) -> Any:
         """What was saved under a key; None where nothing was, or not all of it is left."""
@@ -89,9 +89,12 @@ class _Files:
                 temporary.unlink(missing_ok=True)
 
     def _path(self, key: tuple[Any, ...]) -> Path:
-        """Types, processor and Numba's version are told from their text, to which named tuples add their fields."""
+        """Types, processor and Numba's version are told from their text, to which named tuples add their fields.
+
+        The module's name counts too: Numba imports it by that name when it loads what was kept.
+        """
         fields = [getattr(kind, "fields", None) for kind in key[0]]
-        told = sha256(repr((numba.__version__, key, fields)).encode()).hexdigest()
+        told = sha256(repr((numba.__version__, self._module, key, fields)).encode()).hexdigest()
         return self._folder / f"{self._name}-{told[:16]}.nbc"
 
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model import Timeline, crosses_ranks, dependencies
-
-Floats = NDArray[np.float64]
+from pipeplan.model import Floats, Timeline, crosses_ranks, dependencies
 
 
 @dataclass(frozen=True, slots=True)

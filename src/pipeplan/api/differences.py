@@ -27,8 +27,6 @@ from pipeplan.model import Schedule, Timeline
 from pipeplan.simulation import critical_path
 from pipeplan.simulation.chain import compute_only
 
-Floats = NDArray[np.float64]
-
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 """In a unit of time."""
 

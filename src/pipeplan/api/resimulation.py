@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Settings
-from pipeplan.model import Schedule, Timeline, crosses_ranks, dependencies
+from pipeplan.model import Floats, Schedule, Timeline, crosses_ranks, dependencies
 from pipeplan.simulation import simulate
 
-Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
 from pipeplan.model import Kind, Schedule
-
-Floats = NDArray[np.float64]
+from pipeplan.model.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

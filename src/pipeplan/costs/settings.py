@@ -9,9 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from pipeplan.costs.table import Costs, Floats, Memory, Transfer, per_stage
+from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.errors import CostError, ShapeError
-from pipeplan.model import Placement
+from pipeplan.model import Floats, Placement
 from pipeplan.model.quantities import require_range
 
 Times = float | tuple[float, ...]

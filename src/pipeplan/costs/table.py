@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import CostError
-from pipeplan.model import Kind, Placement, Schedule
+from pipeplan.model import Floats, Kind, Placement, Schedule
 from pipeplan.model.quantities import require_range
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeplan.drawing.theme import REASON_TITLES
-from pipeplan.drawing.view import Bars, Curves, Floats, Gaps, Integers, Lanes, Links, Part, View
-from pipeplan.model import NO_GROUP, Kind, Schedule, Timeline, dependencies
+from pipeplan.drawing.view import Bars, Curves, Gaps, Integers, Lanes, Links, Part, View
+from pipeplan.model import NO_GROUP, Floats, Kind, Schedule, Timeline, dependencies
 from pipeplan.model.memory import MemoryUse
 
 

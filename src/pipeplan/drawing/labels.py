@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.drawing.view import Bars, Floats, Part, bar_names, bar_numbers
+from pipeplan.drawing.view import Bars, Part, bar_names, bar_numbers
+from pipeplan.model import Floats
 
 Namer = Callable[[Bars, NDArray[np.intp]], list[str]]
 

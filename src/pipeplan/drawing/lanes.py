@@ -18,8 +18,8 @@ from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.labels import Labels, fit_labels
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.theme import Theme
-from pipeplan.drawing.view import Floats, Part, View
-from pipeplan.model import Kind
+from pipeplan.drawing.view import Part, View
+from pipeplan.model import Floats, Kind
 
 FONT = "DejaVu Sans"
 """The font that comes with matplotlib: the same bytes everywhere."""

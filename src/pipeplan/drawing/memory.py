@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.theme import Theme
-from pipeplan.drawing.view import Curves, Floats, View
+from pipeplan.drawing.view import Curves, View
+from pipeplan.model import Floats
 
 _TEXT = 0.9
 """Size of the small text, in that of the page's."""

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.theme import KIND_TITLES, Theme, ThemeName, theme_named
-from pipeplan.drawing.view import Floats, Part, View, bar_numbers, time_text
-from pipeplan.model import Kind
+from pipeplan.drawing.view import Part, View, bar_numbers, time_text
+from pipeplan.model import Floats, Kind
 
 _IDLE = -1
 _NARROW = 40

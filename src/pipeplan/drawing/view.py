@@ -16,9 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model import Kind
+from pipeplan.model import Floats, Kind
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
 
 VERSION = 1

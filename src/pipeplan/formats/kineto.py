@@ -14,9 +14,10 @@ import numpy as np
 
 from pipeplan.errors import FormatError, InvalidScheduleError, NotationError
 from pipeplan.files import MEBIBYTE
-from pipeplan.formats.kineto_rank import PREFIX, Floats, RankTrace, occurrences, parse_rank
+from pipeplan.formats.kineto_rank import PREFIX, RankTrace, occurrences, parse_rank
 from pipeplan.model import (
     MISSING,
+    Floats,
     Kind,
     Schedule,
     Timeline,

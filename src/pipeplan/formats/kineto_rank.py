@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.errors import FormatError
+from pipeplan.model import Floats
 
 PREFIX = "PP:"
 """Of the names of a pipeline's annotations."""
@@ -28,8 +28,6 @@ _NO_WORK = ("c10d::", "gloo:", "nccl:", "record_param_comms")
 
 _NO_COMPUTE = ("SEND", "RECV", "SHARD", "REDUCE")
 """What the names of ops that do not compute have in them."""
-
-Floats = NDArray[np.float64]
 
 
 class _Event(msgspec.Struct):

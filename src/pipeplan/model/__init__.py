@@ -1,5 +1,7 @@
 """The schedule, its parts, and the rule of what waits for what."""
 
+from pipeplan.model import tolerances
+from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, ops, overlap
 from pipeplan.model.dependencies import MISSING, NONE, Dependencies, crosses_ranks, dependencies
 from pipeplan.model.notation import format_cells, format_schedule, parse_cell, parse_schedule, schedule_from_cells
@@ -14,9 +16,12 @@ __all__ = [
     "NONE",
     "NO_GROUP",
     "NO_MICROBATCH",
+    "Bools",
     "Bubble",
     "Columns",
     "Dependencies",
+    "Floats",
+    "Ints",
     "Kind",
     "Op",
     "Placement",
@@ -37,4 +42,5 @@ __all__ = [
     "progress",
     "rendezvous",
     "schedule_from_cells",
+    "tolerances",
 ]

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pipeplan.model.arrays import Floats
 from pipeplan.model.schedule import Schedule
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,15 +7,13 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.errors import CostError
+from pipeplan.model.arrays import Floats
 from pipeplan.model.display import Displayed
 from pipeplan.model.op import Kind
 from pipeplan.model.quantities import LARGEST
 from pipeplan.model.schedule import Schedule
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,7 @@ from operator import attrgetter
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.costs.table import Floats
-from pipeplan.model import Placement
+from pipeplan.model import Floats, Placement
 from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
 from pipeplan.simulation.op_classes import FORWARD, WEIGHT, RankClasses, op_classes, rank_classes
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.model import Kind, Timeline
+from pipeplan.model.arrays import Floats
 from pipeplan.simulation.chain import Chains, compute_only
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.model import Kind, Timeline
+from pipeplan.model.arrays import Floats
 from pipeplan.simulation.bounds import earliest_starts
 from pipeplan.simulation.chain import Chains, compute_only
 from pipeplan.simulation.memory import memory_use
-
-Floats = NDArray[np.float64]
 
 
 class Reason(IntEnum):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.costs import Costs
-from pipeplan.costs.table import Floats
-from pipeplan.model import Kind, Placement, Schedule
+from pipeplan.model import Floats, Kind, Placement, Schedule
 from pipeplan.model.memory import MemoryUse
 
 

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.costs.table import Floats
-from pipeplan.model import Placement
+from pipeplan.model import Floats, Placement
 from pipeplan.simulation.memory import held_by_stage, static_bytes
 from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses
 

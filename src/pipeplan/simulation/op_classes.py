@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
-from pipeplan.costs.table import Floats
-from pipeplan.model import Placement
+from pipeplan.model import Floats, Placement
 
 FORWARD, INPUT, WEIGHT = 0, 1, 2
 """Rows of the arrays by class."""

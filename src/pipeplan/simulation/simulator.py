@@ -29,6 +29,7 @@ from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
 from pipeplan.kernels import Kernel
 from pipeplan.model import MISSING, NONE, Dependencies, Kind, Schedule, Timeline, crosses_ranks, dependencies
+from pipeplan.model.arrays import Floats
 from pipeplan.model.memory import MemoryUse
 from pipeplan.simulation.blocking_kernel import time_ops_blocking
 from pipeplan.simulation.bounds import Bound, lower_bound
@@ -36,7 +37,6 @@ from pipeplan.simulation.memory import memory_use
 from pipeplan.simulation.timing_kernel import time_ops
 
 Communication = Literal["edge", "blocking", "contended"]
-Floats = NDArray[np.float64]
 
 _TIME_OPS = Kernel(time_ops)
 _TIME_OPS_BLOCKING = Kernel(time_ops_blocking)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeplan.costs import Costs, Transfer
-from pipeplan.costs.table import Floats
+from pipeplan.model import Floats
 from pipeplan.simulation.simulator import Communication, Simulation, simulate
 
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.costs.table import Floats
 from pipeplan.errors import CostError, InfeasibleError
-from pipeplan.model import Columns, Kind, Placement, Schedule, ops
+from pipeplan.model import Columns, Floats, Kind, Placement, Schedule, ops
 
 MEMORY_SLACK = 1e-9
 """Share of a cap by which sums of fractions may pass it: they are rounded, and a cap is often met exactly."""

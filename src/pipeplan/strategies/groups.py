@@ -27,11 +27,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pipeplan.model import Ints
 from pipeplan.strategies.strategy import Shape, require
-
-Ints = NDArray[np.int64]
 
 LEAST_SUM: dict[str, Callable[[int], int]] = {
     "interleaved-1f1b": lambda p: 2 * (p - 1),

@@ -18,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.costs.table import Floats
 from pipeplan.errors import CostError
-from pipeplan.model import Placement, Schedule
+from pipeplan.model import Floats, Placement, Schedule
 from pipeplan.strategies.greedy_rank import (
     GreedyRank,
     RankCosts,
