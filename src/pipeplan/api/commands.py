@@ -24,11 +24,10 @@ from pipeplan.formats import chrome_trace, read_schedule, schedule_json, torch_c
 from pipeplan.formats.costs_json import costs_json
 from pipeplan.formats.timeline_table import timeline_csv
 from pipeplan.formats.torchtitan import torchtitan_toml
-from pipeplan.formats.zb_nodes import format_zb_nodes
+from pipeplan.formats.zb_nodes import format_zb_nodes, zero_bubble_nodes
 from pipeplan.model import Kind, Schedule, crosses_ranks, dependencies
 from pipeplan.passes.communication import insert_communication, without_communication
 from pipeplan.passes.torch_lowering import lower_for_torch
-from pipeplan.passes.zero_bubble_runtime import zero_bubble_nodes
 from pipeplan.simulation import simulate as simulate_schedule
 
 

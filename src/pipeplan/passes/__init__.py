@@ -5,12 +5,9 @@ from pipeplan.passes.communication import Receives, insert_communication, withou
 from pipeplan.passes.recompute import insert_recompute, without_recompute
 from pipeplan.passes.retime import retime
 from pipeplan.passes.torch_lowering import add_reduce_grad, add_unshard_reshard, lower_for_torch, require_expressible
-from pipeplan.passes.zero_bubble_runtime import NodeKind, RuntimeNode, zero_bubble_nodes
 
 __all__ = [
-    "NodeKind",
     "Receives",
-    "RuntimeNode",
     "add_reduce_grad",
     "add_unshard_reshard",
     "insert_communication",
@@ -22,5 +19,4 @@ __all__ = [
     "split_backward",
     "without_communication",
     "without_recompute",
-    "zero_bubble_nodes",
 ]

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
-from pipeplan.formats.zb_nodes import format_zb_nodes
+from pipeplan.formats.zb_nodes import NodeKind, RuntimeNode, format_zb_nodes, zero_bubble_nodes
 from pipeplan.model import Placement, Timeline, parse_schedule
-from pipeplan.passes import NodeKind, RuntimeNode, zero_bubble_nodes
 from pipeplan.simulation import simulate
 from pipeplan.strategies.heuristics import heuristic
 from tests.conformance import conformance
