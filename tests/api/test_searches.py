@@ -9,9 +9,9 @@ from pipeplan.api.commands import given, simulate_with
 from pipeplan.api.fronts import front_record, pareto_with
 from pipeplan.api.results import gap_above
 from pipeplan.api.searches import SearchOptions, placement_named, search_with
+from pipeplan.api.tables.parts import number, show
+from pipeplan.api.tables.searches import search_parts
 from pipeplan.cli import main
-from pipeplan.cli.search_tables import search_parts
-from pipeplan.cli.tables import number, show
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
 from pipeplan.simulation import Bound
 
@@ -136,4 +136,4 @@ def test_points_of_a_front_have_the_best_bound_proven(tmp_path):
     front = pareto_with(given(SHAPE), SearchOptions(evaluations=400), points=2)
     for point, record in zip(front.points, front_record(front)["points"], strict=True):
         assert record["result"]["lower_bound"] == point.result.bound.value
-        assert record["result"]["gap"] == pytest.approx(point.result.gap)
+        assert record["result"]["gap"] == pytest.approx(point.result.optimality_gap)

@@ -39,7 +39,8 @@ def compare(
             for name, reason in comparison.refused.items():
                 tell(f"not possible here: {name}: {reason}")
         else:
-            from pipeplan.cli.tables import comparison_parts, show
+            from pipeplan.api.tables.parts import show
+            from pipeplan.api.tables.results import comparison_parts
 
             show(*comparison_parts(comparison))
         for warning in comparison.warnings:

@@ -42,8 +42,8 @@ def diff(
         if json:
             print_json(found.to_dict())
         else:
-            from pipeplan.cli.diff_tables import diff_parts
-            from pipeplan.cli.tables import show
+            from pipeplan.api.tables.differences import diff_parts
+            from pipeplan.api.tables.parts import show
 
             show(*diff_parts(found))
     return 0

@@ -40,8 +40,8 @@ def explain(
             for warning in explanation.result.warnings:
                 tell(f"warning: {warning}")
         else:
-            from pipeplan.cli.explain_tables import explanation_parts
-            from pipeplan.cli.tables import show
+            from pipeplan.api.tables.explanations import explanation_parts
+            from pipeplan.api.tables.parts import show
 
             show(*explanation_parts(explanation))
     return 0 if explanation.result.fits else 1

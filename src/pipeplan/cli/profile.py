@@ -60,8 +60,8 @@ def profile(
         if json:
             print_json({key: value for key, value in asdict(measured.settings()).items() if value is not None})
         else:
-            from pipeplan.cli.run_tables import profile_parts
-            from pipeplan.cli.tables import show
+            from pipeplan.api.tables.parts import show
+            from pipeplan.api.tables.training import profile_parts
 
             show(*profile_parts(measured))
     return 0

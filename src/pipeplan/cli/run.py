@@ -88,8 +88,8 @@ def run(
             if json:
                 print_json(training.to_dict())
             else:
-                from pipeplan.cli.run_tables import training_parts
-                from pipeplan.cli.tables import show
+                from pipeplan.api.tables.parts import show
+                from pipeplan.api.tables.training import training_parts
 
                 show(*training_parts(training))
     training.run.require_equal_gradients()

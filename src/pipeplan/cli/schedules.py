@@ -55,7 +55,7 @@ def _list(found: list[Entry]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from pipeplan.cli.tables import facts, show
+    from pipeplan.api.tables.parts import facts, show
 
     for entry in found:
         show(Text(f"{entry.name}: {entry.title}", style="bold"), Padding(facts(_facts(entry)), (0, 0, 1, 2)))
@@ -65,7 +65,7 @@ def _list(found: list[Entry]) -> None:
 def _tell(entry: Entry) -> None:
     from rich.text import Text
 
-    from pipeplan.cli.tables import facts, show
+    from pipeplan.api.tables.parts import facts, show
 
     rows = _facts(entry)
     if isinstance(entry, Strategy):

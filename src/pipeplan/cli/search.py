@@ -104,8 +104,8 @@ def search(
         if json:
             print_json(result.to_dict())
         else:
-            from pipeplan.cli.search_tables import search_parts
-            from pipeplan.cli.tables import show
+            from pipeplan.api.tables.parts import show
+            from pipeplan.api.tables.searches import search_parts
 
             show(*search_parts(result))
         for warning in result.warnings:
@@ -126,8 +126,8 @@ def _front(search: Search, asked: Request, *, json: bool) -> int:
         if json:
             print_json(front_record(front))
         else:
-            from pipeplan.cli.search_tables import front_parts
-            from pipeplan.cli.tables import show
+            from pipeplan.api.tables.parts import show
+            from pipeplan.api.tables.searches import front_parts
 
             show(*front_parts(front))
     return 0

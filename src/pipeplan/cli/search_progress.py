@@ -13,24 +13,24 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from pipeplan.api.outputs import save_schedule
-from pipeplan.cli.tables import number
+from pipeplan.api.tables.parts import number
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream
 from pipeplan.model import Schedule
-from pipeplan.solver.result import Progress
+from pipeplan.solver.result import SearchProgress
 
 EVERY = 1.0
 """Seconds between two writes of the best schedule so far."""
 
 
-def keep_best(files: Sequence[Path]) -> Callable[[Progress], None]:
+def keep_best(files: Sequence[Path]) -> Callable[[SearchProgress], None]:
     """Write each better schedule to the files, at most once a second; the caller writes the last one, and says what fails.
 
     A pipe or a device takes what is written once: it gets the last one alone.
     """
     state = {"value": float("inf"), "time": -EVERY}
 
-    def keep(progress: Progress) -> None:
+    def keep(progress: SearchProgress) -> None:
         now = time.monotonic()
         if files and progress.value < state["value"] and now - state["time"] >= EVERY:
             state.update(value=progress.value, time=now)
@@ -46,7 +46,7 @@ def keep_best(files: Sequence[Path]) -> Callable[[Progress], None]:
 class ProgressLine:
     """A bar with the best, the bound and the gap on stderr; nothing where that is no terminal."""
 
-    def __init__(self, also: Callable[[Progress], None], *, quiet: bool) -> None:
+    def __init__(self, also: Callable[[SearchProgress], None], *, quiet: bool) -> None:
         self.also = also
         self.bar = Bar(
             TextColumn("{task.description}"),
@@ -60,13 +60,13 @@ class ProgressLine:
         self.task = self.bar.add_task("searching", total=1.0)
         self.bar.start()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: SearchProgress) -> None:
         """Show how far the search is."""
         self.also(progress)
         self.bar.update(
             self.task,
             completed=progress.share,
-            description=f"best {number(progress.value)}  bound {number(progress.bound)}  gap {progress.gap:.2%}",
+            description=f"best {number(progress.value)}  bound {number(progress.bound)}  gap {progress.optimality_gap:.2%}",
         )
 
     def close(self) -> None:

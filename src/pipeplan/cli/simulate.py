@@ -40,7 +40,8 @@ def simulate(
             for warning in result.warnings:
                 tell(f"warning: {warning}")
         else:
-            from pipeplan.cli.tables import result_parts, show
+            from pipeplan.api.tables.parts import show
+            from pipeplan.api.tables.results import result_parts
 
             show(*result_parts(result))
     return 0 if result.fits else 1

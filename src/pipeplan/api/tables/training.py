@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from pipeplan.api.tables.parts import columns, facts, number, size
 from pipeplan.api.training import Training
-from pipeplan.cli.tables import columns, facts, number, size
 
 if TYPE_CHECKING:
     from pipeplan.runtime import Profile

@@ -1,67 +1,16 @@
-"""Answers as tables for a terminal: plain where the output is no terminal, within 80 columns."""
+"""A result and a comparison as tables for a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeplan.api import Comparison, Result
-
-MOST_RANKS = 32
-"""With more ranks than this only the first and the last are listed."""
-
-
-def show(*parts: RenderableType) -> None:
-    """Print to stdout; where that is no terminal, without the blanks that fill lines."""
-    console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(Group(*parts))
-        return
-    with console.capture() as captured:
-        console.print(Group(*parts))
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
-
-
-def number(value: float) -> str:
-    """A time or a size for a table: ``1,234.5``, at most three decimals; none from 100,000 on."""
-    if 0 < abs(value) < 1:
-        return f"{value:.6g}"
-    if abs(value) >= 100_000:
-        return f"{value:,.0f}"
-    text = f"{value:,.3f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
-
-
-def size(value: float) -> str:
-    """Bytes as a person reads them: ``11.5 GiB``."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            return f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:,.1f} TiB"
-
-
-def facts(rows: Iterable[tuple[str, str]]) -> Table:
-    """Names with what they are."""
-    table = Table.grid(padding=(0, 3))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in rows:
-        table.add_row(name, Text(text))
-    return table
-
-
-def columns(*headings: str, padding: int = 0) -> Table:
-    """A table whose first column is text, which is folded where the lines are too short, and whose others are numbers."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, padding), pad_edge=False, header_style="bold")
-    for place, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
-    return table
+from pipeplan.api.results import Comparison, Result
+from pipeplan.api.tables.parts import columns, facts, number, shown_ranks, size
 
 
 def result_parts(result: Result) -> tuple[RenderableType, ...]:
@@ -105,13 +54,6 @@ def _ranks(result: Result) -> Table:
             cells.append(size(float(memory.peak_bytes[rank])))
         table.add_row(*cells)
     return table
-
-
-def shown_ranks(ranks: int) -> Sequence[int]:
-    """The ranks that are listed."""
-    if ranks <= MOST_RANKS:
-        return range(ranks)
-    return [*range(MOST_RANKS // 2), *range(ranks - MOST_RANKS // 2, ranks)]
 
 
 def comparison_parts(comparison: Comparison) -> tuple[RenderableType, ...]:

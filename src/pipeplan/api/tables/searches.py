@@ -7,16 +7,21 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pipeplan.api.searches import SearchResult
-from pipeplan.cli.tables import columns, facts, number, result_parts, size
+from pipeplan.api.tables.parts import columns, facts, number, size
+from pipeplan.api.tables.results import result_parts
 from pipeplan.solver.front import Front
-from pipeplan.solver.result import Result as Found
+from pipeplan.solver.result import Found
 
 
 def search_parts(result: SearchResult) -> tuple[RenderableType, ...]:
     """The schedule's figures, and how the search came to it."""
     found = result.found
-    objective = {"makespan": "makespan", "span": "longest span"}[found.instance.objective]
-    verdict = "optimal: no schedule is better" if found.optimal else f"at most {found.gap:.2%} above the best possible"
+    objective = {"makespan": "makespan", "span": "longest span"}[found.problem.objective]
+    verdict = (
+        "optimal: no schedule is better"
+        if found.optimal
+        else f"at most {found.optimality_gap:.2%} above the best possible"
+    )
     rows = [
         ("search for the least", f"{objective}: {number(found.value)}, {verdict}"),
         *_bound(found),
@@ -31,7 +36,7 @@ def search_parts(result: SearchResult) -> tuple[RenderableType, ...]:
 
 def _bound(found: Found) -> list[tuple[str, str]]:
     """The bound on a span; the one on the makespan stands among the schedule's figures."""
-    if found.instance.objective == "makespan":
+    if found.problem.objective == "makespan":
         return []
     return [("bound on the span", f"{number(found.bound.value)} ({found.bound.reason})")]
 
@@ -47,7 +52,7 @@ def front_parts(front: Front) -> tuple[RenderableType, ...]:
     for point in front.points:
         found = point.result
         limit = "none" if point.limit == float("inf") else memory(point.limit)
-        verdict = "optimal" if found.optimal else f"{found.gap:.2%}"
+        verdict = "optimal" if found.optimal else f"{found.optimality_gap:.2%}"
         figures = memory(point.peak), number(point.value), number(found.bound.value)
         table.add_row(found.found_by, limit, *figures, verdict)
     marks = columns("published", "peak", "time", padding=1)

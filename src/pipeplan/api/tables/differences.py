@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeplan.api.differences import Diff
-from pipeplan.cli.tables import columns, facts, number
+from pipeplan.api.tables.parts import columns, facts, number
 
 MOST_KINDS = 40
 """How many kinds and stages are listed: those that change the step time the most."""

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeplan.api.explanations import Explanation
-from pipeplan.cli.tables import columns, facts, number, shown_ranks
+from pipeplan.api.tables.parts import columns, facts, number, shown_ranks
 from pipeplan.simulation import Reason
 
 MOST_STAGES = 4
