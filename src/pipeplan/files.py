@@ -8,6 +8,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 
 from pipeplan.errors import FormatError, InputError
@@ -53,7 +54,9 @@ def _read_limited(path: Path, limit: int, what: str) -> bytes:
     """The bytes of a file; one that has no size of its own (a pipe) is read up to the limit."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        data = b"" if size > limit else file.read(limit + 1)
+        # A read takes the memory of all that it may bring.
+        pieces = iter(lambda: file.read(min(MEBIBYTE, limit + 1)), b"")
+        data = b"" if size > limit else b"".join(islice(pieces, limit // MEBIBYTE + 1))
     if max(size, len(data)) > limit:
         raise FormatError(
             f"the {what} {path} has {max(size, len(data)):,} bytes; more than {limit:,} cannot be a {what}"

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import pipeplan
+from pipeplan.api.outputs import save
 from pipeplan.cli import main
+from pipeplan.errors import ShapeError
 
 
 def test_reasons_add_up_and_what_ifs_are_simulated():
@@ -48,3 +50,11 @@ def test_the_command(capsys):
     document = json.loads(capsys.readouterr().out)
     reasons = document["explain"]["reasons"]
     assert [sum(values) for values in zip(*reasons.values(), strict=True)] == pytest.approx(document["idle"])
+
+
+def test_more_ranks_than_can_be_walked_back_are_refused_and_a_page_does_without(tmp_path):
+    with pytest.raises(ShapeError, match="at most 3,000 ranks are explained, not 3,001"):
+        pipeplan.explain("1f1b", ranks=3001, microbatches=1)
+    path = tmp_path / "page.html"
+    save(pipeplan.simulate("1f1b", ranks=1000, microbatches=1), path)
+    assert '"gaps":null' in path.read_text()

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
 from pipeplan.costs.config import load_config, merged, settings_given
-from pipeplan.errors import CostError, FormatError, InputError, UnknownNameError
+from pipeplan.errors import CostError, FormatError, InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement
+from tests.little_memory import little_memory
 
 
 def load(tmp_path, text: str | bytes, ending: str = "yaml"):
@@ -83,11 +84,22 @@ def test_keys_that_are_no_settings(tmp_path):
         ("ranks: " + "1" * 5000, "yaml", FormatError, "is not right"),
         ("!!python/object/apply:os.getcwd []", "yaml", FormatError, "is not right"),
         ("forward_times: &a [*a]", "yaml", CostError, "expected a number, got a list"),
+        ("ranks: 0x" + "f" * 9999, "yaml", ShapeError, "ranks has more than 18 digits$"),
+        ("chunks = 0x" + "f" * 9999, "toml", ShapeError, "chunks has more than 18 digits$"),
+        ('{"group_size": 1' + "0" * 18 + "}", "json", ShapeError, "group_size has more than 18 digits$"),
+        ('{"ranks": ' + "9" * 5000 + "}", "json", FormatError, "value has 5000 digits$"),
+        ("a: &a {k: 1}\nb: {<<: *a}", "yaml", FormatError, "'<<' merges groups of keys"),
     ],
 )
 def test_slips_are_errors(tmp_path, text, ending, error, message):
     with pytest.raises(error, match=message):
         load(tmp_path, text, ending)
+
+
+def test_merges_that_multiply_cost_nothing(tmp_path):
+    text = "a0: &a0 {k: 1}\n" + "".join(f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, 40))
+    with little_memory(), pytest.raises(FormatError, match="'<<' merges groups of keys"):
+        load(tmp_path, text, "yaml")
 
 
 def test_a_hundred_megabytes_are_no_config(tmp_path):

@@ -37,7 +37,7 @@ def test_as_pytorch_writes_it():
         ("0F0,(0F1,0B0)OVERLAP_F_B\n", r"plan: rank 0, cell 1: '\(0F1' is not an op"),
         ("0F0,0F0,0B0\n", "plan: duplicate: 0F0 stands on rank 0"),
         ('"0F0","0B0"\n', "line 1 holds no op"),
-        (",,\n,\n", "plan: there are no ops"),
+        (",,\n,\n", "plan: line 1 is blank"),
     ],
 )
 def test_strict(text, message):

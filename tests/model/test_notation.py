@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.errors import InvalidScheduleError, NotationError
+from pipeplan.errors import InvalidScheduleError, NotationError, ShapeError
 from pipeplan.model import (
     Kind,
     Op,
@@ -93,7 +93,12 @@ def test_a_stage_out_of_range():
 def test_huge_numbers_cost_nothing():
     with pytest.raises(InvalidScheduleError, match="stage 1 stands on no rank"):
         parse_schedule("0F0 999999999F0")
-    assert parse_schedule("0F999999999").microbatches == 10**9
+    assert parse_schedule("0F9999999").microbatches == 10**7
+    with pytest.raises(ShapeError, match="1000000000 microbatches need 1,000,000,000 forwards; at most 20,000,000"):
+        parse_schedule("0F999999999")
+    for slice_ in ("32768", "65536", "999999999"):
+        with pytest.raises(ShapeError, match=f"an op's slice is at most 32,767, not {slice_}"):
+            parse_schedule(f"0F0.{slice_}")
 
 
 def test_empty_cells_are_bubbles():

@@ -3,6 +3,7 @@ import pytest
 
 from pipeplan.errors import ShapeError
 from pipeplan.model import Placement
+from tests.little_memory import little_memory
 
 
 @pytest.mark.parametrize(
@@ -44,12 +45,44 @@ def test_microbatches_are_dealt_to_the_copies_in_halves():
         (lambda: Placement.bidirectional(3), "even number of ranks, not 3"),
         (lambda: Placement.linear(0), "ranks must be at least 1, not 0"),
         (lambda: Placement.loop(2, 0), "chunks must be at least 1, not 0"),
-        (lambda: Placement.of((0, 2)), r"missing: \[1\]"),
-        (lambda: Placement.of((0, -1)), "missing: -1"),
+        (lambda: Placement.of((0, 2)), "every rank from 0 to 2 holds a stage; 1 does not"),
+        (lambda: Placement.of((0, 4, 1)), "every rank from 0 to 4 holds a stage; 2, 3 do not"),
+        (lambda: Placement.of((0, -1)), "numbered from 0, not from -1"),
+        (lambda: Placement.of(*[(0,)] * 65), "at most 64 copies of the model, not 65"),
         (lambda: Placement.of(()), "at least one stage"),
-        (lambda: Placement.of((0,), (0, 0)), "same stages"),
+        (lambda: Placement.of((0,), (0, 0)), "same stages, not 1 and 2"),
     ],
 )
 def test_what_cannot_be(make, rule):
     with pytest.raises(ShapeError, match=rule):
         make()
+
+
+@pytest.mark.parametrize(
+    ("make", "rule"),
+    [
+        (
+            lambda: Placement.of((0, 50_000_000)),
+            "every rank from 0 to 50000000 holds a stage; 49999999 do not, among them 1, 2, 3$",
+        ),
+        (lambda: Placement.of((0, 10**30)), r"every rank from 0 to about 10\^30 holds a stage"),
+        (lambda: Placement.of((0, 10**9999)), r"every rank from 0 to about 10\^9999 holds a stage"),
+        (lambda: Placement.of((0, -(10**9999))), r"not from about -10\^9999"),
+        (
+            lambda: Placement.linear(10**9),
+            "1000000000 ranks need 1,000,000,000 forwards; at most 20,000,000 are planned",
+        ),
+        (lambda: Placement.loop(4, 10**9), "4 ranks x 1000000000 chunks need 4,000,000,000 forwards"),
+        (lambda: Placement.wave(4, 10**9), "4 ranks x 1000000000 chunks need 4,000,000,000 forwards"),
+        (lambda: Placement.bidirectional(10**9), "1000000000 ranks need 1,000,000,000 forwards"),
+    ],
+)
+def test_what_is_too_large_is_refused_before_anything_is_made(make, rule):
+    with little_memory(), pytest.raises(ShapeError, match=rule):
+        make()
+
+
+def test_many_chunks_take_no_longer_than_many_ranks():
+    wave = Placement.wave(1, 200_000)
+    assert Placement.of(*wave.rank_of).stages == 200_000
+    assert wave.stages_on(0) == tuple(range(200_000))

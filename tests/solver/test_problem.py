@@ -54,7 +54,7 @@ def test_caps_of_the_wrong_number_or_unit():
 
 
 def test_shapes_that_cannot_be():
-    with pytest.raises(ShapeError, match="0 microbatches"):
+    with pytest.raises(ShapeError, match="microbatches must be at least 1, not 0"):
         instance(Placement.linear(2), 0)
     with pytest.raises(ShapeError, match="3 microbatches do not make an equal share for 2 model copies"):
         instance(Placement.bidirectional(4), 3)

@@ -12,11 +12,22 @@ from pipeplan.strategies import STRATEGIES, strategy
         ("1f1b", {"group_size": 4}, "does not run microbatches in groups"),
         ("interleaved-1f1b", {"group_size": 0}, "group size must be at least 1, not 0"),
         ("1f1b", {"chunks": 0}, "1f1b has 1 chunk.s. a rank, not 0"),
+        (
+            "interleaved-1f1b",
+            {"chunks": 10**9},
+            "4 ranks x 1000000000 chunks x 8 microbatches need 32,000,000,000 forwards",
+        ),
+        ("seq1f1b", {"slices": 2**15 + 1}, "slices must be at most 32,768, not 32769"),
     ],
 )
 def test_options_that_a_strategy_does_not_have(name, options, rule):
     with pytest.raises(ShapeError, match=rule):
         STRATEGIES[name].shape(4, 8, **options)
+
+
+def test_slices_that_nobody_asked_for_count_too():
+    with pytest.raises(ShapeError, match="10000 ranks x 2000 microbatches x 2 slices need 40,000,000 forwards"):
+        STRATEGIES["seq1f1b"].shape(10_000, 2000)
 
 
 def test_names_aliases_and_the_nearest_name():

@@ -132,3 +132,29 @@ def test_choices_are_those_of_the_settings():
     from pipeplan.costs.settings import Communication
 
     assert get_args(SettingsIn.model_fields["communication"].annotation) == get_args(Communication)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("plan.json", {"placement": [0, 50_000_000]}, "holds a stage; 49999999 do not, among them 1, 2, 3"),
+        ("plan.json", {"microbatches": 10**17}, "at most 20,000,000 are planned"),
+        ("plan.json", {"slices": 10**9}, "slices must be at most 32,768"),
+    ],
+)
+def test_large_numbers_in_a_file_are_refused_at_once(client, name, change, message):
+    plan = {"format": "pipeplan-schedule", "version": 1, "schedule": "x", "ranks": 2, "chunks": 1, "stages": 2}
+    plan |= {"microbatches": 1, "placement": [0, 1], "rows": [["0F0", "0B0"], ["1F0", "1B0"]]}
+    answer = posted(client, json.dumps({"files": [{"name": name, "text": json.dumps(plan | change)}]}))
+    assert answer.elapsed.total_seconds() < 5
+    assert answer.status_code == 422
+    (error,) = answer.json()["errors"]
+    assert error["field"] == "file"
+    assert message in error["message"]
+
+
+def test_a_config_file_that_multiplies_is_refused_at_once(client):
+    text = "a0: &a0 {k: 1}\n" + "".join(f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, 40))
+    answer = client.post("/api/config", params={"name": "costs.yaml"}, content=text)
+    assert (answer.status_code, answer.elapsed.total_seconds() < 5) == (422, True)
+    assert "merges groups of keys" in answer.json()["errors"][0]["message"]

@@ -70,10 +70,11 @@ def explain(schedule: Source = "1f1b", /, **settings: Any) -> Explanation:
 def explain_with(source: Source, settings: Settings) -> Explanation:
     """See :func:`explain`."""
     result = simulate_with(source, settings)
+    idle = result.idle_times()
     changes = what_ifs(result.simulation, communication=settings.communication)
     return Explanation(
         result,
-        result.idle_times(),
+        idle,
         critical_path(result.timeline),
         (*changes, *_one_more_microbatch(source, settings, result)),
     )

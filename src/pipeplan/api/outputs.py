@@ -25,7 +25,7 @@ PLANS = (".csv", ".json")
 """Endings of files that hold a plan, with times or without."""
 
 MOST_EXPLAINED = 200_000
-"""Ops up to which an interactive timeline also says why ranks idle: beyond, the walk takes seconds."""
+"""Ops and squares of ranks up to which an interactive timeline also says why ranks idle: beyond, the walk takes seconds."""
 
 
 def save(answer: Answer, path: Path, *, ending: str | None = None) -> None:
@@ -129,8 +129,8 @@ def _draw(views: Sequence[View], path: Path) -> None:
 
 def _write_html(answer: Answer, path: Path) -> None:
     results = answer.results if isinstance(answer, Comparison) else (answer,)
-    explained = sum(len(result.schedule) for result in results) <= MOST_EXPLAINED
-    save_html([result.view(reasons=explained) for result in results], path)
+    walked = sum(len(result.schedule) + result.schedule.ranks**2 for result in results)
+    save_html([result.view(reasons=walked <= MOST_EXPLAINED) for result in results], path)
 
 
 def _write_json(answer: Answer, path: Path) -> None:

@@ -11,15 +11,14 @@ from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.formats import ENDINGS, read_schedule
 from pipeplan.model import Placement, Schedule
+from pipeplan.model.size import require_size
 from pipeplan.strategies.heuristics import Heuristic
-from pipeplan.strategies.strategy import Strategy
+from pipeplan.strategies.strategy import Shape, Strategy
 
 Source = str | os.PathLike[str] | Schedule
 """A strategy's or heuristic's name, a file that holds a schedule, or a schedule."""
 
 DEFAULT_MICROBATCHES = 8
-LARGEST = 20_000_000
-"""Forwards of the largest schedule that is made: more than any training run has, and about 6 GB of memory."""
 
 
 def plan(source: Source, settings: Settings) -> Schedule:
@@ -57,43 +56,44 @@ def file_of(source: Source) -> Path | None:
 
 def build(found: Entry, settings: Settings) -> Schedule:
     """The schedule of a strategy or a heuristic. See :func:`plan` for what it raises."""
+    shape = shape_of(found, settings)
+    return found(shape) if isinstance(found, Strategy) else _build_heuristic(found, settings, shape)
+
+
+def shape_of(found: Entry, settings: Settings) -> Shape:
+    """The shape that is meant by settings, with an entry's own numbers where they say nothing; nothing is made of it yet.
+
+    Raises
+    ------
+    ShapeError
+        For a shape that the entry cannot have, that contradicts itself, or that is too large to be planned.
+    UnknownNameError
+        For a variant that it does not know.
+    """
     chunks = found.chunks if settings.chunks is None else settings.chunks
-    if chunks < 1:
-        raise ShapeError(f"chunks must be at least 1, not {chunks}")
+    require_size(chunks=chunks)
     ranks = settings.pipeline_ranks(chunks)
     microbatches = DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches
-    _require_size(ranks, chunks, microbatches, 1 if settings.slices is None else settings.slices)
-    if isinstance(found, Strategy):
-        return found(
-            found.shape(
-                ranks,
-                microbatches,
-                settings.chunks,
-                group_size=settings.group_size,
-                slices=settings.slices,
-                variant=settings.variant,
-            )
-        )
-    return _build_heuristic(found, settings, ranks, microbatches)
+    if not isinstance(found, Strategy):
+        return Shape(ranks, microbatches, chunks)
+    return found.shape(
+        ranks,
+        microbatches,
+        settings.chunks,
+        group_size=settings.group_size,
+        slices=settings.slices,
+        variant=settings.variant,
+    )
 
 
-def _build_heuristic(found: Heuristic, settings: Settings, ranks: int, microbatches: int) -> Schedule:
+def _build_heuristic(found: Heuristic, settings: Settings, shape: Shape) -> Schedule:
     if settings.chunks not in (None, found.chunks):
         raise ShapeError(f"{found.name} has {found.chunks} chunk(s) a rank, not {settings.chunks}")
     for name in ("group_size", "variant", "slices"):
         if (value := getattr(settings, name)) is not None:
             raise ShapeError(f"{found.name} has no {name.replace('_', ' ')} ({value} asked for)")
-    placement = Placement.wave(ranks, found.chunks)
-    return found(ranks, microbatches, settings.costs(placement), settings.limits(placement))
-
-
-def _require_size(ranks: int, chunks: int, microbatches: int, slices: int) -> None:
-    size = ranks * chunks * microbatches * slices
-    if min(ranks, chunks, microbatches, slices) > 0 and size > LARGEST:
-        raise ShapeError(
-            f"{ranks} ranks x {chunks} chunk(s) x {microbatches} microbatches x {slices} slice(s) are {size:,} forwards; "
-            f"at most {LARGEST:,} are planned"
-        )
+    placement = Placement.wave(shape.ranks, found.chunks)
+    return found(shape.ranks, shape.microbatches, settings.costs(placement), settings.limits(placement))
 
 
 def _of_given_shape(schedule: Schedule, settings: Settings) -> Schedule:

@@ -17,13 +17,16 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from pipeplan.costs.settings import SETTING_NAMES, Communication, Settings, TimesPer
-from pipeplan.errors import CostError, FormatError, UnknownNameError
+from pipeplan.errors import CostError, FormatError, ShapeError, UnknownNameError
 from pipeplan.files import MEBIBYTE, read_text
 
 _T = TypeVar("_T")
 
 SIZE_LIMIT = MEBIBYTE
 """No config file is larger than this, in bytes."""
+
+MOST_DIGITS = 18
+"""Of a count; what is longer is a slip, and could not even be written into a message."""
 
 ALIASES = {
     "num_devices": "ranks",
@@ -129,6 +132,8 @@ def settings_given(values: Mapping[str, Any], where: str = "settings") -> dict[s
         For an unknown name, or an unknown word where a few are known.
     CostError
         For a value of the wrong type.
+    ShapeError
+        For a count of more than ``MOST_DIGITS`` digits.
     """
     known = _known_names(values, SETTING_NAMES, where)
     given = {name: _plain(value) for name, value in known.items() if value is not None}
@@ -136,7 +141,11 @@ def settings_given(values: Mapping[str, Any], where: str = "settings") -> dict[s
         if isinstance(given.get(name), str) and given[name] not in choices:
             raise UnknownNameError(f"{name} in {where}:", str(given[name]), choices)
     typed = _typed(given, Settings, where)
-    return {name: getattr(typed, name) for name in given}
+    named = {name: getattr(typed, name) for name in given}
+    for name, value in named.items():
+        if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
+            raise ShapeError(f"{where}: {name} has more than {MOST_DIGITS} digits")
+    return named
 
 
 def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Settings:
@@ -203,7 +212,9 @@ def _words(types: str) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    return "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return " ".join(str(error).split()).partition("; use sys.set_int_max_str_digits")[0]
 
 
 def _read_json(text: str) -> Any:
@@ -228,13 +239,18 @@ def _read_toml(text: str) -> Any:
 
 
 def _read_yaml(text: str) -> Any:
-    """YAML with plain types only; unlike PyYAML's own loader, ``1e9`` is a number and a key twice is an error."""
+    """YAML with plain types only; unlike for PyYAML's own loader, ``1e9`` is a number and a key twice is an error.
+
+    So is a merge (``<<``): a few lines of them multiply to more keys than any memory holds.
+    """
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(base):  # type: ignore[misc]
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+            if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+                raise ValueError("'<<' merges groups of keys, and a config file is one group: write the keys out")
             names = [key.value for key, _ in node.value]
             if len(set(map(str, names))) < len(names):
                 repeated = next(name for name in names if names.count(name) > 1)

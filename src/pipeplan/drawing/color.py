@@ -11,6 +11,9 @@ import numpy as np
 
 from pipeplan.model import Floats
 
+MOST_SHADES = 256
+"""Steps of one ramp: its lightness has fewer values that a screen can tell apart."""
+
 _LMS_FROM_RGB = np.array(
     [
         [0.4122214708, 0.5363325363, 0.0514459929],
@@ -40,9 +43,14 @@ class Ramp:
     hue: float
 
     def shades(self, count: int) -> tuple[str, ...]:
-        """``count`` shades at equal steps of lightness, dark first; a single one stands in the middle."""
-        lightness = np.linspace(self.dark, self.light, count) if count > 1 else [(self.dark + self.light) / 2]
-        return tuple(oklch(float(value), self.chroma, self.hue) for value in lightness)
+        """``count`` shades at equal steps of lightness, dark first; a single one stands in the middle.
+
+        Beyond ``MOST_SHADES``, neighbours share one.
+        """
+        steps = min(count, MOST_SHADES)
+        lightness = np.linspace(self.dark, self.light, steps) if steps > 1 else [(self.dark + self.light) / 2]
+        distinct = [oklch(float(value), self.chroma, self.hue) for value in lightness]
+        return tuple(distinct[place * steps // count] for place in range(count))
 
 
 def oklch(lightness: float, chroma: float, hue: float) -> str:

@@ -82,8 +82,9 @@ def colored(view: View, theme: Theme) -> Iterator[tuple[str, NDArray[np.intp]]]:
     order = np.argsort(code, kind="stable")
     codes, first = np.unique(code[order], return_index=True)
     groups: dict[str, list[NDArray[np.intp]]] = {}
+    fills = {kind: theme.shades(kind, shades) for kind in view.kinds}
     for value, chosen in zip(codes.tolist(), np.split(order, first[1:]), strict=True):
-        fill = theme.shades(Kind(value // shades), shades)[value % shades]
+        fill = fills[Kind(value // shades)][value % shades]
         groups.setdefault(fill, []).append(chosen)
     return ((fill, np.concatenate(parts)) for fill, parts in groups.items())
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pipeplan.errors import FormatError, InvalidScheduleError, NotationError
+from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.files import MEBIBYTE
 from pipeplan.formats.kineto_rank import PREFIX, RankTrace, occurrences, parse_rank
 from pipeplan.model import (
@@ -91,7 +91,7 @@ def _timeline(recorded: list[RankTrace], picks: Sequence[list[int]]) -> Timeline
     try:
         schedule = schedule_from_cells(rows)
         counts = [[len(parse_cell(cell)) for cell in row] for row in rows]
-    except NotationError as error:
+    except (NotationError, ShapeError) as error:
         raise FormatError(f"{names}: {error}") from None
     except InvalidScheduleError as error:
         raise FormatError(

@@ -29,6 +29,9 @@ _NO_WORK = ("c10d::", "gloo:", "nccl:", "record_param_comms")
 _NO_COMPUTE = ("SEND", "RECV", "SHARD", "REDUCE")
 """What the names of ops that do not compute have in them."""
 
+_LARGEST_CLOCK = 2**63
+"""Nanoseconds that no clock shows."""
+
 
 class _Event(msgspec.Struct):
     ph: str = ""
@@ -100,6 +103,8 @@ def parse_rank(name: str, text: str) -> RankTrace:
             f"{name}: no annotation of a pipeline ('{PREFIX}2F0') in it; PyTorch's runtime for schedules with several "
             "stages a rank, or with a CSV, writes them, and so does 'pipeplan run'"
         )
+    if abs(trace.baseTimeNanoseconds) >= _LARGEST_CLOCK:
+        raise FormatError(f"{name}: baseTimeNanoseconds is no time in nanoseconds: it has more than 64 bits")
     whose = trace.distributedInfo or _Distributed(0, 1)
     return RankTrace(
         name,

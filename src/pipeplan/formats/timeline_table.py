@@ -129,6 +129,8 @@ def _schedule(table: TimelineTable) -> Schedule:
     rank = _small(table.rank, "rank", least=0)
     if (np.diff(rank) < 0).any():
         raise FormatError("the ranks stand in order, each with its ops in the order in which it runs them")
+    if rank[-1] >= len(rank):
+        raise FormatError(f"every rank from 0 to {rank[-1]} runs an op, and there are {len(rank)} ops in all")
     rows = np.split(np.arange(len(rank)), np.searchsorted(rank, np.arange(1, int(rank[-1]) + 1)))
     columns = _columns(table)
     try:

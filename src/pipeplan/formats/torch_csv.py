@@ -6,7 +6,9 @@ compute only, and with communication. Read strictly: nothing is skipped but empt
 
 from __future__ import annotations
 
-from pipeplan.errors import FormatError, InvalidScheduleError, NotationError
+from collections.abc import Iterator
+
+from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.model import Kind, Schedule, format_cells, parse_cell, schedule_from_cells
 
 
@@ -25,25 +27,35 @@ def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False)
     Raises
     ------
     FormatError
-        For a header, a blank line, or a cell that is no op; the message names the line and the cell.
+        For a header, a line without ops, or a cell that is no op; the message names the line and the cell. For numbers
+        that are too large to be planned.
     InvalidScheduleError
         For ranks or stages that hold nothing.
     """
-    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    cells = [line.split(",") for line in lines]
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
+    cells: list[list[str]] = []
+    for number, line in enumerate(_lines(text), start=1):
+        if not line.strip(", \t\r"):
             raise FormatError(f"{name}: line {number} is blank; every line is a rank's ops")
-    if not any(_is_op(cell) for cell in cells[0] if cell.strip()) and any(cell.strip() for cell in cells[0]):
-        raise FormatError(
-            f"{name}: line 1 holds no op; it starts with rank 0's ops, without a header: {lines[0][:60]!r}"
-        )
+        cells.append(line.split(","))
+    if not any(_is_op(cell) for cell in cells[0] if cell.strip()):
+        start = text[:60].partition("\n")[0]
+        raise FormatError(f"{name}: line 1 holds no op; it starts with rank 0's ops, without a header: {start!r}")
     try:
         return schedule_from_cells(cells, name=name, keep_duplicates=keep_duplicates)
-    except NotationError as error:
+    except (NotationError, ShapeError) as error:
         raise FormatError(f"{name}: {error}") from None
     except InvalidScheduleError as error:
         raise type(error)(f"{name}: {error}") from None
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One line after the other, so that a file of nothing but line ends is refused at its first."""
+    start, end = 0, len(text.removesuffix("\n"))
+    while start <= end:
+        stop = text.find("\n", start, end)
+        stop = end if stop < 0 else stop
+        yield text[start:stop].removesuffix("\r")
+        start = stop + 1
 
 
 def _is_op(cell: str) -> bool:

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pipeplan.errors import ShapeError
 from pipeplan.model.op import NO_GROUP, Kind, Op
 
-_TYPES = {"kind": np.int8, "stage": np.int32, "microbatch": np.int32, "slice": np.int16, "group": np.int32}
-
+_TYPES: dict[str, type[np.signedinteger[Any]]] = {
+    "kind": np.int8,
+    "stage": np.int32,
+    "microbatch": np.int32,
+    "slice": np.int16,
+    "group": np.int32,
+}
 
 Span = slice
 
@@ -54,23 +61,31 @@ class Columns:
 
 
 def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: ArrayLike = 0) -> Columns:
-    """Ops of the given kinds, stages, microbatches and slices, broadcast against each other, in no group."""
-    given = np.broadcast_arrays(np.atleast_1d(np.asarray(kind)), stage, microbatch, slice)
-    kinds, stages, microbatches, slices = given
-    return Columns(
-        kinds.astype(np.int8),
-        stages.astype(np.int32),
-        microbatches.astype(np.int32),
-        slices.astype(np.int16),
-        np.full(len(kinds), NO_GROUP, np.int32),
-    )
+    """Ops of the given kinds, stages, microbatches and slices, broadcast against each other, in no group.
+
+    Raises
+    ------
+    ShapeError
+        For a number that is too large for its column.
+    """
+    given = np.broadcast_arrays(np.atleast_1d(np.asarray(kind)), stage, microbatch, slice, NO_GROUP)
+    return Columns(*(_column(name, values) for name, values in zip(_TYPES, given, strict=True)))
 
 
 def from_ops(values: Iterable[Op]) -> Columns:
-    """The columns of single ops; their groups are kept."""
+    """The columns of single ops; their groups are kept. Raises what :func:`ops` does."""
     table = np.array([(op.kind, op.stage, op.microbatch, op.slice, op.group) for op in values], np.int64)
-    columns = table.reshape(-1, 5).T
-    return Columns(*(column.astype(kind) for column, kind in zip(columns, _TYPES.values(), strict=True)))
+    return Columns(*(_column(name, column) for name, column in zip(_TYPES, table.reshape(-1, 5).T, strict=True)))
+
+
+def _column(name: str, values: NDArray[np.integer]) -> NDArray[Any]:
+    """Numbers in the type of their column, which must hold them: another number would be another op."""
+    kind = _TYPES[name]
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    if len(values) and (values.min() < least or values.max() > most):
+        wrong = values.min() if values.min() < least else values.max()
+        raise ShapeError(f"an op's {name} is at most {most:,}, not {wrong}")
+    return values.astype(kind)
 
 
 def concatenate(*phrases: Columns) -> Columns:

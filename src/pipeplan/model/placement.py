@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import ShapeError
+from pipeplan.model.size import MOST_COPIES, in_digits, require_size
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class Placement:
     Raises
     ------
     ShapeError
-        For no stage, a rank that holds nothing, or copies of different length.
+        For no stage, a rank that holds nothing, copies of different length, more copies or stages than can be planned.
     """
 
     name: str
@@ -35,25 +38,40 @@ class Placement:
     def __post_init__(self) -> None:
         if not self.rank_of or not self.rank_of[0]:
             raise ShapeError("a placement needs at least one stage")
-        if len({len(copy) for copy in self.rank_of}) != 1:
-            raise ShapeError(f"every copy of the model has the same stages, not {[len(copy) for copy in self.rank_of]}")
+        if len(self.rank_of) > MOST_COPIES:
+            raise ShapeError(f"ranks hold at most {MOST_COPIES} copies of the model, not {len(self.rank_of)}")
+        lengths = {len(copy) for copy in self.rank_of}
+        if len(lengths) > 1:
+            raise ShapeError(f"every copy of the model has the same stages, not {min(lengths)} and {max(lengths)}")
+        self._require_every_rank()
+
+    def _require_every_rank(self) -> None:
+        """Takes as long as there are stages, however large the numbers of their ranks are."""
         held = {rank for copy in self.rank_of for rank in copy}
-        missing = sorted(set(range(max(held) + 1)) - held)
-        if missing or min(held) < 0:
-            raise ShapeError(f"every rank from 0 to {max(held)} holds a stage; missing: {missing or min(held)}")
+        if min(held) < 0:
+            raise ShapeError(f"ranks are numbered from 0, not from {in_digits(min(held))}")
+        missing = max(held) + 1 - len(held)
+        if missing:
+            without = (rank for rank in range(len(held) + 3) if rank not in held)
+            some = ", ".join(map(str, islice(without, min(missing, 3))))
+            which = f"{in_digits(missing)} do not, among them {some}"
+            if missing <= 3:
+                which = f"{some} {'does' if missing == 1 else 'do'} not"
+            raise ShapeError(f"every rank from 0 to {in_digits(max(held))} holds a stage; {which}")
 
     @classmethod
     def linear(cls, ranks: int) -> Placement:
         """Stage s on rank s."""
-        return cls("linear", (tuple(range(_positive(ranks, "ranks"))),))
+        require_size(ranks=ranks)
+        return cls("linear", (tuple(range(ranks)),))
 
     @classmethod
     def loop(cls, ranks: int, chunks: int) -> Placement:
         """Stage s on rank s mod p: interleaved. With one chunk this is ``linear``."""
         if chunks == 1:
             return cls.linear(ranks)
-        one_turn = tuple(range(_positive(ranks, "ranks")))
-        return cls("loop", (one_turn * _positive(chunks, "chunks"),))
+        require_size(ranks=ranks, chunks=chunks)
+        return cls("loop", (tuple(range(ranks)) * chunks,))
 
     @classmethod
     def v(cls, ranks: int) -> Placement:
@@ -65,9 +83,10 @@ class Placement:
         """Down from rank 0 to p-1, back up, and down again, one pass a chunk. Two chunks are the V."""
         if chunks == 1:
             return cls.linear(ranks)
-        down = tuple(range(_positive(ranks, "ranks")))
-        passes = tuple(down if chunk % 2 == 0 else down[::-1] for chunk in range(_positive(chunks, "chunks")))
-        return cls("v" if chunks == 2 else "wave", (sum(passes, ()),))
+        require_size(ranks=ranks, chunks=chunks)
+        down = range(ranks)
+        passes = (down if chunk % 2 == 0 else down[::-1] for chunk in range(chunks))
+        return cls("v" if chunks == 2 else "wave", (tuple(chain.from_iterable(passes)),))
 
     @classmethod
     def bidirectional(cls, ranks: int) -> Placement:
@@ -78,7 +97,8 @@ class Placement:
         ShapeError
             For an odd number of ranks.
         """
-        if _positive(ranks, "ranks") % 2:
+        require_size(ranks=ranks)
+        if ranks % 2:
             raise ShapeError(f"a bidirectional placement needs an even number of ranks, not {ranks}")
         down = tuple(range(ranks))
         return cls("bidirectional", (down, down[::-1]))
@@ -128,19 +148,30 @@ class Placement:
     @cached_property
     def chunk_of(self) -> tuple[tuple[int, ...], ...]:
         """``chunk_of[copy][stage]``: the stage's index among those on its rank, in the order of the model."""
-        seen = [[0] * self.ranks for _ in self.rank_of]
         chunks: list[tuple[int, ...]] = []
-        for counts, copy in zip(seen, self.rank_of, strict=True):
+        for copy in self.rank_of:
+            seen: defaultdict[int, int] = defaultdict(int)
             row: list[int] = []
             for rank in copy:
-                row.append(counts[rank])
-                counts[rank] += 1
+                row.append(seen[rank])
+                seen[rank] += 1
             chunks.append(tuple(row))
         return tuple(chunks)
 
     def stages_on(self, rank: int, copy: int = 0) -> tuple[int, ...]:
         """The stages of one copy that a rank holds, in the order of the model: chunk 0 first."""
-        return tuple(stage for stage, holder in enumerate(self.rank_of[copy]) if holder == rank)
+        return self._stages_of[copy][rank]
+
+    @cached_property
+    def _stages_of(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """``_stages_of[copy][rank]``: the stages there, in the order of the model."""
+        copies = []
+        for copy in self.rank_of:
+            stages: list[list[int]] = [[] for _ in range(self.ranks)]
+            for stage, rank in enumerate(copy):
+                stages[rank].append(stage)
+            copies.append(tuple(map(tuple, stages)))
+        return tuple(copies)
 
     def copy_of(self, microbatch: NDArray[np.int32], microbatches: int) -> NDArray[np.int32]:
         """Which copy of the model serves each microbatch: equal consecutive shares."""
@@ -153,9 +184,3 @@ class Placement:
             return only
         ranks: NDArray[np.int32] = self.table[self.copy_of(microbatch, microbatches), stage]
         return ranks
-
-
-def _positive(value: int, what: str) -> int:
-    if value < 1:
-        raise ShapeError(f"{what} must be at least 1, not {value}")
-    return value

@@ -14,6 +14,7 @@ from pipeplan.model.columns import Columns, concatenate
 from pipeplan.model.display import Displayed
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
 from pipeplan.model.placement import Placement
+from pipeplan.model.size import require_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,7 @@ class Schedule(Displayed):
     Raises
     ------
     ShapeError
-        For less than one microbatch or slice, or rows that are not as many as the ranks.
+        For less than one microbatch or slice, more of them than can be planned, or rows that are not as many as the ranks.
     InvalidScheduleError
         For a stage, microbatch or slice out of range.
     """
@@ -49,8 +50,7 @@ class Schedule(Displayed):
     name: str = ""
 
     def __post_init__(self) -> None:
-        if self.microbatches < 1 or self.slices < 1:
-            raise ShapeError(f"a schedule has at least one microbatch and slice: {self.microbatches}, {self.slices}")
+        require_size(stages=self.stages, microbatches=self.microbatches, slices=self.slices)
         if len(self.offsets) != self.ranks + 1 or self.offsets[-1] != len(self.columns):
             raise ShapeError(f"a schedule of {self.ranks} ranks has {self.ranks} rows, not {len(self.offsets) - 1}")
         self._check_range("stage", self.columns.stage, 0, self.stages)

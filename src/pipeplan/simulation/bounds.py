@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from operator import attrgetter
 
 import numpy as np
@@ -73,13 +74,31 @@ def _longest_chain(placement: Placement, costs: Costs, slices: int) -> float:
 
 
 def _one_machine(rank: RankClasses) -> float:
-    """The largest least head + work + least tail over the sets of classes with head >= h and tail >= t."""
-    heads, works, tails = rank.head.ravel(), rank.work.ravel(), rank.tail.ravel()
-    late = heads[None, :] >= heads[:, None]
-    long = tails[None, :] >= tails[:, None]
-    work = np.einsum("hk,tk,k->ht", late, long, works)
-    filled = np.einsum("hk,tk->ht", late, long) > 0
-    return float(np.where(filled, heads[:, None] + work + tails[None, :], 0.0).max())
+    """The largest least head + work + least tail over all sets of classes.
+
+    It is how long Jackson's preemptive schedule takes, in which the longest tail always runs first (Carlier 1982).
+    """
+    order = np.argsort(rank.head, axis=None)
+    clock = end = 0.0
+    ready: list[tuple[float, float]] = []
+    for head, work, tail in zip(
+        *(column.ravel()[order].tolist() for column in (rank.head, rank.work, rank.tail)), strict=True
+    ):
+        while ready and clock < head:
+            shortest, left = heappop(ready)
+            done = min(left, head - clock)
+            clock += done
+            if done < left:
+                heappush(ready, (shortest, left - done))
+            else:
+                end = max(end, clock - shortest)
+        clock = max(clock, head)
+        heappush(ready, (-tail, work))
+    while ready:
+        shortest, left = heappop(ready)
+        clock += left
+        end = max(end, clock - shortest)
+    return end
 
 
 def _under_limits(

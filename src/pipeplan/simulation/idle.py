@@ -16,11 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
+from pipeplan.errors import ShapeError
 from pipeplan.model import Kind, Timeline
 from pipeplan.model.arrays import Floats
 from pipeplan.simulation.bounds import earliest_starts
 from pipeplan.simulation.chain import Chains, compute_only
 from pipeplan.simulation.memory import memory_use
+
+MOST_RANKS = 3_000
+"""Ranks whose gaps are walked back: a chain goes through all of them, so pieces grow with their square, here to 2 GB."""
 
 
 class Reason(IntEnum):
@@ -83,9 +87,20 @@ def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None)
     ----------
     limit
         The cap of each rank in activations, shape (ranks,), or None: then nothing is held back by memory.
+
+    Raises
+    ------
+    ShapeError
+        For more than ``MOST_RANKS``.
     """
+    ranks = timeline.schedule.ranks
+    if ranks > MOST_RANKS:
+        raise ShapeError(
+            f"why ranks idle is found by going back through all of them: at most {MOST_RANKS:,} ranks are explained, "
+            f"not {ranks:,}"
+        )
     walker = _Walker(compute_only(timeline), costs, limit)
-    pieces = [piece for rank in range(timeline.schedule.ranks) for piece in walker.rank(rank)]
+    pieces = [piece for rank in range(ranks) for piece in walker.rank(rank)]
     rank, start, end, reason, cause = zip(*pieces, strict=True) if pieces else ((), (), (), (), ())
     return IdleTimes(
         np.array(rank, np.int32),

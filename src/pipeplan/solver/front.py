@@ -16,6 +16,9 @@ from pipeplan.solver.portfolio import search
 from pipeplan.solver.problem import Instance
 from pipeplan.solver.result import Progress, Result
 
+MOST_POINTS = 1000
+"""Caps of a front: each is a search of its own."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
@@ -99,10 +102,10 @@ def pareto(
     Raises
     ------
     InputError
-        For fewer than two points, and as ``search``.
+        For fewer than two points or more than ``MOST_POINTS``, and as ``search``.
     """
-    if points < 2:
-        raise InputError(f"a front has at least two points, not {points}")
+    if not 2 <= points <= MOST_POINTS:
+        raise InputError(f"a front has at least two points and at most {MOST_POINTS:,}, not {points}")
     instance = replace(instance, limits=None)
     share = {
         "seconds": None if seconds is None else seconds / points,

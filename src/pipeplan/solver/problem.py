@@ -14,6 +14,7 @@ from pipeplan.costs import Costs, Limits
 from pipeplan.costs.table import Floats
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement, Timeline
+from pipeplan.model.size import require_size
 from pipeplan.simulation import Bound, lower_bound, span_bound
 
 Objective = Literal["makespan", "span"]
@@ -43,7 +44,7 @@ class Instance:
     Raises
     ------
     ShapeError
-        For less than one microbatch, or microbatches that the copies of the model cannot share equally.
+        For less than one microbatch, more than can be planned, or as many as the copies of the model cannot share equally.
     CostError
         For costs of another number of stages, caps that are not one a rank, or in bytes where the costs hold none.
     InfeasibleError
@@ -59,7 +60,8 @@ class Instance:
 
     def __post_init__(self) -> None:
         copies = self.placement.copies
-        if self.microbatches < 1 or self.microbatches % copies:
+        require_size(stages=self.placement.stages, microbatches=self.microbatches)
+        if self.microbatches % copies:
             raise ShapeError(f"{self.microbatches} microbatches do not make an equal share for {copies} model copies")
         if self.costs.stages != self.placement.stages:
             raise CostError(f"costs for {self.costs.stages} stages do not fit {self.placement.stages} stages")

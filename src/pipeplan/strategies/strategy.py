@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipeplan.errors import ShapeError, UnknownNameError
 from pipeplan.model import Schedule
+from pipeplan.model.size import require_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,11 @@ class Shape:
         Slices of a microbatch's sequence.
     variant
         Which of several published rules under one name; None is the strategy's first.
+
+    Raises
+    ------
+    ShapeError
+        For less than one of anything, or more forwards than can be planned.
     """
 
     ranks: int
@@ -33,11 +39,14 @@ class Shape:
     variant: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("ranks", "microbatches", "chunks", "slices"):
-            if (value := getattr(self, name)) < 1:
-                raise ShapeError(f"{name} must be at least 1, not {value}")
+        require_size(ranks=self.ranks, chunks=self.chunks, microbatches=self.microbatches, slices=self.slices)
         if self.group_size is not None and self.group_size < 1:
             raise ShapeError(f"group size must be at least 1, not {self.group_size}")
+
+    @property
+    def forwards(self) -> int:
+        """How many forwards a schedule of this shape has."""
+        return self.ranks * self.chunks * self.microbatches * self.slices
 
 
 @dataclass(frozen=True, slots=True)

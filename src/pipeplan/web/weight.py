@@ -1,14 +1,16 @@
-"""How much work a request is, told from its numbers alone, so that one that is too large is refused before any work."""
+"""How much work a request is, told from its numbers alone, so that one that is too large is refused before any work.
+
+What is too large for anybody is refused by :mod:`pipeplan.model.size`; a server takes less than that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from pipeplan.api.catalogue import entry, schedules
-from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, same_ranks
+from pipeplan.api.sources import as_taken_by, same_ranks, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
-from pipeplan.strategies.strategy import Strategy
 
 MOST_OPS = 2_000_000
 """The most ops of all the schedules of a request together."""
@@ -52,9 +54,5 @@ def require_servable(names: Iterable[str], settings: Settings) -> None:
 def ops_at_most(name: str, settings: Settings) -> int:
     """More ops than a schedule of this name can have under these settings."""
     found = entry(name)
-    taken = as_taken_by(found, settings)
-    chunks = taken.chunks or found.chunks
-    ranks = settings.pipeline_ranks(chunks)
-    slices = taken.slices or (found.slices if isinstance(found, Strategy) else 1)
-    forwards = ranks * chunks * slices * (settings.microbatches or DEFAULT_MICROBATCHES)
+    forwards = shape_of(found, as_taken_by(found, settings)).forwards
     return forwards * (_KINDS + (_MESSAGES if settings.communication == "blocking" else 0))

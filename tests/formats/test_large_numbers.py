@@ -1,0 +1,60 @@
+"""Files of a few bytes with numbers of any size: refused by their numbers, before anything is made of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeplan.errors import PipeplanError
+from pipeplan.formats import read_plan, read_timelines
+from pipeplan.formats.timeline_table import COLUMNS
+from tests.little_memory import little_memory
+
+PLAN = {
+    "format": "pipeplan-schedule", "version": 1, "schedule": "x", "ranks": 2, "chunks": 1, "stages": 2, "microbatches": 1,
+    "slices": 1, "placement": [0, 1], "rows": [["0F0", "0B0"], ["1F0", "1B0"]],
+}  # fmt: skip
+TIMELINE = PLAN | {"format": "pipeplan-timeline", "start": [[0, 1], [1, 2]], "end": [[1, 2], [2, 3]]}
+ANNOTATION = {"ph": "X", "cat": "user_annotation", "dur": 1.0}
+
+
+def table(*lines: str) -> str:
+    return "\n".join([",".join(COLUMNS), *lines])
+
+
+def trace(*names: str, **more: object) -> str:
+    events = [ANNOTATION | {"name": f"PP:{name}", "ts": float(at)} for at, name in enumerate(names)]
+    return json.dumps({"traceEvents": events, **more})
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "rule"),
+    [
+        ("a.json", json.dumps(PLAN | {"placement": [0, 50_000_000]}), "holds a stage; 49999999 do not, among them 1, 2, 3"),
+        ("a.json", json.dumps(TIMELINE | {"placement": [0, 50_000_000]}), "rank from 0 to 50000000 holds a stage"),
+        ("a.json", json.dumps(PLAN | {"placement": [0, 10**4000]}), r"rank from 0 to about 10\^4000 holds a stage"),
+        ("a.json", json.dumps(PLAN | {"placement": [[0]] * 1000}), "at most 64 copies of the model, not 1000"),
+        ("a.json", json.dumps(PLAN | {"microbatches": 10**17}), "at most 20,000,000 are planned"),
+        ("a.json", json.dumps(PLAN | {"microbatches": 10**4000}), r"2 stages x about 10\^4000 microbatches need"),
+        ("a.json", json.dumps(PLAN | {"slices": 10**9}), "slices must be at most 32,768, not 1000000000"),
+        ("a.json", json.dumps(PLAN | {"ranks": 10**9, "stages": 10**9}), "says 1000000000 ranks, .* placement has 2"),
+        ("a.csv", "0F999999999,0B999999999", "1000000000 microbatches need 1,000,000,000 forwards; at most 20,000,000"),
+        ("a.csv", "999999999F0", "stage 0 stands on no rank, though there is a stage 999999999"),
+        ("a.csv", "0F0.65536,0B0.65536", "an op's slice is at most 32,767, not 65536"),
+        ("a.csv", "0F0,0B0\n" + ",\n" * 1_000_000, "line 2 is blank"),
+        ("a.csv", table("a,1000000000,F,0,0,0,-1,0,1,,simulated"), "rank from 0 to 1000000000 runs an op"),
+        ("a.csv", table("a,0,F,0,1000000000,0,-1,0,1,,simulated"), "1000000001 microbatches need"),
+        ("a.csv", table("a,0,F,1000000000,0,0,-1,0,1,,simulated"), "stage 0 stands on no rank"),
+        ("trace/a.json", trace("0F999999999", "0B999999999"), "1000000000 microbatches need"),
+        ("trace/a.json", trace("999999999F0", "999999999B0"), "stage 0 stands on no rank"),
+        ("trace/a.json", trace("0F0", "0B0", baseTimeNanoseconds=10**400), "no time in nanoseconds"),
+    ],
+)  # fmt: skip
+def test_large_numbers_in_small_files(tmp_path: Path, file, text, rule):
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    with little_memory(), pytest.raises(PipeplanError, match=rule) as refusal:
+        read_timelines(path.parent) if path.parent.name == "trace" else read_plan(path)
+    assert "a.json" in str(refusal.value) or "a.csv" in str(refusal.value)
+    assert len(str(refusal.value)) < 400
