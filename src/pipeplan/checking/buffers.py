@@ -1,6 +1,6 @@
 """How many received messages wait for their op at once?
 
-A receive takes its buffer when it is posted, and holds it until the op that needs it runs. A plan that receives early keeps
+A receive takes a buffer when it is posted, and holds it until the op that needs it runs. A plan that receives early keeps
 ranks from waiting, and pays with buffers; one that receives far too early runs out of memory that no plan of activations
 accounts for.
 """
@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
-from pipeplan.model import Dependencies, Kind, Schedule, dependencies
-from pipeplan.passes.communication import insert_communication
+from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Dependencies, Ints, Schedule, among
 
 SPARE = 2
-"""Buffers a rank that a plan may use for early receives beyond twice what it needs: one a direction."""
+"""Buffers a rank that a schedule may use for early receives beyond twice what it needs: one a direction."""
 
 
 def check_buffers(schedule: Schedule, needs: Dependencies, *, limit: int | None = None) -> Iterator[Problem]:
@@ -26,37 +25,57 @@ def check_buffers(schedule: Schedule, needs: Dependencies, *, limit: int | None 
     Parameters
     ----------
     limit
-        Messages a rank; None: twice what the same plan needs when every receive stands right before its op, and ``SPARE``.
+        Messages a rank; None: twice what the same ops need when every receive stands right before its op, and ``SPARE``.
     """
     waiting = waiting_messages(schedule, needs)
-    late = insert_communication(schedule, receives="late")
-    needed = _peaks(late, waiting_messages(late, dependencies(late)))
-    peaks = _peaks(schedule, waiting)
+    needed = _fewest(schedule, needs)
+    peaks = np.zeros(schedule.ranks, np.int64)
+    np.maximum.at(peaks, schedule.rank, waiting)
     allowed = 2 * needed + SPARE if limit is None else np.full(schedule.ranks, limit)
     for rank in np.flatnonzero(peaks > allowed).tolist():
         first, stop = schedule.offsets[rank : rank + 2]
         position = int(first + np.flatnonzero(waiting[first:stop] > allowed[rank])[0])
         message = (
             f"{peaks[rank]} received messages wait for their ops at the peak of this rank, each in a buffer of its own; "
-            f"the plan needs {needed[rank]} when nothing is received early, and {allowed[rank]} are allowed"
+            f"{needed[rank]} are enough when nothing is received early, and {allowed[rank]} are allowed"
         )
         yield Problem("buffers", schedule.place(position), message, position)
 
 
-def waiting_messages(schedule: Schedule, needs: Dependencies) -> NDArray[np.int64]:
+def waiting_messages(schedule: Schedule, needs: Dependencies) -> Ints:
     """How many messages each rank has received and not yet used, after each op; shape (ops,)."""
     change = np.zeros(len(schedule), np.int64)
-    change[schedule.where(Kind.RECV_F, Kind.RECV_B)] = 1
-    compute = np.flatnonzero((schedule.columns.kind <= Kind.R) & (needs.arrival >= 0))
-    received = np.isin(schedule.columns.kind[needs.arrival[compute]], (Kind.RECV_F, Kind.RECV_B))
-    change[compute[received]] = -1
-    waiting: NDArray[np.int64] = np.cumsum(change)
+    change[schedule.where(*RECEIVE_KINDS)] = 1
+    change[_consumers(schedule, needs)] = -1
+    waiting: Ints = np.cumsum(change)
     waiting -= np.repeat(np.concatenate(([0], waiting))[schedule.offsets[:-1]], np.diff(schedule.offsets))
     return waiting
 
 
-def _peaks(schedule: Schedule, waiting: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The most on each rank, shape (ranks,)."""
+def _consumers(schedule: Schedule, needs: Dependencies) -> NDArray[np.intp]:
+    """Positions of the compute ops that use a received message, in order."""
+    compute = schedule.where(*COMPUTE_KINDS)
+    arrival = needs.arrival[compute]
+    return compute[(arrival >= 0) & among(schedule.columns.kind[arrival], RECEIVE_KINDS)]
+
+
+def _fewest(schedule: Schedule, needs: Dependencies) -> Ints:
+    """The most messages that wait at once on each rank if every receive comes as late as it can, shape (ranks,).
+
+    That is right before the op that needs the message, or one that needs a later message of the channel: messages are
+    received in the order in which they are sent.
+    """
+    consumer = _consumers(schedule, needs)
+    receive = needs.arrival[consumer]
+    channel = schedule.rank[needs.arrival[receive]].astype(np.int64) * schedule.ranks + schedule.rank[consumer]
+    order = np.lexsort((receive, channel))[::-1]
+    # Walked from the last channel to the first, each channel's numbers are below all before: the minimum starts anew.
+    first_of_channel = channel[order] * len(schedule)
+    due = np.minimum.accumulate(first_of_channel + consumer[order]) - first_of_channel
+    taken, free = 2 * (due - schedule.joined[due]), 2 * consumer + 1
+    when = np.argsort(np.concatenate((taken, free)), kind="stable")
+    waiting = np.cumsum(np.repeat([1, -1], len(consumer))[when])
+    rank = np.concatenate((schedule.rank[consumer[order]], schedule.rank[consumer]))[when]
     peaks = np.zeros(schedule.ranks, np.int64)
-    np.maximum.at(peaks, schedule.rank, waiting)
+    np.maximum.at(peaks, rank, waiting)
     return peaks

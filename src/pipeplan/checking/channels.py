@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
 from pipeplan.checking.structure import SHOWN, counts_by_key
-from pipeplan.model import Dependencies, Kind, Op, Schedule
-from pipeplan.model.op import COMMUNICATION_KINDS
+from pipeplan.model import COMMUNICATION_KINDS, RECEIVE_KINDS, Dependencies, Kind, Op, Schedule
 
 PARTNER = {
     Kind.SEND_F: (Kind.RECV_F, +1),
@@ -96,7 +95,7 @@ def _extra(schedule: Schedule, position: int) -> Problem:
         why = f"stage {op.stage} is at the end of the model, where nothing is to be sent or received"
     else:
         why = f"stages {op.stage} and {other.stage} are on one rank, which hands the result on by itself"
-    then = "it would wait for ever" if op.kind in (Kind.RECV_F, Kind.RECV_B) else "nobody would receive it"
+    then = "it would wait for ever" if op.kind in RECEIVE_KINDS else "nobody would receive it"
     return Problem("message", schedule.place(position), f"is one too many: {why}; {then}", position)
 
 
@@ -105,7 +104,7 @@ def check_channels(schedule: Schedule, needs: Dependencies) -> Iterator[Problem]
 
     Needs :func:`check_messages` to find nothing.
     """
-    receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
+    receives = schedule.where(*RECEIVE_KINDS)
     sends = needs.arrival[receives]
     sender, receiver = schedule.rank[sends].astype(np.int64), schedule.rank[receives]
     channel = sender * schedule.ranks + receiver

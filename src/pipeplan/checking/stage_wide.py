@@ -13,13 +13,7 @@ from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
 from pipeplan.checking.structure import SHOWN
-from pipeplan.model import Kind, Schedule
-
-_WEIGHT_KINDS = (Kind.B, Kind.W)
-"""The kinds that add to a stage's weight gradients."""
-
-
-STAGE_WIDE_KINDS = frozenset(kind for kind in Kind if kind.is_stage_wide)
+from pipeplan.model import PASS_KINDS, STAGE_WIDE_KINDS, WEIGHT_KINDS, Kind, Schedule, among
 
 
 def check_reduce_grad(schedule: Schedule, *, wanted: bool | None = None) -> Iterator[Problem]:
@@ -32,7 +26,7 @@ def check_reduce_grad(schedule: Schedule, *, wanted: bool | None = None) -> Iter
     """
     if wanted is False or (wanted is None and schedule.kinds.isdisjoint(STAGE_WIDE_KINDS)):
         return
-    weights, reductions = schedule.where(*_WEIGHT_KINDS), schedule.where(Kind.REDUCE_GRAD)
+    weights, reductions = schedule.where(*WEIGHT_KINDS), schedule.where(Kind.REDUCE_GRAD)
     last = _last(schedule, weights)
     counts = np.bincount(_cell(schedule, reductions), minlength=len(last))
     for cell in np.flatnonzero((last >= 0) & (counts == 0))[:SHOWN].tolist():
@@ -73,9 +67,9 @@ def check_sharding(schedule: Schedule) -> Iterator[Problem]:
     first = np.concatenate(([True], np.diff(cell[order]) != 0))
     before = np.concatenate(([0], gathered[order][:-1]))[first]
     gathered[order] -= np.repeat(before, np.diff(np.append(np.flatnonzero(first), len(schedule))))
-    yield from _sharded(schedule, np.flatnonzero((kind <= Kind.W) & (gathered != 1)))
+    yield from _sharded(schedule, np.flatnonzero(among(kind, PASS_KINDS) & (gathered != 1)))
     for position in np.flatnonzero((gathered < 0) | (gathered > 1))[:SHOWN].tolist():
-        if kind[position] >= Kind.UNSHARD:
+        if Kind(kind[position]).is_stage_wide:
             again = "gathered" if gathered[position] > 1 else "given back"
             yield Problem("sharding", schedule.place(position), f"its stage's parameters are {again} already", position)
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
-from pipeplan.model import NO_GROUP, NO_MICROBATCH, Kind, Op, Schedule
-from pipeplan.model.op import BACKWARD_KINDS
+from pipeplan.model import BACKWARD_KINDS, NO_GROUP, NO_MICROBATCH, STAGE_WIDE_KINDS, Kind, Op, Schedule, among
 
 SHOWN = 20
 """How many places of one problem are listed."""
@@ -41,7 +40,7 @@ def counts_by_key(schedule: Schedule, kind: Kind) -> NDArray[np.int64]:
 def _microbatch_given(schedule: Schedule) -> Iterator[Problem]:
     columns = schedule.columns
     without = columns.microbatch == NO_MICROBATCH
-    stage_wide = columns.kind >= Kind.UNSHARD
+    stage_wide = among(columns.kind, STAGE_WIDE_KINDS)
     for position in np.flatnonzero(without != stage_wide)[:SHOWN].tolist():
         yield Problem("microbatch", schedule.place(position), "only ops of a whole stage have no microbatch", position)
 
@@ -107,7 +106,7 @@ def _overlaps(schedule: Schedule) -> Iterator[Problem]:
             "overlap", schedule.place(position), "overlaps with an op that does not stand beside it", position
         )
     after = np.flatnonzero(second)
-    pair = (kind[after - 1] == Kind.F) & np.isin(kind[after], BACKWARD_KINDS)
+    pair = (kind[after - 1] == Kind.F) & among(kind[after], BACKWARD_KINDS)
     for position in after[~(pair & first[after - 1])][:SHOWN].tolist():
         yield Problem(
             "overlap", schedule.place(position), "an overlapped pair is one forward and one backward", position

@@ -4,18 +4,43 @@ from pipeplan.model import tolerances
 from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, ops, overlap
 from pipeplan.model.dependencies import MISSING, NONE, Dependencies, crosses_ranks, dependencies
+from pipeplan.model.memory import MemoryUse
 from pipeplan.model.notation import format_cells, format_schedule, parse_cell, parse_schedule, schedule_from_cells
-from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
+from pipeplan.model.op import (
+    BACKWARD_KINDS,
+    COMMUNICATION_KINDS,
+    COMPUTE_KINDS,
+    NO_GROUP,
+    NO_MICROBATCH,
+    PASS_KINDS,
+    RECEIVE_KINDS,
+    SEND_KINDS,
+    STAGE_WIDE_KINDS,
+    WEIGHT_KINDS,
+    Kind,
+    Op,
+    among,
+)
 from pipeplan.model.placement import Placement
 from pipeplan.model.progress import Progress, progress, rendezvous
+from pipeplan.model.quantities import LARGEST, require_range
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.timeline import Bubble, Timeline
 
 __all__ = [
+    "BACKWARD_KINDS",
+    "COMMUNICATION_KINDS",
+    "COMPUTE_KINDS",
+    "LARGEST",
     "MISSING",
     "NONE",
     "NO_GROUP",
     "NO_MICROBATCH",
+    "PASS_KINDS",
+    "RECEIVE_KINDS",
+    "SEND_KINDS",
+    "STAGE_WIDE_KINDS",
+    "WEIGHT_KINDS",
     "Bools",
     "Bubble",
     "Columns",
@@ -23,12 +48,14 @@ __all__ = [
     "Floats",
     "Ints",
     "Kind",
+    "MemoryUse",
     "Op",
     "Placement",
     "Progress",
     "Schedule",
     "Timeline",
     "alternate",
+    "among",
     "concatenate",
     "crosses_ranks",
     "dependencies",
@@ -41,6 +68,7 @@ __all__ = [
     "parse_schedule",
     "progress",
     "rendezvous",
+    "require_range",
     "schedule_from_cells",
     "tolerances",
 ]

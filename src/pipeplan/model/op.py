@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.model.arrays import Bools
 
 NO_GROUP = -1
 """The group of an op that overlaps with no other."""
@@ -43,23 +49,46 @@ class Kind(IntEnum):
     @property
     def is_compute(self) -> bool:
         """Whether the op occupies its rank with work of the model."""
-        return self <= Kind.R
+        return self in COMPUTE_KINDS
 
     @property
     def is_communication(self) -> bool:
         """Whether the op is a point-to-point message's end."""
-        return Kind.SEND_F <= self <= Kind.RECV_B
+        return self in COMMUNICATION_KINDS
 
     @property
     def is_stage_wide(self) -> bool:
         """Whether the op belongs to a stage and to no microbatch."""
-        return self >= Kind.UNSHARD
+        return self in STAGE_WIDE_KINDS
 
 
-COMPUTE_KINDS = tuple(kind for kind in Kind if kind.is_compute)
-COMMUNICATION_KINDS = tuple(kind for kind in Kind if kind.is_communication)
+PASS_KINDS = (Kind.F, Kind.B, Kind.I, Kind.W)
+"""The kinds that every runtime is told of: a recompute runs inside of the backward that needs it."""
+
+COMPUTE_KINDS = (*PASS_KINDS, Kind.R)
+"""The kinds that occupy a rank with work of the model."""
+
 BACKWARD_KINDS = (Kind.B, Kind.I)
 """The kinds that hand a gradient on to the stage before."""
+
+WEIGHT_KINDS = (Kind.B, Kind.W)
+"""The kinds that add to a stage's weight gradients."""
+
+SEND_KINDS = (Kind.SEND_F, Kind.SEND_B)
+RECEIVE_KINDS = (Kind.RECV_F, Kind.RECV_B)
+COMMUNICATION_KINDS = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
+"""The two ends of point-to-point messages."""
+
+STAGE_WIDE_KINDS = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD)
+"""The kinds that belong to a stage and to no microbatch."""
+
+
+def among(kind: NDArray[np.integer], kinds: Iterable[Kind]) -> Bools:
+    """Whether each kind of an array is one of these, e.g. ``among(columns.kind, COMPUTE_KINDS)``; of the array's shape."""
+    chosen = np.zeros(len(Kind), np.bool_)
+    chosen[list(kinds)] = True
+    answer: Bools = chosen[kind]
+    return answer
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipeplan.kernels import Kernel
 from pipeplan.model.dependencies import NONE, Dependencies, crosses_ranks
-from pipeplan.model.op import Kind
+from pipeplan.model.op import RECEIVE_KINDS
 from pipeplan.model.progress_kernel import run_rows
 from pipeplan.model.schedule import Schedule
 
@@ -54,7 +54,7 @@ def rendezvous(schedule: Schedule, needs: Dependencies) -> Progress:
     Two ops that meet are each done once the op before the *other* one is done: that op is their ``source``. Every result
     that goes to another rank must have its SEND and RECV.
     """
-    receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
+    receives = schedule.where(*RECEIVE_KINDS)
     sends = needs.arrival[receives]
     source = np.full(len(schedule), NONE, np.int64)
     for here, there in ((sends, receives), (receives, sends)):

@@ -14,13 +14,15 @@ SMALLEST = 1e-100
 """Of what others are divided by: a float then holds the ratio too."""
 
 
-def require_range(name: str, values: NDArray[np.float64] | float, *, divides: bool = False) -> None:
+def require_range(name: str, values: NDArray[np.float64] | float, *, divides: bool = False, field: str = "") -> None:
     """Check that no value, all of them finite and at least 0, is beyond ``LARGEST``; an array has one for each stage.
 
     Parameters
     ----------
     divides
         Whether others are divided by them: then they are 0, or at least ``SMALLEST``.
+    field
+        The setting that they come from, for the error.
 
     Raises
     ------
@@ -34,4 +36,4 @@ def require_range(name: str, values: NDArray[np.float64] | float, *, divides: bo
         stage = int(wrong[0])
         place = f" of stage {stage}" if np.ndim(values) else ""
         fault, unit = ("small", "smaller") if small[stage] else ("large", "larger")
-        raise CostError(f"{name}{place}: {sizes[stage]:g} is too {fault} to be reckoned with; choose a {unit} unit")
+        raise CostError(f"{name}{place}: {sizes[stage]:g} is too {fault} to be reckoned with; choose a {unit} unit", field=field)

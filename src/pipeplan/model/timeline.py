@@ -11,7 +11,7 @@ import numpy as np
 from pipeplan.errors import CostError
 from pipeplan.model.arrays import Floats
 from pipeplan.model.display import Displayed
-from pipeplan.model.op import Kind
+from pipeplan.model.op import COMPUTE_KINDS, among
 from pipeplan.model.quantities import LARGEST
 from pipeplan.model.schedule import Schedule
 
@@ -96,7 +96,7 @@ class Timeline(Displayed):
     @cached_property
     def work(self) -> Floats:
         """Each rank's busy time in compute ops, shape (ranks,). Overlapped ops count once."""
-        counted = (self.schedule.columns.kind <= Kind.R) & ~self.schedule.joined
+        counted = among(self.schedule.columns.kind, COMPUTE_KINDS) & ~self.schedule.joined
         return self._per_rank(np.add, np.where(counted, self.end - self.start, 0.0))
 
     @property

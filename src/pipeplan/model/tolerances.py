@@ -19,4 +19,4 @@ LAST_DIGITS = 1e-12
 """Two numbers of a few terms each (a B and its I + W) differ by less when they are meant to be the same."""
 
 WHOLE_NUMBER = 1e-6
-"""Absolute: a float that counts something (a solver's bound, cells of a picture) is that whole number when it is this near."""
+"""Absolute: a float that counts something (a solver's bound, cells of a picture) is the whole number that is this near."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeplan.model import NONE, Kind, Timeline, crosses_ranks, dependencies
+from pipeplan.model import COMPUTE_KINDS, NONE, Timeline, among, crosses_ranks, dependencies
 
 
 def compute_only(timeline: Timeline) -> Timeline:
     """The timeline of the compute ops alone: messages become the time between ops."""
-    compute = timeline.schedule.columns.kind <= Kind.R
+    compute = among(timeline.schedule.columns.kind, COMPUTE_KINDS)
     if compute.all():
         return timeline
     schedule = timeline.schedule.keep(compute)

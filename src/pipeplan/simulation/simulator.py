@@ -28,7 +28,18 @@ from numpy.typing import NDArray
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
 from pipeplan.kernels import Kernel
-from pipeplan.model import MISSING, NONE, Dependencies, Kind, Schedule, Timeline, crosses_ranks, dependencies
+from pipeplan.model import (
+    COMPUTE_KINDS,
+    MISSING,
+    NONE,
+    Dependencies,
+    Kind,
+    Schedule,
+    Timeline,
+    among,
+    crosses_ranks,
+    dependencies,
+)
 from pipeplan.model.arrays import Floats
 from pipeplan.model.memory import MemoryUse
 from pipeplan.simulation.blocking_kernel import time_ops_blocking
@@ -121,7 +132,7 @@ def simulate(
 
 def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> Timeline:
     """Time the compute ops, then lay the communication that the schedule holds beside them."""
-    compute = schedule.columns.kind <= Kind.R
+    compute = among(schedule.columns.kind, COMPUTE_KINDS)
     if compute.all():
         start, end, _ = _time_compute(schedule, costs, durations, contended=contended)
         return Timeline(schedule, start, end, costs.time_unit)
