@@ -26,10 +26,10 @@ from pipeplan.costs import Limits, Settings
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
 from pipeplan.simulation import simulate
-from pipeplan.solver import Instance, Objective, published, search
+from pipeplan.solver import Objective, Problem, published, search
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from pipeplan.solver.kernels.arrays import Plan
+from pipeplan.solver.kernels.arrays import Decisions
 from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, evaluate
 
 Times = tuple[float, float, float, float]
@@ -50,7 +50,7 @@ class Goal:
     """
 
     name: str
-    instance: Instance
+    problem: Problem
     published: float | None = None
     by: str = ""
     target: float = np.inf
@@ -65,7 +65,7 @@ def case(
     *,
     sizes: tuple[float, float] | None = None,
     objective: Objective = "makespan",
-) -> Instance:
+) -> Problem:
     """Times of a chunk, under a cap of so many chunk activations; ``sizes``: bytes of one, and what only W frees of it."""
     a_rank = placement.chunks
     bytes_held = (
@@ -81,7 +81,7 @@ def case(
         **bytes_held,  # type: ignore[arg-type]
     )
     limits = Limits(np.full(placement.ranks, chunks / a_rank), in_activations=True)
-    return Instance(placement, microbatches, settings.costs(placement), limits, objective)
+    return Problem(placement, microbatches, settings.costs(placement), limits, objective)
 
 
 def layer_sizes(hidden: int, heads: int, sequence: int) -> tuple[float, float]:
@@ -116,8 +116,8 @@ def on_the_common_grid() -> Iterator[Goal]:
         (MEASURED, MEASURED_SIZES, 16, 2_000_176, "ZB-V by hand", 2_000_176),
     ]
     for times, sizes, chunks, best, by, target in rows:
-        instance = case(Placement.v(8), 24, times, chunks, sizes=sizes)
-        goal = Goal(f"V 8x24 {_text(times)} at {chunks}", instance, best, by, target)
+        problem = case(Placement.v(8), 24, times, chunks, sizes=sizes)
+        goal = Goal(f"V 8x24 {_text(times)} at {chunks}", problem, best, by, target)
         yield goal
         # What the authors' exhaustive search over building blocks takes 21 s for, in a tenth of that.
         if by == "v_auto":
@@ -139,9 +139,9 @@ def on_the_settings_of_the_heuristic() -> Iterator[Goal]:
         (32, 96, (10419.0, 10207.0, 7715.0, 408.0), (6144, 48), 5_827_701, 5_827_701),
     ]
     for ranks, microbatches, times, model, best, target in rows:
-        instance = case(Placement.v(ranks), microbatches, times, 2 * ranks, sizes=layer_sizes(*model, 1024))
+        problem = case(Placement.v(ranks), microbatches, times, 2 * ranks, sizes=layer_sizes(*model, 1024))
         name = f"V {ranks}x{microbatches} {_text(times)} at {2 * ranks}"
-        yield Goal(name, instance, best, "heuristic", target)
+        yield Goal(name, problem, best, "heuristic", target)
 
 
 def in_little_memory() -> Iterator[Goal]:
@@ -157,12 +157,12 @@ def _text(times: Times) -> str:
     return "/".join(f"{time:g}" for time in times)
 
 
-def known(instance: Instance) -> tuple[float, str]:
+def known(problem: Problem) -> tuple[float, str]:
     """The best value of all schedules that this package knows and that fit, and its name."""
     found = [
-        (instance.value(simulate(schedule, instance.costs).timeline), name)
-        for name, schedule in published(instance)
-        if check(schedule, cap=instance.memory_cap).valid
+        (problem.value(simulate(schedule, problem.costs).timeline), name)
+        for name, schedule in published(problem)
+        if check(schedule, cap=problem.memory_limit).valid
     ]
     return min(found, default=(np.inf, "none fits"))
 
@@ -170,25 +170,26 @@ def known(instance: Instance) -> tuple[float, str]:
 def table(seconds: float, workers: int, only: str) -> list[str]:
     """Print a row for each goal, and return those that were missed."""
     missed = []
-    heads = ("instance, chunks held", "budget", "ours", "published", "by", "bound", "gap", "closed", "found after")
+    heads = ("problem, chunks held", "budget", "ours", "published", "by", "bound", "gap", "closed", "found after")
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for goal in goals():
         if only not in goal.name:
             continue
         budget = goal.seconds or seconds
-        best, by = (goal.published, goal.by) if goal.published is not None else known(goal.instance)
-        result = search(goal.instance, seconds=budget, workers=workers)
-        check(result.schedule, cap=goal.instance.memory_cap).require_valid()
+        best, by = (goal.published, goal.by) if goal.published is not None else known(goal.problem)
+        result = search(goal.problem, seconds=budget, workers=workers)
+        check(result.schedule, cap=goal.problem.memory_limit).require_valid()
         ours, bound = result.value, result.bound.value
         if ours > min(goal.target, best) * (1 + 1e-9):
             missed.append(f"{goal.name} in {budget:g} s: {ours:.0f}, not {min(goal.target, best):.0f}")
         closed = f"{(best - ours) / (best - bound):.0%}" if bound * (1 + 1e-9) < best < np.inf else "-"
-        figures = (f"{budget:g} s", f"{ours:,.0f}", f"{best:,.0f}", by, f"{bound:,.0f}", f"{result.gap:.2%}", closed)
+        gap = f"{result.optimality_gap:.2%}"
+        figures = (f"{budget:g} s", f"{ours:,.0f}", f"{best:,.0f}", by, f"{bound:,.0f}", gap, closed)
         print(f"| {goal.name} | " + " | ".join(figures) + f" | {result.history[-1].seconds:.1f} s |", flush=True)
     return missed
 
 
-def small_instances() -> Iterator[tuple[str, Instance]]:
+def small_problems() -> Iterator[tuple[str, Problem]]:
     """Up to 4 ranks and 8 microbatches: placements, times, caps from the least feasible to none that binds, objectives."""
     shapes = [
         (Placement.linear(3), 5),
@@ -212,14 +213,16 @@ def small_instances() -> Iterator[tuple[str, Instance]]:
 def proofs(seconds: float, workers: int, only: str) -> list[str]:
     """Say how many of the small instances are proven optimal and how fast; return the others of up to two chunks a rank."""
     took, missed = [], []
-    for name, instance in small_instances():
+    for name, problem in small_problems():
         if only not in name:
             continue
-        result = search(instance, seconds=seconds, workers=workers)
+        result = search(problem, seconds=seconds, workers=workers)
         took.append(result.seconds if result.optimal else np.inf)
         if not result.optimal:
-            print(f"not proven: {name}, {instance.placement.chunks} chunks a rank, {result.gap:.2%} above the bound")
-            missed += [f"{name} not proven"] if instance.placement.chunks <= 2 else []
+            print(
+                f"not proven: {name}, {problem.placement.chunks} chunks a rank, {result.optimality_gap:.2%} above the bound"
+            )
+            missed += [f"{name} not proven"] if problem.placement.chunks <= 2 else []
     if took:
         print(
             f"{np.isfinite(took).sum()} of {len(took)} instances of up to 4 ranks and 8 microbatches proven optimal: "
@@ -231,12 +234,12 @@ def proofs(seconds: float, workers: int, only: str) -> list[str]:
 def evaluator() -> None:
     """What the compiled evaluator takes an op, over a whole schedule."""
     encoder = Encoder(case(Placement.v(8), 24, COMMON, 16))
-    plan: Plan = list_schedule(encoder, earliest(encoder), 600.0).plan
-    compiled, scratch = compile_loop(evaluate), encoder.scratch()
+    decisions: Decisions = list_schedule(encoder, earliest(encoder), 600.0).decisions
+    compiled, timing = compile_loop(evaluate), encoder.room_for_timing()
     times = []
     for _ in range(2000):
         begin = time.perf_counter()
-        compiled(encoder.shop, plan, 0, 0.0, INFEASIBLE / 2, scratch)
+        compiled(encoder.flat, decisions, 0, 0.0, INFEASIBLE / 2, timing)
         times.append(time.perf_counter() - begin)
     ops = encoder.positions * 1.5
     print(f"evaluator: {np.median(times) / ops * 1e9:.1f} ns an op ({ops:.0f} ops, call included)")

@@ -13,7 +13,7 @@ import pytest
 
 from pipeplan.api import simulate
 from pipeplan.cli.search_progress import keep_best
-from pipeplan.solver.result import Progress
+from pipeplan.solver.result import SearchProgress
 
 PLAN = "0F0,0B0\n1F0,1B0\n"
 CONFIG = "ranks: 2\nmicrobatches: 1\n"
@@ -192,9 +192,9 @@ def test_every_output_that_fails_is_named(run, failing):
     assert "TypeError: found_by" in err
 
 
-def progress(value: float) -> Progress:
+def progress(value: float) -> SearchProgress:
     best = simulate("1f1b", ranks=2, microbatches=1).schedule
-    return Progress(value, 1.0, "", 1, 0.0, 0.0, lambda: best)
+    return SearchProgress(value, 1.0, "", 1, 0.0, 0.0, lambda: best)
 
 
 def test_the_best_so_far_is_kept_in_files_alone(tmp_path, monkeypatch):

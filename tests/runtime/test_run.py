@@ -17,7 +17,7 @@ from pipeplan.runtime.launch import launch
 from pipeplan.runtime.result import RunResult
 from pipeplan.runtime.train import RunTask
 from pipeplan.solver.portfolio import search
-from pipeplan.solver.problem import Instance
+from pipeplan.solver.problem import Problem
 from pipeplan.strategies import strategy
 from tests.runtime.many import ManyRuns
 
@@ -69,7 +69,7 @@ def test_four_ranks_give_the_gradients_of_one_process() -> None:
     plans = {name: schedule(name, 4, 8) for name in EXPRESSIBLE}
     placement = Placement.v(4)
     caps = Limits(np.full(4, 3.0), in_activations=True)
-    plans["searched"] = search(Instance(placement, 8, Settings().costs(placement), caps), evaluations=300).schedule
+    plans["searched"] = search(Problem(placement, 8, Settings().costs(placement), caps), evaluations=300).schedule
     lowered = {name: lower_for_torch(plan) for name, plan in plans.items()}
     assert differences(run_all(lowered, model=WIDE)) == dict.fromkeys(plans, (0.0, 0.0))
 

@@ -159,7 +159,8 @@ class WholeCase:
         """Long enough for everything one after the other."""
         each = zip(*(self.times[kind] for kind in "FBIW"), strict=True)
         work = sum(forward + max(full, inputs + weights) for forward, full, inputs, weights in each)
-        return int(self.case.microbatches * (work + 2 * self.transfer * self.case.stages))
+        together = sum(self.overlap or ())
+        return int(self.case.microbatches * (work + together + 2 * self.transfer * self.case.stages))
 
 
 def whole(case: Case) -> WholeCase:

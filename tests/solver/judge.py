@@ -61,9 +61,9 @@ class Verdict:
         self.violations.append(Violation(kind, message))
 
 
-def judge(case: Case, *, model_seconds: float = 20.0, model_workers: int = 1, **budget: Any) -> Verdict:
+def judge(case: Case, *, model_seconds: float = 20.0, **budget: Any) -> Verdict:
     """Run a search within a budget (``seconds`` or ``evaluations``, ``seed``), and say all that is wrong with its answer."""
-    verdict = Verdict(case, solve(case, seconds=model_seconds, workers=model_workers))
+    verdict = Verdict(case, solve(case, seconds=model_seconds))
     _look_at_published(verdict)
     _look_at_bounds(verdict)
     _look_at_search(verdict, budget or {"seconds": 2.5})

@@ -21,9 +21,9 @@ def times(row: dict[str, Any], stages: int) -> dict[str, Any]:
 
 def model_bytes(hidden: int, heads: int, sequence: int, stages: int) -> dict[str, Any]:
     """What a transformer layer's activations hold in bytes for each token, and the part that only W frees."""
-    whole = 34 * hidden + 5 * heads * sequence
+    full = 34 * hidden + 5 * heads * sequence
     return {
-        "activation_bytes": per_stage(stages, whole),
+        "activation_bytes": per_stage(stages, full),
         "weight_activation_bytes": per_stage(stages, 32 * hidden),
     }
 

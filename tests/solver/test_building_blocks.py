@@ -13,10 +13,10 @@ from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.building_blocks import Bench, BuildingBlocks
 from pipeplan.solver.engines.list_scheduling import ListScheduling
-from pipeplan.solver.kernels.arrays import Block, Progress
+from pipeplan.solver.kernels.arrays import AnnealingState, Block
 from pipeplan.solver.kernels.block_kernel import anneal_block
 from pipeplan.strategies import strategy
-from tests.solver.instances import instance
+from tests.solver.problems import problem
 
 EQUAL = (10.0, 10.0, 10.0, 0.0)
 
@@ -38,7 +38,7 @@ def v_half_block(ranks):
 def straight(bench, step):
     """Each op due so much after the one before it."""
     due = np.zeros(bench.encoder.classes)
-    due[bench.lanes.way] = step * np.arange(bench.encoder.classes)
+    due[bench.route.way] = step * np.arange(bench.encoder.classes)
     return due
 
 
@@ -49,7 +49,7 @@ def plain(due, *, draw=1, eager=0, keep=0, group=1, inner=0.0):
 @pytest.mark.parametrize(("ranks", "microbatches"), [(4, 12), (6, 9), (8, 24)])
 @pytest.mark.parametrize("by_unit", [True, False])
 def test_the_block_of_v_half_gives_v_half(ranks, microbatches, by_unit):
-    case = instance(Placement.v(ranks), microbatches, EQUAL, limit=(ranks + 2) // 2)
+    case = problem(Placement.v(ranks), microbatches, EQUAL, limit=(ranks + 2) // 2)
     encoder, published = Encoder(case), strategy("v-half")
     block = plain(v_half_block(ranks) * (1 if by_unit else 10), keep=1)
     found = Bench(encoder).repeat(block, by_unit=by_unit)
@@ -59,40 +59,40 @@ def test_the_block_of_v_half_gives_v_half(ranks, microbatches, by_unit):
 
 
 def test_without_drawing_forwards_forward_the_warm_up_takes_longer():
-    bench = Bench(Encoder(instance(Placement.v(4), 12, EQUAL, limit=3)))
+    bench = Bench(Encoder(problem(Placement.v(4), 12, EQUAL, limit=3)))
     values = [bench.repeat(plain(v_half_block(4), draw=draw), by_unit=True).value for draw in (0, 1)]
     assert values == [790, 770]
 
 
 def test_microbatches_in_groups_are_due_by_groups():
-    bench = Bench(Encoder(instance(Placement.loop(2, 2), 4, EQUAL, limit=4)))
+    bench = Bench(Encoder(problem(Placement.loop(2, 2), 4, EQUAL, limit=4)))
     order = bench.repeat(plain(straight(bench, 1), draw=0, group=2, inner=0.5), by_unit=True).order
     assert order[:4].tolist() == [0, 0, 4, 4]
 
 
 def test_what_does_not_fit_waits_and_a_block_that_cannot_fit_gets_stuck():
-    tight = Bench(Encoder(instance(Placement.v(4), 8, limit=1)))
+    tight = Bench(Encoder(problem(Placement.v(4), 8, limit=1)))
     one_by_one, eager = straight(tight, 0.1), straight(tight, 0.1)
     eager[0] -= 10_000
     assert tight.repeat(plain(eager, draw=0), by_unit=False).value == np.inf
     candidate = tight.repeat(plain(one_by_one, draw=0), by_unit=False)
     schedule = tight.encoder.decode(candidate)
-    check(schedule, cap=tight.encoder.instance.memory_cap).require_valid()
+    check(schedule, cap=tight.encoder.problem.memory_limit).require_valid()
 
 
 def annealed(run, steps=150, *, backward=7.0):
     """The block, and what has been written, after annealing in groups of two under a tight cap."""
-    free = instance(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)
+    free = problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)
     bench = Bench(Encoder(replace(free, costs=replace(free.costs, backward=np.full(6, backward)))))
     encoder, block = bench.encoder, plain(straight(bench, 3.5), group=2, inner=1.0)
     trial, best = (plain(block.due, group=2, inner=1.0) for _ in range(2))
     value = bench.repeat(block, by_unit=False).value
-    progress = Progress(np.full(2, value), np.array([5.0]), np.array([1]), encoder.room_for_chain())
-    shop = encoder.shop
+    state = AnnealingState(np.full(2, value), np.array([5.0]), np.array([1]), encoder.room_for_chain())
+    flat = encoder.flat
     inputs = (
-        shop,
-        shop,
-        bench.lanes,
+        flat,
+        flat,
+        bench.route,
         encoder.share,
         bench.period,
         bench.unit,
@@ -100,19 +100,19 @@ def annealed(run, steps=150, *, backward=7.0):
         0.0,
         0.99,
         WAITS,
-        3 + encoder.chooses,
+        3 + encoder.may_run_full,
         steps,
     )
-    run(*inputs, block, trial, best, bench.plan(), progress, bench.watch(), encoder.scratch())
-    return bench, best, progress
+    run(*inputs, block, trial, best, bench.decisions(), state, bench.room_for_clocks(), encoder.room_for_timing())
+    return bench, best, state
 
 
 @pytest.mark.parametrize("backward", [7.0, 6.0])
 def test_annealing_betters_a_block_and_keeps_the_best(backward):
-    bench, best, progress = annealed(anneal_block, backward=backward)
-    assert progress.value[1] <= progress.value[0]
-    assert bench.repeat(best, by_unit=False).value == progress.value[1]
-    assert progress.value[1] < bench.repeat(plain(straight(bench, 3.5), group=2, inner=1.0), by_unit=False).value
+    bench, best, state = annealed(anneal_block, backward=backward)
+    assert state.value[1] <= state.value[0]
+    assert bench.repeat(best, by_unit=False).value == state.value[1]
+    assert state.value[1] < bench.repeat(plain(straight(bench, 3.5), group=2, inner=1.0), by_unit=False).value
 
 
 @pytest.mark.parametrize("backward", [7.0, 6.0])
@@ -125,7 +125,7 @@ def test_compiled_and_undecorated_agree_step_by_step(backward):
 
 def test_an_exhaustive_search_over_blocks_is_not_needed_to_find_its_best():
     # The authors' search over even offsets gives 1550 in three quarters of the memory of ZB-V; that is the bound.
-    case = instance(Placement.v(8), 24, EQUAL, limit=6)
+    case = problem(Placement.v(8), 24, EQUAL, limit=6)
     result = search(case, evaluations=60_000, engines=(ListScheduling(), BuildingBlocks(until=1.0)))
     assert result.value == result.bound.value == 1550
 
@@ -133,7 +133,7 @@ def test_an_exhaustive_search_over_blocks_is_not_needed_to_find_its_best():
 @pytest.mark.parametrize("placement", [Placement.loop(3, 2), Placement.wave(2, 3), Placement.bidirectional(4)])
 @pytest.mark.parametrize("split", [True, False])
 def test_every_placement_has_blocks(placement, split):
-    case = instance(placement, 6, limit=3, split_backward=split)
+    case = problem(placement, 6, limit=3, split_backward=split)
     result = search(case, evaluations=400, engines=(BuildingBlocks(until=1.0),))
     assert result.found_by == "building blocks"
-    check(result.schedule, cap=case.memory_cap).require_valid()
+    check(result.schedule, cap=case.memory_limit).require_valid()

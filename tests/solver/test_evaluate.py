@@ -12,13 +12,13 @@ from pipeplan.costs import Limits, Settings
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
 from pipeplan.simulation import simulate
-from pipeplan.solver import Instance
+from pipeplan.solver import Problem
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from pipeplan.solver.kernels.arrays import Plan, Progress
+from pipeplan.solver.kernels.arrays import AnnealingState, Decisions
 from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, anneal, evaluate, trace
-from tests.solver.instances import instance
+from tests.solver.problems import problem
 
 PLACEMENTS = [
     Placement.linear(3),
@@ -31,12 +31,12 @@ PLACEMENTS = [
 
 def annealed(encoder, evaluations, *, seed=1, hot=5.0, run=anneal):
     start = list_schedule(encoder, earliest(encoder), 10.0)
-    plan, best = start.copy().plan, start.copy().plan
-    progress = Progress(np.full(2, start.value), np.array([hot]), np.array([seed]), encoder.room_for_chain())
-    reach = np.array([3, 3, 3, int(encoder.overlaps), 8, int(encoder.chooses)])
-    inputs = (encoder.shop, encoder.span, 0.0, evaluations, 0.999, reach, WAITS)
-    run(*inputs, plan, best, progress, encoder.journal(), encoder.scratch())
-    return plan, best, progress
+    decisions, best = start.copy().decisions, start.copy().decisions
+    state = AnnealingState(np.full(2, start.value), np.array([hot]), np.array([seed]), encoder.room_for_chain())
+    reach = np.array([3, 3, 3, int(encoder.overlaps), 8, int(encoder.may_run_full)])
+    inputs = (encoder.flat, encoder.span, 0.0, evaluations, 0.999, reach, WAITS)
+    run(*inputs, decisions, best, state, encoder.room_for_change(), encoder.room_for_timing())
+    return decisions, best, state
 
 
 @settings(max_examples=40, deadline=None)
@@ -49,13 +49,13 @@ def annealed(encoder, evaluations, *, seed=1, hot=5.0, run=anneal):
     st.floats(1.0, 6.0),
 )
 def test_the_value_is_the_simulators(placement, pairs, objective, split, seed, limit):
-    case = instance(placement, 2 * pairs, limit=max(limit, placement.copies), objective=objective, split_backward=split)
+    case = problem(placement, 2 * pairs, limit=max(limit, placement.copies), objective=objective, split_backward=split)
     encoder = Encoder(case)
-    _, best, progress = annealed(encoder, 60, seed=seed + 1)
+    _, best, state = annealed(encoder, 60, seed=seed + 1)
     schedule = encoder.decode(encoder.evaluate(best))
-    assert case.value(simulate(schedule, case.costs).timeline) == progress.value[1]
+    assert case.value(simulate(schedule, case.costs).timeline) == state.value[1]
     again = encoder.encode(schedule)
-    assert again.value <= progress.value[1]
+    assert again.value <= state.value[1]
 
 
 @settings(max_examples=40, deadline=None)
@@ -71,15 +71,15 @@ def test_whole_backwards_have_the_simulators_value_and_stay_within_the_limit(pla
     settings = {"times_per": "stage", "activation_bytes": 2.0} | some | more
     costs = Settings(forward_times=6, backward_input_times=4, backward_weight_times=4, **settings).costs(placement)
     limits = Limits(np.full(placement.ranks, 2.0 * max(limit, placement.copies)), in_activations=False)
-    case = Instance(placement, 4, costs, limits)
+    case = Problem(placement, 4, costs, limits)
     encoder = Encoder(case)
-    assert encoder.chooses
-    plan, best, progress = annealed(encoder, 80, seed=seed + 1)
-    assert encoder.evaluate(plan).value == progress.value[0]
+    assert encoder.may_run_full
+    decisions, best, state = annealed(encoder, 80, seed=seed + 1)
+    assert encoder.evaluate(decisions).value == state.value[0]
     schedule = encoder.decode(encoder.evaluate(best))
-    assert check(schedule, cap=case.memory_cap).valid
-    assert case.value(simulate(schedule, case.costs).timeline) == progress.value[1]
-    assert encoder.encode(schedule).value <= progress.value[1]
+    assert check(schedule, cap=case.memory_limit).valid
+    assert case.value(simulate(schedule, case.costs).timeline) == state.value[1]
+    assert encoder.encode(schedule).value <= state.value[1]
 
 
 @pytest.mark.parametrize("costs", [{}, {"backward_times": 6.5, "overlap_times": 7.0}])
@@ -88,7 +88,7 @@ def test_compiled_and_undecorated_agree_step_by_step(costs):
     times = Settings(
         forward_times=3.7, backward_input_times=4.1, backward_weight_times=2.9, p2p_time=0.3, times_per="stage", **costs
     )
-    encoder = Encoder(Instance(placement, 4, times.costs(placement), Limits(np.full(3, 2.0), in_activations=True)))
+    encoder = Encoder(Problem(placement, 4, times.costs(placement), Limits(np.full(3, 2.0), in_activations=True)))
     plain, compiled = annealed(encoder, 300), annealed(encoder, 300, run=compile_loop(anneal))
     for one, other in zip(plain, compiled, strict=True):
         for array, same in zip(one, other, strict=True):
@@ -96,29 +96,35 @@ def test_compiled_and_undecorated_agree_step_by_step(costs):
 
 
 def test_annealing_leaves_plan_and_value_in_step():
-    encoder = Encoder(instance(Placement.v(4), 6, limit=3))
-    plan, best, progress = annealed(encoder, 400)
-    assert encoder.evaluate(plan).value == progress.value[0]
-    assert encoder.evaluate(best).value == progress.value[1] <= progress.value[0]
+    encoder = Encoder(problem(Placement.v(4), 6, limit=3))
+    decisions, best, state = annealed(encoder, 400)
+    assert encoder.evaluate(decisions).value == state.value[0]
+    assert encoder.evaluate(best).value == state.value[1] <= state.value[0]
 
 
 def test_a_limit_below_the_value_cuts_the_evaluation_short():
-    encoder = Encoder(instance(Placement.linear(3), 4, limit=3))
+    encoder = Encoder(problem(Placement.linear(3), 4, limit=3))
     candidate = list_schedule(encoder, earliest(encoder), 14.0)
-    assert evaluate(encoder.shop, candidate.plan, 0, 0.0, candidate.value, encoder.scratch()) == candidate.value
-    assert evaluate(encoder.shop, candidate.plan, 0, 0.0, candidate.value - 0.5, encoder.scratch()) == INFEASIBLE
+    assert (
+        evaluate(encoder.flat, candidate.decisions, 0, 0.0, candidate.value, encoder.room_for_timing())
+        == candidate.value
+    )
+    assert (
+        evaluate(encoder.flat, candidate.decisions, 0, 0.0, candidate.value - 0.5, encoder.room_for_timing())
+        == INFEASIBLE
+    )
 
 
 def test_spread_adds_its_share_of_the_mean_over_the_ranks():
-    encoder = Encoder(instance(Placement.linear(2), 1))
+    encoder = Encoder(problem(Placement.linear(2), 1))
     candidate = encoder.from_order(np.array([0, 1, 2, 3]))
     ends = 6 + 1 + 6 + 4 + 4, 6 + 1 + 6 + 4 + 1 + 4 + 4
     assert candidate.value == max(ends)
-    assert encoder.score(candidate.plan, 0.5) == max(ends) + 0.5 * sum(ends) / 2
+    assert encoder.score(candidate.decisions, 0.5) == max(ends) + 0.5 * sum(ends) / 2
 
 
 def test_a_deadlock_and_too_much_memory_are_infeasible():
-    encoder = Encoder(instance(Placement.linear(2), 2, limit=1))
+    encoder = Encoder(problem(Placement.linear(2), 2, limit=1))
     forwards_first = np.array([0, 0, 1, 1, 2, 3, 2, 3])
     backward_first = np.array([1, 0, 0, 1, 2, 3, 2, 3])
     assert encoder.from_order(forwards_first).value == np.inf
@@ -128,36 +134,36 @@ def test_a_deadlock_and_too_much_memory_are_infeasible():
 
 @pytest.mark.parametrize(("forced", "weights"), [(0, [0, 0, 0, 0]), (1, [0, 0, 1, 0])])
 def test_forced_weight_backwards_come_before_their_op(forced, weights):
-    encoder = Encoder(instance(Placement.linear(1), 2))
+    encoder = Encoder(problem(Placement.linear(1), 2))
     order = np.array([0, 1, 0, 1])
-    plan = Plan(order, np.array([0, 0, forced, 0]), np.zeros(4, np.int64), np.zeros(4, np.int64))
-    scratch = encoder.scratch()
-    evaluate(encoder.shop, plan, 0, 0.0, 1e9, scratch)
-    assert scratch.weights.tolist() == weights
+    decisions = Decisions(order, np.array([0, 0, forced, 0]), np.zeros(4, np.int64), np.zeros(4, np.int64))
+    timing = encoder.room_for_timing()
+    evaluate(encoder.flat, decisions, 0, 0.0, 1e9, timing)
+    assert timing.weights.tolist() == weights
 
 
 def test_owed_weight_backwards_fill_waits_that_are_long_enough():
     """Rank 0: F0 F1, I0 at 26; I1 arrives at 40, after a wait of 10 for W0."""
-    encoder = Encoder(instance(Placement.linear(2), 2, (4.0, 4.0, 4.0, 5.0)))
+    encoder = Encoder(problem(Placement.linear(2), 2, (4.0, 4.0, 4.0, 5.0)))
     row = encoder.decode(encoder.from_order(np.array([0, 0, 1, 1, 2, 3, 2, 3])))[0]
     assert [str(op) for op in row] == ["0F0", "0F1", "0I0", "0W0", "0I1", "0W1"]
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_the_longest_chain_leads_from_a_start_to_the_end_without_a_break(placement):
-    encoder = Encoder(instance(placement, 4, limit=3))
-    plan, _, _ = annealed(encoder, 200)
-    scratch, critical = encoder.scratch(), encoder.room_for_chain()
-    evaluate(encoder.shop, plan, 0, 0.0, INFEASIBLE / 2, scratch)
-    trace(encoder.shop, plan, scratch, critical)
+    encoder = Encoder(problem(placement, 4, limit=3))
+    decisions, _, _ = annealed(encoder, 200)
+    timing, critical = encoder.room_for_timing(), encoder.room_for_chain()
+    evaluate(encoder.flat, decisions, 0, 0.0, INFEASIBLE / 2, timing)
+    trace(encoder.flat, decisions, timing, critical)
     chain = critical[1 : 1 + critical[0]]
-    rank_of, first = encoder.rank_of[plan.order], encoder.offsets[:-1]
-    assert chain[0] == encoder.offsets[1 + int(np.argmax(scratch.clock))] - 1
+    rank_of, first = encoder.rank_of[decisions.order], encoder.offsets[:-1]
+    assert chain[0] == encoder.offsets[1 + int(np.argmax(timing.clock))] - 1
     assert chain[-1] in first
-    assert encoder.shop.source[plan.order[chain[-1]]] < 0
+    assert encoder.flat.source[decisions.order[chain[-1]]] < 0
     for later, earlier in pairwise(chain.tolist()):
         if rank_of[later] == rank_of[earlier]:
             assert earlier == later - 1
         else:
-            waiting = later + scratch.waited[later] - 1
-            assert encoder.shop.source[plan.order[waiting]] == plan.order[earlier]
+            waiting = later + timing.waited[later] - 1
+            assert encoder.flat.source[decisions.order[waiting]] == decisions.order[earlier]

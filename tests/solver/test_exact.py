@@ -17,37 +17,37 @@ from pipeplan.errors import DeadlockError, MissingExtraError
 from pipeplan.model import Kind, Placement, Schedule, from_ops
 from pipeplan.model.op import Op
 from pipeplan.simulation import Simulation, simulate
-from pipeplan.solver import Instance
+from pipeplan.solver import Problem
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
 from pipeplan.solver.exact import engine as exact
 from pipeplan.solver.exact.engine import Exact
-from pipeplan.solver.exact.integer_problem import WholeShop
-from pipeplan.solver.exact.integer_units import common_unit, whole
+from pipeplan.solver.exact.integer_problem import IntegerProblem
+from pipeplan.solver.exact.integer_units import common_unit, in_units
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.portfolio import search
-from pipeplan.solver.result import Progress, Result
+from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.solver.run import Run
 from tests.conformance import conformance
-from tests.solver.instances import instance, proven
+from tests.solver.problems import problem, proven
 
 pytest.importorskip("ortools")
 
 
-def optimum(question: Instance) -> float:
+def optimum(question: Problem) -> float:
     """The least objective by the solver alone, which is told of no bound and no schedule."""
     from ortools.sat.python import cp_model
 
-    shop = WholeShop(question)
-    model = ExactModel(shop, 0, shop.horizon)
+    integers = IntegerProblem(question)
+    model = ExactModel(integers, 0, integers.horizon)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     assert solver.solve(model.model) == cp_model.OPTIMAL
-    return float(round(solver.objective_value) * shop.unit)
+    return float(round(solver.objective_value) * integers.unit)
 
 
-def prove(question: Instance, **budget: Any) -> Result:
+def prove(question: Problem, **budget: Any) -> Found:
     """The exact engine behind the quick starts."""
     return search(
         question, engines=(FixedOrders(), ListScheduling(), DrivenByCosts(), Exact()), **(budget or {"seconds": 20})
@@ -67,10 +67,10 @@ def test_small_instances_are_proven_optimal(number):
 
 
 def test_a_v_below_its_usual_memory_is_proven_optimal():
-    found = prove(instance(Placement.v(3), 6, (10, 12, 8, 1), 2))
+    found = prove(problem(Placement.v(3), 6, (10, 12, 8, 1), 2))
     assert (found.value, found.bound.value) == (436, 436)
     assert found.found_by == "exact"
-    assert check(found.schedule, cap=found.instance.memory_cap).valid
+    assert check(found.schedule, cap=found.problem.memory_limit).valid
 
 
 def orders(rank: int, microbatches: int, row: tuple[Op, ...] = ()) -> Iterator[tuple[Op, ...]]:
@@ -99,10 +99,10 @@ UNEVEN = Settings(
 )
 WHOLE: dict[str, dict[str, Any]] = {
     "halves do all": {},
-    "whole is shorter": {"backward_times": (4.0, 5.0)},
+    "full is shorter": {"backward_times": (4.0, 5.0)},
     "whole needs less": {"weight_activation_bytes": (3.0, 3.0)},
     "both": {"backward_times": (4.0, 5.0), "weight_activation_bytes": (3.0, 1.0)},
-    "whole is longer but needs less": {"backward_times": (5.0, 6.0), "weight_activation_bytes": (3.5, 2.5)},
+    "full is longer but needs less": {"backward_times": (5.0, 6.0), "weight_activation_bytes": (3.5, 2.5)},
 }
 
 
@@ -121,13 +121,13 @@ def everything(request: pytest.FixtureRequest) -> list[Simulation]:
 @pytest.mark.parametrize("cap", [2.0, 3.0, 4.0, 5.0])
 def test_nothing_that_can_be_enumerated_is_better(everything, objective, cap):
     limits = Limits(np.full(2, cap), in_activations=False)
-    question = Instance(TWO, 2, everything[0].costs, limits, objective=objective)
+    question = Problem(TWO, 2, everything[0].costs, limits, objective=objective)
     fitting = [found for found in everything if (found.memory.peak_bytes <= cap).all()]
     assert optimum(question) == pytest.approx(min(question.value(found.timeline) for found in fitting))
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> Instance:
+def questions(draw: st.DrawFn) -> Problem:
     placement = draw(
         st.sampled_from(
             [Placement.linear(2), Placement.linear(3), Placement.v(2), Placement.loop(2, 2), Placement.bidirectional(2)]
@@ -150,9 +150,9 @@ def questions(draw: st.DrawFn) -> Instance:
         "split_backward": draw(st.booleans()),
     }
     microbatches = 2 * draw(st.integers(1, 2))
-    free = Instance(placement, microbatches, costs, Limits(np.full(placement.ranks, 1e9), False), **options)
+    free = Problem(placement, microbatches, costs, Limits(np.full(placement.ranks, 1e9), False), **options)
     limits = Limits(free.least_limit * draw(st.floats(1, 2.5)), False)
-    return Instance(placement, microbatches, costs, limits, **options)
+    return Problem(placement, microbatches, costs, limits, **options)
 
 
 @settings(max_examples=40, deadline=None)
@@ -167,7 +167,7 @@ def test_the_optimum_is_reached_and_no_bound_is_above_it(question):
 
 def test_weights_may_overtake_each_other_where_that_is_better():
     times = ((2.0, 1.0, 1.0, 4.0), (1.0, 1.0, 3.0, 6.0), (5.0, 3.0, 9.0, 7.0), 1.0)
-    question = instance(Placement.v(2), 4, times, 1.5)
+    question = problem(Placement.v(2), 4, times, 1.5)
     run = Run(question, Budget(20, None, time.monotonic))
     ListScheduling()(run)
     Exact()(run)
@@ -175,12 +175,12 @@ def test_weights_may_overtake_each_other_where_that_is_better():
     assert run.best.value == run.bound.value == 103
     assert run.best.candidate.value > 103
     schedule = run.schedule(run.best)
-    assert check(schedule, cap=question.memory_cap).valid
+    assert check(schedule, cap=question.memory_limit).valid
     assert question.value(simulate(schedule, question.costs).timeline) == 103
 
 
 def test_the_same_budget_of_evaluations_gives_the_same_answer():
-    question = instance(Placement.v(3), 5, (10, 12, 8, 1), 2.5)
+    question = problem(Placement.v(3), 5, (10, 12, 8, 1), 2.5)
     first, second = (prove(question, evaluations=30_000, seed=3) for _ in range(2))
     assert first.schedule == second.schedule
     assert (first.bound, first.evaluations) == (second.bound, second.evaluations)
@@ -188,17 +188,17 @@ def test_the_same_budget_of_evaluations_gives_the_same_answer():
 
 def test_it_keeps_to_its_seconds():
     before = time.monotonic()
-    found = prove(instance(Placement.wave(4, 3), 8, (7, 11, 5, 1), 2), seconds=1.5)
+    found = prove(problem(Placement.wave(4, 3), 8, (7, 11, 5, 1), 2), seconds=1.5)
     assert time.monotonic() - before < 10
     assert found.bound.value <= found.value
 
 
 def test_an_interruption_stops_the_solver_and_keeps_the_best():
-    def interrupt(progress: Progress) -> None:
+    def interrupt(progress: SearchProgress) -> None:
         if progress.found_by == "exact" or progress.seconds > 1:
             raise KeyboardInterrupt
 
-    question = instance(Placement.v(4), 8, (7, 11, 5, 1), 2.5)
+    question = problem(Placement.v(4), 8, (7, 11, 5, 1), 2.5)
     before = time.monotonic()
     found = search(question, seconds=60, engines=(ListScheduling(), Exact()), progress=interrupt)
     assert found.interrupted
@@ -208,10 +208,10 @@ def test_an_interruption_stops_the_solver_and_keeps_the_best():
 def test_what_it_cannot_model_it_leaves_alone():
     placement = Placement.linear(2)
     overlapping = Settings(backward_input_times=1.5, backward_weight_times=0.5, overlap_times=2.2).costs(placement)
-    run = Run(Instance(placement, 4, overlapping), Budget(5, None, time.monotonic))
+    run = Run(Problem(placement, 4, overlapping), Budget(5, None, time.monotonic))
     Exact()(run)
     assert run.best is None
-    large = Run(instance(Placement.linear(4), 100), Budget(5, None, time.monotonic))
+    large = Run(problem(Placement.linear(4), 100), Budget(5, None, time.monotonic))
     Exact()(large)
     assert large.best is None
 
@@ -219,14 +219,14 @@ def test_what_it_cannot_model_it_leaves_alone():
 def test_overlapped_pairs_that_gain_leave_the_bound_open():
     placement = Placement.linear(3)
     costs = Settings(backward_input_times=1, backward_weight_times=1, overlap_times=2.5).costs(placement)
-    found = prove(Instance(placement, 4, costs, Limits(np.full(3, 2.0), True)), seconds=10)
+    found = prove(Problem(placement, 4, costs, Limits(np.full(3, 2.0), True)), seconds=10)
     assert not found.optimal
 
 
 def test_whole_backwards_that_gain_are_proven_too():
     placement = Placement.linear(3)
     costs = Settings(backward_input_times=1, backward_weight_times=1, backward_times=1.5).costs(placement)
-    found = prove(Instance(placement, 4, costs, Limits(np.full(3, 2.0), True)), seconds=10)
+    found = prove(Problem(placement, 4, costs, Limits(np.full(3, 2.0), True)), seconds=10)
     assert found.optimal
     assert found.schedule.has(Kind.B)
 
@@ -234,10 +234,10 @@ def test_whole_backwards_that_gain_are_proven_too():
 def test_without_the_solver_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
     with pytest.raises(MissingExtraError, match=r"pipeplan\[search\]"):
-        prove(instance(Placement.linear(3), 6, (10, 12, 8, 1), 2))
+        prove(problem(Placement.linear(3), 6, (10, 12, 8, 1), 2))
     monkeypatch.setattr(exact, "find_spec", lambda name: None)
     assert search(
-        instance(Placement.linear(3), 6, (10, 12, 8, 1), 2),
+        problem(Placement.linear(3), 6, (10, 12, 8, 1), 2),
         engines=(ListScheduling(), Exact(required=False)),
         seconds=5,
     ).history
@@ -245,17 +245,17 @@ def test_without_the_solver_the_error_names_the_extra(monkeypatch):
 
 def test_numbers_that_people_write_have_an_exact_unit():
     unit = common_unit([0.8, 1.2, 10 / 3, 0.0], total=100.0)
-    assert [whole(value, unit) for value in (0.8, 1.2, 10 / 3, 0.0)] == [6, 9, 25, 0]
+    assert [in_units(value, unit) for value in (0.8, 1.2, 10 / 3, 0.0)] == [6, 9, 25, 0]
 
 
 def test_numbers_without_a_common_unit_are_rounded_down_finely():
     values = [np.pi, np.e, np.sqrt(2)]
     unit = common_unit(values, total=1000.0)
     for value in values:
-        assert 0 <= value - whole(value, unit) * float(unit) <= 1e-9
+        assert 0 <= value - in_units(value, unit) * float(unit) <= 1e-9
 
 
 def test_times_without_a_common_unit_are_proven_optimal_too():
-    found = prove(instance(Placement.v(3), 4, (np.pi, np.e, np.sqrt(2), 0.1234567890123), 2))
+    found = prove(problem(Placement.v(3), 4, (np.pi, np.e, np.sqrt(2), 0.1234567890123), 2))
     assert found.optimal
-    assert found.value != found.bound.value or found.gap == 0
+    assert found.value != found.bound.value or found.optimality_gap == 0

@@ -9,11 +9,11 @@ from pipeplan.checking import check
 from pipeplan.errors import InputError
 from pipeplan.model import Placement
 from pipeplan.solver import pareto
-from tests.solver.instances import instance
+from tests.solver.problems import problem
 
 
 def test_more_memory_takes_less_time():
-    case = instance(Placement.v(3), 6, limit=1)
+    case = problem(Placement.v(3), 6, limit=1)
     front = pareto(case, points=5, evaluations=10_000)
     peaks, values = [point.peak for point in front.points], [point.value for point in front.points]
     assert peaks == sorted(peaks)
@@ -26,7 +26,7 @@ def test_more_memory_takes_less_time():
 
 
 def test_published_schedules_are_marked_and_not_below_the_front():
-    front = pareto(instance(Placement.linear(4), 8), points=6, evaluations=12_000)
+    front = pareto(problem(Placement.linear(4), 8), points=6, evaluations=12_000)
     assert {"1f1b", "gpipe", "zb-h1", "zb-auto"} <= {mark.name for mark in front.marks}
     for mark in front.marks:
         reachable = [point.value for point in front.points if point.limit <= mark.peak + 1e-9]
@@ -36,14 +36,14 @@ def test_published_schedules_are_marked_and_not_below_the_front():
 
 def test_a_front_has_two_points():
     with pytest.raises(InputError, match="at least two points"):
-        pareto(instance(Placement.linear(2), 2), points=1)
+        pareto(problem(Placement.linear(2), 2), points=1)
 
 
 def test_no_bound_of_a_front_is_above_what_is_found_with_more_memory():
-    front = pareto(instance(Placement.v(3), 6, limit=1), points=6, evaluations=30_000)
+    front = pareto(problem(Placement.v(3), 6, limit=1), points=6, evaluations=30_000)
     bounds = [point.result.bound.value for point in front.points]
     assert bounds == sorted(bounds, reverse=True)
     for number, point in enumerate(front.points):
         assert all(point.result.bound.value <= less.value for less in front.points[: number + 1])
-        assert point.result.instance.limits is None or point.result.instance.limits.values.max() == point.limit
-    assert front.points[-1].limit < np.inf or front.points[-1].result.instance.limits is None
+        assert point.result.problem.limits is None or point.result.problem.limits.values.max() == point.limit
+    assert front.points[-1].limit < np.inf or front.points[-1].result.problem.limits is None

@@ -9,7 +9,7 @@ from pipeplan.model import Placement
 from pipeplan.simulation import simulate
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from tests.solver.instances import instance
+from tests.solver.problems import problem
 
 PLACEMENTS = [
     Placement.linear(4),
@@ -23,15 +23,15 @@ PLACEMENTS = [
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(PLACEMENTS), st.integers(1, 4), st.floats(1.0, 5.0), st.floats(0.0, 60.0), st.integers(0, 99))
 def test_it_fits_under_every_feasible_cap(placement, pairs, limit, period, seed):
-    case = instance(placement, 2 * pairs, limit=max(limit, placement.copies))
+    case = problem(placement, 2 * pairs, limit=max(limit, placement.copies))
     encoder = Encoder(case)
     due = earliest(encoder) + np.random.default_rng(seed).uniform(0, 30, encoder.classes)
     schedule = encoder.decode(list_schedule(encoder, due, period))
-    check(schedule, cap=case.memory_cap).require_valid()
+    check(schedule, cap=case.memory_limit).require_valid()
 
 
 def test_the_least_cap_holds_one_microbatch_everywhere():
-    case = instance(Placement.v(3), 4, limit=1)
+    case = problem(Placement.v(3), 4, limit=1)
     encoder = Encoder(case)
     schedule = encoder.decode(list_schedule(encoder, earliest(encoder), 0.0))
     assert simulate(schedule, case.costs).memory.peak_activation.tolist() == [1, 1, 1]

@@ -6,23 +6,23 @@ import pytest
 from pipeplan.costs import Limits, Settings
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement
-from pipeplan.solver import Instance
-from tests.solver.instances import instance
+from pipeplan.solver import Problem
+from tests.solver.problems import problem
 
 
 def test_a_cap_below_the_least_feasible_one_names_it():
     with pytest.raises(InfeasibleError, match=r"rank 1 may hold 0.9 activations.*needs 1 there: the least feasible"):
-        instance(Placement.v(2), 4, limit=[1, 0.9])
+        problem(Placement.v(2), 4, limit=[1, 0.9])
 
 
 @pytest.mark.parametrize("split", [True, False])
-def test_input_backwards_that_hold_more_leave_the_least_cap_as_backwards_may_run_whole(split):
+def test_input_backwards_that_hold_more_leave_the_least_cap_as_backwards_may_run_full(split):
     placement = Placement.linear(2)
     costs = Settings(activation_bytes=10.0, weight_activation_bytes=17.0, static_bytes=(5.0, 7.0)).costs(placement)
     least = Limits(np.array([15.0, 17.0]), in_activations=False)
-    assert Instance(placement, 2, costs, least, split_backward=split).least_limit.tolist() == [15, 17]
+    assert Problem(placement, 2, costs, least, split_backward=split).least_limit.tolist() == [15, 17]
     with pytest.raises(InfeasibleError, match="rank 1 may hold 16 bytes, and one microbatch alone needs 17"):
-        Instance(placement, 2, costs, Limits(np.array([15.0, 16.0]), in_activations=False), split_backward=split)
+        Problem(placement, 2, costs, Limits(np.array([15.0, 16.0]), in_activations=False), split_backward=split)
 
 
 def test_where_whole_backwards_gain():
@@ -31,7 +31,7 @@ def test_where_whole_backwards_gain():
     def gains(limit: float | None = None, **settings: object) -> list[bool]:
         costs = Settings(backward_input_times=1, backward_weight_times=1, **settings).costs(placement)  # type: ignore[arg-type]
         limits = None if limit is None else Limits(np.full(3, limit), in_activations=True)
-        found: list[bool] = Instance(placement, 2, costs, limits).whole_gains.tolist()
+        found: list[bool] = Problem(placement, 2, costs, limits).full_gains.tolist()
         return found
 
     assert gains() == [False] * 3
@@ -46,20 +46,20 @@ def test_caps_of_the_wrong_number_or_unit():
     placement = Placement.linear(2)
     costs = Settings().costs(placement)
     with pytest.raises(CostError, match="3 values for 2 ranks"):
-        Instance(placement, 2, costs, Limits(np.ones(3), in_activations=True))
+        Problem(placement, 2, costs, Limits(np.ones(3), in_activations=True))
     with pytest.raises(CostError, match="needs activation bytes"):
-        Instance(placement, 2, costs, Limits(np.ones(2), in_activations=False))
+        Problem(placement, 2, costs, Limits(np.ones(2), in_activations=False))
     with pytest.raises(CostError, match="costs for 2 stages"):
-        Instance(Placement.linear(3), 2, costs)
+        Problem(Placement.linear(3), 2, costs)
 
 
 def test_shapes_that_cannot_be():
     with pytest.raises(ShapeError, match="microbatches must be at least 1, not 0"):
-        instance(Placement.linear(2), 0)
+        problem(Placement.linear(2), 0)
     with pytest.raises(ShapeError, match="3 microbatches do not make an equal share for 2 model copies"):
-        instance(Placement.bidirectional(4), 3)
+        problem(Placement.bidirectional(4), 3)
 
 
 def test_the_bound_of_the_span_is_a_ranks_work_or_a_microbatchs_way():
-    assert instance(Placement.linear(3), 20, objective="span").bound.value == 20 * 14
-    assert instance(Placement.linear(3), 1, objective="span").bound.value == 3 * 10 + 4 * 1 + 4
+    assert problem(Placement.linear(3), 20, objective="span").bound.value == 20 * 14
+    assert problem(Placement.linear(3), 1, objective="span").bound.value == 3 * 10 + 4 * 1 + 4

@@ -1,10 +1,10 @@
-"""A search as a user runs it reaches the proven optimum on small instances, and says that it is one."""
+"""A search as a user runs it reaches the proven optimum on small problems, and says that it is one."""
 
 import pytest
 
 from pipeplan.solver.portfolio import search
 from tests.conformance import conformance
-from tests.solver.instances import proven
+from tests.solver.problems import proven
 
 pytest.importorskip("ortools", reason="the exact solver needs the extra 'search'")
 

@@ -1,4 +1,4 @@
-"""The search as a whole: good, valid, repeatable, interruptible."""
+"""The search as a full: good, valid, repeatable, interruptible."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ from pipeplan.checking import check
 from pipeplan.costs import Limits
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Kind, Placement
-from pipeplan.solver import Instance, Jitter, robustness, search
+from pipeplan.solver import Jitter, Problem, robustness, search
 from pipeplan.strategies import strategy
 from pipeplan.strategies.heuristics import heuristic
 from tests.conformance import conformance
-from tests.solver.instances import instance, proven
+from tests.solver.problems import problem, proven
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from tests.solver.instances import instance, proven
     ],
 )
 def test_known_optima_are_reached(placement, microbatches, times, limit, best):
-    assert search(instance(placement, microbatches, times, limit), evaluations=80_000).value == best
+    assert search(problem(placement, microbatches, times, limit), evaluations=80_000).value == best
 
 
 def test_never_worse_than_what_was_published_nor_better_than_what_was_proven():
@@ -38,16 +38,16 @@ def test_never_worse_than_what_was_published_nor_better_than_what_was_proven():
 @pytest.mark.parametrize("placement", [Placement.loop(3, 2), Placement.wave(2, 4), Placement.bidirectional(4)])
 @pytest.mark.parametrize("split", [True, False])
 def test_every_placement_gives_a_valid_schedule_within_its_cap(placement, split):
-    case = instance(placement, 6, limit=[2.0] * (placement.ranks - 1) + [2.5], split_backward=split)
+    case = problem(placement, 6, limit=[2.0] * (placement.ranks - 1) + [2.5], split_backward=split)
     result = search(case, evaluations=3000)
-    check(result.schedule, cap=case.memory_cap).require_valid()
+    check(result.schedule, cap=case.memory_limit).require_valid()
     assert result.schedule.has(Kind.B) is not split
     assert result.value >= result.bound.value
     assert (result.simulation.memory.peak_activation <= [2.0] * (placement.ranks - 1) + [2.5]).all()
 
 
 def test_the_same_seed_and_evaluations_give_the_same_answer_on_any_number_of_workers():
-    case = instance(Placement.v(4), 6, limit=2.5)
+    case = problem(Placement.v(4), 6, limit=2.5)
     runs = [search(case, evaluations=4000, seed=7, workers=workers) for workers in (1, 1, 3)]
     assert runs[0].schedule == runs[1].schedule == runs[2].schedule
     histories = [[(step.value, step.found_by, step.evaluations) for step in run.history] for run in runs]
@@ -56,14 +56,14 @@ def test_the_same_seed_and_evaluations_give_the_same_answer_on_any_number_of_wor
 
 
 def test_a_schedule_that_meets_the_bound_ends_the_search():
-    result = search(instance(Placement.linear(1), 3), seconds=100)
+    result = search(problem(Placement.linear(1), 3), seconds=100)
     assert result.optimal
-    assert result.gap == 0
+    assert result.optimality_gap == 0
     assert result.value == 3 * 14
 
 
 def test_it_goes_on_from_a_given_schedule():
-    case = instance(Placement.v(4), 6, limit=2.5)
+    case = problem(Placement.v(4), 6, limit=2.5)
     first = search(case, evaluations=20_000)
     again = search(case, evaluations=0, start=first.schedule)
     assert again.value == first.value
@@ -73,11 +73,11 @@ def test_it_goes_on_from_a_given_schedule():
 def test_a_start_of_another_shape_is_refused():
     schedule = strategy("1f1b")(strategy("1f1b").shape(4, 8))
     with pytest.raises(ShapeError, match=r"cannot start from .*the search is for 4 ranks, 8 stages"):
-        search(instance(Placement.v(4), 8), evaluations=1, start=schedule)
+        search(problem(Placement.v(4), 8), evaluations=1, start=schedule)
 
 
 def test_limits_where_published_schedules_do_not_fit():
-    case = instance(Placement.v(4), 6, limit=1.5)
+    case = problem(Placement.v(4), 6, limit=1.5)
     with pytest.raises(InfeasibleError):
         heuristic("zbv-heuristic")(4, 6, case.costs, case.limits)
     assert search(case, evaluations=2000).value < 6 * 88
@@ -85,12 +85,12 @@ def test_limits_where_published_schedules_do_not_fit():
 
 def test_a_zero_budget_gives_a_valid_schedule():
     for budget in ({"evaluations": 0}, {"seconds": 0.0}):
-        result = search(instance(Placement.v(3), 4, limit=2), **budget)
+        result = search(problem(Placement.v(3), 4, limit=2), **budget)
         check(result.schedule).require_valid()
 
 
 def test_budgets_and_workers_that_cannot_be():
-    case = instance(Placement.linear(2), 2)
+    case = problem(Placement.linear(2), 2)
     with pytest.raises(InputError, match="a budget is at least 0"):
         search(case, seconds=-1.0)
     with pytest.raises(InputError, match="a budget is at least 0"):
@@ -107,7 +107,7 @@ def test_an_interruption_keeps_the_best_so_far():
         if progress.evaluations > 10:
             raise KeyboardInterrupt
 
-    result = search(instance(Placement.v(4), 6, limit=2.5), evaluations=10**9, progress=stop)
+    result = search(problem(Placement.v(4), 6, limit=2.5), evaluations=10**9, progress=stop)
     assert result.interrupted
     assert result.value <= seen[-1].value
     assert 0 <= seen[-1].share <= 1
@@ -115,7 +115,7 @@ def test_an_interruption_keeps_the_best_so_far():
 
 
 def test_the_history_falls_and_ends_with_the_result():
-    result = search(instance(Placement.v(4), 8, limit=3), evaluations=5000)
+    result = search(problem(Placement.v(4), 8, limit=3), evaluations=5000)
     values = [step.value for step in result.history]
     assert values == sorted(values, reverse=True)
     assert values[-1] == result.value
@@ -123,7 +123,7 @@ def test_the_history_falls_and_ends_with_the_result():
 
 
 def test_overlap_is_used_where_it_gains():
-    case = instance(Placement.v(3), 8, limit=3, split_backward=False)
+    case = problem(Placement.v(3), 8, limit=3, split_backward=False)
     together = case.costs.__class__(
         case.costs.forward,
         case.costs.backward,
@@ -135,14 +135,14 @@ def test_overlap_is_used_where_it_gains():
         transfer=case.costs.transfer,
     )
     apart = search(case, evaluations=10_000)
-    joined = search(Instance(case.placement, 8, together, case.limits, split_backward=False), evaluations=10_000)
+    joined = search(Problem(case.placement, 8, together, case.limits, split_backward=False), evaluations=10_000)
     assert joined.schedule.joined.any()
     assert joined.value < apart.value
-    check(joined.schedule, cap=case.memory_cap).require_valid()
+    check(joined.schedule, cap=case.memory_limit).require_valid()
 
 
 def test_caps_in_bytes_hold_what_is_static():
-    case = instance(Placement.linear(3), 6)
+    case = problem(Placement.linear(3), 6)
     memory = case.costs.memory.__class__(np.full(3, 10.0), np.full(3, 4.0), np.full(3, 100.0), in_bytes=True)
     costs = case.costs.__class__(
         case.costs.forward,
@@ -152,19 +152,19 @@ def test_caps_in_bytes_hold_what_is_static():
         case.costs.recompute,
         memory,
     )
-    result = search(Instance(case.placement, 6, costs, Limits(np.full(3, 124.0), False)), evaluations=3000)
+    result = search(Problem(case.placement, 6, costs, Limits(np.full(3, 124.0), False)), evaluations=3000)
     assert result.simulation.memory.peak_bytes is not None
     assert result.simulation.memory.peak_bytes.max() <= 124
 
 
 def test_the_span_objective_gives_up_makespan_for_span():
-    span = search(instance(Placement.linear(4), 8, (10.0, 10.0, 10.0, 0.0), 8, objective="span"), evaluations=3000)
+    span = search(problem(Placement.linear(4), 8, (10.0, 10.0, 10.0, 0.0), 8, objective="span"), evaluations=3000)
     assert span.optimal
     assert span.timeline.spans.max() == 8 * 30 < span.timeline.makespan
 
 
 def test_jitter_reports_mean_and_p95_and_repeats():
-    case = instance(Placement.v(3), 4, limit=3)
+    case = problem(Placement.v(3), 4, limit=3)
     jitter = Jitter(0.1, samples=30, seed=3)
     result = search(case, evaluations=2000, jitter=jitter)
     assert result.robustness == robustness(result.schedule, case, jitter)

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.solver.case import Case
+from tests.solver.case import Case, whole
+from tests.solver.independent_model import Answer
 from tests.solver.judge import Verdict, Violation, judge
 from tests.solver.known_cases import KNOWN
 from tests.solver.random_cases import random_case
@@ -36,6 +37,7 @@ class Outcome:
     command: str
     violations: tuple[Violation, ...]
     status: str
+    disagreed: bool
     excess: float | None
     optimal: bool
     answered: bool
@@ -84,7 +86,7 @@ def outcome(name: str, case: Case, budget: dict[str, Any], model_seconds: float)
             verdict = judge(case, model_seconds=model_seconds, **budget)
     except TimeoutError:
         violation = Violation("hang", f"no answer {PATIENCE:g} s after the budget was spent")
-        return Outcome(name, kinds, command, (violation,), "unknown", None, False, False, "", time.monotonic() - before)
+        verdict = Verdict(case, Answer(whole(case), "unknown", 0), [violation])
     return _outcome(name, kinds, command, verdict, time.monotonic() - before)
 
 
@@ -95,6 +97,7 @@ def _outcome(name: str, kinds: tuple[str, ...], command: str, verdict: Verdict, 
         command,
         tuple(verdict.violations),
         verdict.answer.status,
+        verdict.answer.disagreed,
         verdict.excess,
         verdict.optimal,
         verdict.value is not None,
@@ -122,6 +125,7 @@ class Tally:
 
     judged: int = 0
     status: Counter[str] = field(default_factory=Counter)
+    disagreed: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     violations: Counter[str] = field(default_factory=Counter)
     violated_kinds: Counter[str] = field(default_factory=Counter)
@@ -133,6 +137,7 @@ class Tally:
     def add(self, found: Outcome) -> None:
         self.judged += 1
         self.status[found.status] += 1
+        self.disagreed += found.disagreed
         self.kinds.update(found.tags)
         self.violations.update({violation.kind for violation in found.violations})
         self.violated_kinds.update(found.tags if found.violations else ())
@@ -148,7 +153,7 @@ class Tally:
         status = self.status
         yield (
             f"{self.judged} cases: {status['optimal']} with a proven optimum, {status['infeasible']} that nothing fits, "
-            f"{status['unknown']} on which the model ran out of time"
+            f"{status['unknown']} on which the model ran out of time, {self.disagreed} on which CP-SAT took back a proof"
         )
         yield f"the search answered {self.answered}, and said of {self.optimal} that its answer is optimal"
         yield f"of the proven optima it reached {self.reached} and stayed above {len(self.above)}"

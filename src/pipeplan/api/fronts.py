@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeplan.api.searches import SearchOptions, SearchResult, instance_of, named
+from pipeplan.api.searches import SearchOptions, SearchResult, named, problem_of
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import replacing, write_text
 from pipeplan.solver.front import Front, Point, pareto
-from pipeplan.solver.result import Progress
-from pipeplan.solver.result import Result as Found
+from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.strict_json import json_text
 
 if TYPE_CHECKING:
@@ -28,13 +27,13 @@ def pareto_with(
     options: SearchOptions,
     *,
     points: int = 8,
-    progress: Callable[[float, Progress], None] | None = None,
+    progress: Callable[[float, SearchProgress], None] | None = None,
 ) -> Front:
     """Time against memory, from the least feasible cap to none. Raises what :func:`search_with` does."""
     if options.start or options.jitter is not None:
         raise InputError("a front takes neither --start nor --jitter: it starts from everything that fits")
     return pareto(
-        instance_of(replace(settings, memory_limit=None), options),
+        problem_of(replace(settings, memory_limit=None), options),
         points=points,
         seconds=options.seconds,
         evaluations=options.evaluations,
@@ -57,7 +56,7 @@ def front_record(front: Front) -> dict[str, Any]:
 
 
 def _point(point: Point) -> dict[str, Any]:
-    result = SearchResult(named(point.result), point.result.instance.limits, found=point.result)
+    result = SearchResult(named(point.result), point.result.problem.limits, found=point.result)
     return {"value": point.value, "result": result.to_dict()}
 
 
@@ -67,7 +66,7 @@ def front_view(front: Front) -> FrontView:
 
     scale = 2.0**30 if front.in_bytes else 1.0
     first = front.points[0].result
-    objective = {"makespan": "makespan", "span": "longest span"}[first.instance.objective]
+    objective = {"makespan": "makespan", "span": "longest span"}[first.problem.objective]
     unit = first.timeline.unit
     return FrontView(
         title=_title(first),
@@ -80,7 +79,7 @@ def front_view(front: Front) -> FrontView:
 
 
 def _title(result: Found) -> str:
-    placement = result.instance.placement
+    placement = result.problem.placement
     shape = f"{placement.ranks} ranks, {placement.stages} stages ({placement.name})"
     return f"{shape}, {result.schedule.microbatches} microbatches"
 

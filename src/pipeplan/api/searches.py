@@ -15,9 +15,8 @@ from pipeplan.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, Schedule
 from pipeplan.simulation import Bound, Simulation
 from pipeplan.solver.portfolio import search as search_instance
-from pipeplan.solver.problem import Instance, Objective
-from pipeplan.solver.result import Progress
-from pipeplan.solver.result import Result as Found
+from pipeplan.solver.problem import Objective, Problem
+from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.solver.robustness import Jitter
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4}
@@ -101,7 +100,7 @@ class SearchResult(Result):
             "seconds": found.seconds,
             "interrupted": found.interrupted,
             "objective": {
-                "name": found.instance.objective,
+                "name": found.problem.objective,
                 "value": found.value,
                 "lower_bound": found.bound.value,
                 "bound_reason": found.bound.reason,
@@ -112,7 +111,7 @@ class SearchResult(Result):
 
 
 def search_with(
-    settings: Settings, options: SearchOptions, *, progress: Callable[[Progress], None] | None = None
+    settings: Settings, options: SearchOptions, *, progress: Callable[[SearchProgress], None] | None = None
 ) -> SearchResult:
     """The best schedule found for these settings.
 
@@ -123,21 +122,21 @@ def search_with(
     InfeasibleError
         For a cap below the least feasible one, which the message names.
     """
-    instance = instance_of(settings, options)
+    problem = problem_of(settings, options)
     found = search_instance(
-        instance,
+        problem,
         seconds=options.seconds,
         evaluations=options.evaluations,
         seed=options.seed,
-        start=[_start(source, settings, instance) for source in options.start],
+        start=[_start(source, settings, problem) for source in options.start],
         workers=options.threads,
         progress=progress,
         jitter=None if options.jitter is None else Jitter(options.jitter),
     )
-    return SearchResult(named(found), instance.limits, found=found)
+    return SearchResult(named(found), problem.limits, found=found)
 
 
-def instance_of(settings: Settings, options: SearchOptions) -> Instance:
+def problem_of(settings: Settings, options: SearchOptions) -> Problem:
     """The question of a search. Raises what :func:`search_with` does."""
     if settings.communication != "edge":
         raise InputError(f"search knows edge communication only, not {settings.communication}")
@@ -145,7 +144,7 @@ def instance_of(settings: Settings, options: SearchOptions) -> Instance:
         raise ShapeError("search does not cut sequences into slices")
     placement = placement_named(options.placement, settings)
     microbatches = DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches
-    return Instance(
+    return Problem(
         placement,
         microbatches,
         settings.costs(placement),
@@ -187,12 +186,12 @@ def _custom_placement(text: str, settings: Settings) -> Placement:
     return placement
 
 
-def _start(source: Source, settings: Settings, instance: Instance) -> Schedule:
+def _start(source: Source, settings: Settings, problem: Problem) -> Schedule:
     schedule = plan(source, settings)
-    if schedule.placement.rank_of != instance.placement.rank_of:
+    if schedule.placement.rank_of != problem.placement.rank_of:
         raise ShapeError(
             f"cannot start from {schedule.name}: its placement is {schedule.placement.name} with {schedule.stages} stages, "
-            f"and the search is for {instance.placement.name} with {instance.placement.stages}"
+            f"and the search is for {problem.placement.name} with {problem.placement.stages}"
         )
     return schedule
 

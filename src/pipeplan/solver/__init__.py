@@ -3,25 +3,25 @@
 from pipeplan.solver.engines.published import published
 from pipeplan.solver.front import Front, Mark, Point, pareto
 from pipeplan.solver.portfolio import ENGINES, search
-from pipeplan.solver.problem import Instance, Objective
-from pipeplan.solver.result import Improvement, Progress, Result
+from pipeplan.solver.problem import Objective, Problem
+from pipeplan.solver.result import Found, Improvement, SearchProgress
 from pipeplan.solver.robustness import Jitter, Robustness, robustness
 from pipeplan.solver.run import Engine, Run
 
 __all__ = [
     "ENGINES",
     "Engine",
+    "Found",
     "Front",
     "Improvement",
-    "Instance",
     "Jitter",
     "Mark",
     "Objective",
     "Point",
-    "Progress",
-    "Result",
+    "Problem",
     "Robustness",
     "Run",
+    "SearchProgress",
     "pareto",
     "published",
     "robustness",

@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import Columns, Kind, Schedule, ops
+from pipeplan.model import Columns, Floats, Ints, Kind, Schedule, ops
 from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Floats, Ints, Journal, Plan, Scratch, Shop
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Timing
 from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, evaluate
-from pipeplan.solver.problem import Instance
+from pipeplan.solver.problem import Problem
 
 MEMORY_SLACK = 5e-10
 """Share of a cap by which rounded sums may pass it: half of what the checker grants."""
@@ -23,29 +23,29 @@ _EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A plan of the kernel, arrays of shape (positions,), and its value: infinite where it deadlocks or does not fit."""
+    """What is decided, arrays of shape (positions,), and its value: infinite where it deadlocks or does not fit."""
 
-    plan: Plan
+    decisions: Decisions
     value: float
 
     @property
     def order(self) -> Ints:
         """The classes by position."""
-        return self.plan.order
+        return self.decisions.order
 
     def copy(self) -> Candidate:
         """The same on arrays of its own."""
-        return Candidate(Plan(*(array.copy() for array in self.plan)), self.value)
+        return Candidate(Decisions(*(array.copy() for array in self.decisions)), self.value)
 
 
 class Encoder:
-    """Turns an instance into the kernel's arrays, schedules into candidates, and candidates into schedules."""
+    """Turns a problem into the kernel's arrays, schedules into candidates, and candidates into schedules."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        placement = instance.placement
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        placement = problem.placement
         self.stages = placement.stages
-        self.share = instance.microbatches // placement.copies
+        self.share = problem.microbatches // placement.copies
         self.rank_of = np.repeat(placement.table.ravel(), 2).astype(np.int64)
         self.stage_of = np.tile(np.repeat(np.arange(self.stages), 2), placement.copies)
         self.is_forward = np.arange(len(self.rank_of)) % 2 == 0
@@ -65,7 +65,7 @@ class Encoder:
     @property
     def copies(self) -> int:
         """How many copies of the model the ranks hold."""
-        return self.instance.placement.copies
+        return self.problem.placement.copies
 
     @cached_property
     def topological(self) -> list[int]:
@@ -79,41 +79,41 @@ class Encoder:
     def total_times(self) -> Floats:
         """How long each class takes at least for one microbatch, the weight backward with it, shape (classes,)."""
         halves = self._times()[0] + np.maximum(self.weight_time, 0.0)
-        return np.where(self.is_forward, halves, np.minimum(halves, self.instance.costs.backward[self.stage_of]))
+        return np.where(self.is_forward, halves, np.minimum(halves, self.problem.costs.backward[self.stage_of]))
 
     @property
     def span(self) -> int:
         """1 where the objective is the longest span."""
-        return int(self.instance.objective == "span")
+        return int(self.problem.objective == "span")
 
     @cached_property
     def overlaps(self) -> bool:
         """Whether running any forward overlapped with any backward takes less than one after the other."""
-        costs = self.instance.costs
-        halves = costs.backward_input if self.instance.split_backward else costs.backward
+        costs = self.problem.costs
+        halves = costs.backward_input if self.problem.split_backward else costs.backward
         longest = np.maximum(halves, costs.backward).max()
         return costs.overlap is not None and bool((costs.overlap < costs.forward + longest).any())
 
     @cached_property
-    def chooses(self) -> bool:
-        """Whether it matters which backwards run whole."""
-        return bool(self.instance.whole_gains.any())
+    def may_run_full(self) -> bool:
+        """Whether it matters which backwards run in full."""
+        return bool(self.problem.full_gains.any())
 
     @cached_property
-    def shop(self) -> Shop:
-        """The instance as the kernel takes it."""
+    def flat(self) -> FlatProblem:
+        """The problem as the kernel takes it."""
         source = self._sources()
         crosses = (source >= 0) & (self.rank_of[source] != self.rank_of)
         consumer = np.full(self.classes, -1)
         consumer[source[crosses]] = self.rank_of[crosses]
         time, weight_time = self._times()
         change, weight_change = self._changes()
-        whole_time = np.where(self.is_forward, time, self.instance.costs.backward[self.stage_of])
-        held = self.instance.memory_cap.activation[self.stage_of]
+        full_time = np.where(self.is_forward, time, self.problem.costs.backward[self.stage_of])
+        held = self.problem.memory_limit.activation[self.stage_of]
         work = np.bincount(self.rank_of, weights=self.share * self.total_times)
-        overlap = self.instance.costs.overlap
-        cap = self.instance.memory_cap.limit
-        return Shop(
+        overlap = self.problem.costs.overlap
+        cap = self.problem.memory_limit.limit
+        return FlatProblem(
             offsets=self.offsets,
             work=np.zeros_like(work) if self.overlaps else work.astype(np.float64),
             cap=cap + MEMORY_SLACK * np.maximum(np.where(np.isfinite(cap), cap, 0.0), 1.0),
@@ -121,13 +121,13 @@ class Encoder:
             time=time,
             change=change,
             source=source,
-            delay=np.where(crosses, self.instance.costs.transfer.time(), 0.0),
+            delay=np.where(crosses, self.problem.costs.transfer.time(), 0.0),
             consumer=consumer,
             first=np.arange(self.classes) * self.share,
             weight_time=weight_time,
             weight_change=weight_change,
-            whole_time=whole_time,
-            whole_change=np.where(self.is_forward, change, -held),
+            full_time=full_time,
+            full_change=np.where(self.is_forward, change, -held),
             overlap=time if overlap is None else overlap[self.stage_of],
         )
 
@@ -139,32 +139,32 @@ class Encoder:
         return np.where(ends, np.where(self.is_forward, -1, index - 1), index + step)
 
     def _times(self) -> tuple[Floats, Floats]:
-        costs = self.instance.costs
-        split = self.instance.split_backward
+        costs = self.problem.costs
+        split = self.problem.split_backward
         backward = (costs.backward_input if split else costs.backward)[self.stage_of]
         weight = np.where(self.is_forward | (not split), -1.0, costs.backward_weight[self.stage_of])
         return np.where(self.is_forward, costs.forward[self.stage_of], backward), weight
 
     def _changes(self) -> tuple[Floats, Floats]:
-        cap = self.instance.memory_cap
+        cap = self.problem.memory_limit
         held = cap.activation[self.stage_of]
-        kept = cap.freed_by_weight[self.stage_of] if self.instance.split_backward else np.zeros(self.classes)
+        kept = cap.freed_by_weight[self.stage_of] if self.problem.split_backward else np.zeros(self.classes)
         return np.where(self.is_forward, held, kept - held), -kept
 
-    def scratch(self) -> Scratch:
+    def room_for_timing(self) -> Timing:
         """Room for the kernel to work in."""
         ranks, classes = len(self.offsets) - 1, self.classes
-        whole = [np.zeros(ranks, np.int64) for _ in range(4)]
+        full = [np.zeros(ranks, np.int64) for _ in range(4)]
         real = [np.zeros(ranks) for _ in range(4)]
-        return Scratch(
-            cursor=whole[0],
-            pending=whole[1],
-            owed=whole[2],
+        return Timing(
+            cursor=full[0],
+            pending=full[1],
+            owed=full[2],
             clock=real[0],
             held=real[1],
             left=real[2],
             begin=real[3],
-            stack=whole[3],
+            stack=full[3],
             done=np.zeros(classes, np.int64),
             waiting=np.zeros(classes, np.int64),
             finish=np.zeros(classes * self.share),
@@ -178,63 +178,63 @@ class Encoder:
         """Room for the positions of the longest chain, behind their number."""
         return np.zeros(1 + self.positions, np.int64)
 
-    def journal(self) -> Journal:
+    def room_for_change(self) -> Change:
         """Room to note the moves of one step."""
-        return Journal(np.zeros(self.positions, np.int64), np.zeros(self.positions, np.int64))
+        return Change(np.zeros(self.positions, np.int64), np.zeros(self.positions, np.int64))
 
-    def evaluate(self, plan: Plan) -> Candidate:
-        """The plan with its value."""
-        return Candidate(plan, self._time(plan)[0])
+    def evaluate(self, decisions: Decisions) -> Candidate:
+        """The decisions with its value."""
+        return Candidate(decisions, self._time(decisions)[0])
 
-    def plan(self, order: Ints, *, whole: bool = False) -> Plan:
-        """The plan of an order that forces no W and joins nothing, with every backward whole or none."""
-        wholes = np.repeat((~self.is_forward & whole).astype(np.int64), self.share if self.chooses else 0)
-        return Plan(order, np.zeros_like(order), np.zeros_like(order), wholes)
+    def decisions(self, order: Ints, *, full: bool = False) -> Decisions:
+        """The decisions of an order that forces no W and joins nothing, with every backward full or none."""
+        fulls = np.repeat((~self.is_forward & full).astype(np.int64), self.share if self.may_run_full else 0)
+        return Decisions(order, np.zeros_like(order), np.zeros_like(order), fulls)
 
     def from_order(self, order: Ints) -> Candidate:
-        """The candidate of an order that forces no W and joins nothing; with backwards whole if that is better."""
-        halved = self.evaluate(self.plan(order))
-        if not self.chooses:
+        """The candidate of an order that forces no W and joins nothing; with full backwards if that is better."""
+        halved = self.evaluate(self.decisions(order))
+        if not self.may_run_full:
             return halved
-        whole = self.evaluate(self.plan(order, whole=True))
-        return whole if whole.value < halved.value else halved
+        full = self.evaluate(self.decisions(order, full=True))
+        return full if full.value < halved.value else halved
 
     def one_by_one(self) -> Ints:
         """The order in which each rank does one microbatch after the other: feasible whenever anything is."""
         down = np.arange(0, self.classes, 2)
         classes = np.concatenate([np.concatenate((part, part[::-1] + 1)) for part in np.split(down, self.copies)])
-        once = [classes[self.rank_of[classes] == rank] for rank in range(self.instance.placement.ranks)]
+        once = [classes[self.rank_of[classes] == rank] for rank in range(self.problem.placement.ranks)]
         return np.concatenate([np.tile(row, self.share) for row in once])
 
-    def score(self, plan: Plan, spread: float) -> float:
-        """The value of a plan, and ``spread`` times the mean over the ranks."""
-        return self._time(plan, spread)[0]
+    def score(self, decisions: Decisions, spread: float) -> float:
+        """The value of what is decided, and ``spread`` times the mean over the ranks."""
+        return self._time(decisions, spread)[0]
 
-    def _time(self, plan: Plan, spread: float = 0.0) -> tuple[float, Ints]:
-        """The value of a plan, and how many Ws run before each position."""
-        scratch = self.scratch()
-        value = _EVALUATE((self.shop, plan, self.span, spread, INFEASIBLE / 2), (scratch,), work=self.positions)
-        return (np.inf if value >= INFEASIBLE else float(value)), scratch.weights
+    def _time(self, decisions: Decisions, spread: float = 0.0) -> tuple[float, Ints]:
+        """The value of what is decided, and how many Ws run before each position."""
+        timing = self.room_for_timing()
+        value = _EVALUATE((self.flat, decisions, self.span, spread, INFEASIBLE / 2), (timing,), work=self.positions)
+        return (np.inf if value >= INFEASIBLE else float(value)), timing.weights
 
     def decode(self, candidate: Candidate, name: str = "search") -> Schedule:
         """The schedule of a feasible candidate."""
-        _, weights = self._time(candidate.plan)
-        plan = candidate.plan
+        _, weights = self._time(candidate.decisions)
+        decisions = candidate.decisions
         rows = [
-            self._row(plan.order[start:stop], weights[start:stop], plan.joined[start:stop], plan.whole)
+            self._row(decisions.order[start:stop], weights[start:stop], decisions.joined[start:stop], decisions.full)
             for start, stop in pairwise(self.offsets.tolist())
         ]
-        return Schedule.from_rows(self.instance.placement, self.instance.microbatches, rows, name=name)
+        return Schedule.from_rows(self.problem.placement, self.problem.microbatches, rows, name=name)
 
-    def _row(self, order: Ints, weights: Ints, joined: Ints, wholes: Ints) -> Columns:
+    def _row(self, order: Ints, weights: Ints, joined: Ints, fulls: Ints) -> Columns:
         """A rank's ops: the weight backwards go in before the positions that they were counted at, and at the end."""
         order, group = self._pairs(order, joined)
         turn_of = self._turns(order)
         microbatch = turn_of + order // (2 * self.stages) * self.share
         backward = ~self.is_forward[order]
         halved = backward & (self.weight_time[order] >= 0)
-        if self.chooses:
-            halved &= wholes[order * self.share + turn_of] == 0
+        if self.may_run_full:
+            halved &= fulls[order * self.share + turn_of] == 0
         owed = np.flatnonzero(halved)
         place = np.repeat(np.arange(len(order)), weights)
         place = np.concatenate((place, np.full(len(owed) - len(place), len(order))))
@@ -272,25 +272,29 @@ class Encoder:
         that a full backward can, it becomes an I with its W right behind; where backward may not be split, an I becomes a
         full backward.
         """
-        plan = self.plan(np.zeros(self.positions, np.int64))
+        decisions = self.decisions(np.zeros(self.positions, np.int64))
         for rank, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
-            order, forced, joined, whole = self._encode_row(schedule.row(rank))
-            plan.order[start:stop], plan.forced[start:stop], plan.joined[start:stop] = order, forced, joined
-            if self.chooses:
-                plan.whole[order * self.share + self._turns(order)] = whole
-        return self.evaluate(plan)
+            order, forced, joined, full = self._encode_row(schedule.row(rank))
+            decisions.order[start:stop], decisions.forced[start:stop], decisions.joined[start:stop] = (
+                order,
+                forced,
+                joined,
+            )
+            if self.may_run_full:
+                decisions.full[order * self.share + self._turns(order)] = full
+        return self.evaluate(decisions)
 
     def _encode_row(self, row: Columns) -> tuple[Ints, Ints, Ints, Ints]:
-        """Classes, forced Ws and pairs by position, and which of the ops there are whole backwards."""
-        copy = self.instance.placement.copy_of(row.microbatch, self.instance.microbatches).astype(np.int64)
+        """Classes, forced Ws and pairs by position, and which of the ops there are full backwards."""
+        copy = self.problem.placement.copy_of(row.microbatch, self.problem.microbatches).astype(np.int64)
         backward = np.isin(row.kind, BACKWARD_KINDS)
         chosen = backward | (row.kind == Kind.F)
         order = (2 * (copy * self.stages + row.stage) + backward)[chosen]
-        stays_whole = (row.kind == Kind.B) & self.instance.whole_gains[row.stage]
-        halved = (row.kind == Kind.B) & ~stays_whole
+        stays_full = (row.kind == Kind.B) & self.problem.full_gains[row.stage]
+        halved = (row.kind == Kind.B) & ~stays_full
         done = np.cumsum((row.kind == Kind.W) | halved) - halved
-        forced = np.diff(done[chosen], prepend=0) if self.instance.split_backward else np.zeros_like(order)
+        forced = np.diff(done[chosen], prepend=0) if self.problem.split_backward else np.zeros_like(order)
         group = row.group[chosen]
         joined = np.append((group[1:] == group[:-1]) & (group[1:] != NO_GROUP), False).astype(np.int64)
         joined = joined if self.overlaps else np.zeros_like(order)
-        return order, forced, joined, stays_whole[chosen].astype(np.int64)
+        return order, forced, joined, stays_full[chosen].astype(np.int64)

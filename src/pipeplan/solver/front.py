@@ -13,8 +13,8 @@ from pipeplan.model import Schedule
 from pipeplan.simulation import simulate
 from pipeplan.solver.engines.published import published
 from pipeplan.solver.portfolio import search
-from pipeplan.solver.problem import Instance
-from pipeplan.solver.result import Progress, Result
+from pipeplan.solver.problem import Problem
+from pipeplan.solver.result import Found, SearchProgress
 
 MOST_POINTS = 1000
 """Caps of a front: each is a search of its own."""
@@ -36,7 +36,7 @@ class Point:
 
     limit: float
     peak: float
-    result: Result
+    result: Found
 
     @property
     def value(self) -> float:
@@ -73,16 +73,16 @@ class Front:
 
 
 def pareto(
-    instance: Instance,
+    problem: Problem,
     *,
     points: int = 8,
     seconds: float | None = None,
     evaluations: int | None = None,
     seed: int = 0,
     workers: int = 1,
-    progress: Callable[[float, Progress], None] | None = None,
+    progress: Callable[[float, SearchProgress], None] | None = None,
 ) -> Front:
-    """The best schedules of an instance from the least feasible cap to no cap at all; its own limits are ignored.
+    """The best schedules of a problem from the least feasible cap to no cap at all; its own limits are ignored.
 
     Memory is in bytes where the costs hold bytes, else in activations. Every cap starts from the schedule found under the
     one below, so that more memory never takes longer. A cap larger than what the search without one uses is not tried.
@@ -106,29 +106,29 @@ def pareto(
     """
     if not 2 <= points <= MOST_POINTS:
         raise InputError(f"a front has at least two points and at most {MOST_POINTS:,}, not {points}")
-    instance = replace(instance, limits=None)
+    problem = replace(problem, limits=None)
     share = {
         "seconds": None if seconds is None else seconds / points,
         "evaluations": None if evaluations is None else evaluations // points,
     }
 
     def solve(limit: float, start: Sequence[Schedule]) -> Point:
-        capped = _capped(instance, limit)
+        capped = _capped(problem, limit)
         report = None if progress is None else (lambda news: progress(limit, news))
         result = search(capped, seed=seed, workers=workers, start=start, progress=report, **share)  # type: ignore[arg-type]
-        return Point(limit, _peak(result.schedule, instance), result)
+        return Point(limit, _peak(result.schedule, problem), result)
 
-    marks = _marks(instance)
+    marks = _marks(problem)
     free = solve(np.inf, ())
     found: list[Point] = []
     best_marks = [mark.peak for mark in _undominated_marks(marks)]
-    for limit in _levels(instance, free.peak, best_marks, points - 1):
+    for limit in _levels(problem, free.peak, best_marks, points - 1):
         found.append(solve(limit, [found[-1].result.schedule] if found else ()))
     if found and found[-1].value < free.value:
-        better = replace(found[-1].result, instance=instance, bound=free.result.bound)
+        better = replace(found[-1].result, problem=problem, bound=free.result.bound)
         free = Point(np.inf, found[-1].peak, better)
     points_found = _with_bounds_of_larger_caps([*found, free])
-    return Front(_undominated(points_found), tuple(marks), instance.costs.memory.in_bytes)
+    return Front(_undominated(points_found), tuple(marks), problem.costs.memory.in_bytes)
 
 
 def _with_bounds_of_larger_caps(points: list[Point]) -> list[Point]:
@@ -141,39 +141,39 @@ def _with_bounds_of_larger_caps(points: list[Point]) -> list[Point]:
     return known[::-1]
 
 
-def _capped(instance: Instance, limit: float) -> Instance:
+def _capped(problem: Problem, limit: float) -> Problem:
     if np.isinf(limit):
-        return instance
-    limits = Limits(np.full(instance.placement.ranks, limit), not instance.costs.memory.in_bytes)
-    return replace(instance, limits=limits)
+        return problem
+    limits = Limits(np.full(problem.placement.ranks, limit), not problem.costs.memory.in_bytes)
+    return replace(problem, limits=limits)
 
 
-def _peak(schedule: Schedule, instance: Instance) -> float:
+def _peak(schedule: Schedule, problem: Problem) -> float:
     """What the worst rank holds."""
-    memory = simulate(schedule, instance.costs).memory
+    memory = simulate(schedule, problem.costs).memory
     peaks = memory.peak_activation if memory.peak_bytes is None else memory.peak_bytes
     return float(peaks.max())
 
 
-def _marks(instance: Instance) -> list[Mark]:
+def _marks(problem: Problem) -> list[Mark]:
     """Published schedules of this placement, by memory, then by time."""
     marks = []
-    for name, schedule in published(instance):
-        timeline = simulate(schedule, instance.costs).timeline
-        marks.append(Mark(name, _peak(schedule, instance), instance.value(timeline)))
+    for name, schedule in published(problem):
+        timeline = simulate(schedule, problem.costs).timeline
+        marks.append(Mark(name, _peak(schedule, problem), problem.value(timeline)))
     return sorted(marks, key=lambda mark: (mark.peak, mark.value))
 
 
-def _levels(instance: Instance, most: float, peaks: list[float], count: int) -> list[float]:
+def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> list[float]:
     """Caps from the least feasible one to below ``most``, each by the same factor larger, and published schedules' peaks.
 
     Time falls about as memory grows, so equal factors show the trade-off evenly. A cap that lies near a published peak makes
     room for it.
     """
-    least = float(_capped(instance, most).least_limit.max()) if np.isfinite(most) else 0.0
+    least = float(_capped(problem, most).least_limit.max()) if np.isfinite(most) else 0.0
     if not 0 < least < most:
         return [least]
-    sizes = _capped(instance, most).memory_cap.activation
+    sizes = _capped(problem, most).memory_limit.activation
     step = float(sizes[sizes > 0].min(initial=np.inf))
     levels = least + np.floor((np.geomspace(least, most, count + 1)[:-1] - least) / step + 1e-9) * step
     near = (most / least) ** (0.5 / max(count, 1))

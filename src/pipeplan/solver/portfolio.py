@@ -17,10 +17,10 @@ from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
 from pipeplan.solver.exact.engine import Exact
-from pipeplan.solver.problem import Instance
-from pipeplan.solver.result import Progress, Result
+from pipeplan.solver.problem import Problem
+from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.solver.robustness import Jitter, Robustness, robustness
-from pipeplan.solver.run import Engine, Entry, Run
+from pipeplan.solver.run import Engine, Lineage, Run
 
 ANNEALED_FIRST = 0.1
 SECONDS_FIRST = 2.0
@@ -35,9 +35,9 @@ WORTH_PROVING = 0.5
 
 
 def prove(run: Run) -> None:
-    """On an instance small enough for the exact solver: anneal for a while, then prove the best optimal or find better."""
+    """On a problem small enough for the exact solver: anneal for a while, then prove the best optimal or find better."""
     exact = Exact(share=PROVING, required=False)
-    small = 3 * run.instance.placement.stages * run.instance.microbatches <= exact.largest
+    small = 3 * run.problem.placement.stages * run.problem.microbatches <= exact.largest
     if small and exact.seconds_left(run) >= WORTH_PROVING:
         LocalSearch(until=min(ANNEALED_FIRST, run.budget.share_in(SECONDS_FIRST)))(run)
         if not run.is_over:
@@ -59,19 +59,19 @@ JITTER_FINALISTS = 6
 
 
 def search(
-    instance: Instance,
+    problem: Problem,
     *,
     seconds: float | None = None,
     evaluations: int | None = None,
     seed: int = 0,
     start: Schedule | Sequence[Schedule] = (),
     workers: int = 1,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
     jitter: Jitter | None = None,
     engines: Sequence[Engine] = ENGINES,
     clock: Callable[[], float] = time.monotonic,
-) -> Result:
-    """The best schedule of an instance that a budget allows to find.
+) -> Found:
+    """The best schedule of a problem that a budget allows to find.
 
     Parameters
     ----------
@@ -107,10 +107,10 @@ def search(
         raise InputError(f"workers must be at least 1, not {workers}")
     if seconds is None and evaluations is None:
         seconds = 10.0
-    run = Run(instance, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
+    run = Run(problem, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
     try:
         for schedule in [start] if isinstance(start, Schedule) else start:
-            _require_shape(schedule, instance)
+            _require_shape(schedule, problem)
             run.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
             if not run.is_optimal and not run.budget.stopped.is_set():
@@ -120,28 +120,28 @@ def search(
     return _answer(run, jitter)
 
 
-def _require_shape(schedule: Schedule, instance: Instance) -> None:
-    same = schedule.placement.rank_of == instance.placement.rank_of and schedule.microbatches == instance.microbatches
+def _require_shape(schedule: Schedule, problem: Problem) -> None:
+    same = schedule.placement.rank_of == problem.placement.rank_of and schedule.microbatches == problem.microbatches
     if not same or schedule.slices > 1:
         raise ShapeError(
-            f"cannot start from {schedule!r}: the search is for {instance.placement.ranks} ranks, "
-            f"{instance.placement.stages} stages ({instance.placement.name}), {instance.microbatches} microbatches, unsliced"
+            f"cannot start from {schedule!r}: the search is for {problem.placement.ranks} ranks, "
+            f"{problem.placement.stages} stages ({problem.placement.name}), {problem.microbatches} microbatches, unsliced"
         )
     check(schedule).require_valid()
 
 
-def _answer(run: Run, jitter: Jitter | None) -> Result:
-    """The best entry as a checked and simulated schedule."""
+def _answer(run: Run, jitter: Jitter | None) -> Found:
+    """The best lineage as a checked and simulated schedule."""
     if run.best is None:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
-    entry, steady = (run.best, None) if jitter is None else _steadiest(run, jitter)
-    schedule = run.schedule(entry)
-    check(schedule, cap=run.instance.memory_cap).require_valid()
-    return Result(
-        instance=run.instance,
-        simulation=simulate(schedule, run.instance.costs, limits=run.instance.limits),
+    lineage, steady = (run.best, None) if jitter is None else _steadiest(run, jitter)
+    schedule = run.schedule(lineage)
+    check(schedule, cap=run.problem.memory_limit).require_valid()
+    return Found(
+        problem=run.problem,
+        simulation=simulate(schedule, run.problem.costs, limits=run.problem.limits),
         bound=run.bound,
-        found_by=entry.found_by,
+        found_by=lineage.found_by,
         evaluations=run.budget.evaluations,
         seconds=run.budget.seconds,
         history=tuple(run.history),
@@ -150,9 +150,9 @@ def _answer(run: Run, jitter: Jitter | None) -> Result:
     )
 
 
-def _steadiest(run: Run, jitter: Jitter) -> tuple[Entry, Robustness]:
-    """The entry of the least p95 under jitter among the best of the lineages."""
-    finalists = run.entries[:JITTER_FINALISTS]
-    results = [robustness(run.schedule(entry), run.instance, jitter) for entry in finalists]
+def _steadiest(run: Run, jitter: Jitter) -> tuple[Lineage, Robustness]:
+    """The lineage of the least p95 under jitter among the best of the lineages."""
+    finalists = run.lineages[:JITTER_FINALISTS]
+    results = [robustness(run.schedule(lineage), run.problem, jitter) for lineage in finalists]
     best = int(np.argmin([result.p95 for result in results]))
     return finalists[best], results[best]

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from pipeplan.checking import MemoryCap
 from pipeplan.costs import Costs, Limits
-from pipeplan.costs.table import Floats
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
-from pipeplan.model import Placement, Timeline
+from pipeplan.model import Floats, Placement, Timeline
 from pipeplan.model.size import require_size
 from pipeplan.simulation import Bound, lower_bound, span_bound
 
@@ -24,7 +23,7 @@ _SAME = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class Problem:
     """What to schedule, on what costs, within what memory, and what should be small.
 
     Transfers delay what waits for them and occupy nobody (communication ``edge``); sequences are not cut.
@@ -83,7 +82,7 @@ class Instance:
             )
 
     @cached_property
-    def memory_cap(self) -> MemoryCap:
+    def memory_limit(self) -> MemoryCap:
         """What stages hold and ranks may, in the unit of the limits; infinite where there are none."""
         memory, placement = self.costs.memory, self.placement
         if self.limits is not None and not self.limits.in_activations:
@@ -103,13 +102,13 @@ class Instance:
         return static
 
     @cached_property
-    def whole_gains(self) -> NDArray[np.bool_]:
+    def full_gains(self) -> NDArray[np.bool_]:
         """Where a full backward can be better than its halves one right after the other, by stage, shape (stages,).
 
         It can take less time, alone or overlapped with a forward, and where I adds to what is held it needs less memory.
         Elsewhere the halves can do all that it can.
         """
-        costs, cap = self.costs, self.memory_cap
+        costs, cap = self.costs, self.memory_limit
         if not self.split_backward:
             return np.zeros(costs.stages, np.bool_)
         shorter = costs.backward < (costs.backward_input + costs.backward_weight) * (1 - _SAME)
@@ -125,7 +124,7 @@ class Instance:
         microbatches one after the other, each with full backwards, need no more.
         """
         in_bytes = self.limits is not None and not self.limits.in_activations
-        activation = self.memory_cap.activation
+        activation = self.memory_limit.activation
         needs = np.zeros(self.placement.ranks)
         for ranks in self.placement.table:
             np.maximum(needs, np.bincount(ranks, weights=activation, minlength=len(needs)), out=needs)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeplan.model import Schedule, Timeline
 from pipeplan.simulation import Bound, Simulation
-from pipeplan.solver.problem import Instance
+from pipeplan.solver.problem import Problem
 from pipeplan.solver.robustness import Robustness
 
 OPTIMAL_WITHIN = 1e-9
@@ -25,7 +25,7 @@ class Improvement:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class SearchProgress:
     """How far a search is.
 
     Attributes
@@ -51,23 +51,23 @@ class Progress:
     best: Callable[[], Schedule]
 
     @property
-    def gap(self) -> float:
+    def optimality_gap(self) -> float:
         """``value / bound - 1``."""
-        return gap(self.value, self.bound)
+        return optimality_gap(self.value, self.bound)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result:
+class Found:
     """The best schedule of a search, and how good it is.
 
     Attributes
     ----------
-    instance
+    problem
         The question.
     simulation
         The schedule with its times and memory.
     bound
-        A lower bound on the objective of any schedule of the instance.
+        A lower bound on the objective of any schedule of the problem.
     found_by
         The engine that found it, and what it started from.
     evaluations, seconds
@@ -80,7 +80,7 @@ class Result:
         What jitter of the op times does to the schedule, where that was asked for.
     """
 
-    instance: Instance
+    problem: Problem
     simulation: Simulation
     bound: Bound
     found_by: str
@@ -103,12 +103,12 @@ class Result:
     @property
     def value(self) -> float:
         """Its objective."""
-        return self.instance.value(self.timeline)
+        return self.problem.value(self.timeline)
 
     @property
-    def gap(self) -> float:
+    def optimality_gap(self) -> float:
         """``value / bound - 1``: how much longer than the best conceivable it is at most."""
-        return gap(self.value, self.bound.value)
+        return optimality_gap(self.value, self.bound.value)
 
     @property
     def optimal(self) -> bool:
@@ -116,6 +116,6 @@ class Result:
         return self.value <= self.bound.value * (1 + OPTIMAL_WITHIN)
 
 
-def gap(value: float, bound: float) -> float:
+def optimality_gap(value: float, bound: float) -> float:
     """``value / bound - 1``."""
     return value / bound - 1

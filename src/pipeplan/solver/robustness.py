@@ -9,7 +9,7 @@ import numpy as np
 from pipeplan.errors import InputError
 from pipeplan.model import Schedule
 from pipeplan.simulation import simulate
-from pipeplan.solver.problem import Instance
+from pipeplan.solver.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class Robustness:
     p95: float
 
 
-def robustness(schedule: Schedule, instance: Instance, jitter: Jitter) -> Robustness:
+def robustness(schedule: Schedule, problem: Problem, jitter: Jitter) -> Robustness:
     """The objective of a schedule under jitter. Overlapped ops share the factor of the first."""
     factors = np.random.default_rng(jitter.seed)
     half = jitter.deviation**2 / 2
     values = [
-        instance.value(
+        problem.value(
             simulate(
-                schedule, instance.costs, factors=np.exp(factors.normal(-half, jitter.deviation, len(schedule)))
+                schedule, problem.costs, factors=np.exp(factors.normal(-half, jitter.deviation, len(schedule)))
             ).timeline
         )
         for _ in range(jitter.samples)

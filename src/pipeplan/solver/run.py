@@ -15,8 +15,8 @@ from pipeplan.model import Kind, Schedule
 from pipeplan.simulation import Bound, simulate
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.problem import Instance
-from pipeplan.solver.result import OPTIMAL_WITHIN, Improvement, Progress
+from pipeplan.solver.problem import Problem
+from pipeplan.solver.result import OPTIMAL_WITHIN, Improvement, SearchProgress
 
 DOUBLINGS = 11
 """How often rounds get twice as long."""
@@ -29,12 +29,12 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entry:
-    """The best of one lineage: a start and what was made of it.
+class Lineage:
+    """A start and the best of what was made of it.
 
     Attributes
     ----------
-    lineage, found_by
+    name, found_by
         What it started from, and who made this of it.
     candidate
         What engines go on with.
@@ -44,7 +44,7 @@ class Entry:
         The schedule itself where the candidate is not as good: its weight backwards are in an order of their own.
     """
 
-    lineage: str
+    name: str
     found_by: str
     candidate: Candidate
     value: float
@@ -56,34 +56,34 @@ class Run:
 
     Attributes
     ----------
-    instance, encoder, budget, seed
+    problem, encoder, budget, seed
         What is searched for, the kernel's form of it, what may be spent, and what random numbers start from.
     bound
         The best lower bound known.
     best
-        The best entry; None before anything feasible was found.
+        The best lineage; None before anything feasible was found.
     history
         Every improvement.
     """
 
     def __init__(
         self,
-        instance: Instance,
+        problem: Problem,
         budget: Budget,
         *,
         seed: int = 0,
         workers: int = 1,
-        report: Callable[[Progress], None] | None = None,
+        report: Callable[[SearchProgress], None] | None = None,
     ) -> None:
-        self.instance = instance
-        self.encoder = Encoder(instance)
+        self.problem = problem
+        self.encoder = Encoder(problem)
         self.budget = budget
         self.seed = seed
         self.workers = workers
-        self.bound: Bound = instance.bound
-        self.best: Entry | None = None
+        self.bound: Bound = problem.bound
+        self.best: Lineage | None = None
         self.history: list[Improvement] = []
-        self._lineages: dict[str, Entry] = {}
+        self._lineages: dict[str, Lineage] = {}
         self._report = report
 
     @property
@@ -97,23 +97,23 @@ class Run:
         return self.best is not None and self.best.value <= self.bound.value * (1 + OPTIMAL_WITHIN)
 
     @property
-    def entries(self) -> list[Entry]:
-        """The best of every lineage, the best first; of equals the one that was there first."""
-        return sorted(self._lineages.values(), key=lambda entry: entry.value)
+    def lineages(self) -> list[Lineage]:
+        """Every lineage, the best first; among equals the one that was there first."""
+        return sorted(self._lineages.values(), key=lambda lineage: lineage.value)
 
     def offer(self, candidate: Candidate, lineage: str, found_by: str) -> None:
         """Take a candidate if it is the best of its lineage; infeasible ones are ignored."""
         if np.isfinite(candidate.value):
-            self._take(Entry(lineage, found_by, candidate, candidate.value))
+            self._take(Lineage(lineage, found_by, candidate, candidate.value))
 
-    def _take(self, entry: Entry) -> None:
-        known = self._lineages.get(entry.lineage)
-        if known is None or entry.value < known.value:
-            self._lineages[entry.lineage] = entry = replace(entry, candidate=entry.candidate.copy())
-            if self.best is None or entry.value < self.best.value:
-                self.best = entry
+    def _take(self, lineage: Lineage) -> None:
+        known = self._lineages.get(lineage.name)
+        if known is None or lineage.value < known.value:
+            self._lineages[lineage.name] = lineage = replace(lineage, candidate=lineage.candidate.copy())
+            if self.best is None or lineage.value < self.best.value:
+                self.best = lineage
                 self.history.append(
-                    Improvement(entry.value, entry.found_by, self.budget.evaluations, self.budget.seconds)
+                    Improvement(lineage.value, lineage.found_by, self.budget.evaluations, self.budget.seconds)
                 )
                 self.report()
 
@@ -131,19 +131,19 @@ class Run:
         elif np.isfinite(value):
             if not np.isfinite(candidate.value):
                 candidate = self.encoder.from_order(self.encoder.one_by_one())
-            self._take(Entry(name, name, candidate, value, schedule))
+            self._take(Lineage(name, name, candidate, value, schedule))
 
     def _value_as_is(self, schedule: Schedule) -> float:
-        """The objective of a schedule as it stands; infinite where it does not fit, or is none of the instance."""
-        split = schedule.has(Kind.I) and not self.instance.split_backward
+        """The objective of a schedule as it stands; infinite where it does not fit, or is none of the problem."""
+        split = schedule.has(Kind.I) and not self.problem.split_backward
         other = split or schedule.has(Kind.R)
-        if other or any(check_memory(schedule, self.instance.memory_cap)):
+        if other or any(check_memory(schedule, self.problem.memory_limit)):
             return np.inf
-        return self.instance.value(simulate(schedule, self.instance.costs).timeline)
+        return self.problem.value(simulate(schedule, self.problem.costs).timeline)
 
-    def schedule(self, entry: Entry) -> Schedule:
-        """The schedule of an entry."""
-        return self.encoder.decode(entry.candidate) if entry.schedule is None else entry.schedule
+    def schedule(self, lineage: Lineage) -> Schedule:
+        """The schedule of a lineage."""
+        return self.encoder.decode(lineage.candidate) if lineage.schedule is None else lineage.schedule
 
     def raise_bound(self, bound: Bound) -> None:
         """Take a lower bound if it is better than the one known."""
@@ -157,7 +157,7 @@ class Run:
         if self._report is None or best is None:
             return
         self._report(
-            Progress(
+            SearchProgress(
                 value=best.value,
                 bound=self.bound.value,
                 found_by=best.found_by,

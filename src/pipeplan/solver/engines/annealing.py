@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.kernels.arrays import Progress
+from pipeplan.solver.kernels.arrays import AnnealingState
 
 PIECE = 2_000_000
 """Op evaluations between two looks at the clock."""
@@ -18,9 +18,9 @@ WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
 """Quantiles of the exponential distribution: the same numbers, compiled or not."""
 
 
-def beginning(encoder: Encoder, value: float, temperature: float, seed: int) -> Progress:
-    """An annealing before its first step, at a plan of this value."""
-    return Progress(
+def beginning(encoder: Encoder, value: float, temperature: float, seed: int) -> AnnealingState:
+    """An annealing before its first step, at a candidate of this value."""
+    return AnnealingState(
         value=np.full(2, value),
         temperature=np.array([temperature]),
         random=np.array([seed]),

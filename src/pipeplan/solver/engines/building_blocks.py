@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel, Output
+from pipeplan.model import Floats
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
 from pipeplan.solver.engines.list_scheduling import earliest
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Block, Floats, Lanes, Plan, Shop, Watch
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Block, Decisions, FlatProblem, RankClocks, Route
 from pipeplan.solver.kernels.block_kernel import anneal_block, repeat
 from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, MODULUS
 from pipeplan.solver.run import Run
@@ -61,7 +62,7 @@ ENOUGH = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Island:
-    """One annealing of a round: from which block, by which clock, how hot, how long, with which random numbers."""
+    """One annealing of a round: from which block, at which pace, how hot, how long, with which random numbers."""
 
     name: str
     block: Block
@@ -85,9 +86,9 @@ class BuildingBlocks:
 
     def __call__(self, run: Run) -> None:
         """Search."""
-        few = min(run.encoder.share, ENOUGH * run.instance.placement.ranks) * run.encoder.copies
-        bench = Bench(Encoder(replace(run.instance, microbatches=few)))
-        whole = Bench(run.encoder)
+        few = min(run.encoder.share, ENOUGH * run.problem.placement.ranks) * run.encoder.copies
+        bench = Bench(Encoder(replace(run.problem, microbatches=few)))
+        true_size = Bench(run.encoder)
         bench.compile(run, bench.island(run, 0, 0))
         for turn, steps in run.rounds(ISLANDS, FIRST_ROUND // bench.encoder.positions, self.until):
             before = run.best
@@ -95,31 +96,31 @@ class BuildingBlocks:
             found = run.map(lambda island: bench.anneal(run, island), islands)
             for island, (block, spent) in zip(islands, found, strict=True):
                 run.budget.evaluations += spent
-                run.offer(whole.repeat(block, by_unit=island.by_unit), island.name, NAME)
+                run.offer(true_size.repeat(block, by_unit=island.by_unit), island.name, NAME)
             if run.best is before:
                 return
 
 
 class Bench:
-    """The arrays of an instance on which blocks are tried."""
+    """The arrays of a problem on which blocks are tried."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
-        shop, ranks = encoder.shop, encoder.instance.placement.ranks
+        flat, ranks = encoder.flat, encoder.problem.placement.ranks
         follower = np.full(encoder.classes, -1)
-        follower[shop.source[shop.source >= 0]] = np.flatnonzero(shop.source >= 0)
-        self.lanes = Lanes(
+        follower[flat.source[flat.source >= 0]] = np.flatnonzero(flat.source >= 0)
+        self.route = Route(
             offsets=np.concatenate(([0], np.cumsum(np.bincount(encoder.rank_of, minlength=ranks)))),
             item=np.argsort(encoder.rank_of, kind="stable"),
             follower=follower,
             way=np.array(encoder.topological),
         )
-        owes = shop.weight_time >= 0
-        self.units = shop._replace(
-            time=np.ones_like(shop.time),
-            delay=np.zeros_like(shop.delay),
+        owes = flat.weight_time >= 0
+        self.units = flat._replace(
+            time=np.ones_like(flat.time),
+            delay=np.zeros_like(flat.delay),
             weight_time=np.where(owes, 1.0, -1.0),
-            whole_time=np.where(owes, 2.0, 1.0),
+            full_time=np.where(owes, 2.0, 1.0),
         )
         times = encoder.total_times
         self.unit = float(times.sum() / np.count_nonzero(times) / 1.5) if times.any() else 1.0
@@ -139,7 +140,7 @@ class Bench:
                 random,
                 by_unit=by_unit,
                 keep_weights=number // 2 % 2 == 1,
-                whole=self.encoder.chooses and (number // 2 + number // 4) % 2 == 1,
+                full=self.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
             ),
             by_unit=by_unit,
             temperature=HEATS[number % len(HEATS)],
@@ -147,18 +148,18 @@ class Bench:
             seed=int(random.integers(1, MODULUS)),
         )
 
-    def _random_block(self, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, whole: bool) -> Block:
+    def _random_block(self, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool) -> Block:
         """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
-        placement, copies = self.encoder.instance.placement, self.encoder.copies
-        unit = self._clock(by_unit)[2]
+        placement, copies = self.encoder.problem.placement, self.encoder.copies
+        unit = self._pace(by_unit)[2]
         slack = random.choice(SLACKS, (copies, self.encoder.classes // copies)) * random.integers(3)
         due = earliest(self.encoder)
         if by_unit:
-            due[self.lanes.way] = np.tile(np.arange(slack.shape[1]), copies)
-        due[self.lanes.way] += unit * np.cumsum(slack, axis=1).ravel()
+            due[self.route.way] = np.tile(np.arange(slack.shape[1]), copies)
+        due[self.route.way] += unit * np.cumsum(slack, axis=1).ravel()
         grouped = placement.chunks > 1 and random.random() < GROUPED
         group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
-        return Block(due, np.array([1, 0, int(keep_weights), int(whole), group]), np.array([unit]))
+        return Block(due, np.array([1, 0, int(keep_weights), int(full), group]), np.array([unit]))
 
     def anneal(self, run: Run, island: Island) -> tuple[Block, int]:
         """The best block found and the evaluations made; stops early when time is up."""
@@ -179,14 +180,14 @@ class Bench:
         encoder = self.encoder
         block, trial, best = (_copy(island.block) for _ in range(3))
         value = min(self.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
-        progress = beginning(encoder, value, island.temperature * self.unit, island.seed)
-        clock, period, unit = self._clock(island.by_unit)
+        state = beginning(encoder, value, island.temperature * self.unit, island.seed)
+        pace, period, unit = self._pace(island.by_unit)
         cooling = COOLING ** (-1 / max(island.steps, 1))
-        rules = 4 if encoder.chooses else 3
+        rules = 4 if encoder.may_run_full else 3
         inputs = (
-            encoder.shop,
-            clock,
-            self.lanes,
+            encoder.flat,
+            pace,
+            self.route,
             encoder.share,
             period,
             unit,
@@ -196,29 +197,33 @@ class Bench:
             WAITS,
             rules,
         )
-        return inputs, (block, trial, best, self.plan(), progress, self.watch(), encoder.scratch()), best
+        return (
+            inputs,
+            (block, trial, best, self.decisions(), state, self.room_for_clocks(), encoder.room_for_timing()),
+            best,
+        )
 
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
         """What comes of a block, as a candidate; of infinite value if the block gets stuck."""
-        clock, period, _ = self._clock(by_unit)
-        plan = self.plan()
-        inputs = (self.encoder.shop, clock, self.lanes, self.encoder.share, period)
-        outputs = (block, plan, self.watch(), self.encoder.scratch())
+        pace, period, _ = self._pace(by_unit)
+        decisions = self.decisions()
+        inputs = (self.encoder.flat, pace, self.route, self.encoder.share, period)
+        outputs = (block, decisions, self.room_for_clocks(), self.encoder.room_for_timing())
         complete = _REPEAT(inputs, outputs, work=REPEATED * self.encoder.positions)
-        return self.encoder.evaluate(plan) if complete else Candidate(plan, np.inf)
+        return self.encoder.evaluate(decisions) if complete else Candidate(decisions, np.inf)
 
-    def _clock(self, by_unit: bool) -> tuple[Shop, float, float]:
+    def _pace(self, by_unit: bool) -> tuple[FlatProblem, float, float]:
         """The times to go by, the period, and the mean op."""
-        return (self.units, self.period_in_units, 1.0) if by_unit else (self.encoder.shop, self.period, self.unit)
+        return (self.units, self.period_in_units, 1.0) if by_unit else (self.encoder.flat, self.period, self.unit)
 
-    def plan(self) -> Plan:
+    def decisions(self) -> Decisions:
         """Room for an order."""
-        return self.encoder.plan(np.zeros(self.encoder.positions, np.int64))
+        return self.encoder.decisions(np.zeros(self.encoder.positions, np.int64))
 
-    def watch(self) -> Watch:
+    def room_for_clocks(self) -> RankClocks:
         """Room for what ranks are about."""
-        ranks = self.encoder.instance.placement.ranks
-        return Watch(np.zeros(ranks), np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
+        ranks = self.encoder.problem.placement.ranks
+        return RankClocks(np.zeros(ranks), np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
 
 
 def _copy(block: Block) -> Block:

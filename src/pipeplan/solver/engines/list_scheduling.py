@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.kernels import Kernel
+from pipeplan.model import Floats
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Desk, Floats
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, ListState
 from pipeplan.solver.kernels.list_kernel import run_list
 from pipeplan.solver.run import Run
 
@@ -32,27 +33,27 @@ def list_schedule(encoder: Encoder, due: Floats, period: float) -> Candidate:
     Where the memory of weight backwards is more than the kernel reckons with, it may be infeasible: its value says so.
     """
     order = np.zeros(encoder.positions, np.int64)
-    ranks = encoder.instance.placement.ranks
-    desk = Desk(
+    ranks = encoder.problem.placement.ranks
+    state = ListState(
         room=np.zeros(ranks),
         spare=np.zeros(ranks),
         filled=np.zeros(ranks, np.int64),
         done=np.zeros(encoder.classes, np.int64),
         refused=np.zeros(encoder.classes, np.int64),
     )
-    inputs = (encoder.shop, encoder.share, due, period)
-    complete = _RUN_LIST(inputs, (order, desk), work=STEPS * encoder.positions * encoder.classes)
+    inputs = (encoder.flat, encoder.share, due, period)
+    complete = _RUN_LIST(inputs, (order, state), work=STEPS * encoder.positions * encoder.classes)
     return encoder.from_order(order if complete else encoder.one_by_one())
 
 
 def earliest(encoder: Encoder) -> Floats:
     """When each class could first run for the first microbatch, were there no other; shape (classes,)."""
-    shop = encoder.shop
+    flat = encoder.flat
     starts = np.zeros(encoder.classes)
     for item in encoder.topological:
-        source = int(shop.source[item])
+        source = int(flat.source[item])
         if source >= 0:
-            starts[item] = starts[source] + shop.time[source] + shop.delay[item]
+            starts[item] = starts[source] + flat.time[source] + flat.delay[item]
     return starts
 
 

@@ -15,9 +15,9 @@ import numpy as np
 from pipeplan.kernels import Argument, Kernel
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Progress
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, AnnealingState
 from pipeplan.solver.kernels.evaluate_kernel import MODULUS, anneal
-from pipeplan.solver.run import Entry, Run
+from pipeplan.solver.run import Lineage, Run
 
 _ANNEAL = Kernel(anneal, SEARCH_COMPILES_AFTER)
 
@@ -53,7 +53,7 @@ CRITICAL = 10
 class Annealing:
     """One task of a round: from where, how hot, how long, with which random numbers."""
 
-    entry: Entry
+    lineage: Lineage
     temperature: float
     reach: tuple[int, int, int]
     spread: float
@@ -83,20 +83,20 @@ class LocalSearch:
             tasks = list(self._tasks(run, turn, length))
             for task, (candidate, spent) in zip(tasks, run.map(lambda task: work(run, task), tasks), strict=True):
                 run.budget.evaluations += spent
-                run.offer(candidate, task.entry.lineage, f"local search from {task.entry.lineage}")
+                run.offer(candidate, task.lineage.name, f"local search from {task.lineage.name}")
             run.report()
 
     def _tasks(self, run: Run, turn: int, length: int) -> Iterator[Annealing]:
-        entries = run.entries
+        lineages = run.lineages
         for task in range(TASKS):
             count = TASKS * turn + task
-            lineage = LINEAGES[count % len(LINEAGES)] % len(entries)
+            lineage = LINEAGES[count % len(LINEAGES)] % len(lineages)
             seed = int(run.random(2, turn, task).integers(1, MODULUS))
             left = run.budget.evaluations_left
             if left is not None:
                 length = min(length, max(left - task * length, 0))
             yield Annealing(
-                entries[lineage],
+                lineages[lineage],
                 min(HEATS[count % len(HEATS)] * HEAT / run.encoder.positions, HOTTEST),
                 REACHES[count % len(REACHES)],
                 SPREADS[count % len(SPREADS)],
@@ -112,15 +112,15 @@ class _Bench:
         self.encoder = encoder
         self.spread = task.spread
         self.cooling = COOLING ** (-1 / max(task.evaluations, 1))
-        self.reach = np.array([*task.reach, int(encoder.overlaps), CRITICAL, int(encoder.chooses)], np.int64)
-        plan, self.best = task.entry.candidate.copy().plan, task.entry.candidate.copy().plan
-        temperature = task.temperature * float(np.mean(encoder.shop.time))
-        self.progress = beginning(encoder, encoder.score(plan, task.spread), temperature, task.seed)
-        self.outputs = (plan, self.best, self.progress, encoder.journal(), encoder.scratch())
+        self.reach = np.array([*task.reach, int(encoder.overlaps), CRITICAL, int(encoder.may_run_full)], np.int64)
+        decisions, self.best = task.lineage.candidate.copy().decisions, task.lineage.candidate.copy().decisions
+        temperature = task.temperature * float(np.mean(encoder.flat.time))
+        self.state = beginning(encoder, encoder.score(decisions, task.spread), temperature, task.seed)
+        self.outputs = (decisions, self.best, self.state, encoder.room_for_change(), encoder.room_for_timing())
 
     def inputs(self, steps: int) -> tuple[Argument, ...]:
         """What the kernel takes for so many steps."""
-        return self.encoder.shop, self.encoder.span, self.spread, steps, self.cooling, self.reach, WAITS
+        return self.encoder.flat, self.encoder.span, self.spread, steps, self.cooling, self.reach, WAITS
 
 
 def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
@@ -130,10 +130,10 @@ def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
     for steps in pieces(run.budget, task.evaluations, positions):
         _ANNEAL(bench.inputs(steps), bench.outputs, work=steps * positions)
         done += steps
-        if _is_optimal(run, bench.progress):
+        if _is_optimal(run, bench.state):
             break
     return run.encoder.evaluate(bench.best), done
 
 
-def _is_optimal(run: Run, progress: Progress) -> bool:
-    return bool(progress.value[1] <= run.bound.value)
+def _is_optimal(run: Run, state: AnnealingState) -> bool:
+    return bool(state.value[1] <= run.bound.value)

@@ -1,4 +1,4 @@
-"""Published schedules as starts: every strategy and heuristic of the instance's placement that fits."""
+"""Published schedules as starts: every strategy and heuristic of the problem's placement that fits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from pipeplan.costs import Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement, Schedule
-from pipeplan.solver.problem import Instance
+from pipeplan.solver.problem import Problem
 from pipeplan.solver.run import Run
 from pipeplan.strategies import STRATEGIES, Strategy
 from pipeplan.strategies.heuristics import HEURISTICS
@@ -23,7 +23,7 @@ class FixedOrders:
 
     def __call__(self, run: Run) -> None:
         """Offer them all."""
-        for name, schedule in fixed_orders(run.instance):
+        for name, schedule in fixed_orders(run.problem):
             if run.is_optimal or run.budget.stopped.is_set():
                 return
             run.offer_schedule(schedule, name)
@@ -36,78 +36,78 @@ class DrivenByCosts:
         """Offer them."""
         if run.budget.out_of_time:
             return
-        for name, schedule in driven_by_costs(run.instance):
+        for name, schedule in driven_by_costs(run.problem):
             run.offer_schedule(schedule, name)
             if run.is_optimal or run.budget.out_of_time:
                 return
 
 
-def published(instance: Instance) -> Iterator[tuple[str, Schedule]]:
+def published(problem: Problem) -> Iterator[tuple[str, Schedule]]:
     """Every published schedule of this placement and number of microbatches, by name; whatever memory it takes."""
-    yield from fixed_orders(instance)
-    yield from driven_by_costs(instance)
+    yield from fixed_orders(problem)
+    yield from driven_by_costs(problem)
 
 
-def fixed_orders(instance: Instance) -> Iterator[tuple[str, Schedule]]:
+def fixed_orders(problem: Problem) -> Iterator[tuple[str, Schedule]]:
     """The strategies' schedules of this placement and number of microbatches, by name."""
     for strategy in STRATEGIES.values():
-        yield from _of_strategy(strategy, instance)
+        yield from _of_strategy(strategy, problem)
 
 
-def driven_by_costs(instance: Instance) -> Iterator[tuple[str, Schedule]]:
-    """The heuristics' schedules, by name, under the instance's own limits and under others."""
+def driven_by_costs(problem: Problem) -> Iterator[tuple[str, Schedule]]:
+    """The heuristics' schedules, by name, under the problem's own limits and under others."""
     for heuristic in HEURISTICS.values():
-        if _ranks_of(instance) == _usual(heuristic.placement, instance, heuristic.chunks):
-            for suffix, limits in _limits(instance):
+        if _ranks_of(problem) == _usual(heuristic.placement, problem, heuristic.chunks):
+            for suffix, limits in _limits(problem):
                 try:
-                    schedule = heuristic(instance.placement.ranks, instance.microbatches, instance.costs, limits)
+                    schedule = heuristic(problem.placement.ranks, problem.microbatches, problem.costs, limits)
                 except (InfeasibleError, CostError):
                     continue
                 yield heuristic.name + suffix, schedule
 
 
-def _of_strategy(strategy: Strategy, instance: Instance) -> Iterator[tuple[str, Schedule]]:
+def _of_strategy(strategy: Strategy, problem: Problem) -> Iterator[tuple[str, Schedule]]:
     """What a strategy makes of the shape, in each of its variants and with several sizes of groups."""
     for variant in strategy.variants or (None,):
-        for group in (None, *(_groups(instance) if strategy.placement == "loop" else ())):
+        for group in (None, *(_groups(problem) if strategy.placement == "loop" else ())):
             try:
                 shape = strategy.shape(
-                    instance.placement.ranks,
-                    instance.microbatches,
-                    instance.placement.chunks,
+                    problem.placement.ranks,
+                    problem.microbatches,
+                    problem.placement.chunks,
                     group_size=group,
                     variant=variant,
                 )
                 schedule = strategy(shape)
             except ShapeError:
                 continue
-            if schedule.placement.rank_of == instance.placement.rank_of and schedule.slices == 1:
+            if schedule.placement.rank_of == problem.placement.rank_of and schedule.slices == 1:
                 details = [variant] if variant else []
                 details += [f"groups of {group}"] if group else []
                 yield " ".join([strategy.name, *([f"({', '.join(details)})"] if details else [])]), schedule
 
 
-def _groups(instance: Instance) -> Iterator[int]:
+def _groups(problem: Problem) -> Iterator[int]:
     """Sizes of groups beside a strategy's own: half the ranks, and on small instances every size."""
-    ranks, microbatches = instance.placement.ranks, instance.microbatches
-    small = microbatches * instance.placement.stages <= MOST_OPS_OF_EVERY_GROUP
+    ranks, microbatches = problem.placement.ranks, problem.microbatches
+    small = microbatches * problem.placement.stages <= MOST_OPS_OF_EVERY_GROUP
     yield from range(1, microbatches + 1) if small else [ranks // 2] if ranks >= 4 else []
 
 
-def _ranks_of(instance: Instance) -> tuple[tuple[int, ...], ...]:
-    return instance.placement.rank_of
+def _ranks_of(problem: Problem) -> tuple[tuple[int, ...], ...]:
+    return problem.placement.rank_of
 
 
-def _usual(name: str, instance: Instance, chunks: int) -> tuple[tuple[int, ...], ...]:
+def _usual(name: str, problem: Problem, chunks: int) -> tuple[tuple[int, ...], ...]:
     """The ranks of the stages in the placement of this name."""
-    ranks = instance.placement.ranks
+    ranks = problem.placement.ranks
     return (Placement.v(ranks) if name == "v" else Placement.loop(ranks, chunks)).rank_of
 
 
-def _limits(instance: Instance) -> Iterator[tuple[str, Limits | None]]:
-    """Limits for heuristics: the instance's own, and others that may lead them to something better that fits, too."""
-    yield "", instance.limits
-    ranks, own = instance.placement.ranks, instance.limits
+def _limits(problem: Problem) -> Iterator[tuple[str, Limits | None]]:
+    """Limits for heuristics: the problem's own, and others that may lead them to something better that fits, too."""
+    yield "", problem.limits
+    ranks, own = problem.placement.ranks, problem.limits
     if own is not None:
         yield " without a limit", None
     most = float(own.values.max()) if own is not None and own.in_activations else np.inf

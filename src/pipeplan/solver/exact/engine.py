@@ -17,7 +17,7 @@ from typing import Any
 
 from pipeplan.model import Schedule
 from pipeplan.simulation import Bound
-from pipeplan.solver.exact.integer_problem import WholeShop
+from pipeplan.solver.exact.integer_problem import IntegerProblem
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.run import Run
 
@@ -37,7 +37,7 @@ _POLL = 0.05
 class Exact:
     """Proves the best schedule optimal, or finds better ones.
 
-    Its model has no overlapped pairs: where the costs say that one gains, it leaves the instance alone.
+    Its model has no overlapped pairs: where the costs say that one gains, it leaves the problem alone.
 
     Attributes
     ----------
@@ -69,21 +69,21 @@ class Exact:
         """
         if not (self.required or find_spec("ortools")):
             return
-        shop = WholeShop(run.instance)
-        if shop.size > self.largest or run.encoder.overlaps or run.is_over:
+        integers = IntegerProblem(run.problem)
+        if integers.size > self.largest or run.encoder.overlaps or run.is_over:
             return
-        least = ceil(Fraction(run.bound.value) * (1 - Fraction(1, 10**9)) / shop.unit)
-        beaten = shop.horizon + 1 if run.best is None else shop.whole_value(run.best.value)
+        least = ceil(Fraction(run.bound.value) * (1 - Fraction(1, 10**9)) / integers.unit)
+        beaten = integers.horizon + 1 if run.best is None else integers.value_in_units(run.best.value)
         if beaten > least:
-            _Proof(run, shop, least, beaten).run_within(self.share)
+            _Proof(run, integers, least, beaten).run_within(self.share)
 
 
 class _Proof:
     """One run of the solver, for a value of at least ``least`` and below ``beaten``."""
 
-    def __init__(self, run: Run, shop: WholeShop, least: int, beaten: int) -> None:
-        self.search, self.shop, self.beaten = run, shop, beaten
-        self.model = ExactModel(shop, least, beaten - 1)
+    def __init__(self, run: Run, integers: IntegerProblem, least: int, beaten: int) -> None:
+        self.search, self.integers, self.beaten = run, integers, beaten
+        self.model = ExactModel(integers, least, beaten - 1)
         self.events: SimpleQueue[Event] = SimpleQueue()
         self.solver = self._solver()
 
@@ -130,7 +130,7 @@ class _Proof:
     def _raise_bound(self, bound: int) -> None:
         """Take a bound that holds for all schedules: the solver's holds for those that beat the best."""
         best = self.search.best
-        value = float(min(bound, self.beaten) * self.shop.unit)
+        value = float(min(bound, self.beaten) * self.integers.unit)
         value = value if best is None else min(value, best.value)
         self.search.raise_bound(Bound(value, "no schedule is better: the exact solver's proof"))
 
@@ -151,23 +151,23 @@ class _Proof:
 
         solver = CpSolver()
         solver.parameters.catch_sigint_signal = False
-        solver.best_bound_callback = lambda bound: self.events.put((None, _whole_bound(bound)))
+        solver.best_bound_callback = lambda bound: self.events.put((None, _integer_bound(bound)))
         return solver
 
     def _listener(self) -> Any:
         from ortools.sat.python.cp_model import CpSolverSolutionCallback
 
-        model, shop, events = self.model, self.shop, self.events
+        model, integers, events = self.model, self.integers, self.events
 
         class Listener(CpSolverSolutionCallback):  # type: ignore[misc]
             def on_solution_callback(self) -> None:
                 starts = {job: self.value(start) for job, start in model.start.items()}
-                wholes = {job for job, whole in model.whole.items() if self.value(whole)}
-                events.put((shop.schedule(starts, wholes, NAME), _whole_bound(self.best_objective_bound)))
+                fulls = {job for job, full in model.full.items() if self.value(full)}
+                events.put((integers.schedule(starts, fulls, NAME), _integer_bound(self.best_objective_bound)))
 
         return Listener()
 
 
-def _whole_bound(bound: float) -> int:
+def _integer_bound(bound: float) -> int:
     """The solver's bound, a float, as the whole number that it is."""
     return ceil(bound - 1e-6)

@@ -1,4 +1,4 @@
-"""An instance in whole numbers, for a solver that knows no others."""
+"""A problem in whole numbers, for a solver that knows no others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeplan.costs.table import Floats
-from pipeplan.model import Columns, Kind, Schedule, ops
-from pipeplan.solver.exact.integer_units import common_unit, whole
-from pipeplan.solver.problem import Instance
+from pipeplan.model import Columns, Floats, Kind, Schedule, ops
+from pipeplan.solver.exact.integer_units import common_unit, in_units
+from pipeplan.solver.problem import Problem
 
 _SLACK = 1e-9
 """Share of a cap by which rounded sums may pass it."""
@@ -41,7 +40,7 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WholeMemory:
+class IntegerMemory:
     """The memory of one rank in whole numbers.
 
     Attributes
@@ -73,21 +72,21 @@ class WholeMemory:
         return held.between - held.until_backward
 
 
-class WholeShop:
-    """Jobs, times and memory of an instance as whole numbers, none larger than the true ones.
+class IntegerProblem:
+    """Jobs, times and memory of a problem as whole numbers, none larger than the true ones.
 
-    So every schedule of the instance is one of these numbers too, no longer than it was.
+    So every schedule of the problem is one of these numbers too, no longer than it was.
 
     Attributes
     ----------
-    instance
-        The instance.
+    problem
+        The problem.
     share
         Microbatches of each copy of the model.
     kinds, backward
         Kinds of jobs, and which of them is the backward that hands its result on.
-    may_be_whole
-        By stage: whether the solver decides for each microbatch if backward runs whole. An I is then a B, and its W nothing.
+    may_be_full
+        By stage: whether the solver decides for each microbatch if backward runs in full: the I is then a B, its W nothing.
     unit
         What a time of 1 is in the unit of the costs.
     time
@@ -96,26 +95,26 @@ class WholeShop:
         Time of a transfer between ranks.
     """
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        self.share = instance.microbatches // instance.placement.copies
-        self.backward = Kind.I if instance.split_backward else Kind.B
-        self.kinds = (Kind.F, Kind.I, Kind.W) if instance.split_backward else (Kind.F, Kind.B)
-        self.may_be_whole: list[bool] = instance.whole_gains.tolist()
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.share = problem.microbatches // problem.placement.copies
+        self.backward = Kind.I if problem.split_backward else Kind.B
+        self.kinds = (Kind.F, Kind.I, Kind.W) if problem.split_backward else (Kind.F, Kind.B)
+        self.may_be_full: list[bool] = problem.full_gains.tolist()
         times = self._true_times()
-        transfer = instance.costs.transfer.time()
+        transfer = problem.costs.transfer.time()
         per_microbatch = sum(float(values.sum()) for values in times.values())
-        total = instance.microbatches * (per_microbatch + 2 * instance.placement.stages * transfer)
+        total = problem.microbatches * (per_microbatch + 2 * problem.placement.stages * transfer)
         self.unit: Fraction = common_unit([*(time for row in times.values() for time in row), transfer], total)
-        self.time = {kind: [whole(time, self.unit) for time in row.tolist()] for kind, row in times.items()}
-        self.transfer = whole(transfer, self.unit)
+        self.time = {kind: [in_units(time, self.unit) for time in row.tolist()] for kind, row in times.items()}
+        self.transfer = in_units(transfer, self.unit)
 
     def _true_times(self) -> dict[Kind, Floats]:
-        costs = self.instance.costs
+        costs = self.problem.costs
         times = {Kind.F: costs.forward, Kind.I: costs.backward_input, Kind.W: costs.backward_weight}
         if self.backward is Kind.B:
             times = {Kind.F: costs.forward}
-        if self.backward is Kind.B or any(self.may_be_whole):
+        if self.backward is Kind.B or any(self.may_be_full):
             times[Kind.B] = costs.backward
         return times
 
@@ -123,16 +122,16 @@ class WholeShop:
     def horizon(self) -> int:
         """No less than the length of a schedule that does one thing after the other."""
         per_microbatch = sum(sum(row) for row in self.time.values())
-        return self.instance.microbatches * (per_microbatch + 2 * self.instance.placement.stages * self.transfer)
+        return self.problem.microbatches * (per_microbatch + 2 * self.problem.placement.stages * self.transfer)
 
     @property
     def size(self) -> int:
         """How many jobs there are."""
-        return self.instance.microbatches * self.instance.placement.stages * len(self.kinds)
+        return self.problem.microbatches * self.problem.placement.stages * len(self.kinds)
 
     def jobs_on(self, rank: int) -> list[Job]:
         """The jobs of a rank, each kind and stage in its order."""
-        placement = self.instance.placement
+        placement = self.problem.placement
         return [
             Job(kind, copy, stage, turn)
             for copy in range(placement.copies)
@@ -146,29 +145,29 @@ class WholeShop:
         return self.time[job.kind][job.stage]
 
     def decides_on(self, job: Job) -> bool:
-        """Whether a job is a backward that may run whole or as halves."""
-        return job.kind is Kind.I and self.may_be_whole[job.stage]
+        """Whether a job is a backward that may run in full or as halves."""
+        return job.kind is Kind.I and self.may_be_full[job.stage]
 
-    def time_if_whole(self, job: Job) -> int:
+    def time_if_full(self, job: Job) -> int:
         """How long an I takes as the full backward; its W then takes none."""
         return self.time[Kind.B][job.stage] if job.kind is Kind.I else 0
 
     def delay(self, copy: int, stage: int) -> int:
         """The time of a transfer between a stage and the next one."""
-        ranks = self.instance.placement.rank_of[copy]
+        ranks = self.problem.placement.rank_of[copy]
         return self.transfer if ranks[stage] != ranks[stage + 1] else 0
 
     def needs(self, job: Job) -> Iterator[tuple[Job, int]]:
         """The jobs that must end before this one starts, each with the time of its transfer."""
         kind, copy, stage, turn = job
-        if turn > 0 and not (kind is Kind.W and self.may_be_whole[stage]):
+        if turn > 0 and not (kind is Kind.W and self.may_be_full[stage]):
             yield job._replace(turn=turn - 1), 0
         if kind is Kind.F and stage > 0:
             yield job._replace(stage=stage - 1), self.delay(copy, stage - 1)
         if kind is Kind.W:
             yield job._replace(kind=self.backward), 0
         if kind is self.backward:
-            last = stage == self.instance.placement.stages - 1
+            last = stage == self.problem.placement.stages - 1
             yield (job._replace(kind=Kind.F), 0) if last else (job._replace(stage=stage + 1), self.delay(copy, stage))
 
     def leads_to(self, first: Job, second: Job) -> bool:
@@ -176,30 +175,30 @@ class WholeShop:
         if first.copy != second.copy or first.turn > second.turn:
             return False
         if first.kind is Kind.W:
-            return (second.kind, second.stage) == (Kind.W, first.stage) and not self.may_be_whole[first.stage]
+            return (second.kind, second.stage) == (Kind.W, first.stage) and not self.may_be_full[first.stage]
         return self._depth(first) <= self._depth(second)
 
     def _depth(self, job: Job) -> int:
         """How far down a microbatch's way through the model a job stands; a W stands with its backward."""
-        return job.stage if job.kind is Kind.F else 2 * self.instance.placement.stages - 1 - job.stage
+        return job.stage if job.kind is Kind.F else 2 * self.problem.placement.stages - 1 - job.stage
 
     def arrival(self, stage: int) -> int:
         """When the first microbatch can reach a stage of the first copy at the earliest."""
         return sum(self.time[Kind.F][before] + self.delay(0, before) for before in range(stage))
 
-    def memory(self, rank: int) -> WholeMemory:
+    def memory(self, rank: int) -> IntegerMemory:
         """What the jobs of a rank hold, and its cap."""
-        cap = self.instance.memory_cap
+        cap = self.problem.memory_limit
         stages = sorted({job.stage for job in self.jobs_on(rank)})
         parts = [self._parts(float(cap.activation[stage]), float(cap.freed_by_weight[stage])) for stage in stages]
-        copies = self.instance.placement.copies
+        copies = self.problem.placement.copies
         most = copies * self.share * sum(map(sum, parts))
         if float(cap.limit[rank]) >= most:
-            return WholeMemory(dict.fromkeys(stages, Held(0, 0, 0)), 0, copies * self.share)
+            return IntegerMemory(dict.fromkeys(stages, Held(0, 0, 0)), 0, copies * self.share)
         unit = common_unit([part for sizes in parts for part in sizes], most)
-        held = [Held(*(whole(part, unit) for part in sizes)) for sizes in parts]
-        limit = whole(float(cap.limit[rank]) * (1 + _SLACK), unit)
-        return WholeMemory(dict(zip(stages, held, strict=True)), limit, copies * self.share)
+        held = [Held(*(in_units(part, unit) for part in sizes)) for sizes in parts]
+        limit = in_units(float(cap.limit[rank]) * (1 + _SLACK), unit)
+        return IntegerMemory(dict(zip(stages, held, strict=True)), limit, copies * self.share)
 
     def _parts(self, activation: float, freed_by_weight: float) -> tuple[float, float, float]:
         if self.backward is Kind.B:
@@ -207,19 +206,19 @@ class WholeShop:
         both = min(activation, freed_by_weight)
         return activation - both, both, freed_by_weight - both
 
-    def whole_value(self, value: float) -> int:
+    def value_in_units(self, value: float) -> int:
         """A makespan or span of the true times in units, freed of what its float's last digits are off."""
         return int(Fraction(value) / self.unit + Fraction(1, 100))
 
-    def schedule(self, starts: Mapping[Job, int], wholes: Set[Job], name: str) -> Schedule:
-        """The schedule in which every rank runs its jobs in the order of their starts, the backwards ``wholes`` whole."""
-        placement = self.instance.placement
+    def schedule(self, starts: Mapping[Job, int], fulls: Set[Job], name: str) -> Schedule:
+        """The schedule in which every rank runs its jobs in the order of their starts, the backwards ``fulls`` in full."""
+        placement = self.problem.placement
         rows = []
         for rank in range(placement.ranks):
             jobs = sorted(self.jobs_on(rank), key=starts.__getitem__)
-            halves = [job for job in jobs if not (job.kind is Kind.W and job._replace(kind=self.backward) in wholes)]
-            rows.append(self._row([job._replace(kind=Kind.B) if job in wholes else job for job in halves]))
-        return Schedule.from_rows(placement, self.instance.microbatches, rows, name=name)
+            halves = [job for job in jobs if not (job.kind is Kind.W and job._replace(kind=self.backward) in fulls)]
+            rows.append(self._row([job._replace(kind=Kind.B) if job in fulls else job for job in halves]))
+        return Schedule.from_rows(placement, self.problem.microbatches, rows, name=name)
 
     def _row(self, jobs: Sequence[Job]) -> Columns:
         kinds, copies, stages, turns = np.array(jobs, np.int64).T

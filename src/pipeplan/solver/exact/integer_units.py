@@ -34,7 +34,7 @@ def common_unit(values: Iterable[float], total: float) -> Fraction:
     return max(Fraction(numerator, denominator), Fraction(total) / LARGEST)
 
 
-def whole(value: float, unit: Fraction) -> int:
+def in_units(value: float, unit: Fraction) -> int:
     """How many whole units a value has; more only by what a float's last digits can be off."""
     return int(as_fraction(value) / unit)
 

@@ -2,7 +2,7 @@
 
 Microbatches are alike, so those of one kind and stage may run in their order without loss, and so may weight backwards
 that take the same time and free the same memory, in the order of their input backwards. What is left to decide is how the
-kinds and stages of a rank interleave, and, where it can gain, which backwards run whole: then the I takes the time of
+kinds and stages of a rank interleave, and, where it can gain, which backwards run in full: then the I takes the time of
 the full backward, and its W none.
 
 A rank with one stage, whose activations are freed at once, needs no more than that: a forward waits for what frees the one
@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING
 
 from pipeplan.errors import MissingExtraError
 from pipeplan.model import Kind
-from pipeplan.solver.exact.integer_problem import Job, WholeMemory, WholeShop
+from pipeplan.solver.exact.integer_problem import IntegerMemory, IntegerProblem, Job
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import BoolVarT, CpModel, IntVar, LinearExpr
 
 
 class ExactModel:
-    """The constraints of an instance, and the variables that answer it.
+    """The constraints of a problem, and the variables that answer it.
 
     Attributes
     ----------
     model
         What the solver takes.
-    start, whole
-        When each job starts; and of the backwards on which that is to be decided, which run whole.
+    start, full
+        When each job starts; and of the backwards on which that is to be decided, which run in full.
     value
         The objective, makespan or longest span, between ``least`` and ``most``.
 
@@ -44,77 +44,77 @@ class ExactModel:
         If OR-Tools is not installed.
     """
 
-    def __init__(self, shop: WholeShop, least: int, most: int) -> None:
+    def __init__(self, integers: IntegerProblem, least: int, most: int) -> None:
         try:
             from ortools.sat.python import cp_model
         except ImportError:
             raise MissingExtraError("search", "ortools") from None
-        self.shop = shop
+        self.integers = integers
         self.model: CpModel = cp_model.CpModel()
         self.value: IntVar = self.model.new_int_var(least, most, "value")
-        latest = most if shop.instance.objective == "makespan" else shop.horizon
-        ranks = [shop.jobs_on(rank) for rank in range(shop.instance.placement.ranks)]
+        latest = most if integers.problem.objective == "makespan" else integers.horizon
+        ranks = [integers.jobs_on(rank) for rank in range(integers.problem.placement.ranks)]
         self.start: dict[Job, IntVar] = {job: self.model.new_int_var(0, latest, "") for jobs in ranks for job in jobs}
-        self.whole: dict[Job, BoolVarT] = {
-            job: self.model.new_bool_var("") for job in self.start if shop.decides_on(job)
+        self.full: dict[Job, BoolVarT] = {
+            job: self.model.new_bool_var("") for job in self.start if integers.decides_on(job)
         }
         self._literals: dict[tuple[Job, Job], BoolVarT | bool] = {}
-        self._make_whole()
+        self._make_full()
         self._wait()
         for rank, jobs in enumerate(ranks):
             self._run_one_at_a_time(jobs)
-            self._stay_within(shop.memory(rank), jobs)
+            self._stay_within(integers.memory(rank), jobs)
             self._bound_value(jobs)
         self._follow_on()
         self.model.minimize(self.value)
 
     def _end(self, job: Job) -> LinearExpr:
-        time, whole = self.shop.time_of(job), self._whole(job)
-        if whole is None:
+        time, full = self.integers.time_of(job), self._full(job)
+        if full is None:
             return self.start[job] + time
-        return self.start[job] + time + (self.shop.time_if_whole(job) - time) * whole
+        return self.start[job] + time + (self.integers.time_if_full(job) - time) * full
 
-    def _whole(self, job: Job) -> BoolVarT | None:
-        """The literal that says whether the backward that a job is, or is a half of, runs whole; None where none does."""
-        return None if job.kind is Kind.F else self.whole.get(job._replace(kind=self.shop.backward))
+    def _full(self, job: Job) -> BoolVarT | None:
+        """The literal that says whether the backward that a job is, or is a half of, runs in full; None where none does."""
+        return None if job.kind is Kind.F else self.full.get(job._replace(kind=self.integers.backward))
 
-    def _make_whole(self) -> None:
-        """Of a whole backward the W is over as soon as the I; the other Ws of a stage run in the order of their Is."""
-        for job, whole in self.whole.items():
+    def _make_full(self) -> None:
+        """Of a full backward the W is over as soon as the I; the other Ws of a stage run in the order of their Is."""
+        for job, full in self.full.items():
             weight = job._replace(kind=Kind.W)
-            self.model.add(self.start[weight] == self._end(job)).only_enforce_if(whole)
+            self.model.add(self.start[weight] == self._end(job)).only_enforce_if(full)
             for turn in range(job.turn):
-                self.model.add(self.start[weight] >= self._end(weight._replace(turn=turn))).only_enforce_if(~whole)
+                self.model.add(self.start[weight] >= self._end(weight._replace(turn=turn))).only_enforce_if(~full)
 
     def _wait(self) -> None:
         for job in self.start:
-            for source, delay in self.shop.needs(job):
+            for source, delay in self.integers.needs(job):
                 self.model.add(self.start[job] >= self._end(source) + delay)
 
     def _run_one_at_a_time(self, jobs: Sequence[Job]) -> None:
         bars = []
         for job in jobs:
-            start, time, whole = self.start[job], self.shop.time_of(job), self._whole(job)
-            if whole is None:
+            start, time, full = self.start[job], self.integers.time_of(job), self._full(job)
+            if full is None:
                 bars.append(self.model.new_fixed_size_interval_var(start, time, ""))
                 continue
-            bars.append(self.model.new_optional_fixed_size_interval_var(start, time, ~whole, ""))
+            bars.append(self.model.new_optional_fixed_size_interval_var(start, time, ~full, ""))
             if job.kind is not Kind.W:
                 bars.append(
-                    self.model.new_optional_fixed_size_interval_var(start, self.shop.time_if_whole(job), whole, "")
+                    self.model.new_optional_fixed_size_interval_var(start, self.integers.time_if_full(job), full, "")
                 )
         self.model.add_no_overlap(bars)
 
     def _bound_value(self, jobs: Sequence[Job]) -> None:
         """The value is no less than the rank's last end, counted from 0 or from its first start."""
         firsts = [job for job in jobs if job.kind is Kind.F and job.turn == 0]
-        last_turn = self.shop.share - 1
+        last_turn = self.integers.share - 1
         lasts = [
             job
             for job in jobs
-            if job.kind is self.shop.kinds[-1] and (job.turn == last_turn or self._whole(job) is not None)
+            if job.kind is self.integers.kinds[-1] and (job.turn == last_turn or self._full(job) is not None)
         ]
-        makespan = self.shop.instance.objective == "makespan"
+        makespan = self.integers.problem.objective == "makespan"
         for last in lasts:
             for begin in [0] if makespan else [self.start[first] for first in firsts]:
                 self.model.add(self.value >= self._end(last) - begin)
@@ -123,13 +123,13 @@ class ExactModel:
 
     def _start_at_once(self, firsts: Sequence[Job]) -> None:
         """Nobody puts off the first microbatch where nothing can be in its way: a later start would shorten the span."""
-        placement = self.shop.instance.placement
+        placement = self.integers.problem.placement
         for first in firsts:
             passed = placement.rank_of[0][: first.stage + 1]
             if placement.copies == 1 and len(set(passed)) == len(passed):
-                self.model.add(self.start[first] == self.shop.arrival(first.stage))
+                self.model.add(self.start[first] == self.integers.arrival(first.stage))
 
-    def _stay_within(self, memory: WholeMemory, jobs: Sequence[Job]) -> None:
+    def _stay_within(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:
         """Within the cap, and in one order where a rank has several stages."""
         released = self._released_at_once(memory, jobs)
         if released is not None:
@@ -140,18 +140,18 @@ class ExactModel:
             self._comes_first(one, other)
         self._sum_up(memory, jobs)
 
-    def _released_at_once(self, memory: WholeMemory, jobs: Sequence[Job]) -> Kind | None:
+    def _released_at_once(self, memory: IntegerMemory, jobs: Sequence[Job]) -> Kind | None:
         """The kind that frees the activations of a rank's only stage; None where it is not as simple as that."""
         if len({(job.copy, job.stage) for job in jobs}) > 1:
             return None
-        if memory.binds and any(job in self.whole for job in jobs):
+        if memory.binds and any(job in self.full for job in jobs):
             return None
         held = memory.held[jobs[0].stage]
         if held.between == held.until_backward == 0:
             return Kind.W
-        return self.shop.backward if held.between == held.until_weight == 0 else None
+        return self.integers.backward if held.between == held.until_weight == 0 else None
 
-    def _wait_for_release(self, memory: WholeMemory, released: Kind, jobs: Sequence[Job]) -> None:
+    def _wait_for_release(self, memory: IntegerMemory, released: Kind, jobs: Sequence[Job]) -> None:
         """A forward waits for what frees the microbatch that many before which fit."""
         if memory.binds:
             count = memory.cap // memory.change(jobs[0])
@@ -159,49 +159,51 @@ class ExactModel:
                 if job.kind is Kind.F and job.turn >= count:
                     self.model.add(self.start[job] >= self._end(job._replace(kind=released, turn=job.turn - count)))
 
-    def _sum_up(self, memory: WholeMemory, jobs: Sequence[Job]) -> None:
+    def _sum_up(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:
         """What the rank holds after a job that adds to it is the changes of all jobs that come first, and its own."""
         changes = [(job, change) for job in jobs if (change := memory.change(job)) != 0]
         for job, added in changes:
             if added > 0:
                 before = [change * self._comes_first(other, job) for other, change in changes if other != job]
                 within = self.model.add(added + sum(before) <= memory.cap)
-                if job in self.whole:
-                    within.only_enforce_if(~self.whole[job])
+                if job in self.full:
+                    within.only_enforce_if(~self.full[job])
         for job in jobs:
-            if job in self.whole:
+            if job in self.full:
                 self._keep_together(job, jobs)
 
     def _keep_together(self, job: Job, jobs: Sequence[Job]) -> None:
-        """What comes after a whole backward's I comes after its W."""
+        """What comes after a full backward's I comes after its W."""
         weight = job._replace(kind=Kind.W)
         for other in jobs:
             if other not in (job, weight):
                 behind = self._comes_first(job, other), self._comes_first(weight, other)
-                self.model.add_bool_or(~self.whole[job], _not(behind[0]), behind[1])
+                self.model.add_bool_or(~self.full[job], _not(behind[0]), behind[1])
 
-    def _order_weights(self, memory: WholeMemory, jobs: Sequence[Job]) -> None:
+    def _order_weights(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:
         """Weight backwards that take and free the same run in the order of their input backwards."""
         weights = [job for job in jobs if job.kind is Kind.W]
         for one, other in combinations(weights, 2):
-            alike = self.shop.time_of(one) == self.shop.time_of(other) and memory.change(one) == memory.change(other)
+            alike = self.integers.time_of(one) == self.integers.time_of(other) and memory.change(one) == memory.change(
+                other
+            )
             if alike and not self._is_known(one, other):
-                inputs = self._comes_first(*(job._replace(kind=self.shop.backward) for job in (one, other)))
-                wholes = [whole for job in (one, other) if (whole := self._whole(job)) is not None]
-                if wholes:
+                inputs = self._comes_first(*(job._replace(kind=self.integers.backward) for job in (one, other)))
+                fulls = [full for job in (one, other) if (full := self._full(job)) is not None]
+                if fulls:
                     weight = self._comes_first(one, other)
-                    self.model.add_bool_or(*wholes, _not(inputs), weight)
-                    self.model.add_bool_or(*wholes, inputs, _not(weight))
+                    self.model.add_bool_or(*fulls, _not(inputs), weight)
+                    self.model.add_bool_or(*fulls, inputs, _not(weight))
                 else:
                     self._decide(one, other, inputs)
 
     def _is_known(self, one: Job, other: Job) -> bool:
-        return self.shop.leads_to(one, other) or self.shop.leads_to(other, one)
+        return self.integers.leads_to(one, other) or self.integers.leads_to(other, one)
 
     def _comes_first(self, one: Job, other: Job) -> BoolVarT | bool:
         """Whether one job comes before another of its rank: known, or a literal."""
         if self._is_known(one, other):
-            return self.shop.leads_to(one, other)
+            return self.integers.leads_to(one, other)
         if (one, other) not in self._literals:
             self._decide(one, other, self.model.new_bool_var(""))
         return self._literals[one, other]
@@ -216,7 +218,7 @@ class ExactModel:
     def _follow_on(self) -> None:
         """What comes before a job also comes before the next of its kind, and so does what came before it."""
         for (one, other), literal in self._literals.items():
-            if any(job.kind is Kind.W and self._whole(job) is not None for job in (one, other)):
+            if any(job.kind is Kind.W and self._full(job) is not None for job in (one, other)):
                 continue
             later = self._literals.get((one, other._replace(turn=other.turn + 1)), True)
             earlier = self._literals.get((one._replace(turn=one.turn - 1), other), True)

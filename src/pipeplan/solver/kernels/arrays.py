@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from pipeplan.model import Floats, Ints
 
 SEARCH_COMPILES_AFTER = 500_000
 """Op evaluations after which the search's kernels are compiled: a search of more than a moment makes many millions."""
 
 
-class Shop(NamedTuple):
-    """The instance as flat arrays, by rank (``offsets``, ``work``, ``cap``) and by class (the others).
+class FlatProblem(NamedTuple):
+    """The problem as flat arrays, by rank (``offsets``, ``work``, ``cap``) and by class (the others).
 
     Attributes
     ----------
@@ -36,12 +32,12 @@ class Shop(NamedTuple):
     consumer
         The rank that may wait for the class, or -1.
     first
-        Where the ends of the class stand in ``Scratch.finish``.
+        Where the ends of the class stand in ``Timing.finish``.
     weight_time, weight_change
         How long the weight backward takes that a backward of the class leaves owed, and what it adds to memory; a
         negative time for classes that leave none owed.
-    whole_time, whole_change
-        The same as ``time`` and ``change`` where a backward of the class runs whole, and leaves nothing owed.
+    full_time, full_change
+        The same as ``time`` and ``change`` where a backward of the class runs in full, and leaves nothing owed.
     overlap
         How long a forward takes together with the backward that it overlaps with, at least.
     """
@@ -58,13 +54,13 @@ class Shop(NamedTuple):
     first: Ints
     weight_time: Floats
     weight_change: Floats
-    whole_time: Floats
-    whole_change: Floats
+    full_time: Floats
+    full_change: Floats
     overlap: Floats
 
 
-class Plan(NamedTuple):
-    """A candidate: ``order``, ``forced`` and ``joined`` by position, rank after rank; ``whole`` by op.
+class Decisions(NamedTuple):
+    """A candidate: ``order``, ``forced`` and ``joined`` by position, rank after rank; ``full`` by op.
 
     Attributes
     ----------
@@ -74,18 +70,18 @@ class Plan(NamedTuple):
         How many weight backwards must run before it.
     joined
         1 where a forward and a backward, this op and the next, run overlapped.
-    whole
-        1 where a backward runs whole: I and W in one. Ops stand as in ``Scratch.finish``, so that it moves with its op.
-        Empty where whole backwards gain nothing.
+    full
+        1 where a backward runs full: I and W in one. Ops stand as in ``Timing.finish``, so that it moves with its op.
+        Empty where full backwards gain nothing.
     """
 
     order: Ints
     forced: Ints
     joined: Ints
-    whole: Ints
+    full: Ints
 
 
-class Scratch(NamedTuple):
+class Timing(NamedTuple):
     """What timing a candidate writes.
 
     Attributes
@@ -121,19 +117,19 @@ class Scratch(NamedTuple):
     position: Ints
 
 
-class Progress(NamedTuple):
+class AnnealingState(NamedTuple):
     """Where an annealing stands, so that it can go on.
 
     Attributes
     ----------
     value
-        Of the current plan, and of the best.
+        Of the current decisions, and of the best.
     temperature
         One number: how much worse, on average, a step may be.
     random
         One number: the generator's state.
     critical
-        How many positions the longest chain of the current plan has, and then these positions.
+        How many positions the longest chain of the current decisions has, and then these positions.
     """
 
     value: Floats
@@ -142,14 +138,14 @@ class Progress(NamedTuple):
     critical: Ints
 
 
-class Journal(NamedTuple):
+class Change(NamedTuple):
     """From where to where ops were moved, in order; to undo it."""
 
     place: Ints
     target: Ints
 
 
-class Desk(NamedTuple):
+class ListState(NamedTuple):
     """What list scheduling writes.
 
     Attributes
@@ -181,7 +177,7 @@ class Block(NamedTuple):
     style
         Five numbers. 1 where forwards are drawn forward before a rank's first backward; 1 where a backward that is ready
         goes before something due that is not; 1 where weight backwards stay where repeating has put them; 1 where
-        backwards run whole; and how many microbatches make a group.
+        backwards run in full; and how many microbatches make a group.
     inner
         One number: the time between the microbatches of a group.
     """
@@ -191,7 +187,7 @@ class Block(NamedTuple):
     inner: Floats
 
 
-class Lanes(NamedTuple):
+class Route(NamedTuple):
     """How classes lie.
 
     Attributes
@@ -210,8 +206,8 @@ class Lanes(NamedTuple):
     way: Ints
 
 
-class Watch(NamedTuple):
-    """What repeating a block writes by rank beside a scratch.
+class RankClocks(NamedTuple):
+    """What repeating a block writes by rank beside a timing.
 
     Attributes
     ----------

@@ -1,12 +1,13 @@
 """The hot loops of building blocks: repeating a block for every microbatch, and annealing the block itself.
 
 A block says when the ops of the first microbatch are due, and when those of the others follow. Repeating it means that
-every rank goes by a clock and does next what is due next, with these exceptions: weight backwards go into the waits, and
+every rank goes by a pace and does next what is due next, with these exceptions: weight backwards go into the waits, and
 before what does not fit into memory; before its first backward a rank may draw forwards forward; after its last
 forward it takes the backwards as they come. What comes of it is an order, which is then timed like any candidate.
 """
 
-from pipeplan.solver.kernels.arrays import Block, Floats, Ints, Lanes, Plan, Progress, Scratch, Shop, Watch
+from pipeplan.model import Floats, Ints
+from pipeplan.solver.kernels.arrays import AnnealingState, Block, Decisions, FlatProblem, RankClocks, Route, Timing
 from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, draw, evaluate
 
 NEVER = 1e300
@@ -21,64 +22,64 @@ def due_at(first: float, index: int, period: float, group: int, inner: float) ->
 
 
 def repeat(
-    shop: Shop,
-    clock: Shop,
-    lanes: Lanes,
+    problem: FlatProblem,
+    pace: FlatProblem,
+    route: Route,
     share: int,
     period: float,
     block: Block,
-    plan: Plan,
-    watch: Watch,
-    scratch: Scratch,
+    decisions: Decisions,
+    clocks: RankClocks,
+    timing: Timing,
 ) -> bool:
-    """Write into ``plan`` what comes of a block; false if it gets stuck, which only a lack of memory can bring about.
+    """Write into ``decisions`` what comes of a block; false if it gets stuck, which only a lack of memory can bring about.
 
-    Ranks go by the times of ``clock``, which need not be those of the shop.
+    Ranks go by the times of ``pace``, which need not be those of the problem.
     """
-    for item in range(len(shop.rank)):
-        scratch.done[item] = 0
-    for rank in range(len(shop.work)):
-        watch.wake[rank] = 0.0
-        watch.busy[rank] = 0
-        watch.backwards[rank] = 0
-        scratch.cursor[rank] = shop.offsets[rank]
-        scratch.pending[rank] = shop.offsets[rank]
-        scratch.owed[rank] = 0
-        scratch.held[rank] = 0.0
-    for place in range(len(plan.order)):
-        plan.forced[place] = 0
-        plan.joined[place] = 0
-    for op in range(len(plan.whole)):
-        plan.whole[op] = 0
+    for item in range(len(problem.rank)):
+        timing.done[item] = 0
+    for rank in range(len(problem.work)):
+        clocks.wake[rank] = 0.0
+        clocks.busy[rank] = 0
+        clocks.backwards[rank] = 0
+        timing.cursor[rank] = problem.offsets[rank]
+        timing.pending[rank] = problem.offsets[rank]
+        timing.owed[rank] = 0
+        timing.held[rank] = 0.0
+    for place in range(len(decisions.order)):
+        decisions.forced[place] = 0
+        decisions.joined[place] = 0
+    for op in range(len(decisions.full)):
+        decisions.full[op] = 0
     group = block.style[4]
     inner = block.inner[0]
-    left = len(plan.order)
+    left = len(decisions.order)
     while left > 0:
         rank = 0
-        for other in range(1, len(shop.work)):
-            if watch.wake[other] < watch.wake[rank]:
+        for other in range(1, len(problem.work)):
+            if clocks.wake[other] < clocks.wake[rank]:
                 rank = other
-        now = watch.wake[rank]
+        now = clocks.wake[rank]
         if now >= NEVER:
             return False
-        watch.busy[rank] = 0
+        clocks.busy[rank] = 0
         # Of all classes the one that is due first; of those that can run, the first forward and the first backward.
         head = forward = backward = -1
         head_due = forward_due = backward_due = NEVER
         head_ready = later = NEVER
         forwards_left = 0
-        for lane in range(lanes.offsets[rank], lanes.offsets[rank + 1]):
-            item = lanes.item[lane]
-            index = scratch.done[item]
+        for slot in range(route.offsets[rank], route.offsets[rank + 1]):
+            item = route.item[slot]
+            index = timing.done[item]
             if index == share:
                 continue
             forwards_left += 1 - item % 2
-            source = shop.source[item]
+            source = problem.source[item]
             ready = NEVER
             if source < 0:
                 ready = 0.0
-            elif scratch.done[source] > index:
-                ready = scratch.finish[shop.first[source] + index] + clock.delay[item]
+            elif timing.done[source] > index:
+                ready = timing.finish[problem.first[source] + index] + pace.delay[item]
             due = due_at(block.due[item], index, period, group, inner)
             if due < head_due:
                 head, head_due, head_ready = item, due, ready
@@ -90,75 +91,75 @@ def repeat(
             elif due < backward_due:
                 backward, backward_due = item, due
         if head < 0:
-            watch.wake[rank] = NEVER
+            clocks.wake[rank] = NEVER
             continue
         chosen = -1
         if head_ready <= now:
             chosen = head
-        elif forward >= 0 and block.style[0] == 1 and watch.backwards[rank] == 0:
+        elif forward >= 0 and block.style[0] == 1 and clocks.backwards[rank] == 0:
             # All other forwards of the rank that are due before it keep their room.
-            room = shop.cap[rank] - scratch.held[rank] - shop.change[forward]
-            for lane in range(lanes.offsets[rank], lanes.offsets[rank + 1]):
-                item = lanes.item[lane]
-                index = scratch.done[item]
+            room = problem.cap[rank] - timing.held[rank] - problem.change[forward]
+            for slot in range(route.offsets[rank], route.offsets[rank + 1]):
+                item = route.item[slot]
+                index = timing.done[item]
                 while item % 2 == 0 and item != forward and index < share:
                     if due_at(block.due[item], index, period, group, inner) >= forward_due:
                         break
-                    room -= shop.change[item]
+                    room -= problem.change[item]
                     index += 1
             if room >= 0:
                 chosen = forward
         elif forwards_left == 0 or block.style[1] == 1:
             chosen = backward
-        full = False
+        no_room = False
         if chosen >= 0:
-            whole = chosen % 2 == 1 and block.style[3] == 1
-            change = shop.whole_change[chosen] if whole else shop.change[chosen]
-            full = scratch.held[rank] + change > shop.cap[rank]
-        if scratch.owed[rank] > 0 and (full or chosen < 0):
-            while shop.weight_time[plan.order[scratch.pending[rank]]] < 0:
-                scratch.pending[rank] += 1
-            item = plan.order[scratch.pending[rank]]
-            if full or head_ready >= NEVER or now + clock.weight_time[item] <= head_ready * (1 + IN_TIME):
-                if block.style[2] == 1 and scratch.cursor[rank] < shop.offsets[rank + 1]:
-                    plan.forced[scratch.cursor[rank]] += 1
-                scratch.pending[rank] += 1
-                scratch.owed[rank] -= 1
-                scratch.held[rank] += shop.weight_change[item]
-                watch.wake[rank] = now + clock.weight_time[item]
-                watch.busy[rank] = 1
+            full = chosen % 2 == 1 and block.style[3] == 1
+            change = problem.full_change[chosen] if full else problem.change[chosen]
+            no_room = timing.held[rank] + change > problem.cap[rank]
+        if timing.owed[rank] > 0 and (no_room or chosen < 0):
+            while problem.weight_time[decisions.order[timing.pending[rank]]] < 0:
+                timing.pending[rank] += 1
+            item = decisions.order[timing.pending[rank]]
+            if no_room or head_ready >= NEVER or now + pace.weight_time[item] <= head_ready * (1 + IN_TIME):
+                if block.style[2] == 1 and timing.cursor[rank] < problem.offsets[rank + 1]:
+                    decisions.forced[timing.cursor[rank]] += 1
+                timing.pending[rank] += 1
+                timing.owed[rank] -= 1
+                timing.held[rank] += problem.weight_change[item]
+                clocks.wake[rank] = now + pace.weight_time[item]
+                clocks.busy[rank] = 1
                 continue
-        if full:
+        if no_room:
             chosen = backward
         if chosen < 0:
-            watch.wake[rank] = later
+            clocks.wake[rank] = later
             continue
-        whole = chosen % 2 == 1 and block.style[3] == 1
-        end = now + (clock.whole_time[chosen] if whole else clock.time[chosen])
-        op = shop.first[chosen] + scratch.done[chosen]
-        scratch.finish[op] = end
-        scratch.done[chosen] += 1
-        if whole:
-            plan.whole[op] = 1
-            scratch.held[rank] += shop.whole_change[chosen]
+        full = chosen % 2 == 1 and block.style[3] == 1
+        end = now + (pace.full_time[chosen] if full else pace.time[chosen])
+        op = problem.first[chosen] + timing.done[chosen]
+        timing.finish[op] = end
+        timing.done[chosen] += 1
+        if full:
+            decisions.full[op] = 1
+            timing.held[rank] += problem.full_change[chosen]
         else:
-            scratch.held[rank] += shop.change[chosen]
-            scratch.owed[rank] += 1 if shop.weight_time[chosen] >= 0 else 0
-        watch.backwards[rank] += chosen % 2
-        plan.order[scratch.cursor[rank]] = chosen
-        scratch.cursor[rank] += 1
+            timing.held[rank] += problem.change[chosen]
+            timing.owed[rank] += 1 if problem.weight_time[chosen] >= 0 else 0
+        clocks.backwards[rank] += chosen % 2
+        decisions.order[timing.cursor[rank]] = chosen
+        timing.cursor[rank] += 1
         left -= 1
-        watch.wake[rank] = end
-        watch.busy[rank] = 1
-        follower = lanes.follower[chosen]
+        clocks.wake[rank] = end
+        clocks.busy[rank] = 1
+        follower = route.follower[chosen]
         if follower >= 0:
-            other = shop.rank[follower]
-            if watch.busy[other] == 0:
-                watch.wake[other] = min(watch.wake[other], end + clock.delay[follower])
+            other = problem.rank[follower]
+            if clocks.busy[other] == 0:
+                clocks.wake[other] = min(clocks.wake[other], end + pace.delay[follower])
     return True
 
 
-def vary(lanes: Lanes, unit: float, rules: int, block: Block, random: Ints) -> None:
+def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> None:
     """Change a block: how it is repeated, or when something is due: one op, those after it, or some of those after it.
 
     Of its style the first ``rules`` numbers may change.
@@ -171,7 +172,7 @@ def vary(lanes: Lanes, unit: float, rules: int, block: Block, random: Ints) -> N
     if choice == 1 and block.style[4] > 1:
         block.inner[0] = max(block.inner[0] + (draw(random, 2) - 0.5) * unit, 0.0)
         return
-    passes = len(lanes.way)
+    passes = len(route.way)
     for _ in range(2 if draw(random, 3) == 0 else 1):
         start = draw(random, passes)
         amount = (1 + draw(random, 1 + draw(random, 6))) * 0.5 * unit
@@ -184,7 +185,7 @@ def vary(lanes: Lanes, unit: float, rules: int, block: Block, random: Ints) -> N
         elif scope == 2:
             stop = min(passes, stop + draw(random, max(passes // 2, 1)))
         for place in range(start, stop):
-            block.due[lanes.way[place]] += amount
+            block.due[route.way[place]] += amount
 
 
 def copy_block(source: Block, target: Block) -> None:
@@ -197,9 +198,9 @@ def copy_block(source: Block, target: Block) -> None:
 
 
 def anneal_block(
-    shop: Shop,
-    clock: Shop,
-    lanes: Lanes,
+    problem: FlatProblem,
+    pace: FlatProblem,
+    route: Route,
     share: int,
     period: float,
     unit: float,
@@ -212,28 +213,28 @@ def anneal_block(
     block: Block,
     trial: Block,
     best: Block,
-    plan: Plan,
-    progress: Progress,
-    watch: Watch,
-    scratch: Scratch,
+    decisions: Decisions,
+    state: AnnealingState,
+    clocks: RankClocks,
+    timing: Timing,
 ) -> None:
     """Simulated annealing of a block for a number of steps; the best one seen goes to ``best``.
 
     As ``anneal`` of the evaluation kernel, but a step varies the block, and what comes of it is timed.
     """
-    random = progress.random
+    random = state.random
     for _ in range(steps):
-        progress.temperature[0] *= cooling
+        state.temperature[0] *= cooling
         copy_block(block, trial)
-        vary(lanes, unit, rules, trial, random)
-        if not repeat(shop, clock, lanes, share, period, trial, plan, watch, scratch):
+        vary(route, unit, rules, trial, random)
+        if not repeat(problem, pace, route, share, period, trial, decisions, clocks, timing):
             continue
-        limit = min(progress.value[0] + progress.temperature[0] * waits[draw(random, len(waits))], INFEASIBLE / 2)
-        value = evaluate(shop, plan, span, spread, limit, scratch)
+        limit = min(state.value[0] + state.temperature[0] * waits[draw(random, len(waits))], INFEASIBLE / 2)
+        value = evaluate(problem, decisions, span, spread, limit, timing)
         if value > limit:
             continue
-        progress.value[0] = value
+        state.value[0] = value
         copy_block(trial, block)
-        if value < progress.value[1]:
-            progress.value[1] = value
+        if value < state.value[1]:
+            state.value[1] = value
             copy_block(trial, best)
