@@ -12,7 +12,7 @@ from pipeplan.errors import PipeplanError
 from pipeplan.formats import (
     costs_json,
     parse_costs_json,
-    read_plan,
+    read_schedule_or_timeline,
     read_timelines,
     timeline_csv,
     timeline_json,
@@ -36,7 +36,7 @@ QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCh
 
 def read(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    for reader in (read_plan, read_timelines):
+    for reader in (read_schedule_or_timeline, read_timelines):
         with suppress(PipeplanError):
             reader(path)
 

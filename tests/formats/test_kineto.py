@@ -164,7 +164,7 @@ def test_files_and_folders(tmp_path):
     assert read_timelines(own)[0].end.tolist() == RUN.end.tolist()
     plan = tmp_path / "plan.csv"
     plan.write_text("0F0,0B0\n")
-    with pytest.raises(InputError, match="holds a plan, which has no times"):
+    with pytest.raises(InputError, match="holds a schedule, which has no times"):
         read_timelines(plan)
 
 

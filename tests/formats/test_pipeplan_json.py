@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, InvalidScheduleError, UnknownNameError
-from pipeplan.formats import parse_json, read_plan, read_schedule, schedule_json, timeline_json
+from pipeplan.formats import parse_json, read_schedule_or_timeline, read_schedule, schedule_json, timeline_json
 from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
 from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
@@ -123,9 +123,9 @@ def test_the_schedule_of_a_timeline_file(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(PLAN | TIMES))
     assert read_schedule(path) == parse_json(json.dumps(PLAN))
-    assert isinstance(read_plan(path), Timeline)
+    assert isinstance(read_schedule_or_timeline(path), Timeline)
 
 
 def test_the_ending_says_the_format(tmp_path):
     with pytest.raises(UnknownNameError, match=r"ending of a schedule file '\.txt'"):
-        read_plan(tmp_path / "plan.txt")
+        read_schedule_or_timeline(tmp_path / "plan.txt")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, PipeplanError
-from pipeplan.formats import read_plan, timeline_csv
+from pipeplan.formats import read_schedule_or_timeline, timeline_csv
 from pipeplan.formats.timeline_table import (
     COLUMNS,
     parse_timeline_columns_json,
@@ -75,7 +75,7 @@ def test_reader_and_writer_undo_each_other(write, read, schedule: Schedule, mess
 def test_a_csv_file_with_this_header_is_a_timeline(tmp_path):
     path = tmp_path / "run.csv"
     path.write_text(TABLE)
-    timeline = read_plan(path)
+    timeline = read_schedule_or_timeline(path)
     assert isinstance(timeline, Timeline)
     assert timeline.schedule == RUN.schedule
 

@@ -22,7 +22,7 @@ from pipeplan.api.sources import Source, file_of
 from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import InputError
-from pipeplan.formats import read_plan, read_timelines
+from pipeplan.formats import read_schedule_or_timeline, read_timelines
 from pipeplan.model import Schedule, Timeline
 from pipeplan.simulation import critical_path
 from pipeplan.simulation.chain import compute_only
@@ -137,7 +137,7 @@ def _planned(plan: Source | Timeline, settings: Settings) -> Timeline:
     if isinstance(plan, Timeline):
         return plan
     path = file_of(plan)
-    found = plan if path is None else read_plan(path)
+    found = plan if path is None else read_schedule_or_timeline(path)
     return found if isinstance(found, Timeline) else simulate_with(found, settings).timeline
 
 

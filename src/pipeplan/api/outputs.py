@@ -11,7 +11,7 @@ from pipeplan.drawing import View, order_of, view_of
 from pipeplan.drawing.html import save_html
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import replacing, require_apart, require_writable, write_text
-from pipeplan.formats import chrome_trace, read_plan, schedule_json, timeline_json, torch_csv
+from pipeplan.formats import chrome_trace, read_schedule_or_timeline, schedule_json, timeline_json, torch_csv
 from pipeplan.model import Schedule
 from pipeplan.passes.communication import without_communication
 from pipeplan.strict_json import json_text
@@ -77,12 +77,12 @@ def convert_file(source: Path, target: Path) -> None:
     InputError
         If a file cannot be read or written, the target is the source, or a trace is wanted of a plan without times.
     PipeplanError
-        For what :func:`~pipeplan.formats.reading.read_plan` raises it.
+        For what :func:`~pipeplan.formats.reading.read_schedule_or_timeline` raises it.
     """
     ending = _ending(target)
     require_writable(target)
     require_apart([target], [source])
-    plan = read_plan(source)
+    plan = read_schedule_or_timeline(source)
     if ending == ".trace.json":
         if isinstance(plan, Schedule):
             raise InputError(

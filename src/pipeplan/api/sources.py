@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeplan.api.catalogue import Entry, entry, fixed_chunks, is_name
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
-from pipeplan.formats import ENDINGS, read_schedule
+from pipeplan.formats import endings, read_schedule
 from pipeplan.model import Placement, Schedule
 from pipeplan.model.size import require_size
 from pipeplan.strategies.heuristics import Heuristic
@@ -49,7 +49,7 @@ def file_of(source: Source) -> Path | None:
         return None
     path = Path(source)
     if isinstance(source, str):
-        looks_like_file = source.lower().endswith(ENDINGS) or os.sep in source or path.is_file()
+        looks_like_file = source.lower().endswith(endings()) or os.sep in source or path.is_file()
         return path if looks_like_file and not is_name(source) else None
     return path
 

@@ -21,9 +21,13 @@ import numpy as np
 from pipeplan.costs import Costs
 from pipeplan.costs.table import Memory, Transfer
 from pipeplan.errors import CostError, FormatError
+from pipeplan.formats.format import Format
 from pipeplan.strict_json import json_text
 
 VERSION = 1
+
+_FORMAT_STANDS_WITHIN = 200
+"""Characters of a file in which its format is looked for: it is the first key that is written."""
 
 Times = list[float]
 
@@ -133,3 +137,17 @@ def _costs(record: CostsRecord) -> Costs:
         ),
         time_unit=record.time_unit,
     )
+
+
+FORMATS = (
+    Format(
+        name="costs",
+        title="Costs, JSON",
+        help="What every stage takes and holds, as numbers per stage; a config file for the same stages.",
+        ending=".costs.json",
+        media="application/json",
+        write_costs=costs_json,
+        read=lambda text, name, keep: parse_costs_json(text, name=name),
+        recognises=lambda text: '"pipeplan-costs"' in text[:_FORMAT_STANDS_WITHIN],
+    ),
+)

@@ -14,6 +14,7 @@ import numpy as np
 
 from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.files import MEBIBYTE
+from pipeplan.formats.format import Format
 from pipeplan.formats.kineto_rank import PREFIX, RankTrace, occurrences, parse_rank
 from pipeplan.model import (
     MISSING,
@@ -157,3 +158,23 @@ def _received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Flo
     until = end.copy()
     until[arrival[needy]] = np.maximum(end[arrival[needy]], start[needy])
     return until
+
+
+def _one_step(text: str, name: str, keep_duplicates: bool) -> Timeline:
+    steps = parse_kineto({name: text})
+    if len(steps) > 1:
+        raise FormatError(f"{name}: it holds {len(steps)} steps, and a timeline is one of them; record one step")
+    return steps[0]
+
+
+FORMATS = (
+    Format(
+        name="kineto",
+        title="PyTorch profiler trace",
+        help="What PyTorch's profiler recorded of a run; of several ranks, a folder with the trace of each.",
+        ending=".json",
+        media="application/json",
+        read=_one_step,
+        recognises=lambda text: '"traceEvents"' in text,
+    ),
+)

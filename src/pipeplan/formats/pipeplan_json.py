@@ -21,6 +21,7 @@ from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from pipeplan.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
+from pipeplan.formats.format import Format
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
 from pipeplan.strict_json import json_text
 
@@ -215,3 +216,18 @@ def _times(rows: list[list[float]], schedule: Schedule, what: str) -> NDArray[np
     if not bool(np.all(np.isfinite(times))):
         raise FormatError(f"'{what}' holds a time that is not finite")
     return times
+
+
+FORMATS = (
+    Format(
+        name="json",
+        title="Figures and times, JSON",
+        help="pipeplan's own: a schedule, a timeline with its figures, or the record of any other answer.",
+        ending=".json",
+        media="application/json",
+        write_schedule=schedule_json,
+        write_timeline=lambda outcome: timeline_json(outcome.timeline, outcome.figures),
+        write_record=lambda record: json_text(record, indent=1) + "\n",
+        read=lambda text, name, keep: parse_json(text, name=name, keep_duplicates=keep),
+    ),
+)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import CostError, FormatError, InvalidScheduleError, ShapeError
+from pipeplan.formats.format import Format
 from pipeplan.model import Columns, Kind, Schedule, Timeline
 from pipeplan.model.notation import infer_placement
 from pipeplan.strict_json import json_text
@@ -175,3 +176,27 @@ def _only(values: list[str], what: str) -> str:
 
 def _source(table: TimelineTable) -> Literal["simulated", "measured"]:
     return "measured" if _only(list(table.source), "source") == "measured" else "simulated"
+
+
+FORMATS = (
+    Format(
+        name="timeline-csv",
+        title="Times of every op, CSV",
+        help="A line an op, with a header, for pandas and spreadsheets.",
+        ending=".timeline.csv",
+        media="text/csv; charset=utf-8",
+        write_timeline=lambda outcome: timeline_csv(outcome.timeline),
+        read=lambda text, name, keep: parse_timeline_csv(text, name=name),
+        recognises=lambda text: text.startswith(",".join(COLUMNS)),
+    ),
+    Format(
+        name="timeline-columns",
+        title="Times of every op, JSON columns",
+        help="The same as an object with a list a column, which pandas.DataFrame takes.",
+        ending=".columns.json",
+        media="application/json",
+        write_timeline=lambda outcome: timeline_columns_json(outcome.timeline),
+        read=lambda text, name, keep: parse_timeline_columns_json(text, name=name),
+        recognises=lambda text: text.lstrip().startswith('{"schedule":['),
+    ),
+)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
+from pipeplan.formats.format import Format
 from pipeplan.model import Kind, Schedule, format_cells, parse_cell, schedule_from_cells
+from pipeplan.passes import lower_for_torch, without_communication
 
 
 def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
@@ -79,3 +81,25 @@ def torch_csv(schedule: Schedule) -> str:
     if schedule.has(Kind.R):
         raise FormatError("PyTorch's CSV has no recomputation; pipeplan's JSON has it")
     return "".join(",".join(format_cells(row)) + "\n" for row in schedule)
+
+
+FORMATS = (
+    Format(
+        name="torch-csv",
+        title="PyTorch CSV",
+        help="The order of compute ops, as torch.distributed.pipelining and torchtitan read it.",
+        ending=".csv",
+        media="text/csv; charset=utf-8",
+        write_schedule=lambda schedule: torch_csv(without_communication(schedule)),
+        convert_schedule=torch_csv,
+        read=lambda text, name, keep: parse_torch_csv(text, name=name, keep_duplicates=keep),
+    ),
+    Format(
+        name="torch-csv-comms",
+        title="PyTorch CSV with communication",
+        help="The same with sends, receives and sharding, as PyTorch's runtime executes it.",
+        ending=".comms.csv",
+        media="text/csv; charset=utf-8",
+        write_schedule=lambda schedule: torch_csv(lower_for_torch(schedule)),
+    ),
+)

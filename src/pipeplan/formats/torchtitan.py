@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from pipeplan.errors import ShapeError
+from pipeplan.formats.format import Format
 from pipeplan.model import Schedule
 
 _NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
@@ -102,3 +103,15 @@ def _split(schedule: Schedule, layers: Sequence[int] | None) -> list[str]:
         "# ceil((layers + pipeline_parallel_first_stage_less_layers + pipeline_parallel_last_stage_less_layers)",
         f"#      / pipeline_parallel_layers_per_stage) = {stages}.",
     ]
+
+
+FORMATS = (
+    Format(
+        name="torchtitan",
+        title="torchtitan settings",
+        help="The part of torchtitan's config file that makes it train with the schedule's CSV.",
+        ending=".toml",
+        media="application/toml",
+        write_schedule=lambda schedule: torchtitan_toml(schedule, f"{schedule.name or 'schedule'}.csv"),
+    ),
+)

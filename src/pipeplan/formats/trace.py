@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeplan.formats.format import Format
 from pipeplan.model import Kind, Timeline, crosses_ranks, dependencies
 from pipeplan.model.memory import MemoryUse
 from pipeplan.strict_json import json_text
@@ -108,3 +109,15 @@ def _counters(timeline: Timeline, memory: MemoryUse, scale: float) -> Iterator[E
         yield {
             "ph": "C", "pid": 0, "name": f"memory of rank {rank:>3}", "ts": moment, "args": {unit: level},
         }  # fmt: skip
+
+
+FORMATS = (
+    Format(
+        name="trace",
+        title="Trace for Perfetto",
+        help="Every op as an event, transfers as arrows and memory as counters, for Perfetto and chrome://tracing.",
+        ending=".trace.json",
+        media="application/json",
+        write_timeline=lambda outcome: chrome_trace(outcome.timeline, outcome.memory),
+    ),
+)

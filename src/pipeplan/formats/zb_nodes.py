@@ -19,6 +19,7 @@ from itertools import count, pairwise, takewhile
 import numpy as np
 
 from pipeplan.errors import ShapeError
+from pipeplan.formats.format import Format, Outcome
 from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies
 
 
@@ -194,3 +195,20 @@ def format_zb_nodes(rows: Iterable[Sequence[RuntimeNode]]) -> str:
 def _word(node: RuntimeNode) -> str:
     time = int(node.time) if float(node.time).is_integer() else node.time
     return f"{node.kind}.{node.chunk}.{node.microbatch}@{time}" + "*" * node.rollback
+
+
+def _write(outcome: Outcome) -> str:
+    transfer = 0.0 if outcome.costs is None else outcome.costs.transfer.time()
+    return format_zb_nodes(zero_bubble_nodes(outcome.timeline, transfer))
+
+
+FORMATS = (
+    Format(
+        name="zb-nodes",
+        title="Zero-bubble runtime nodes",
+        help="Ops, transfers and post-validation of a V schedule, as the zero-bubble authors' runtime executes them.",
+        ending=".zb.txt",
+        media="text/plain; charset=utf-8",
+        write_timeline=_write,
+    ),
+)

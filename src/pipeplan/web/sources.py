@@ -10,7 +10,7 @@ from pipeplan.api import Result
 from pipeplan.api.catalogue import entry, is_name, schedules
 from pipeplan.api.commands import simulate_with
 from pipeplan.api.sources import as_taken_by, same_ranks
-from pipeplan.costs import Settings
+from pipeplan.costs import Costs, Settings
 from pipeplan.errors import (
     FormatError,
     InputError,
@@ -19,9 +19,7 @@ from pipeplan.errors import (
     PipeplanError,
     UnknownNameError,
 )
-from pipeplan.formats import ENDINGS
-from pipeplan.formats.pipeplan_json import parse_json
-from pipeplan.formats.torch_csv import parse_torch_csv
+from pipeplan.formats import endings, parse
 from pipeplan.model import Schedule, Timeline
 from pipeplan.strategies.strategy import Strategy
 from pipeplan.web.refusals import Fault, fault
@@ -123,12 +121,12 @@ def _costs_alone(settings: Settings) -> Settings:
 
 def _read(file: FileIn) -> Schedule:
     """The schedule that a file holds, named after the file."""
-    ending = Path(file.name).suffix.lower()
-    if ending not in ENDINGS:
-        raise FormatError(f"{file.name} is no schedule file: its ending must be {' or '.join(ENDINGS)}")
+    if Path(file.name).suffix.lower() not in endings():
+        raise FormatError(f"{file.name} is no schedule file: its ending must be {' or '.join(endings())}")
     if file.text.count(",") > 2 * MOST_OPS:
         raise FormatError(f"{file.name} holds more than {MOST_OPS:,} ops; at most as many are served")
-    text = file.text.removeprefix("\ufeff")
-    found = parse_torch_csv(text, name=file.name) if ending == ".csv" else parse_json(text, name=file.name)
+    found = parse(file.text.removeprefix("\ufeff"), file.name)
+    if isinstance(found, Costs):
+        raise FormatError(f"{file.name} holds costs, not a schedule")
     schedule = found.schedule if isinstance(found, Timeline) else found
     return schedule.renamed(file.name)
