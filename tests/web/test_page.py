@@ -125,6 +125,27 @@ def test_sliders_redraw_everything(watched):
     assert watched.query["forward_times"] == ["2.5"]
 
 
+def test_a_longer_time_has_a_longer_bar(watched):
+    watched.go(
+        "?ranks=8&microbatches=24&forward_times=0.37&schedules=gpipe,1f1b,interleaved-1f1b,zb-h1,zb-h2,zbv,v-min"
+    )
+    measured = watched.page.eval_on_selector_all(
+        ".with-bar",
+        """cells => cells.map(cell => [
+          parseFloat(cell.textContent),
+          cell.querySelector(".bar").getBoundingClientRect().width,
+          cell.querySelector(".track").getBoundingClientRect().width,
+        ])""",
+    )
+    longest = max(time for time, _, _ in measured)
+    track = measured[0][2]
+    assert len({len(str(time)) for time, _, _ in measured}) > 1, "the numbers should not all be equally wide"
+    assert len(measured) == 7
+    for time, bar, room in measured:
+        assert abs(room - track) < 0.1
+        assert abs(bar - time / longest * track) < 0.5
+
+
 def test_many_moves_end_with_the_last(watched):
     watched.go("?ranks=4&microbatches=8&schedules=1f1b")
     watched.page.evaluate(

@@ -1,4 +1,4 @@
-/** Memory below the lanes: a step curve a rank, those that matter in colour, and the cap. */
+/** Memory below the lanes: a step curve a rank, those that matter in colour, and the limit. */
 
 import { scaleLinear } from "d3-scale";
 import { memoryScale, memoryText, type Scale } from "./format.js";
@@ -28,7 +28,7 @@ export function drawCurves(surface: Surface, frame: Frame): void {
   }
 }
 
-/** The most that a panel has to show: peaks and caps. */
+/** The most that a panel has to show: peaks and limits. */
 export function highestLevel(memory: Memory): number {
   return Math.max(...memory.peak, ...(memory.limit ?? []), 0);
 }
@@ -87,13 +87,13 @@ function drawAll(context: Panel): void {
   chosen.forEach((lane, at) => {
     surface.line(stepsOf(context, lane), curves[at % curves.length], 1.75);
   });
-  for (const cap of capsOf(memory)) {
-    surface.line([frame.left, y(cap), frame.width, y(cap)], limit, 1.5, [6, 3]);
+  for (const level of limitsOf(memory)) {
+    surface.line([frame.left, y(level), frame.width, y(level)], limit, 1.5, [6, 3]);
   }
 }
 
-/** What each cap is, once. */
-function capsOf(memory: Memory): number[] {
+/** The different limits of the lanes, at most eight. */
+function limitsOf(memory: Memory): number[] {
   return memory.limit === null ? [] : [...new Set(memory.limit)].slice(0, 8);
 }
 
@@ -140,9 +140,9 @@ function drawHeader({ frame, surface, memory, panel, scale }: Panel): void {
     x += 19;
     write(words, faint);
   });
-  const caps = capsOf(memory);
-  if (caps.length === 0 || x + 120 > frame.width) return;
+  const limits = limitsOf(memory);
+  if (limits.length === 0 || x + 120 > frame.width) return;
   surface.line([x, y, x + 16, y], limit, 1.5, [6, 3]);
   x += 21;
-  write(`limit ${caps.map((cap) => memoryText(cap, scale)).join(", ")}`, faint);
+  write(`limit ${limits.map((level) => memoryText(level, scale)).join(", ")}`, faint);
 }

@@ -9,7 +9,7 @@ import type { Strip, TimeWindow } from "./surface.js";
 const ROOMY = 8;
 
 /** The sum of what falls into each pixel of a row: colours weighted by the share of the pixel that they cover. */
-class Row {
+export class PixelRow {
   private readonly red: Float32Array;
   private readonly green: Float32Array;
   private readonly blue: Float32Array;
@@ -66,7 +66,7 @@ class Row {
 /** Rows of pixels for strips, kept between pictures of the same width. */
 export class Raster {
   private readonly canvas = document.createElement("canvas");
-  private row = new Row(0);
+  private row = new PixelRow(0);
   private image: ImageData | null = null;
 
   /** Draw strips; the context's unit is a CSS pixel, of which one has `ratio` of its own. */
@@ -98,13 +98,14 @@ export class Raster {
   private size(width: number, height: number): void {
     if (this.canvas.width !== width) {
       this.canvas.width = width;
-      this.row = new Row(width);
+      this.row = new PixelRow(width);
     }
     if (this.canvas.height < height) this.canvas.height = height;
   }
 }
 
-function addVisible(row: Row, strip: Strip, window: TimeWindow, ratio: number, width: number): void {
+/** Add the bars of a strip that show in a window, in a row of `width` pixels. */
+export function addVisible(row: PixelRow, strip: Strip, window: TimeWindow, ratio: number, width: number): void {
   const { start, end, code } = strip.track;
   const { rgb } = strip.palette;
   const scale = window.scale * ratio;

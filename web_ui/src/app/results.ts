@@ -3,6 +3,7 @@
 import { make } from "../dom.js";
 import { memoryScale, memoryText, percent, timeText } from "../format.js";
 import type { Comparison, Result } from "./api.js";
+import { type Bar, barsOf } from "./bars.js";
 
 export interface Choice {
   /** Show the timeline of this one alone. */
@@ -72,7 +73,7 @@ export class ResultTable {
 }
 
 function columns({ results }: Comparison): readonly Column[] {
-  const longest = Math.max(...results.map((result) => result.makespan));
+  const bars = new Map(barsOf(results.map((result) => result.makespan)).map((bar, at) => [results[at], bar]));
   const unit = results[0]?.time_unit ?? "";
   const peaks = results.map(peakOf);
   const inBytes = results.some((result) => result.peak_bytes !== null);
@@ -81,11 +82,7 @@ function columns({ results }: Comparison): readonly Column[] {
     ["show", "which timelines show below", () => ""],
     ["schedule", "", () => ""],
     ["chunks", "chunks a rank", (result) => String(result.chunks)],
-    [
-      `makespan${unit === "" ? "" : `, ${unit}`}`,
-      "from 0 to the last op's end",
-      (result) => bar(result.makespan, longest),
-    ],
+    [`makespan${unit === "" ? "" : `, ${unit}`}`, "from 0 to the last op's end", (result) => withBar(bars.get(result))],
     ["bubble", "idle time over all time", (result) => percent(result.bubble.idle_over_total)],
     ["over ideal", "the same over busy time", (result) => percent(result.bubble.over_ideal)],
     ["of span", "idle share of the longest rank's own span", (result) => percent(result.bubble.span)],
@@ -114,11 +111,14 @@ function gap(result: Result): string {
   return result.gap === null ? "\u2013" : percent(Math.max(result.gap, 0));
 }
 
-/** A number with a bar as long as its share of the longest. */
-function bar(value: number, longest: number): HTMLElement {
+/** A number beside its bar; numbers of one column are equally wide, so that their bars have the same scale. */
+function withBar(bar: Bar | undefined): string | HTMLElement {
+  if (bar === undefined) return "";
   const fill = make("span", { class: "bar" });
-  fill.style.width = `${(100 * value) / longest}%`;
-  return make("span", { class: "with-bar" }, make("span", { class: "track" }, fill), make("span", {}, timeText(value)));
+  fill.style.width = `${100 * bar.share}%`;
+  const number = make("span", { class: "number" }, bar.text);
+  number.style.minWidth = `${bar.characters}ch`;
+  return make("span", { class: "with-bar" }, make("span", { class: "track", "aria-hidden": "true" }, fill), number);
 }
 
 function refusedRow(name: string, message: string): HTMLElement {

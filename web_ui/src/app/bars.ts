@@ -1,0 +1,23 @@
+/** Bars beside the numbers of one column, all on the same scale: twice the number, twice the bar. */
+
+import { timeText } from "../format.js";
+
+export interface Bar {
+  readonly text: string;
+  /** Its length as a share of the column's longest one, from 0 to 1. */
+  readonly share: number;
+  /** How many characters every number of the column has room for: only then are the tracks beside them equally long. */
+  readonly characters: number;
+}
+
+/** A bar for each time; where none is positive, all are empty. */
+export function barsOf(times: readonly number[]): Bar[] {
+  const longest = Math.max(...times, 0);
+  const texts = times.map((time) => timeText(time));
+  const characters = Math.max(...texts.map((text) => text.length), 0);
+  return times.map((time, at) => ({
+    text: texts[at],
+    share: longest > 0 ? Math.max(time, 0) / longest : 0,
+    characters,
+  }));
+}

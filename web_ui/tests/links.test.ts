@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { plotOf, TWO_BY_TWO, TWO_BY_TWO_LINKS } from "./made.js";
+
+describe("what holds an op", () => {
+  const plot = plotOf(TWO_BY_TWO, {}, TWO_BY_TWO_LINKS);
+  const names = (bars: Iterable<number>) => [...bars].map((bar) => plot.name(bar));
+
+  test("is whatever ended last before it", () => {
+    expect(names([plot.links.holder(2)])).toEqual(["1B0"]); // waited for its gradient
+    expect(names([plot.links.holder(1)])).toEqual(["0F0"]); // its rank was busy
+    expect(plot.links.holder(0)).toBe(-1);
+  });
+
+  test("what it waits for and what waits for it", () => {
+    expect(names(plot.links.waitedFor(4))).toEqual(["0F0"]);
+    expect(names(plot.links.waiting(0))).toEqual(["1F0"]);
+    expect(names([plot.links.before(3)])).toEqual(["0B0"]);
+    expect(plot.links.before(4)).toBe(-1);
+  });
+
+  test("leads back from the last op along the critical path", () => {
+    expect(names(plot.links.critical())).toEqual(["0F0", "1F0", "1B0", "1F1", "1B1", "0B1"]);
+  });
+
+  test("an op's chain reaches forward along what it holds up longest", () => {
+    expect(names(plot.links.chain(5))).toEqual(["0F0", "1F0", "1B0", "1F1", "1B1", "0B1"]);
+    expect(names(plot.links.chain(2))).toEqual(["0F0", "1F0", "1B0", "0B0"]);
+  });
+
+  test("an arrival wins over an op of the same rank that ended with it", () => {
+    const tied = plotOf(
+      [
+        [0, 0, 2, "F", 0],
+        [1, 0, 2, "F", 1],
+        [1, 2, 3, "F", 0],
+      ],
+      {},
+      [[0, 2]],
+    );
+    expect(tied.links.holder(2)).toBe(0);
+  });
+
+  test("messages do not count as the op before", () => {
+    const sends = plotOf([
+      [0, 0, 1, "F", 0],
+      [0, 1, 2, "SEND_F", 0],
+      [0, 1, 2, "F", 1],
+    ]);
+    expect(sends.links.before(2)).toBe(0);
+  });
+});

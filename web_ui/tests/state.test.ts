@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import { fromFragment, INITIAL, MOST_TALL, type State, toFragment } from "../src/state.js";
+
+const EVERYTHING: State = {
+  span: [3.25, 9],
+  layout: "overlaid",
+  gaps: true,
+  memory: false,
+  critical: true,
+  theme: "dark",
+  tall: 2.5,
+  query: "3F7",
+  op: { view: 1, name: "3F7.1" },
+};
+
+describe("a link", () => {
+  test("says nothing of the initial state", () => {
+    expect(toFragment(INITIAL)).toBe("");
+    expect(fromFragment("")).toEqual(INITIAL);
+  });
+
+  test("carries everything that was chosen", () => {
+    expect(fromFragment(`#${toFragment(EVERYTHING)}`)).toEqual(EVERYTHING);
+  });
+
+  test.each(Object.keys(EVERYTHING) as (keyof State)[])("carries %s alone", (key) => {
+    const state = { ...INITIAL, [key]: EVERYTHING[key] };
+    expect(fromFragment(toFragment(state))).toEqual(state);
+  });
+
+  test("names an op of a view", () => {
+    expect(toFragment({ ...INITIAL, op: { view: 0, name: "3F7" } })).toBe("op=0%3A3F7");
+  });
+
+  test.each([
+    "from=3",
+    "from=3&to=3",
+    "from=9&to=3",
+    "from=-1&to=3",
+    "from=x&to=y",
+    "from=1&to=Infinity",
+    "op=3F7",
+    "op=0:<b>",
+    "op=99999:3F7",
+    "theme=pink",
+    "layout=sideways",
+    "tall=",
+    "tall=NaN",
+    "unknown=1",
+  ])("that makes no sense changes nothing: %s", (fragment) => {
+    expect(fromFragment(fragment)).toEqual(INITIAL);
+  });
+
+  test("cannot make lanes lower than they fit or higher than the limit", () => {
+    expect(fromFragment("tall=0.1").tall).toBe(1);
+    expect(fromFragment("tall=1000").tall).toBe(MOST_TALL);
+  });
+
+  test("cannot make the search endless", () => {
+    expect(fromFragment(`find=${"F".repeat(500)}`).query).toHaveLength(64);
+  });
+});
