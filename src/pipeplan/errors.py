@@ -11,7 +11,7 @@ PipeplanError                   one short paragraph for the user; the exit code 
 └── NegativeAnswer              the question was fine and the answer is no (exit code 1)
 ├── InvalidScheduleError    incomplete, out of order, on the wrong rank, or over its memory
 │   └── DeadlockError       ranks wait for each other; the cycle is in the message
-├── InfeasibleError         no schedule fits, a memory cap is too small
+├── InfeasibleError         no schedule fits, a memory limit is too small
 ├── RunError                a training run that ended early: a rank died, hung or raised
 └── GradientError           a run's gradients are not those of a single process
 """
@@ -20,12 +20,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 
 class PipeplanError(Exception):
-    """The root: the message holds the rule, the value, the place and, where there is one, the remedy."""
+    """The root: the message holds the rule, the value, the place and, where there is one, the remedy.
+
+    Attributes
+    ----------
+    field
+        The setting or part of a question that it is about, such as ``forward_times``; empty where it is about none.
+    exit_code
+        Of the command that it ends.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str = "", *, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel between processes, also those that are made of other arguments than their message."""
+        return _again, (type(self), self.args, self.__dict__)
+
+
+def _again(kind: type[PipeplanError], args: tuple[Any, ...], attributes: dict[str, Any]) -> PipeplanError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class InputError(PipeplanError):
@@ -54,11 +78,11 @@ class UnknownNameError(InputError):
     ``UnknownNameError("strategy", "zbw", known)`` reads: unknown strategy 'zbw'; did you mean 'zbv'?
     """
 
-    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, what: str, name: str, known: Iterable[str], *, field: str = "") -> None:
         known = sorted(known)
         close = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
         remedy = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
-        super().__init__(f"unknown {what} '{name}'; {remedy}")
+        super().__init__(f"unknown {what} '{name}'; {remedy}", field=field)
 
 
 class MissingExtraError(InputError):

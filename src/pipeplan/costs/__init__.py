@@ -1,6 +1,29 @@
 """Times and bytes: tables per stage, and the settings they come from."""
 
-from pipeplan.costs.settings import Limits, Settings, Times, parse_limit
+from pipeplan.costs.config import Config, load_config, merged, settings_given
+from pipeplan.costs.limits import Limits, parse_limit
+from pipeplan.costs.setting import GROUPS, Setting
+from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, Settings, SettingsGiven, Times, TimesPer
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 
-__all__ = ["Costs", "Limits", "Memory", "Settings", "Times", "Transfer", "parse_limit", "per_stage"]
+__all__ = [
+    "GROUPS",
+    "SETTINGS",
+    "SETTING_NAMES",
+    "Communication",
+    "Config",
+    "Costs",
+    "Limits",
+    "Memory",
+    "Setting",
+    "Settings",
+    "SettingsGiven",
+    "Times",
+    "TimesPer",
+    "Transfer",
+    "load_config",
+    "merged",
+    "parse_limit",
+    "per_stage",
+    "settings_given",
+]

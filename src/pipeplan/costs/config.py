@@ -12,12 +12,12 @@ import tomllib
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 
-from pipeplan.costs.settings import SETTING_NAMES, Communication, Settings, TimesPer
-from pipeplan.errors import CostError, FormatError, ShapeError, UnknownNameError
+from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Settings
+from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.files import MEBIBYTE, read_text
 
 _T = TypeVar("_T")
@@ -25,17 +25,7 @@ _T = TypeVar("_T")
 SIZE_LIMIT = MEBIBYTE
 """No config file is larger than this, in bytes."""
 
-MOST_DIGITS = 18
-"""Of a count; what is longer is a slip, and could not even be written into a message."""
-
-ALIASES = {
-    "num_devices": "ranks",
-    "num_ranks": "ranks",
-    "num_stages": "stages",
-    "num_batches": "microbatches",
-    "num_microbatches": "microbatches",
-    "num_chunks": "chunks",
-    "p2p_latency": "p2p_time",
+ALIASES = {alias: each.name for each in SETTINGS.values() for alias in each.aliases} | {
     "output_file": "output",
     "strategy": "schedule",
 }
@@ -72,9 +62,6 @@ class _Extras(msgspec.Struct, frozen=True):
     no_visualization: bool = False
 
 
-CHOICES = {"times_per": get_args(TimesPer), "communication": get_args(Communication)}
-"""The settings that are one of a few words."""
-
 _EXTRAS = tuple(extra.name for extra in msgspec.structs.fields(_Extras))
 
 
@@ -107,7 +94,11 @@ def load_config(path: Path) -> Config:
 
 def _config(content: Mapping[Any, Any], where: str) -> Config:
     known = _known_names(content, (*SETTING_NAMES, *_EXTRAS), where)
-    extras = _typed({name: known[name] for name in _EXTRAS if name in known}, _Extras, where)
+    try:
+        extras = _typed({name: known[name] for name in _EXTRAS if name in known}, _Extras)
+    except CostError as error:
+        error.args = (f"{where}: {error}",)
+        raise
     return Config(
         settings=settings_given({name: value for name, value in known.items() if name not in _EXTRAS}, where),
         schedule=extras.schedule,
@@ -116,7 +107,7 @@ def _config(content: Mapping[Any, Any], where: str) -> Config:
     )
 
 
-def settings_given(values: Mapping[str, Any], where: str = "settings") -> dict[str, Any]:
+def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """The settings among ``values`` that are not None, each of its type; lists become tuples, numpy's numbers plain.
 
     Parameters
@@ -124,28 +115,29 @@ def settings_given(values: Mapping[str, Any], where: str = "settings") -> dict[s
     values
         By the names of :class:`~pipeplan.costs.settings.Settings`, or older ones.
     where
-        Where they come from, for messages.
+        Where they come from, for messages; empty for keyword arguments.
 
     Raises
     ------
     UnknownNameError
         For an unknown name, or an unknown word where a few are known.
     CostError
-        For a value of the wrong type.
+        For a value of the wrong type, and a time or size out of its range.
     ShapeError
-        For a count of more than ``MOST_DIGITS`` digits.
+        For a count out of its range.
     """
     known = _known_names(values, SETTING_NAMES, where)
     given = {name: _plain(value) for name, value in known.items() if value is not None}
-    for name, choices in CHOICES.items():
-        if isinstance(given.get(name), str) and given[name] not in choices:
-            raise UnknownNameError(f"{name} in {where}:", str(given[name]), choices)
-    typed = _typed(given, Settings, where)
-    named = {name: getattr(typed, name) for name in given}
-    for name, value in named.items():
-        if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
-            raise ShapeError(f"{where}: {name} has more than {MOST_DIGITS} digits")
-    return named
+    try:
+        for name, value in given.items():
+            if SETTINGS[name].choices and isinstance(value, str):
+                SETTINGS[name].check(value)
+        typed = _typed(given, Settings)
+    except PipeplanError as error:
+        if where:
+            error.args = (f"{where}: {error}",)
+        raise
+    return {name: getattr(typed, name) for name in given}
 
 
 def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Settings:
@@ -166,9 +158,11 @@ def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) 
         plain = str(key).replace("-", "_")
         name = ALIASES.get(plain, plain)
         if name not in names:
-            raise UnknownNameError(f"key in {where}:", str(key), (*names, *ALIASES))
+            what = f"key in {where}:" if where else "setting"
+            raise UnknownNameError(what, str(key), (*names, *ALIASES), field=str(key))
         if name in found:
-            raise CostError(f"{where}: {name} is given twice, the second time as '{key}'")
+            prefix = f"{where}: " if where else ""
+            raise CostError(f"{prefix}{name} is given twice, the second time as '{key}'", field=name)
         found[name] = value
     return found
 
@@ -189,11 +183,13 @@ _TYPE_WORDS = {
 }
 
 
-def _typed(values: Mapping[str, Any], kind: type[_T], where: str) -> _T:
+def _typed(values: Mapping[str, Any], kind: type[_T]) -> _T:
     try:
         return msgspec.convert(values, kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise CostError(f"{where}: {_in_words(str(error))}") from None
+        text = _in_words(str(error))
+        place = re.match(r"(\w+).*?: ", text)
+        raise CostError(text, field=place[1] if place else "") from None
 
 
 def _in_words(message: str) -> str:

@@ -1,18 +1,23 @@
-"""The shape and the costs as a user gives them: the same names on the command line, in a config file and in Python."""
+"""The one table of settings: the shape and the costs as a user gives them.
+
+The command line, config files, Python signatures, the web API, its form and ``docs/settings.md`` all derive from it. A
+new setting is a field of :class:`Settings` and a line of :class:`SettingsGiven`, both here.
+"""
 
 from __future__ import annotations
 
-import math
-import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
-import numpy as np
+from pipeplan.costs.setting import COUNT, NOT_NEGATIVE, POSITIVE, Setting, setting
+from pipeplan.errors import ShapeError
 
-from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
-from pipeplan.errors import CostError, ShapeError
-from pipeplan.model import Floats, Placement
-from pipeplan.model.quantities import require_range
+if TYPE_CHECKING:
+    from pipeplan.costs.limits import Limits
+    from pipeplan.costs.table import Costs
+    from pipeplan.model import Placement, Schedule
 
 Times = float | tuple[float, ...]
 """One number, or one per stage."""
@@ -25,55 +30,127 @@ Communication = Literal["edge", "blocking", "contended"]
 class Settings:
     """Shape and costs. None stands for what nobody said.
 
-    Attributes
-    ----------
-    ranks, microbatches, chunks, stages
-        p, m, v and S; ``stages`` alone sets the ranks. Defaults: 4 ranks, 8 microbatches, the strategy's chunks.
-    forward_times, backward_times, backward_input_times, backward_weight_times, overlap_times
-        One number, or one per stage. Defaults: forward 1; backward 2; the split halves 1 each.
-    times_per
-        Whether one number is for all the chunks of a rank together, or for each stage.
-    p2p_time, p2p_bytes, p2p_bandwidth
-        A transfer between different ranks takes ``p2p_time + p2p_bytes / p2p_bandwidth``.
-    communication
-        ``edge``: transfers delay what waits for them; ``blocking``: they occupy both ranks, which meet;
-        ``contended``: a link carries one at a time.
-    activation_bytes, weight_activation_bytes, static_bytes
-        What one microbatch holds, the part of it that only W frees, and parameters with gradients and optimizer state:
-        one number for all the chunks of a rank together, or one per stage.
-    memory_limit
-        The cap of every rank, or one per rank: bytes as a number or as text (``12GiB``), or activations (``8act``).
-    group_size, slices, variant
-        Of interleaved schedules, of sliced ones, and of strategies with several published rules.
-    pad_times
-        Repeat the last value of a list that is too short, cut one that is too long.
-    time_unit
-        For axes and tables, such as ``us``.
+    Raises
+    ------
+    ShapeError
+        For a count out of its range.
+    CostError
+        For a time, size or limit out of its range.
+    UnknownNameError
+        For a word that is none of a setting's choices.
     """
 
-    ranks: int | None = None
-    microbatches: int | None = None
-    chunks: int | None = None
-    stages: int | None = None
-    forward_times: Times | None = None
-    backward_times: Times | None = None
-    backward_input_times: Times | None = None
-    backward_weight_times: Times | None = None
-    overlap_times: Times | None = None
-    times_per: TimesPer = "rank"
-    p2p_time: float = 0.0
-    p2p_bytes: float = 0.0
-    p2p_bandwidth: float | None = None
-    communication: Communication = "edge"
-    activation_bytes: Times | None = None
-    weight_activation_bytes: Times | None = None
-    static_bytes: Times | None = None
-    memory_limit: float | str | tuple[float | str, ...] | None = None
-    group_size: int | None = None
-    slices: int | None = None
-    variant: str | None = None
-    pad_times: bool = False
-    time_unit: str = ""
+    ranks: int | None = setting(
+        kind="count", title="Ranks", group="shape", help="Pipeline ranks, p.", default="4", range=COUNT,
+        aliases=("num_devices", "num_ranks"), flags=("-p",), slider=(1, 64, 1),
+    )  # fmt: skip
+    microbatches: int | None = setting(
+        kind="count", title="Microbatches", group="shape", help="Microbatches of a step, m.", default="8", range=COUNT,
+        aliases=("num_batches", "num_microbatches"), flags=("-m", "-b"), slider=(1, 256, 1),
+    )  # fmt: skip
+    chunks: int | None = setting(
+        kind="count", title="Chunks a rank", group="shape", help="Chunks a rank, v.", default="the schedule's own",
+        range=COUNT, aliases=("num_chunks",), flags=("-v",), slider=(1, 8, 1),
+    )  # fmt: skip
+    stages: int | None = setting(
+        kind="count", title="Stages", group="shape", help="Stages: ranks x chunks; alone it sets the ranks.",
+        range=COUNT, aliases=("num_stages",), flags=("-s",), in_form=False,
+    )  # fmt: skip
+    forward_times: Times | None = setting(
+        kind="per_stage", title="Forward, F", group="times", help="Time of a forward: one number, or one per stage.",
+        default="1", unit="time", range=POSITIVE, flags=("-f",), slider=(0.05, 5, 0.05),
+    )  # fmt: skip
+    backward_times: Times | None = setting(
+        kind="per_stage", title="Full backward, B", group="details", help="Time of a full backward.",
+        default="I + W, or twice the forward", unit="time", range=POSITIVE, flags=("-bw",),
+        hint="With I and W empty, each is half of it.",
+    )  # fmt: skip
+    backward_input_times: Times | None = setting(
+        kind="per_stage", title="Backward for inputs, I", group="times", help="Time of the backward for the inputs.",
+        default="half the full one", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
+        follows=(("backward_times", 0.5), ("forward_times", 1.0)),
+    )  # fmt: skip
+    backward_weight_times: Times | None = setting(
+        kind="per_stage", title="Backward for weights, W", group="times", help="Time of the backward for the weights.",
+        default="half the full one", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
+        follows=(("backward_times", 0.5), ("forward_times", 1.0)),
+    )  # fmt: skip
+    overlap_times: Times | None = setting(
+        kind="per_stage", title="Overlapped F and B", group="details",
+        help="Time of a forward overlapped with a backward.", default="their sum", unit="time", range=POSITIVE,
+    )  # fmt: skip
+    recompute: str | tuple[int, ...] = setting(
+        "none", kind="stages", title="Recompute", group="details",
+        help="Stages that recompute their activations before the backward: none, all, or such as 0-3,6.",
+        default="none", hint="none, all, or stages such as 0-3,6.", longest=200_000,
+    )  # fmt: skip
+    recompute_times: Times | None = setting(
+        kind="per_stage", title="Recomputation, R", group="details", help="Time of a recomputation.",
+        default="the forward's", unit="time", range=POSITIVE,
+    )  # fmt: skip
+    times_per: TimesPer = setting(
+        "rank", kind="choice", title="One number is for", group="details", choices=get_args(TimesPer),
+        help="What one number is for: all the chunks of a rank together (rank), or each stage.", default="rank",
+        hint="All the chunks of a rank together, or each stage.",
+    )  # fmt: skip
+    pad_times: bool = setting(
+        False, kind="flag", title="Make lists fit", group="details",
+        help="Repeat the last value of a list that is too short, cut one that is too long.",
+        hint="Repeat the last value of a list that is too short, cut a longer one.",
+    )  # fmt: skip
+    time_unit: str = setting(
+        "", kind="text", title="Unit of the times", group="details", help="Unit of the times, for labels: us, ms, s.",
+        default="none", hint="Such as us or ms.", longest=12,
+    )  # fmt: skip
+    p2p_time: float = setting(
+        0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.", default="0",
+        unit="time", range=NOT_NEGATIVE, aliases=("p2p_latency",), slider=(0, 2, 0.05),
+    )  # fmt: skip
+    p2p_bytes: float = setting(
+        0.0, kind="number", title="Bytes of a transfer", group="details", help="Bytes of a transfer.", default="0",
+        unit="bytes", range=NOT_NEGATIVE,
+    )  # fmt: skip
+    p2p_bandwidth: float | None = setting(
+        kind="number", title="Bandwidth, bytes a time", group="details", help="Bytes a link carries in a unit of time.",
+        default="unlimited", unit="bytes a time", range=POSITIVE,
+    )  # fmt: skip
+    communication: Communication = setting(
+        "edge", kind="choice", title="A transfer", group="details", choices=get_args(Communication), default="edge",
+        help="What a transfer delays: what waits for it (edge), both ranks (blocking), the link's next one (contended).",
+        hint="edge: delays what waits for it; blocking: occupies both ranks; contended: one at a time on a link.",
+    )  # fmt: skip
+    activation_bytes: Times | None = setting(
+        kind="per_stage", title="Activation bytes", group="memory", default="none", unit="bytes", range=NOT_NEGATIVE,
+        help="Bytes that one microbatch holds: on all the chunks of a rank together, or one number per stage.",
+    )  # fmt: skip
+    weight_activation_bytes: Times | None = setting(
+        kind="per_stage", title="The part that only W frees", group="memory", default="all of them", unit="bytes",
+        help="The part of the activation bytes that only the weight backward frees.", range=NOT_NEGATIVE,
+    )  # fmt: skip
+    static_bytes: Times | None = setting(
+        kind="per_stage", title="Static bytes", group="memory", default="0", unit="bytes", range=NOT_NEGATIVE,
+        help="Bytes of parameters, gradients and optimizer state.",
+    )  # fmt: skip
+    memory_limit: float | str | tuple[float | str, ...] | None = setting(
+        kind="limit", title="Limit of every rank", group="memory", default="none", unit="bytes or activations",
+        help="Memory limit: bytes, 12GiB, or activations, 8act; one, or one per rank.", hint="12GiB, bytes or 8act.",
+    )  # fmt: skip
+    group_size: int | None = setting(
+        kind="count", title="Group size", group="more", help="Microbatches in a group of an interleaved schedule.",
+        default="the ranks", range=COUNT, flags=("-g",), hint="Of interleaved schedules.",
+    )  # fmt: skip
+    slices: int | None = setting(
+        kind="count", title="Slices", group="more", help="Slices of a microbatch's sequence, for seq1f1b.",
+        default="2", range=COUNT, hint="Of a sequence, for seq1f1b.",
+    )  # fmt: skip
+    variant: str | None = setting(
+        kind="text", title="Variant", group="more", help="Which of several rules published under one name.",
+        default="the first",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        for each in SETTINGS.values():
+            each.check(getattr(self, each.name))
 
     def costs(self, placement: Placement) -> Costs:
         """The costs on the stages of a placement.
@@ -81,94 +158,49 @@ class Settings:
         Raises
         ------
         CostError
-            For a list of the wrong length (see ``pad_times``), a value that cannot be, bytes without their whole.
+            For a list of the wrong length (see ``pad_times``), times that contradict each other, bytes without their
+            whole.
         """
-        input_times, weight_times, full = self._backward(placement)
-        forward = self._stages(self.forward_times, 1.0, placement, "forward times")
-        overlap = self._optional(self.overlap_times, placement, "overlap times")
-        bandwidth = math.inf if self.p2p_bandwidth is None else self.p2p_bandwidth
-        return Costs(
-            forward=forward,
-            backward=full,
-            backward_input=input_times,
-            backward_weight=weight_times,
-            recompute=forward,
-            memory=self._memory(placement),
-            overlap=overlap,
-            transfer=Transfer(self.p2p_time, self.p2p_bytes, bandwidth),
-            time_unit=self.time_unit,
-        )
+        from pipeplan.costs.from_settings import costs_of
 
-    def _backward(self, placement: Placement) -> tuple[Floats, Floats, Floats]:
-        """Times of I, W and B: what is not given follows from what is."""
-        full = self._optional(self.backward_times, placement, "backward times")
-        inputs = self._optional(self.backward_input_times, placement, "backward input times")
-        weights = self._optional(self.backward_weight_times, placement, "backward weight times")
-        if full is None:
-            one = self._stages(None, 1.0, placement, "")
-            inputs = one if inputs is None else inputs
-            weights = one if weights is None else weights
-            return inputs, weights, inputs + weights
-        if inputs is None and weights is None:
-            return full / 2, full / 2, full
-        if inputs is None and weights is not None:
-            inputs = full - weights
-        if weights is None and inputs is not None:
-            weights = full - inputs
-        assert inputs is not None
-        assert weights is not None
-        return inputs, weights, full
-
-    def _memory(self, placement: Placement) -> Memory:
-        share = per_stage(1.0, placement, "activations")
-        static = self._bytes(self.static_bytes, placement, "static bytes")
-        if self.activation_bytes is None:
-            if self.weight_activation_bytes is not None:
-                raise CostError("weight activation bytes are a part of the activation bytes, which are not given")
-            return Memory(share, share, share * 0 if static is None else static, in_bytes=False)
-        whole = self._bytes(self.activation_bytes, placement, "activation bytes")
-        part = self._bytes(self.weight_activation_bytes, placement, "weight activation bytes")
-        assert whole is not None
-        return Memory(whole, whole if part is None else part, whole * 0 if static is None else static, in_bytes=True)
-
-    def _bytes(self, value: Times | None, placement: Placement, name: str) -> Floats | None:
-        if value is None:
-            return None
-        sizes = per_stage(value, placement, name, pad=self.pad_times)
-        if not bool(np.all((sizes >= 0) & (sizes < np.inf))):
-            raise CostError(f"{name} must be at least 0 and finite, not {value}")
-        return sizes
-
-    def _stages(self, value: Times | None, default: float, placement: Placement, name: str) -> Floats:
-        given = default if value is None else value
-        return per_stage(given, placement, name, times_per=self.times_per, pad=self.pad_times)
-
-    def _optional(self, value: Times | None, placement: Placement, name: str) -> Floats | None:
-        return None if value is None else self._stages(value, 0.0, placement, name)
+        return costs_of(self, placement)
 
     def limits(self, placement: Placement) -> Limits | None:
-        """The memory cap of every rank, or None where there is none.
+        """The memory limit of every rank, or None where there is none.
 
         Raises
         ------
         CostError
-            For a cap that is no size, caps of the wrong number, bytes where the costs hold no bytes.
+            For a limit that is no size, limits of the wrong number, bytes where the costs hold no bytes.
         """
-        if self.memory_limit is None:
-            return None
-        given = self.memory_limit if isinstance(self.memory_limit, tuple) else (self.memory_limit,) * placement.ranks
-        if len(given) != placement.ranks:
-            raise CostError(f"memory limit: {len(given)} values for {placement.ranks} ranks")
-        parsed = [parse_limit(value) for value in given]
-        in_activations = {unit for _, unit in parsed} == {"act"}
-        if not in_activations and {unit for _, unit in parsed} != {"byte"}:
-            raise CostError("memory limit: give every rank's cap in bytes, or every rank's in activations")
-        if not in_activations and self.activation_bytes is None:
-            raise CostError(
-                f"memory limit {given[0]} is in bytes, but no activation bytes are given; "
-                "give them, or a limit in activations, such as 8act"
-            )
-        return Limits(np.array([value for value, _ in parsed]), in_activations)
+        from pipeplan.costs.limits import limits_of
+
+        return limits_of(self, placement)
+
+    def assumed(self, schedule: Schedule) -> tuple[str, ...]:
+        """Which times of a schedule's ops nobody gave and what they are taken to be, a sentence each."""
+        from pipeplan.costs.from_settings import assumed_times
+
+        return tuple(assumed_times(self, schedule))
+
+    @property
+    def times_given(self) -> bool:
+        """Whether anybody said how long any op takes."""
+        from pipeplan.costs.from_settings import BASIC_TIMES
+
+        return any(getattr(self, name) is not None for name in BASIC_TIMES)
+
+    def recomputed(self, stages: int) -> tuple[int, ...]:
+        """The stages, of this many, that recompute their activations before the backward.
+
+        Raises
+        ------
+        ShapeError
+            For text that names no stages, and for a stage that there is not.
+        """
+        from pipeplan.costs.from_settings import stages_in
+
+        return stages_in(self.recompute, stages)
 
     def pipeline_ranks(self, chunks: int) -> int:
         """The number of ranks: as given, or the stages divided by the chunks, or 4.
@@ -180,48 +212,52 @@ class Settings:
         """
         if self.stages is None:
             return 4 if self.ranks is None else self.ranks
-        if self.stages < 1:
-            raise ShapeError(f"stages must be at least 1, not {self.stages}")
         ranks = self.ranks if self.ranks is not None else max(self.stages // chunks, 1)
         if ranks * chunks != self.stages:
-            raise ShapeError(f"{self.stages} stages are not {ranks} ranks x {chunks} chunk(s)")
+            raise ShapeError(f"{self.stages} stages are not {ranks} ranks x {chunks} chunk(s)", field="stages")
         return ranks
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Limits:
-    """The cap of every rank, shape (ranks,): in bytes with everything static included, or in activations."""
-
-    values: Floats
-    in_activations: bool
+GivenTimes = float | Sequence[float]
+"""One number, or one per stage; an array is as good as a list."""
 
 
-_LIMIT = re.compile(r"\s*([0-9.eE+]+)\s*(act|activations?|[KMGT]i?B|B|)\s*")
-_UNITS = {"": 1.0, "B": 1.0} | {
-    f"{prefix}{binary}B": float((1024 if binary else 1000) ** power)
-    for power, prefix in enumerate("KMGT", start=1)
-    for binary in ("", "i")
-}
+class SettingsGiven(TypedDict, total=False):
+    """The settings as keyword arguments: ``def simulate(schedule, /, **settings: Unpack[SettingsGiven])``."""
+
+    ranks: int | None
+    microbatches: int | None
+    chunks: int | None
+    stages: int | None
+    forward_times: GivenTimes | None
+    backward_times: GivenTimes | None
+    backward_input_times: GivenTimes | None
+    backward_weight_times: GivenTimes | None
+    overlap_times: GivenTimes | None
+    recompute: str | Sequence[int] | None
+    recompute_times: GivenTimes | None
+    times_per: TimesPer | None
+    pad_times: bool | None
+    time_unit: str | None
+    p2p_time: float | None
+    p2p_bytes: float | None
+    p2p_bandwidth: float | None
+    communication: Communication | None
+    activation_bytes: GivenTimes | None
+    weight_activation_bytes: GivenTimes | None
+    static_bytes: GivenTimes | None
+    memory_limit: float | str | Sequence[float | str] | None
+    group_size: int | None
+    slices: int | None
+    variant: str | None
 
 
-def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
-    """A cap as a number with its unit: ``8act`` is (8, "act"), ``12GiB`` (12 * 2**30, "byte").
-
-    Raises
-    ------
-    CostError
-        For text that is no size, and for a size that is not more than 0 and finite, or too large to be reckoned with.
-    """
-    match = _LIMIT.fullmatch(str(value))
-    try:
-        number, unit = float(match.group(1)), match.group(2)  # type: ignore[union-attr]
-    except (AttributeError, ValueError):
-        raise CostError(f"memory limit '{value}' is no size; write bytes, 12GiB or activations, 8act") from None
-    if not 0 < number < math.inf:
-        raise CostError(f"memory limit must be more than 0 and finite, not {value}")
-    size = number if unit.startswith("act") else number * _UNITS[unit]
-    require_range(f"memory limit {value}", size)
-    return (size, "act") if unit.startswith("act") else (size, "byte")
+def _table() -> Mapping[str, Setting]:
+    about: dict[str, Any] = {field.name: field.metadata["setting"] for field in fields(Settings)}
+    return MappingProxyType({name: Setting(name=name, **said) for name, said in about.items()})
 
 
-SETTING_NAMES = tuple(field.name for field in fields(Settings))
+SETTINGS = _table()
+"""Every setting by its name."""
+
+SETTING_NAMES = tuple(SETTINGS)

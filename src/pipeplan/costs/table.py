@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.costs.limits import Limits
 from pipeplan.errors import CostError
-from pipeplan.model import Floats, Kind, Placement, Schedule
+from pipeplan.model import Floats, Kind, MemoryRule, Placement, Schedule, held_throughout, in_activations
 from pipeplan.model.quantities import require_range
 
 
@@ -28,14 +29,17 @@ class Transfer:
 
     def __post_init__(self) -> None:
         if not (0 <= self.latency < np.inf and 0 <= self.bytes < np.inf):
-            raise CostError(f"a transfer's latency and bytes are at least 0 and finite: {self.latency}, {self.bytes}")
+            raise CostError(
+                f"a transfer's latency and bytes must be at least 0 and finite, not {self.latency} and {self.bytes}",
+                field="p2p_time" if not 0 <= self.latency < np.inf else "p2p_bytes",
+            )
         if not self.bandwidth > 0:
-            raise CostError(f"a transfer's bandwidth must be more than 0, not {self.bandwidth}")
-        require_range("latency of a transfer", self.latency)
-        require_range("p2p bytes", self.bytes)
+            raise CostError(f"a transfer's bandwidth must be more than 0, not {self.bandwidth}", field="p2p_bandwidth")
+        require_range("latency of a transfer", self.latency, field="p2p_time")
+        require_range("p2p bytes", self.bytes, field="p2p_bytes")
         if np.isfinite(self.bandwidth):
-            require_range("bandwidth", self.bandwidth)
-            require_range("p2p bytes / bandwidth", self.bytes / self.bandwidth)
+            require_range("bandwidth", self.bandwidth, field="p2p_bandwidth")
+            require_range("p2p bytes / bandwidth", self.bytes / self.bandwidth, field="p2p_bandwidth")
 
     def time(self, slices: int = 1) -> float:
         """How long one microbatch's message takes, or one of its ``slices``' messages."""
@@ -69,9 +73,32 @@ class Memory:
     in_bytes: bool
 
     def __post_init__(self) -> None:
-        require_range("activation bytes", self.activation, divides=True)
-        require_range("weight activation bytes", self.freed_by_weight)
-        require_range("static bytes", self.static)
+        require_range("activation bytes", self.activation, divides=True, field="activation_bytes")
+        require_range("weight activation bytes", self.freed_by_weight, field="weight_activation_bytes")
+        require_range("static bytes", self.static, field="static_bytes")
+
+    def rule(self, placement: Placement, limits: Limits | None) -> MemoryRule:
+        """What stages hold and what ranks may: in bytes under limits in bytes, else in activations.
+
+        Raises
+        ------
+        CostError
+            For limits that are not one a rank, or in bytes where no activation bytes are given.
+        """
+        if limits is not None and len(limits.values) != placement.ranks:
+            raise CostError(
+                f"memory limit: {len(limits.values)} values for {placement.ranks} ranks", field="memory_limit"
+            )
+        if limits is None or limits.in_activations:
+            limit = np.full(placement.ranks, np.inf) if limits is None else limits.values
+            return MemoryRule(*in_activations(placement, self.activation, self.freed_by_weight), limit)
+        if not self.in_bytes:
+            raise CostError(
+                "a memory limit in bytes needs activation bytes; give them, or a limit in activations",
+                field="memory_limit",
+            )
+        limit = limits.values - held_throughout(placement, self.static)
+        return MemoryRule(self.activation, self.freed_by_weight, limit, "bytes")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,17 +145,21 @@ class Costs:
             if (short := np.flatnonzero(self.overlap < longer)).size:
                 stage = int(short[0])
                 raise CostError(
-                    f"overlap time {self.overlap[stage]:g} of stage {stage} is below its longer half, {longer[stage]:g}"
+                    f"overlap time {self.overlap[stage]:g} of stage {stage} is below its longer half, {longer[stage]:g}",
+                    field="overlap_times",
                 )
 
     def _check_times(self, name: str, times: Floats) -> None:
+        field = f"{name.replace(' ', '_')}_times"
         if len(times) != len(self.forward):
-            raise CostError(f"{name} times: {len(times)} values for {len(self.forward)} stages")
+            raise CostError(f"{name} times: {len(times)} values for {len(self.forward)} stages", field=field)
         wrong = np.flatnonzero(~((times > 0) & (times < np.inf)))
         if wrong.size:
             stage = int(wrong[0])
-            raise CostError(f"{name} time of stage {stage} must be more than 0 and finite, not {times[stage]:g}")
-        require_range(f"{name} time", times, divides=True)
+            raise CostError(
+                f"{name} time of stage {stage} must be more than 0 and finite, not {times[stage]:g}", field=field
+            )
+        require_range(f"{name} time", times, divides=True, field=field)
 
     @property
     def stages(self) -> int:
@@ -172,7 +203,7 @@ class Costs:
 def per_stage(
     value: float | tuple[float, ...],
     placement: Placement,
-    name: str,
+    name: str = "",
     *,
     times_per: str = "rank",
     pad: bool = False,
@@ -182,6 +213,11 @@ def per_stage(
     A list is per stage as it stands. A number is what all the chunks of a rank take together (``times_per="rank"``), of
     which each stage on that rank takes an equal share, or what each stage takes (``times_per="stage"``).
 
+    Parameters
+    ----------
+    name
+        The setting that the value is of, for the error.
+
     Raises
     ------
     CostError
@@ -190,8 +226,10 @@ def per_stage(
     stages = placement.stages
     if isinstance(value, tuple):
         if len(value) != stages and not (pad and value):
+            words = name.replace("_", " ")
             raise CostError(
-                f"{name}: {len(value)} values for {stages} stages; give one number, {stages} values, or --pad-times"
+                f"{words}: {len(value)} values for {stages} stages; give one number, {stages} values, or pad_times",
+                field=name,
             )
         padded = (*value, *(value[-1:] * (stages - len(value))))[:stages]
         return np.array(padded, np.float64)

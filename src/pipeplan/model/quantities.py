@@ -36,4 +36,6 @@ def require_range(name: str, values: NDArray[np.float64] | float, *, divides: bo
         stage = int(wrong[0])
         place = f" of stage {stage}" if np.ndim(values) else ""
         fault, unit = ("small", "smaller") if small[stage] else ("large", "larger")
-        raise CostError(f"{name}{place}: {sizes[stage]:g} is too {fault} to be reckoned with; choose a {unit} unit", field=field)
+        raise CostError(
+            f"{name}{place}: {sizes[stage]:g} is too {fault} to be reckoned with; choose a {unit} unit", field=field
+        )

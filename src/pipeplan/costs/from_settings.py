@@ -1,0 +1,171 @@
+"""From settings to the costs of every stage: what is not given follows from what is."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
+from pipeplan.errors import CostError, ShapeError
+from pipeplan.model import Kind, Placement, Schedule
+from pipeplan.model.arrays import Floats
+
+if TYPE_CHECKING:
+    from pipeplan.costs.settings import Settings
+
+
+def costs_of(settings: Settings, placement: Placement) -> Costs:
+    """See :meth:`Settings.costs <pipeplan.costs.settings.Settings.costs>`."""
+    forward = _times(settings, "forward_times", placement)
+    if forward is None:
+        forward = per_stage(1.0, placement, times_per=settings.times_per)
+    inputs, weights, full = _backward(settings, placement, forward)
+    recompute = _times(settings, "recompute_times", placement)
+    return Costs(
+        forward=forward,
+        backward=full,
+        backward_input=inputs,
+        backward_weight=weights,
+        recompute=forward if recompute is None else recompute,
+        memory=_memory(settings, placement),
+        overlap=_times(settings, "overlap_times", placement),
+        transfer=Transfer(
+            latency=settings.p2p_time,
+            bytes=settings.p2p_bytes,
+            bandwidth=math.inf if settings.p2p_bandwidth is None else settings.p2p_bandwidth,
+        ),
+        time_unit=settings.time_unit,
+    )
+
+
+def _times(settings: Settings, name: str, placement: Placement) -> Floats | None:
+    """A setting of times on every stage; None where nobody gave it."""
+    value = getattr(settings, name)
+    if value is None:
+        return None
+    return per_stage(value, placement, name, times_per=settings.times_per, pad=settings.pad_times)
+
+
+def _backward(settings: Settings, placement: Placement, forward: Floats) -> tuple[Floats, Floats, Floats]:
+    """Times of I, W and B.
+
+    Each half takes as long as the forward where nothing is said of it, and the full backward what its halves take.
+    """
+    full = _times(settings, "backward_times", placement)
+    inputs = _times(settings, "backward_input_times", placement)
+    weights = _times(settings, "backward_weight_times", placement)
+    if full is None:
+        inputs = forward if inputs is None else inputs
+        weights = forward if weights is None else weights
+        return inputs, weights, inputs + weights
+    if inputs is None and weights is None:
+        return full / 2, full / 2, full
+    if weights is None:
+        assert inputs is not None
+        return inputs, _rest(full, inputs, "backward_input_times"), full
+    if inputs is None:
+        return _rest(full, weights, "backward_weight_times"), weights, full
+    return inputs, weights, full
+
+
+def _rest(full: Floats, half: Floats, name: str) -> Floats:
+    """The other half of the full backward."""
+    if (wrong := np.flatnonzero(half >= full)).size:
+        stage = int(wrong[0])
+        noun = name.replace("_", " ").removesuffix("s")
+        raise CostError(
+            f"{noun} {half[stage]:g} of stage {stage} must be less than its full backward time, {full[stage]:g}",
+            field=name,
+        )
+    return full - half
+
+
+def _memory(settings: Settings, placement: Placement) -> Memory:
+    static = _sizes(settings, "static_bytes", placement)
+    whole = _sizes(settings, "activation_bytes", placement)
+    part = _sizes(settings, "weight_activation_bytes", placement)
+    if whole is None:
+        if part is not None:
+            raise CostError(
+                "weight activation bytes are a part of the activation bytes, which are not given",
+                field="weight_activation_bytes",
+            )
+        share = per_stage(1.0, placement)
+        return Memory(share, share, share * 0 if static is None else static, in_bytes=False)
+    return Memory(whole, whole if part is None else part, whole * 0 if static is None else static, in_bytes=True)
+
+
+def _sizes(settings: Settings, name: str, placement: Placement) -> Floats | None:
+    """A setting of bytes on every stage; one number is for all the chunks of a rank together."""
+    value = getattr(settings, name)
+    return None if value is None else per_stage(value, placement, name, pad=settings.pad_times)
+
+
+def assumed_times(settings: Settings, schedule: Schedule) -> Iterator[str]:
+    """See :meth:`Settings.assumed <pipeplan.costs.settings.Settings.assumed>`."""
+    given = {name for name in BASIC_TIMES if getattr(settings, name) is not None}
+    if not given:
+        yield "times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)"
+    elif "forward_times" not in given:
+        yield "the forward time is assumed to be 1"
+    elif given == {"forward_times"}:
+        yield "the backward time is assumed to be twice the forward's, half of it each for inputs and weights"
+    halves = given & {"backward_input_times", "backward_weight_times"}
+    if "backward_times" in given and not halves and schedule.has(Kind.W):
+        yield "the backward times for inputs and for weights are assumed to be half of the full one each"
+    if "backward_times" not in given and len(halves) == 1:
+        other = "weights" if "backward_input_times" in halves else "inputs"
+        yield f"the backward time for {other} is assumed to be the forward's"
+    if settings.overlap_times is None and schedule.joined.any():
+        yield "an overlapped forward and backward are assumed to take the sum of the two"
+    if settings.recompute_times is None and schedule.has(Kind.R):
+        yield "a recomputation is assumed to take the forward's time"
+
+
+BASIC_TIMES = ("forward_times", "backward_times", "backward_input_times", "backward_weight_times")
+"""The settings that say how long ops take."""
+
+
+def stages_in(recompute: str | tuple[int, ...], stages: int) -> tuple[int, ...]:
+    """The stages that ``recompute`` names, in order: ``none``, ``all``, numbers, or a text such as ``0-3,6``.
+
+    Parameters
+    ----------
+    recompute
+        As in :class:`~pipeplan.costs.settings.Settings`.
+    stages
+        How many there are.
+
+    Raises
+    ------
+    ShapeError
+        For text that names no stages, and for a stage that there is not.
+    """
+    if recompute in ("none", ()):
+        return ()
+    if recompute == "all":
+        return tuple(range(stages))
+    ranges = ranges_in(recompute) if isinstance(recompute, str) else [(stage, stage) for stage in recompute]
+    wrong = next((stage for bounds in ranges for stage in bounds if not 0 <= stage < stages), None)
+    if wrong is not None:
+        raise ShapeError(f"recompute: there is no stage {wrong}; the stages are 0 to {stages - 1}", field="recompute")
+    return tuple(sorted({stage for first, last in ranges for stage in range(first, last + 1)}))
+
+
+def ranges_in(text: str) -> list[tuple[int, int]]:
+    """First and last of every range in a text such as ``0-3,6``.
+
+    Raises
+    ------
+    ShapeError
+        For any other text.
+    """
+    found = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", word) for word in re.split(r"[\s,]+", text.strip())]
+    ranges = [(int(match[1]), int(match[2] or match[1])) for match in found if match is not None]
+    if len(ranges) < len(found) or any(first > last for first, last in ranges):
+        raise ShapeError(f"recompute must be none, all or stages such as 0-3,6, not '{text}'", field="recompute")
+    return ranges
