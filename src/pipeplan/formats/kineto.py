@@ -27,6 +27,7 @@ from pipeplan.model import (
     parse_cell,
     schedule_from_cells,
 )
+from pipeplan.model.op import PASS_KINDS, RECEIVE_KINDS, among
 
 SIZE_LIMIT = 2048 * MEBIBYTE
 """No trace that can be read here is larger than this, in bytes."""
@@ -119,7 +120,7 @@ def _timeline(recorded: list[RankTrace], picks: Sequence[list[int]]) -> Timeline
 def _require_all_ranks(schedule: Schedule, names: str) -> None:
     """What is sent to or received from a stage that is in no trace tells that one is missing."""
     columns = schedule.columns
-    onward = np.isin(columns.kind, (Kind.SEND_F, Kind.RECV_B)) & (columns.stage == schedule.stages - 1)
+    onward = among(columns.kind, (Kind.SEND_F, Kind.RECV_B)) & (columns.stage == schedule.stages - 1)
     if onward.any():
         op = schedule.op(int(np.flatnonzero(onward)[0]))
         raise FormatError(
@@ -153,8 +154,8 @@ def _require_cause_before_effect(schedule: Schedule, start: Floats, end: Floats,
 def _received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Floats:
     """Receives last until the op that needs them starts."""
     arrival = dependencies(schedule).arrival
-    needy = np.flatnonzero((arrival >= 0) & (schedule.columns.kind <= Kind.W))
-    needy = needy[np.isin(schedule.columns.kind[arrival[needy]], (Kind.RECV_F, Kind.RECV_B))]
+    needy = np.flatnonzero((arrival >= 0) & among(schedule.columns.kind, PASS_KINDS))
+    needy = needy[among(schedule.columns.kind[arrival[needy]], RECEIVE_KINDS)]
     until = end.copy()
     until[arrival[needy]] = np.maximum(end[arrival[needy]], start[needy])
     return until

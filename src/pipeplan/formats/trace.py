@@ -14,6 +14,7 @@ import numpy as np
 from pipeplan.formats.format import Format
 from pipeplan.model import Kind, Timeline, crosses_ranks, dependencies
 from pipeplan.model.memory import MemoryUse
+from pipeplan.model.op import COMPUTE_KINDS, among
 from pipeplan.strict_json import json_text
 
 Event = dict[str, Any]
@@ -48,7 +49,7 @@ def chrome_trace(timeline: Timeline, memory: MemoryUse | None = None) -> str:
 
 
 def _tracks(timeline: Timeline) -> Iterator[Event]:
-    communicates = bool((timeline.schedule.columns.kind > Kind.R).any())
+    communicates = not among(timeline.schedule.columns.kind, COMPUTE_KINDS).all()
     yield {"ph": "M", "pid": 0, "name": "process_name", "args": {"name": timeline.schedule.name or "pipeline"}}
     for rank in range(timeline.schedule.ranks):
         yield from _track(2 * rank, f"rank {rank}")
@@ -64,7 +65,7 @@ def _track(number: int, name: str) -> Iterator[Event]:
 def _track_of(timeline: Timeline) -> list[int]:
     """The track of each op: communication may lie beside compute, so it has its own."""
     schedule = timeline.schedule
-    tracks: list[int] = (2 * schedule.rank + (schedule.columns.kind > Kind.R)).tolist()
+    tracks: list[int] = (2 * schedule.rank + ~among(schedule.columns.kind, COMPUTE_KINDS)).tolist()
     return tracks
 
 
@@ -97,12 +98,12 @@ def _counters(timeline: Timeline, memory: MemoryUse, scale: float) -> Iterator[E
     """The level after each op, from the moment at which it changes: a forward's start, any other op's end."""
     schedule = timeline.schedule
     kind = schedule.columns.kind
-    moments = np.where((kind == Kind.F) | (kind == Kind.R), timeline.start, timeline.end) * scale
+    moments = np.where(among(kind, (Kind.F, Kind.R)), timeline.start, timeline.end) * scale
     if memory.bytes is None:
         unit, levels = "activations", memory.activations
     else:
         unit, levels = "bytes", memory.bytes + memory.static[schedule.rank]
-    compute = np.flatnonzero(kind <= Kind.R)
+    compute = np.flatnonzero(among(kind, COMPUTE_KINDS))
     for rank, moment, level in zip(
         schedule.rank[compute].tolist(), moments[compute].tolist(), levels[compute].tolist(), strict=True
     ):

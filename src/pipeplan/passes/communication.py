@@ -32,6 +32,7 @@ from pipeplan.model import (
     ops,
     progress,
 )
+from pipeplan.model.op import COMMUNICATION_KINDS, among
 
 Receives = Literal["early", "late"]
 
@@ -68,8 +69,7 @@ def insert_communication(schedule: Schedule, *, receives: Receives = "early") ->
 
 def without_communication(schedule: Schedule) -> Schedule:
     """The schedule without its SENDs and RECVs."""
-    kind = schedule.columns.kind
-    return schedule.keep((kind < Kind.SEND_F) | (kind > Kind.RECV_B))
+    return schedule.keep(~among(schedule.columns.kind, COMMUNICATION_KINDS))
 
 
 def _steps(schedule: Schedule, needs: Dependencies) -> NDArray[np.int32]:
@@ -127,7 +127,7 @@ def _due(schedule: Schedule, messages: _Messages) -> NDArray[np.intp]:
 def _merged(
     schedule: Schedule, messages: _Messages, when: NDArray[np.signedinteger], then: NDArray[np.int64]
 ) -> Schedule:
-    """Ops, sends and receives, sorted on each rank by ``when`` and ``then``; of equals the plan's order stands."""
+    """Ops, sends and receives, sorted on each rank by ``when`` and ``then``; of equals the schedule's order stands."""
     rank = schedule.rank
     ranks = np.concatenate((rank, rank[messages.producer], rank[messages.consumer]))
     order = np.lexsort((np.arange(len(ranks)), then, when, ranks))

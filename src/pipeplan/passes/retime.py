@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import DeadlockError
 from pipeplan.model import Dependencies, Kind, Progress, Schedule, dependencies, progress
+from pipeplan.model.op import COMPUTE_KINDS, among
 
 
 def retime(schedule: Schedule) -> Schedule:
@@ -31,7 +32,7 @@ def retime(schedule: Schedule) -> Schedule:
     DeadlockError
         If ranks wait for each other: then ops have no steps.
     """
-    schedule = schedule.keep(schedule.columns.kind <= Kind.R)
+    schedule = schedule.keep(among(schedule.columns.kind, COMPUTE_KINDS))
     while (moved := _filled(schedule)) != schedule:
         schedule = moved
     return schedule

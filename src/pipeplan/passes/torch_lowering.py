@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import ShapeError
 from pipeplan.model import NO_MICROBATCH, Columns, Kind, Schedule, concatenate, ops
-from pipeplan.model.op import COMMUNICATION_KINDS
+from pipeplan.model.op import COMMUNICATION_KINDS, PASS_KINDS, WEIGHT_KINDS, among
 from pipeplan.passes.communication import Receives, insert_communication
 
 ACTIVE_STAGES = 3
@@ -68,7 +68,7 @@ def require_expressible(schedule: Schedule) -> None:
 def add_reduce_grad(schedule: Schedule) -> Schedule:
     """The schedule with a REDUCE_GRAD behind the last weight gradient (B or W) of every stage."""
     last = np.full(schedule.stages, -1, np.int64)
-    weights = schedule.where(Kind.B, Kind.W)
+    weights = schedule.where(*WEIGHT_KINDS)
     np.maximum.at(last, schedule.columns.stage[weights], weights)
     stages = np.flatnonzero(last >= 0)
     stages = stages[np.argsort(last[stages])]
@@ -108,7 +108,7 @@ def _changes(schedule: Schedule, first: int, stop: int, active: int) -> Iterator
 
 def _windows(schedule: Schedule, first: int, stop: int, active: int) -> Iterator[tuple[int, list[int]]]:
     """The next different stages from each op on, where they change; both stages of a pair that reaches the limit count."""
-    compute = np.flatnonzero(schedule.columns.kind[first:stop] <= Kind.W) + first
+    compute = np.flatnonzero(among(schedule.columns.kind[first:stop], PASS_KINDS)) + first
     stages = schedule.columns.stage[compute].tolist()
     step = (compute - schedule.joined[compute]).tolist()
     upcoming: list[tuple[int, int]] = []
