@@ -89,7 +89,7 @@ def test_reader_and_writer_undo_each_other(ranks, forward, backward, overlap, la
         (
             changed(transfer={"latency": -1, "bytes": 0, "bandwidth": None}),
             CostError,
-            "latency and bytes are at least 0",
+            "latency and bytes must be at least 0",
         ),
     ],
 )

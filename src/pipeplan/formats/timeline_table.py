@@ -68,8 +68,10 @@ def timeline_table(timeline: Timeline) -> TimelineTable:
 def timeline_csv(timeline: Timeline) -> str:
     """A timeline as CSV with a header."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    # A carriage return alone is left unquoted by the writer, and refused by the reader.
+    strange = "\r" in timeline.schedule.name + timeline.unit
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if strange else csv.QUOTE_MINIMAL)
+    text.write(",".join(COLUMNS) + "\n")
     writer.writerows(zip(*msgspec.structs.astuple(timeline_table(timeline)), strict=True))
     return text.getvalue()
 
