@@ -162,7 +162,7 @@ def known(problem: Problem) -> tuple[float, str]:
     found = [
         (problem.value(simulate(schedule, problem.costs).timeline), name)
         for name, schedule in published(problem)
-        if check(schedule, cap=problem.memory_limit).valid
+        if check(schedule, memory=problem.memory_limit).valid
     ]
     return min(found, default=(np.inf, "none fits"))
 
@@ -178,7 +178,7 @@ def table(seconds: float, workers: int, only: str) -> list[str]:
         budget = goal.seconds or seconds
         best, by = (goal.published, goal.by) if goal.published is not None else known(goal.problem)
         result = search(goal.problem, seconds=budget, workers=workers)
-        check(result.schedule, cap=goal.problem.memory_limit).require_valid()
+        check(result.schedule, memory=goal.problem.memory_limit).require_valid()
         ours, bound = result.value, result.bound.value
         if ours > min(goal.target, best) * (1 + 1e-9):
             missed.append(f"{goal.name} in {budget:g} s: {ours:.0f}, not {min(goal.target, best):.0f}")

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.checking import MemoryCap, check
+from pipeplan.checking import check
 from pipeplan.errors import DeadlockError, InvalidScheduleError
-from pipeplan.model import Placement, Schedule, format_schedule, from_ops, parse_schedule
+from pipeplan.model import MemoryRule, Placement, Schedule, format_schedule, from_ops, parse_schedule
 from pipeplan.model.op import Kind, Op
 
 GOOD = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"
@@ -69,21 +69,21 @@ def test_the_faulty_op_is_marked_in_a_grid():
 
 
 def test_memory_is_capped_per_rank():
-    def cap(*limit):
-        return MemoryCap(np.ones(2), np.ones(2), np.array(limit, float))
+    def within(*limit):
+        return MemoryRule(np.ones(2), np.ones(2), np.array(limit, float))
 
-    assert problems(GOOD, cap=cap(2, 1)) == []
-    (found,) = problems(GOOD, cap=cap(1, 1))
+    assert problems(GOOD, memory=within(2, 1)) == []
+    (found,) = problems(GOOD, memory=within(1, 1))
     assert found[:2] == ("memory", "rank 0, op 1 (0F1)")
     assert "holds 2 activations here" in found[2]
 
 
 def test_weights_are_held_until_w():
     late = "0F0 0F1 0I0 0I1 0W0 0W1"
-    half = MemoryCap(np.ones(1), np.full(1, 0.5), np.array([2.0]))
-    assert problems(late, cap=half) == []
-    more = MemoryCap(np.ones(1), np.full(1, 1.7), np.array([2.0]))
-    assert problems(late, cap=more)[0][1] == "rank 0, op 2 (0I0)"
+    half = MemoryRule(np.ones(1), np.full(1, 0.5), np.array([2.0]))
+    assert problems(late, memory=half) == []
+    more = MemoryRule(np.ones(1), np.full(1, 1.7), np.array([2.0]))
+    assert problems(late, memory=more)[0][1] == "rank 0, op 2 (0I0)"
 
 
 def test_a_few_ops_of_a_huge_shape():

@@ -77,7 +77,7 @@ def test_what_does_not_fit_waits_and_a_block_that_cannot_fit_gets_stuck():
     assert tight.repeat(plain(eager, draw=0), by_unit=False).value == np.inf
     candidate = tight.repeat(plain(one_by_one, draw=0), by_unit=False)
     schedule = tight.encoder.decode(candidate)
-    check(schedule, cap=tight.encoder.problem.memory_limit).require_valid()
+    check(schedule, memory=tight.encoder.problem.memory_limit).require_valid()
 
 
 def annealed(run, steps=150, *, backward=7.0):
@@ -136,4 +136,4 @@ def test_every_placement_has_blocks(placement, split):
     case = problem(placement, 6, limit=3, split_backward=split)
     result = search(case, evaluations=400, engines=(BuildingBlocks(until=1.0),))
     assert result.found_by == "building blocks"
-    check(result.schedule, cap=case.memory_limit).require_valid()
+    check(result.schedule, memory=case.memory_limit).require_valid()

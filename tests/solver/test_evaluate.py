@@ -77,7 +77,7 @@ def test_whole_backwards_have_the_simulators_value_and_stay_within_the_limit(pla
     decisions, best, state = annealed(encoder, 80, seed=seed + 1)
     assert encoder.evaluate(decisions).value == state.value[0]
     schedule = encoder.decode(encoder.evaluate(best))
-    assert check(schedule, cap=case.memory_limit).valid
+    assert check(schedule, memory=case.memory_limit).valid
     assert case.value(simulate(schedule, case.costs).timeline) == state.value[1]
     assert encoder.encode(schedule).value <= state.value[1]
 

@@ -70,7 +70,7 @@ def test_a_v_below_its_usual_memory_is_proven_optimal():
     found = prove(problem(Placement.v(3), 6, (10, 12, 8, 1), 2))
     assert (found.value, found.bound.value) == (436, 436)
     assert found.found_by == "exact"
-    assert check(found.schedule, cap=found.problem.memory_limit).valid
+    assert check(found.schedule, memory=found.problem.memory_limit).valid
 
 
 def orders(rank: int, microbatches: int, row: tuple[Op, ...] = ()) -> Iterator[tuple[Op, ...]]:
@@ -175,7 +175,7 @@ def test_weights_may_overtake_each_other_where_that_is_better():
     assert run.best.value == run.bound.value == 103
     assert run.best.candidate.value > 103
     schedule = run.schedule(run.best)
-    assert check(schedule, cap=question.memory_limit).valid
+    assert check(schedule, memory=question.memory_limit).valid
     assert question.value(simulate(schedule, question.costs).timeline) == 103
 
 

@@ -27,7 +27,7 @@ def test_it_fits_under_every_feasible_cap(placement, pairs, limit, period, seed)
     encoder = Encoder(case)
     due = earliest(encoder) + np.random.default_rng(seed).uniform(0, 30, encoder.classes)
     schedule = encoder.decode(list_schedule(encoder, due, period))
-    check(schedule, cap=case.memory_limit).require_valid()
+    check(schedule, memory=case.memory_limit).require_valid()
 
 
 def test_the_least_cap_holds_one_microbatch_everywhere():

@@ -40,7 +40,7 @@ def test_never_worse_than_what_was_published_nor_better_than_what_was_proven():
 def test_every_placement_gives_a_valid_schedule_within_its_cap(placement, split):
     case = problem(placement, 6, limit=[2.0] * (placement.ranks - 1) + [2.5], split_backward=split)
     result = search(case, evaluations=3000)
-    check(result.schedule, cap=case.memory_limit).require_valid()
+    check(result.schedule, memory=case.memory_limit).require_valid()
     assert result.schedule.has(Kind.B) is not split
     assert result.value >= result.bound.value
     assert (result.simulation.memory.peak_activation <= [2.0] * (placement.ranks - 1) + [2.5]).all()
@@ -138,7 +138,7 @@ def test_overlap_is_used_where_it_gains():
     joined = search(Problem(case.placement, 8, together, case.limits, split_backward=False), evaluations=10_000)
     assert joined.schedule.joined.any()
     assert joined.value < apart.value
-    check(joined.schedule, cap=case.memory_limit).require_valid()
+    check(joined.schedule, memory=case.memory_limit).require_valid()
 
 
 def test_caps_in_bytes_hold_what_is_static():

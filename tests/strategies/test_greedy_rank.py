@@ -5,7 +5,7 @@ from pipeplan.model import Kind, Placement, format_schedule
 from pipeplan.strategies.greedy_rank import GreedyRank, RankCosts, to_schedule
 
 COSTS = RankCosts(
-    forward=3, backward_input=4, backward_weight=2, held=1, freed_by_weight=0.75, cap=2, unit="activations"
+    forward=3, backward_input=4, backward_weight=2, held=1, freed_by_weight=0.75, limit=2, unit="activations"
 )
 
 

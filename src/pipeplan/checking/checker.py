@@ -7,13 +7,13 @@ from typing import Literal
 
 from pipeplan.checking.buffers import check_buffers
 from pipeplan.checking.channels import check_channels, check_messages, communicates
-from pipeplan.checking.memory import MemoryCap, check_memory
+from pipeplan.checking.memory import check_memory
 from pipeplan.checking.order import check_order, check_progress
 from pipeplan.checking.problem import Problem, Report
 from pipeplan.checking.rendezvous import check_rendezvous
 from pipeplan.checking.stage_wide import check_reduce_grad, check_sharding, note_no_reduce_grad
 from pipeplan.checking.structure import check_structure
-from pipeplan.model import Schedule, dependencies
+from pipeplan.model import MemoryRule, Schedule, dependencies
 
 Sends = Literal["buffered", "blocking"]
 
@@ -21,7 +21,7 @@ Sends = Literal["buffered", "blocking"]
 def check(
     schedule: Schedule,
     *,
-    cap: MemoryCap | None = None,
+    memory: MemoryRule | None = None,
     sends: Sends = "buffered",
     reduce_grad: bool | None = None,
     buffers: int | None = None,
@@ -30,8 +30,8 @@ def check(
 
     Parameters
     ----------
-    cap
-        What the ranks may hold; None: as much as they like.
+    memory
+        What stages hold and ranks may; None: as much as they like.
     sends
         What the runtime's sends do: ``buffered`` ones return at once, ``blocking`` ones wait for their receive. With
         ``buffered``, a deadlock that only blocking sends run into is a note.
@@ -47,8 +47,8 @@ def check(
         (problems if sends == "blocking" else notes).extend(check_rendezvous(schedule, needs))
         (notes if buffers is None else problems).extend(check_buffers(schedule, needs, limit=buffers))
         notes += note_no_reduce_grad(schedule)
-    if cap is not None:
-        problems += check_memory(schedule, cap)
+    if memory is not None:
+        problems += check_memory(schedule, memory)
     return Report(schedule, tuple(problems), tuple(notes))
 
 

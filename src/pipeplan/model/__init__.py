@@ -4,7 +4,7 @@ from pipeplan.model import tolerances
 from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, ops, overlap
 from pipeplan.model.dependencies import MISSING, NONE, Dependencies, crosses_ranks, dependencies
-from pipeplan.model.memory import MemoryUse
+from pipeplan.model.memory import MemoryRule, MemoryUse, held_throughout, in_activations, memory_changes, memory_levels
 from pipeplan.model.notation import format_cells, format_schedule, parse_cell, parse_schedule, schedule_from_cells
 from pipeplan.model.op import (
     BACKWARD_KINDS,
@@ -48,6 +48,7 @@ __all__ = [
     "Floats",
     "Ints",
     "Kind",
+    "MemoryRule",
     "MemoryUse",
     "Op",
     "Placement",
@@ -62,6 +63,10 @@ __all__ = [
     "format_cells",
     "format_schedule",
     "from_ops",
+    "held_throughout",
+    "in_activations",
+    "memory_changes",
+    "memory_levels",
     "ops",
     "overlap",
     "parse_cell",

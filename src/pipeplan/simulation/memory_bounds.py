@@ -1,13 +1,13 @@
-"""What a memory cap forces: lower bounds on how long a rank is under way, from its first start to its last end.
+"""What a memory limit forces: lower bounds on how long a rank is under way, from its first start to its last end.
 
 Idle ends
-    Before a rank's first backward it can only run forwards, and no more than fit under its cap; the first microbatch's way
+    Before a rank's first backward it can only run forwards, and no more than fit under its limit; the first microbatch's way
     to the last stage and back takes as long as it takes. After its last input backward it can only run weight backwards, and
-    no more than the cap can have kept waiting. All other work lies between.
+    no more than fit under the limit while they waited. All other work lies between.
 
 Held activations
-    Every activation is held for at least its microbatch's round trip. Level times time is an area, and under the cap there
-    is only so much of it: cap times the time under way, less what is lost while the level rises and falls, which
+    Every activation is held for at least its microbatch's round trip. Level times time is an area, and under the limit
+    there is only so much of it: limit times the time under way, less what is lost while the level rises and falls, which
     it does no faster than forwards, and backwards, can follow each other.
 """
 
@@ -18,21 +18,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Floats, Placement
-from pipeplan.simulation.memory import held_by_stage, static_bytes
+from pipeplan.model import Floats, Placement, tolerances
 from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses
-
-SLACK = 1e-9
-"""Share of a cap by which rounded sums may pass it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankMemory:
-    """A rank's cap, and what one op of each of its classes holds: arrays of shape (classes,) in one unit.
+    """A rank's limit, and what one op of each of its classes holds: arrays of shape (classes,) in one unit.
 
     Attributes
     ----------
-    cap
+    limit
         The most that the rank may hold.
     activation
         Held from F's start.
@@ -40,7 +36,7 @@ class RankMemory:
         The part of it, at most all, that W frees (or the end of a full backward).
     """
 
-    cap: float
+    limit: float
     activation: Floats
     freed_by_weight: Floats
 
@@ -48,16 +44,16 @@ class RankMemory:
 def rank_memory(
     placement: Placement, costs: Costs, limits: Limits, classes: list[RankClasses], slices: int = 1
 ) -> list[RankMemory]:
-    """Every rank's cap with what its classes hold."""
-    activation, freed_by_weight = held_by_stage(placement, costs, in_activations=limits.in_activations)
-    caps = limits.values if limits.in_activations else limits.values - static_bytes(placement, costs)
+    """Every rank's limit with what its classes hold."""
+    rule = costs.memory.rule(placement, limits)
+    at_most_all = np.minimum(rule.activation, rule.freed_by_weight)
     return [
         RankMemory(
-            float(cap),
-            activation[here.stage] / slices,
-            np.minimum(activation, freed_by_weight)[here.stage] / slices,
+            limit=float(limit),
+            activation=rule.activation[here.stage] / slices,
+            freed_by_weight=at_most_all[here.stage] / slices,
         )
-        for cap, here in zip(caps, classes, strict=True)
+        for limit, here in zip(rule.limit, classes, strict=True)
     ]
 
 
@@ -68,26 +64,26 @@ def idle_ends(rank: RankClasses, memory: RankMemory, *, onward: bool) -> float:
     """
     wait = rank.head[INPUT].min() - rank.head[FORWARD]
     room: Floats = np.clip(wait / rank.time[FORWARD], 0.0, rank.count)
-    before = min(rank.first_way, _most(rank.time[FORWARD], memory.activation, room, memory.cap))
+    before = min(rank.first_way, _most(rank.time[FORWARD], memory.activation, room, memory.limit))
     tail = float((rank.tail if onward else rank.time)[INPUT if onward else WEIGHT].min())
-    after = min(tail, _most(rank.time[WEIGHT], memory.freed_by_weight, rank.count.astype(np.float64), memory.cap))
+    after = min(tail, _most(rank.time[WEIGHT], memory.freed_by_weight, rank.count.astype(np.float64), memory.limit))
     return rank.first_way + max(float(rank.work.sum()) - before - after, 0.0) + tail
 
 
-def _most(times: Floats, sizes: Floats, room: Floats, cap: float) -> float:
+def _most(times: Floats, sizes: Floats, room: Floats, limit: float) -> float:
     """The most time that ops of these classes can take which fit under the cap together, parts of ops included."""
     worth = np.divide(times, sizes, out=np.full(len(sizes), np.inf), where=sizes > 0)
     order = np.argsort(-worth)
     wanted = (room * sizes)[order]
-    over = np.clip(np.cumsum(wanted) - _usable(cap, sizes), 0.0, wanted)
+    over = np.clip(np.cumsum(wanted) - _usable(limit, sizes), 0.0, wanted)
     fitting = 1.0 - np.divide(over, wanted, out=np.zeros(len(order)), where=over > 0)
     return float(((room * times)[order] * fitting).sum())
 
 
-def _usable(cap: float, sizes: Floats) -> float:
-    """The cap, or where everything held is of one size, the part of it that such things can fill."""
+def _usable(limit: float, sizes: Floats) -> float:
+    """The limit, or where everything held is of one size, the part of it that such things can fill."""
     size = float(sizes[0])
-    return int(cap * (1 + SLACK) / size) * size if size > 0 and bool((sizes == size).all()) else cap
+    return int(limit * (1 + tolerances.MEMORY) / size) * size if size > 0 and bool((sizes == size).all()) else limit
 
 
 def held_area(rank: RankClasses, memory: RankMemory) -> float:
@@ -96,17 +92,17 @@ def held_area(rank: RankClasses, memory: RankMemory) -> float:
     each = memory.activation * trip + memory.freed_by_weight * rank.time[WEIGHT]
     area = float((rank.count * each).sum())
     at_once = bool(((memory.freed_by_weight == 0) | (memory.freed_by_weight == memory.activation)).all())
-    cap = _usable(memory.cap, memory.activation) if at_once else memory.cap
-    cap = min(cap, float((rank.count * memory.activation).sum()))
-    if cap <= 0:
+    limit = _usable(memory.limit, memory.activation) if at_once else memory.limit
+    limit = min(limit, float((rank.count * memory.activation).sum()))
+    if limit <= 0:
         return 0.0
     rise = _fastest(memory.activation, rank.time[FORWARD])
     freed_by_input = _fastest(memory.activation - memory.freed_by_weight, rank.time[INPUT])
     fall = max(freed_by_input, _fastest(memory.freed_by_weight, rank.time[WEIGHT]))
-    climb = max(cap - float(memory.activation.max()), 0.0)
-    if area / cap < climb / rise + climb / fall:
-        return area / cap
-    return (area + climb**2 / (2 * rise) + climb**2 / (2 * fall)) / cap
+    climb = max(limit - float(memory.activation.max()), 0.0)
+    if area / limit < climb / rise + climb / fall:
+        return area / limit
+    return (area + climb**2 / (2 * rise) + climb**2 / (2 * fall)) / limit
 
 
 def _fastest(changes: Floats, times: Floats) -> float:

@@ -136,7 +136,7 @@ def _answer(run: Run, jitter: Jitter | None) -> Found:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
     lineage, steady = (run.best, None) if jitter is None else _steadiest(run, jitter)
     schedule = run.schedule(lineage)
-    check(schedule, cap=run.problem.memory_limit).require_valid()
+    check(schedule, memory=run.problem.memory_limit).require_valid()
     return Found(
         problem=run.problem,
         simulation=simulate(schedule, run.problem.costs, limits=run.problem.limits),

@@ -9,10 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.checking import MemoryCap
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
-from pipeplan.model import Floats, Placement, Timeline
+from pipeplan.model import Floats, MemoryRule, Placement, Timeline, held_throughout
 from pipeplan.model.size import require_size
 from pipeplan.simulation import Bound, lower_bound, span_bound
 
@@ -82,24 +81,14 @@ class Problem:
             )
 
     @cached_property
-    def memory_limit(self) -> MemoryCap:
+    def memory_limit(self) -> MemoryRule:
         """What stages hold and ranks may, in the unit of the limits; infinite where there are none."""
-        memory, placement = self.costs.memory, self.placement
-        if self.limits is not None and not self.limits.in_activations:
-            return MemoryCap(memory.activation, memory.freed_by_weight, self.limits.values - self._static, "bytes")
-        share = 1.0 / placement.chunks_on[placement.table[0]]
-        held = memory.activation
-        part = np.divide(memory.freed_by_weight, held, out=np.ones(self.costs.stages), where=held > 0)
-        limit = np.full(placement.ranks, np.inf) if self.limits is None else self.limits.values
-        return MemoryCap(share, share * part, limit)
+        return self.costs.memory.rule(self.placement, self.limits)
 
     @cached_property
     def _static(self) -> Floats:
         """Bytes that each rank holds throughout, shape (ranks,)."""
-        static = np.zeros(self.placement.ranks)
-        for copy in self.placement.table:
-            np.add.at(static, copy, self.costs.memory.static)
-        return static
+        return held_throughout(self.placement, self.costs.memory.static)
 
     @cached_property
     def full_gains(self) -> NDArray[np.bool_]:

@@ -7,7 +7,6 @@ wait and make room in memory.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +15,7 @@ import numpy as np
 
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError
-from pipeplan.model import Columns, Floats, Kind, Placement, Schedule, ops
-
-MEMORY_SLACK = 1e-9
-"""Share of a cap by which sums of fractions may pass it: they are rounded, and a cap is often met exactly."""
+from pipeplan.model import Columns, Kind, Placement, Schedule, ops, tolerances
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +27,8 @@ class RankCosts:
     forward, backward_input, backward_weight
         How long F, I and W take.
     held, freed_by_weight
-        What F takes in memory, and what W frees, the rest being freed (or, below 0, added) by I: in the unit of ``cap``.
-    cap
+        What F takes in memory, and what W frees, the rest being freed (or, below 0, added) by I: in the unit of ``limit``.
+    limit
         The most that the rank may hold at once, what is static aside.
     unit
         Of memory: bytes or activations.
@@ -43,7 +39,7 @@ class RankCosts:
     backward_weight: float
     held: float
     freed_by_weight: float
-    cap: float
+    limit: float
     unit: str
 
     @property
@@ -57,16 +53,16 @@ class RankCosts:
         return max(self.held, self.freed_by_weight)
 
     def require_room(self, name: str, rank: int, needed: float, reason: str) -> None:
-        """Refuse a cap below what the heuristic ``name`` needs on this rank.
+        """Refuse a limit below what the heuristic ``name`` needs on this rank.
 
         Raises
         ------
         InfeasibleError
-            With the cap and the least one known to be needed.
+            With the limit and the least one known to be needed.
         """
-        if self.cap < needed * (1 - MEMORY_SLACK):
+        if self.limit < needed * (1 - tolerances.MEMORY):
             raise InfeasibleError(
-                f"{name}: rank {rank} has room for {max(self.cap, 0.0):g} {self.unit} and needs at least {needed:g}: "
+                f"{name}: rank {rank} has room for {max(self.limit, 0.0):g} {self.unit} and needs at least {needed:g}: "
                 f"{reason}"
             )
 
@@ -83,35 +79,20 @@ def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> lis
     """
     if costs.stages != placement.stages:
         raise CostError(f"costs for {costs.stages} stages do not fit {placement.stages} stages")
-    held, freed, caps = _memory(placement, costs, limits)
-    unit = "activations" if limits is None or limits.in_activations else "bytes"
+    rule = costs.memory.rule(placement, limits)
     return [
         RankCosts(
             forward=float(costs.forward[stage]),
             backward_input=float(costs.backward_input[stage]),
             backward_weight=float(costs.backward_weight[stage]),
-            held=float(held[stage]),
-            freed_by_weight=float(freed[stage]),
-            cap=float(caps[rank]),
-            unit=unit,
+            held=float(rule.activation[stage]),
+            freed_by_weight=float(rule.freed_by_weight[stage]),
+            limit=float(rule.limit[rank]),
+            unit=rule.unit,
         )
         for rank in range(placement.ranks)
         for stage in placement.stages_on(rank)[:1]
     ]
-
-
-def _memory(placement: Placement, costs: Costs, limits: Limits | None) -> tuple[Floats, Floats, Floats]:
-    """What F takes and only W frees on each stage, and each rank's cap, in one unit."""
-    memory = costs.memory
-    if limits is not None and not limits.in_activations:
-        if not memory.in_bytes:
-            raise CostError("a memory limit in bytes needs activation bytes; give them, or a limit in activations")
-        static = np.bincount(placement.table[0], weights=memory.static, minlength=placement.ranks)
-        return memory.activation, memory.freed_by_weight, limits.values - static
-    share = 1.0 / placement.chunks_on[placement.table[0]]
-    part = np.divide(memory.freed_by_weight, memory.activation, out=np.ones(costs.stages), where=memory.activation > 0)
-    caps = np.full(placement.ranks, math.inf) if limits is None else limits.values
-    return share, share * part, caps
 
 
 class GreedyRank:
@@ -129,11 +110,11 @@ class GreedyRank:
         (kind, chunk, microbatch) of all ops placed.
     """
 
-    __slots__ = ("_cap", "_rank", "bubble", "clock", "costs", "forwards", "inputs", "memory", "owed", "row")
+    __slots__ = ("_limit", "_rank", "bubble", "clock", "costs", "forwards", "inputs", "memory", "owed", "row")
 
     def __init__(self, rank: int, costs: RankCosts, chunks: int) -> None:
         self._rank = rank
-        self._cap = costs.cap * (1 + MEMORY_SLACK)
+        self._limit = costs.limit * (1 + tolerances.MEMORY)
         self.costs = costs
         self.clock = self.memory = self.bubble = 0.0
         self.forwards: list[list[float]] = [[] for _ in range(chunks)]
@@ -147,8 +128,8 @@ class GreedyRank:
         return self.clock - (self.forwards[0][0] - self.costs.forward)
 
     def fits(self, change: float) -> bool:
-        """Whether this much more stays within the cap."""
-        return self.memory + change <= self._cap
+        """Whether this much more stays within the limit."""
+        return self.memory + change <= self._limit
 
     def place_forward(self, chunk: int, arrival: float = 0.0) -> None:
         """F of the chunk's next microbatch, whose input arrives at ``arrival``."""

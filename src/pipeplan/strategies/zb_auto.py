@@ -56,7 +56,7 @@ def zb_auto(ranks: int, microbatches: int, costs: Costs, limits: Limits | None =
     costs
         Of p stages, each with its own times and memory.
     limits
-        The cap of every rank; none where none is given.
+        The limit of every rank; none where none is given.
 
     Raises
     ------

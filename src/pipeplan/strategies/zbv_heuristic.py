@@ -52,7 +52,7 @@ def zbv_heuristic(ranks: int, microbatches: int, costs: Costs, limits: Limits | 
     costs
         Of 2p stages, all with the same times and memory.
     limits
-        The cap of every rank, of which the least counts for all, since the V loads them alike; p activations (2p chunk
+        The limit of every rank, of which the smallest counts for all, since the V loads them alike; p activations (2p chunk
         activations) where none is given.
 
     Raises
@@ -68,13 +68,13 @@ def zbv_heuristic(ranks: int, microbatches: int, costs: Costs, limits: Limits | 
         limits = Limits(np.full(ranks, float(ranks)), in_activations=True)
     per_rank = rank_costs(placement, costs, limits)
     _require_room(per_rank)
-    tightest = min(per_rank, key=lambda rank: rank.cap)
+    tightest = min(per_rank, key=lambda rank: rank.limit)
     best = best_run([tightest] * ranks, microbatches, costs.transfer.time())
     return to_schedule(best, placement, microbatches, NAME)
 
 
 def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> list[GreedyRank]:
-    """The ranks with all ops placed, under the first setting of least largest bubble; equal costs and caps only."""
+    """The ranks with all ops placed, under the first setting of least largest bubble; equal costs and limits only."""
     return min((_refined(per_rank, microbatches, transfer, fill) for fill in SETTINGS), key=largest_bubble)
 
 
