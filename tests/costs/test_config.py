@@ -83,8 +83,8 @@ def test_keys_that_are_no_settings(tmp_path):
         ("ranks: " + "1" * 5000, "yaml", FormatError, "is not right"),
         ("!!python/object/apply:os.getcwd []", "yaml", FormatError, "is not right"),
         ("forward_times: &a [*a]", "yaml", CostError, "expected a number, got a list"),
-        ("ranks: 0x" + "f" * 9999, "yaml", ShapeError, r"ranks must be at most 20,000,000, not about 10\^12041$"),
-        ("chunks = 0x" + "f" * 9999, "toml", ShapeError, r"chunks must be at most 20,000,000, not about 10\^12041$"),
+        ("ranks: 0x" + "f" * 9999, "yaml", ShapeError, r"ranks must be at most 20,000,000, not about 10\^"),
+        ("chunks = 0x" + "f" * 9999, "toml", ShapeError, r"chunks must be at most 20,000,000, not about 10\^"),
         (
             '{"group_size": 1' + "0" * 18 + "}",
             "json",

@@ -1,22 +1,27 @@
-"""The options that commands share, with the names of the contract and of the first simulator."""
+"""The options that commands share: those of the settings are made from their table."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 
-from pipeplan.costs.settings import Communication, TimesPer
+from pipeplan.costs import SETTINGS, Setting, SettingKind
 from pipeplan.errors import CostError, InputError
 
-SHAPE = Group("Shape", sort_key=1)
-COSTS = Group("Costs", sort_key=2)
-MEMORY = Group("Memory", sort_key=3)
 OUTPUT = Group("Input and output", sort_key=4)
+"""What is read and written, below the settings' groups."""
+
+_SHAPE = Group("Shape", sort_key=1)
+_COSTS = Group("Times and transfers", sort_key=2)
+_MEMORY = Group("Memory", sort_key=3)
+
+_GROUPS = {"shape": _SHAPE, "more": _SHAPE, "times": _COSTS, "details": _COSTS, "memory": _MEMORY}
+"""Where the help lists the settings of each group."""
 
 
 def _words(tokens: Sequence[Token]) -> list[str]:
@@ -49,104 +54,63 @@ def _to_count(_: Any, tokens: Sequence[Token]) -> int:
     return int(word)
 
 
-def _to_limits(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
-    limits = tuple(_words(tokens))
-    if not limits:
-        raise CostError(f"{tokens[0].keyword} needs a size, such as 12GiB or 8act")
-    return limits
+def _to_words(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
+    words = tuple(_words(tokens))
+    if not words:
+        raise CostError(f"{tokens[0].keyword} needs a value")
+    return words
+
+
+def _to_stages(_: Any, tokens: Sequence[Token]) -> str:
+    return ",".join(_to_words(_, tokens))
 
 
 def _option(group: Group, text: str, *names: str, convert: Callable[..., Any] | None = None, many: bool = False) -> Any:
-    return Parameter(name=names, help=text, group=group, converter=convert, consume_multiple=many, show_default=False)
+    return Parameter(
+        name=names,
+        help=text,
+        group=group,
+        converter=convert,
+        consume_multiple=many,
+        show_default=False,
+        negative_iterable=(),
+    )
 
 
-def _count(text: str, *names: str) -> Any:
-    return _option(SHAPE, text, *names, convert=_to_count)
+_TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
+    "count": (int, _to_count, False),
+    "number": (float, _to_number, False),
+    "per_stage": (tuple[float, ...], _to_numbers, True),
+    "text": (str, None, False),
+    "flag": (bool, None, False),
+    "limit": (tuple[str, ...], _to_words, True),
+    "stages": (tuple[str, ...], _to_stages, True),
+}
+"""What the options of each kind of setting hold, how words become that, and whether there may be several words."""
 
 
-def _times(text: str, *names: str) -> Any:
-    return _option(COSTS, text, *names, convert=_to_numbers, many=True)
+def _option_of(setting: Setting) -> Any:
+    """The annotation of a setting's option."""
+    held, convert, many = (Literal[setting.choices], None, False) if setting.kind == "choice" else _TYPES[setting.kind]
+    names = [name.replace("_", "-") for name in (setting.name, *setting.aliases)]
+    flags = (*(f"--{name}" for name in names), *setting.flags)
+    option = _option(_GROUPS[setting.group], setting.full_help, *flags, convert=convert, many=many)
+    return Annotated[held | None, option]
 
 
-def _bytes(text: str, *names: str) -> Any:
-    return _option(MEMORY, text, *names, convert=_to_numbers, many=True)
-
-
-def _cost(text: str, *names: str) -> Any:
-    return _option(COSTS, text, *names, convert=_to_number)
-
-
-_Count = int | None
-_Times = tuple[float, ...] | None
-_Number = float | None
+_GivenSettings: Any = make_dataclass(
+    "_GivenSettings",
+    [(setting.name, _option_of(setting), None) for setting in SETTINGS.values()],
+    frozen=True,
+    kw_only=True,
+)
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class SettingOptions:
+class SettingOptions(_GivenSettings):  # type: ignore[misc]
     """Shape and costs: a field for each setting, None where the command line does not say."""
 
-    ranks: Annotated[_Count, _count("Pipeline ranks, p (4).", "--ranks", "-p", "--num-devices")] = None
-    microbatches: Annotated[
-        _Count, _count("Microbatches of a step, m (8).", "--microbatches", "-m", "--num-batches", "-b")
-    ] = None
-    chunks: Annotated[_Count, _count("Chunks a rank, v (the schedule's own).", "--chunks", "-v")] = None
-    stages: Annotated[
-        _Count, _count("Stages: ranks x chunks; alone it sets the ranks.", "--stages", "--num-stages", "-s")
-    ] = None
-    group_size: Annotated[
-        _Count, _count("Microbatches in a group of an interleaved schedule.", "--group-size", "-g")
-    ] = None
-    slices: Annotated[_Count, _count("Slices of a microbatch's sequence (seq1f1b: 2).", "--slices")] = None
-    variant: Annotated[str | None, _option(SHAPE, "Which of several rules published under one name.", "--variant")] = (
-        None
-    )
-    forward_times: Annotated[
-        _Times, _times("Time of a forward: one number, or one per stage (1).", "--forward-times", "-f")
-    ] = None
-    backward_times: Annotated[_Times, _times("Time of a full backward (2).", "--backward-times", "-bw")] = None
-    backward_input_times: Annotated[
-        _Times, _times("Its part for the inputs (1, or half of the full one).", "--backward-input-times")
-    ] = None
-    backward_weight_times: Annotated[
-        _Times, _times("Its part for the weights (1, or half of the full one).", "--backward-weight-times")
-    ] = None
-    overlap_times: Annotated[
-        _Times, _times("Time of a forward overlapped with a backward (their sum).", "--overlap-times")
-    ] = None
-    times_per: Annotated[
-        TimesPer | None,
-        _option(COSTS, "One number is for all the chunks of a rank together (rank), or for each stage.", "--times-per"),
-    ] = None
-    pad_times: Annotated[
-        bool | None,
-        _option(COSTS, "Repeat the last value of a list that is too short, cut one that is too long.", "--pad-times"),
-    ] = None
-    time_unit: Annotated[str | None, _option(COSTS, "Of the times: ns, us, ms, s. For labels.", "--time-unit")] = None
-    p2p_time: Annotated[_Number, _cost("Latency of a transfer between ranks (0).", "--p2p-time")] = None
-    p2p_bytes: Annotated[_Number, _cost("Bytes of a transfer (0).", "--p2p-bytes")] = None
-    p2p_bandwidth: Annotated[_Number, _cost("Bytes in a unit of time (no limit).", "--p2p-bandwidth")] = None
-    communication: Annotated[
-        Communication | None,
-        _option(
-            COSTS, "What a transfer delays: what waits for it; both ranks; the link too (edge).", "--communication"
-        ),
-    ] = None
-    activation_bytes: Annotated[
-        _Times,
-        _bytes("What one microbatch holds: by all the chunks of a rank, or one per stage.", "--activation-bytes"),
-    ] = None
-    weight_activation_bytes: Annotated[
-        _Times, _bytes("The part of it that only the weight backward frees (all).", "--weight-activation-bytes")
-    ] = None
-    static_bytes: Annotated[_Times, _bytes("Parameters, gradients and optimizer state (0).", "--static-bytes")] = None
-    memory_limit: Annotated[
-        tuple[str, ...] | None,
-        _option(
-            MEMORY, "The cap of a rank: 12GiB, or 8act; one, or one per rank.", "--memory-limit",
-            convert=_to_limits, many=True,
-        ),
-    ] = None  # fmt: skip
     config: Annotated[
         Path | None,
         _option(OUTPUT, "YAML, TOML or JSON with any of these; options override it.", "--config", "-c"),
@@ -154,7 +118,7 @@ class SettingOptions:
 
     def given(self) -> dict[str, Any]:
         """The settings that the command line gives; a list of one is a number for all."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "config"}
+        values = {name: getattr(self, name) for name in SETTINGS}
         return {
             name: value[0] if isinstance(value, tuple) and len(value) == 1 else value
             for name, value in values.items()

@@ -2,7 +2,7 @@
 
 from pipeplan.costs.config import Config, load_config, merged, settings_given
 from pipeplan.costs.limits import Limits, parse_limit
-from pipeplan.costs.setting import GROUPS, Setting
+from pipeplan.costs.setting import GROUPS, Setting, SettingKind
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, Settings, SettingsGiven, Times, TimesPer
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 
@@ -16,6 +16,7 @@ __all__ = [
     "Limits",
     "Memory",
     "Setting",
+    "SettingKind",
     "Settings",
     "SettingsGiven",
     "Times",

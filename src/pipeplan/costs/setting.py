@@ -127,6 +127,11 @@ class Setting:
     longest: int = 40
 
     @property
+    def full_help(self) -> str:
+        """``help`` with what holds where nobody says."""
+        return f"{self.help} Default: {self.default}." if self.default else self.help
+
+    @property
     def noun(self) -> str:
         """What one value of it is called in a message: ``forward time`` of ``forward_times``."""
         words = self.name.replace("_", " ")
