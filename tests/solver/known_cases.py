@@ -64,4 +64,20 @@ KNOWN: dict[str, tuple[Case, Fraction]] = {
         ),
         Fraction(12),
     ),
+    "the solver's presolve called the optimum infeasible": (
+        Case(
+            placement="loop",
+            rank_of=(0, 1, 0, 1, 0, 1),
+            microbatches=2,
+            forward=numbers(*["0.5"] * 6),
+            backward=numbers(*["1"] * 6),
+            inputs=numbers(*["0.5"] * 6),
+            weights=numbers(*["0.5"] * 6),
+            transfer=Fraction(1, 5),
+            activation=numbers(*["1"] * 6),
+            kept=numbers(*["3"] * 6),
+            limits=numbers("5/3", "5/3"),
+        ),
+        Fraction(27, 2),
+    ),
 }

@@ -151,6 +151,8 @@ class _Proof:
 
         solver = CpSolver()
         solver.parameters.catch_sigint_signal = False
+        # This step of the presolve (of OR-Tools 9.15) has called models infeasible that are not: a proof that is none.
+        solver.parameters.presolve_inclusion_work_limit = 0
         solver.best_bound_callback = lambda bound: self.events.put((None, _integer_bound(bound)))
         return solver
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeplan.model import Columns, Floats, Kind, Schedule, ops
-from pipeplan.solver.exact.integer_units import common_unit, in_units
+from pipeplan.solver.exact.integer_units import as_fraction, common_unit, in_units
 from pipeplan.solver.problem import Problem
 
 _SLACK = 1e-9
@@ -200,11 +200,13 @@ class IntegerProblem:
         limit = in_units(float(cap.limit[rank]) * (1 + _SLACK), unit)
         return IntegerMemory(dict(zip(stages, held, strict=True)), limit, copies * self.share)
 
-    def _parts(self, activation: float, freed_by_weight: float) -> tuple[float, float, float]:
+    def _parts(self, activation: float, freed_by_weight: float) -> tuple[Fraction, Fraction, Fraction]:
+        """What is held from F to the backward, from F to W, and from the backward to W, without rounding."""
+        held, kept = as_fraction(activation), as_fraction(freed_by_weight)
         if self.backward is Kind.B:
-            return activation, 0.0, 0.0
-        both = min(activation, freed_by_weight)
-        return activation - both, both, freed_by_weight - both
+            return held, Fraction(0), Fraction(0)
+        both = min(held, kept)
+        return held - both, both, kept - both
 
     def value_in_units(self, value: float) -> int:
         """A makespan or span of the true times in units, freed of what its float's last digits are off."""

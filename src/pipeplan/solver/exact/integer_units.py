@@ -18,7 +18,7 @@ LARGEST = 2**40
 _LARGEST_DENOMINATOR = 10**6
 
 
-def common_unit(values: Iterable[float], total: float) -> Fraction:
+def common_unit(values: Iterable[float | Fraction], total: float | Fraction) -> Fraction:
     """The largest unit of which all values are multiples, or ``total / LARGEST`` where that one is larger.
 
     Parameters
@@ -34,12 +34,14 @@ def common_unit(values: Iterable[float], total: float) -> Fraction:
     return max(Fraction(numerator, denominator), Fraction(total) / LARGEST)
 
 
-def in_units(value: float, unit: Fraction) -> int:
+def in_units(value: float | Fraction, unit: Fraction) -> int:
     """How many whole units a value has; more only by what a float's last digits can be off."""
     return int(as_fraction(value) / unit)
 
 
-def as_fraction(value: float) -> Fraction:
-    """The simplest fraction that is this float: a tenth for 0.1, a third for 1/3."""
+def as_fraction(value: float | Fraction) -> Fraction:
+    """The simplest fraction that is this float: a tenth for 0.1, a third for 1/3; a fraction as it is."""
+    if isinstance(value, Fraction):
+        return value
     simple = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
     return simple if float(simple) == value else Fraction(value)
