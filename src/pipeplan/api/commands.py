@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from pipeplan.api.catalogue import entry, is_name, schedules
 from pipeplan.api.results import Comparison, Result, over_limit
 from pipeplan.api.sources import Source, as_taken_by, file_of, plan, same_ranks
 from pipeplan.api.trainer_settings import megatron_settings
-from pipeplan.checking import MemoryCap, Report
+from pipeplan.checking import Report
 from pipeplan.checking import check as check_schedule
 from pipeplan.checking.checker import Sends
 from pipeplan.costs import Settings
@@ -25,7 +23,7 @@ from pipeplan.formats.costs_json import costs_json
 from pipeplan.formats.timeline_table import timeline_csv
 from pipeplan.formats.torchtitan import torchtitan_toml
 from pipeplan.formats.zb_nodes import format_zb_nodes, zero_bubble_nodes
-from pipeplan.model import Kind, Schedule, crosses_ranks, dependencies
+from pipeplan.model import Kind, MemoryRule, Schedule, crosses_ranks, dependencies
 from pipeplan.passes.communication import insert_communication, without_communication
 from pipeplan.passes.torch_lowering import lower_for_torch
 from pipeplan.simulation import simulate as simulate_schedule
@@ -188,26 +186,13 @@ def check_with(source: Source, settings: Settings) -> Report:
     """See :func:`check`."""
     path = file_of(source)
     schedule = plan(source, settings) if path is None else plan(read_schedule(path, keep_duplicates=True), settings)
-    return check_schedule(schedule, cap=_cap(schedule, settings), sends=_sends(settings))
+    return check_schedule(schedule, memory=_memory_rule(schedule, settings), sends=_sends(settings))
 
 
-def _cap(schedule: Schedule, settings: Settings) -> MemoryCap | None:
-    """The memory limit in the checker's terms: without what is held throughout."""
-    placement = schedule.placement
-    limits = settings.limits(placement)
-    if limits is None:
-        return None
-    memory = settings.costs(placement).memory
-    if limits.in_activations:
-        share = 1.0 / placement.chunks_on[placement.table[0]]
-        kept = np.divide(
-            memory.freed_by_weight, memory.activation, out=np.ones(len(share)), where=memory.activation > 0
-        )
-        return MemoryCap(share, share * kept, limits.values)
-    static = np.zeros(placement.ranks)
-    for copy in placement.table:
-        np.add.at(static, copy, memory.static)
-    return MemoryCap(memory.activation, memory.freed_by_weight, limits.values - static, "bytes")
+def _memory_rule(schedule: Schedule, settings: Settings) -> MemoryRule | None:
+    """What the ranks may hold, where the settings say."""
+    limits = settings.limits(schedule.placement)
+    return None if limits is None else settings.costs(schedule.placement).memory.rule(schedule.placement, limits)
 
 
 def export_with(source: Source, to: str, settings: Settings) -> str:
