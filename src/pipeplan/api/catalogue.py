@@ -33,7 +33,7 @@ def entry(name: str) -> Entry:
     """
     names = _names()
     if name.lower() not in names:
-        raise UnknownNameError("schedule", name, [found.name for found in schedules()])
+        raise UnknownNameError("schedule", name, [found.name for found in schedules()], field="schedules")
     return names[name.lower()]
 
 

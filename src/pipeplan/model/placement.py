@@ -99,7 +99,7 @@ class Placement:
         """
         require_size(ranks=ranks)
         if ranks % 2:
-            raise ShapeError(f"a bidirectional placement needs an even number of ranks, not {ranks}")
+            raise ShapeError(f"a bidirectional placement needs an even number of ranks, not {ranks}", field="ranks")
         down = tuple(range(ranks))
         return cls("bidirectional", (down, down[::-1]))
 

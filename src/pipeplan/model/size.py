@@ -32,13 +32,16 @@ def require_size(**counts: int) -> None:
     """
     for name, count in counts.items():
         if count < 1:
-            raise ShapeError(f"{name} must be at least 1, not {in_digits(count)}")
+            raise ShapeError(f"{name} must be at least 1, not {in_digits(count)}", field=name)
     if counts.get("slices", 1) > MOST_SLICES:
-        raise ShapeError(f"slices must be at most {MOST_SLICES:,}, not {in_digits(counts['slices'])}")
+        raise ShapeError(f"slices must be at most {MOST_SLICES:,}, not {in_digits(counts['slices'])}", field="slices")
     forwards = prod(counts.values())
     if forwards > MOST_FORWARDS:
         factors = " x ".join(f"{in_digits(count)} {name}" for name, count in counts.items() if count > 1)
-        raise ShapeError(f"{factors} need {in_digits(forwards, ',')} forwards; at most {MOST_FORWARDS:,} are planned")
+        raise ShapeError(
+            f"{factors} need {in_digits(forwards, ',')} forwards; at most {MOST_FORWARDS:,} are planned",
+            field=max(counts, key=lambda name: counts[name]),
+        )
 
 
 def in_digits(count: int, form: str = "") -> str:

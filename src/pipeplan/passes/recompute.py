@@ -33,7 +33,10 @@ def insert_recompute(schedule: Schedule, stages: Iterable[int] | None = None) ->
     if stages is not None:
         chosen = sorted(set(stages))
         if chosen and not 0 <= chosen[0] <= chosen[-1] < schedule.stages:
-            raise ShapeError(f"cannot recompute stages {chosen}: this schedule has stages 0 to {schedule.stages - 1}")
+            raise ShapeError(
+                f"cannot recompute stages {chosen}: this schedule has stages 0 to {schedule.stages - 1}",
+                field="recompute",
+            )
         backwards = backwards[np.isin(schedule.columns.stage[backwards], chosen)]
     columns = schedule.columns
     inserted = ops(Kind.R, columns.stage[backwards], columns.microbatch[backwards], columns.slice[backwards])

@@ -38,8 +38,13 @@ def build_chimera(shape: Shape) -> Schedule:
         For an odd number of ranks or microbatches.
     """
     ranks, microbatches = shape.ranks, shape.microbatches
-    require(ranks % 2 == 0, "chimera", f"needs an even number of ranks, not {ranks}")
-    require(microbatches % 2 == 0, "chimera", f"halves its microbatches: they must be even, not {microbatches}")
+    require(ranks % 2 == 0, "chimera", f"needs an even number of ranks, not {ranks}", field="ranks")
+    require(
+        microbatches % 2 == 0,
+        "chimera",
+        f"halves its microbatches: they must be even, not {microbatches}",
+        field="microbatches",
+    )
     unit, place = np.divmod(np.arange(microbatches) % (microbatches // 2), ranks // 2)
     return round_trips(Placement.bidirectional(ranks), 2 * ranks * unit + 2 * place)
 

@@ -34,11 +34,19 @@ def build_dualpipe(shape: Shape) -> Schedule:
         For an odd number of ranks or microbatches, and for too few microbatches.
     """
     ranks, microbatches = shape.ranks, shape.microbatches
-    require(ranks % 2 == 0, "dualpipe", f"needs an even number of ranks, not {ranks}")
-    require(microbatches % 2 == 0, "dualpipe", f"halves its microbatches: they must be even, not {microbatches}")
+    require(ranks % 2 == 0, "dualpipe", f"needs an even number of ranks, not {ranks}", field="ranks")
+    require(
+        microbatches % 2 == 0,
+        "dualpipe",
+        f"halves its microbatches: they must be even, not {microbatches}",
+        field="microbatches",
+    )
     least = 2 * ranks - 2
     require(
-        microbatches >= least, "dualpipe", f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}"
+        microbatches >= least,
+        "dualpipe",
+        f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}",
+        field="microbatches",
     )
     rows = []
     for rank in range(ranks):
@@ -71,7 +79,10 @@ def build_dualpipev(shape: Shape) -> Schedule:
     ranks, microbatches = shape.ranks, shape.microbatches
     least = 2 * ranks - 1
     require(
-        microbatches >= least, "dualpipev", f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}"
+        microbatches >= least,
+        "dualpipev",
+        f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}",
+        field="microbatches",
     )
     rows = []
     for rank in range(ranks):

@@ -63,7 +63,8 @@ class RankCosts:
         if self.limit < needed * (1 - tolerances.MEMORY):
             raise InfeasibleError(
                 f"{name}: rank {rank} has room for {max(self.limit, 0.0):g} {self.unit} and needs at least {needed:g}: "
-                f"{reason}"
+                f"{reason}",
+                field="memory_limit",
             )
 
 
@@ -153,7 +154,9 @@ class GreedyRank:
     def _run(self, time: float, change: float, arrival: float) -> float:
         """The end of an op that has just been added to the row."""
         if not self.fits(change):
-            raise InfeasibleError(f"rank {self._rank} has no room for its next op after {len(self.row) - 1} ops")
+            raise InfeasibleError(
+                f"rank {self._rank} has no room for its next op after {len(self.row) - 1} ops", field="memory_limit"
+            )
         start = max(self.clock, arrival)
         if len(self.row) > 1:
             self.bubble += start - self.clock

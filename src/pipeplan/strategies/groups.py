@@ -57,18 +57,22 @@ def group_size(shape: Shape, name: str) -> int:
     p, m, g = shape.ranks, shape.microbatches, shape.group_size
     if g is None:
         g = min(p, m) if shape.variant == "megatron" else _pytorch_group(shape, name)
-    require(min(p, m) <= g <= m, name, f"takes groups of {min(p, m)} to {m} microbatches here, not {g}")
+    require(
+        min(p, m) <= g <= m, name, f"takes groups of {min(p, m)} to {m} microbatches here, not {g}", field="group_size"
+    )
     left = f"{m} microbatches in groups of {g} leave a last group of {m % g}"
     require(
         _runs(shape, name, g),
         name,
         f"deadlocks: {left}, and the two sizes must sum to at least {LEAST_SUM[name](p)} with {p} ranks; "
         f"groups of {_next_group(shape, name, g)} are free of deadlock",
+        field="group_size",
     )
     require(
         shape.variant != "megatron" or not 0 < m % g < p,
         name,
         f"as Megatron has it needs a last group of at least {p} microbatches, one a rank: {left}",
+        field="group_size",
     )
     return g
 

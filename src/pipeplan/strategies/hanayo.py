@@ -37,7 +37,12 @@ def build_hanayo(shape: Shape) -> Schedule:
     ShapeError
         For an odd number of chunks.
     """
-    require(shape.chunks % 2 == 0, "hanayo", f"needs two chunks a rank for each wave, not {shape.chunks} in all")
+    require(
+        shape.chunks % 2 == 0,
+        "hanayo",
+        f"needs two chunks a rank for each wave, not {shape.chunks} in all",
+        field="chunks",
+    )
     placement = Placement.wave(shape.ranks, shape.chunks)
     unit, place = np.divmod(np.arange(shape.microbatches), shape.ranks)
     return round_trips(placement, 2 * placement.stages * unit + 2 * place)

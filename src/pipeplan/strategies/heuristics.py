@@ -69,7 +69,7 @@ class Heuristic:
         """
         for what, value in (("ranks", ranks), ("microbatches", microbatches)):
             if value < 1:
-                raise ShapeError(f"{what} must be at least 1, not {value}")
+                raise ShapeError(f"{what} must be at least 1, not {value}", field=what)
         return self.build(ranks, microbatches, costs, limits)
 
 

@@ -41,7 +41,7 @@ class Shape:
     def __post_init__(self) -> None:
         require_size(ranks=self.ranks, chunks=self.chunks, microbatches=self.microbatches, slices=self.slices)
         if self.group_size is not None and self.group_size < 1:
-            raise ShapeError(f"group size must be at least 1, not {self.group_size}")
+            raise ShapeError(f"group size must be at least 1, not {self.group_size}", field="group_size")
 
     @property
     def forwards(self) -> int:
@@ -125,15 +125,16 @@ class Strategy:
             For a variant it does not know.
         """
         if chunks is not None and self.fixed_chunks and chunks != self.chunks:
-            raise ShapeError(f"{self.name} has {self.chunks} chunk(s) a rank, not {chunks}")
+            raise ShapeError(f"{self.name} has {self.chunks} chunk(s) a rank, not {chunks}", field="chunks")
         if slices is not None and slices != 1 and self.slices == 1:
-            raise ShapeError(f"{self.name} does not cut sequences into slices ({slices} asked for)")
+            raise ShapeError(f"{self.name} does not cut sequences into slices ({slices} asked for)", field="slices")
         if group_size is not None and not self.grouped:
             raise ShapeError(
-                f"{self.name} does not run microbatches in groups (a group size of {group_size} asked for)"
+                f"{self.name} does not run microbatches in groups (a group size of {group_size} asked for)",
+                field="group_size",
             )
         if variant is not None and variant not in self.variants:
-            raise UnknownNameError(f"variant of {self.name}", variant, self.variants)
+            raise UnknownNameError(f"variant of {self.name}", variant, self.variants, field="variant")
         chunks = self.chunks if chunks is None else chunks
         slices = self.slices if slices is None else slices
         return Shape(ranks, microbatches, chunks, group_size, slices, variant)
@@ -143,8 +144,13 @@ class Strategy:
         return replace(self.build(shape), name=self.name)
 
 
-def require(holds: bool, strategy: str, rule: str) -> None:
-    """Refuse a shape: ``require(m >= p, "name", f"needs ...")``.
+def require(holds: bool, strategy: str, rule: str, *, field: str) -> None:
+    """Refuse a shape: ``require(m >= p, "name", f"needs ...", field="microbatches")``.
+
+    Parameters
+    ----------
+    field
+        The setting that the rule is about.
 
     Raises
     ------
@@ -152,4 +158,4 @@ def require(holds: bool, strategy: str, rule: str) -> None:
         Unless the rule holds.
     """
     if not holds:
-        raise ShapeError(f"{strategy} {rule}")
+        raise ShapeError(f"{strategy} {rule}", field=field)

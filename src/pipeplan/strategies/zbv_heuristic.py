@@ -93,7 +93,8 @@ def _require_equal(costs: Costs) -> None:
             stage = int(different[0])
             raise CostError(
                 f"{NAME} needs the same costs on every stage: {name} is {values[0]:g} on stage 0 "
-                f"and {values[stage]:g} on stage {stage}; zb-auto takes costs per stage"
+                f"and {values[stage]:g} on stage {stage}; zb-auto takes costs per stage",
+                field=f"{name}{'s' if name.endswith('time') else ' bytes'}".replace(" ", "_"),
             )
 
 

@@ -59,7 +59,7 @@ def download(question: DownloadIn) -> Answer:
 def _exported(had: list[Result], form: str) -> bytes:
     """One schedule in another tool's format; see ``EXPORTS``."""
     if len(had) > 1:
-        raise InputError(f"schedules: {form} holds one, not {len(had)}")
+        raise InputError(f"schedules: {form} holds one, not {len(had)}", field="schedules")
     return EXPORTS[form](had[0]).encode()
 
 

@@ -42,7 +42,7 @@ def only_source(question: Question) -> Source:
     """
     asked: list[str | FileIn] = [*question.schedules, *question.files]
     if len(asked) != 1:
-        raise InputError(f"schedules: choose one, not {len(asked)}")
+        raise InputError(f"schedules: choose one, not {len(asked)}", field="schedules")
     return _opened(asked[0])
 
 
@@ -79,9 +79,9 @@ def _require_variant(names: Iterable[str], variant: str | None) -> None:
     found = [entry(name) for name in names if is_name(name)]
     known = {each for strategy in found if isinstance(strategy, Strategy) for each in strategy.variants}
     if variant is not None and not known:
-        raise InputError("none of these schedules has variants")
+        raise InputError("none of these schedules has variants", field="variant")
     if variant is not None and variant not in known:
-        raise UnknownNameError("variant", variant, known)
+        raise UnknownNameError("variant", variant, known, field="variant")
 
 
 def _opened(asked: str | FileIn) -> Source:

@@ -47,7 +47,8 @@ def require_servable(names: Iterable[str], settings: Settings) -> None:
         one = f"{largest} has up to {total:,} ops"
         raise ShapeError(
             f"too large to serve: {several if len(ops) > 1 else one}, and at most {MOST_OPS:,} are served; "
-            "take fewer ranks, microbatches or schedules, or the command line, which has no such limit"
+            "take fewer ranks, microbatches or schedules, or the command line, which has no such limit",
+            field="ranks",
         )
 
 
