@@ -73,7 +73,8 @@ def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
             f"memory limit '{value}' is no size; write bytes, 12GiB or activations, 8act", field="memory_limit"
         ) from None
     if not 0 < number < math.inf:
-        raise CostError(f"memory limit must be more than 0 and finite, not {value}", field="memory_limit")
+        shown = value if isinstance(value, str) else f"{value:g}"
+        raise CostError(f"memory limit must be more than 0 and finite, not {shown}", field="memory_limit")
     size = number if unit.startswith("act") else number * _UNITS[unit]
     require_range(f"memory limit {value}", size, field="memory_limit")
     return (size, "act") if unit.startswith("act") else (size, "byte")

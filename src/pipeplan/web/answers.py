@@ -16,7 +16,7 @@ from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
 from pipeplan.web.drawing import choose, views
 from pipeplan.web.explanation import explanation
-from pipeplan.web.refusals import Fault, Faults, fault
+from pipeplan.web.faults import Fault, Faults, fault
 from pipeplan.web.requests import CompareIn, ExplainIn
 from pipeplan.web.sources import only_source, results
 

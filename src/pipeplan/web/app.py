@@ -20,9 +20,9 @@ from pipeplan.web import answers
 from pipeplan.web.answers import Answer
 from pipeplan.web.downloads import MEDIA
 from pipeplan.web.downloads import download as make_download
+from pipeplan.web.faults import Fault, Faults, fault, faults_in, refusal
 from pipeplan.web.guard import Guard
 from pipeplan.web.pages import add_pages
-from pipeplan.web.refusals import Fault, Faults, fault, faults_in, refusal
 from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
 from pipeplan.web.responses import CompareOut, ConfigOut, ExplainOut, ScheduleOut
 from pipeplan.web.weight import require_servable

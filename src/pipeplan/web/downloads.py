@@ -11,7 +11,7 @@ from pipeplan.drawing.html import html_page
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.web.answers import JSON, Answer, refused
 from pipeplan.web.drawing import views
-from pipeplan.web.refusals import fault
+from pipeplan.web.faults import fault
 from pipeplan.web.requests import DownloadIn
 from pipeplan.web.sources import results
 

@@ -17,7 +17,7 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeplan.web.refusals import Fault, refusal
+from pipeplan.web.faults import Fault, refusal
 
 BODY_LIMIT = 12 << 20
 """The most bytes of a request: a file of the largest size as a JSON string, with other fields."""

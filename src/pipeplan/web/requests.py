@@ -1,50 +1,19 @@
-"""What the web app can be asked: the settings of the command line as JSON, every number with its range."""
+"""What the web app can be asked: the settings as JSON, made from their table, and the questions about schedules."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model
+from pydantic_core import PydanticCustomError
 
-from pipeplan.api.commands import given
-from pipeplan.costs import Settings
-
-MOST = 1_000_000
-"""The largest count that is looked at; whether it can be served is for :mod:`pipeplan.web.weight` to say."""
-
-LARGEST = 1e18
-"""The largest time or size: sums of millions of them are still exact enough to be drawn."""
+from pipeplan.costs import SETTINGS, Setting, SettingKind, Settings, merged, settings_given
+from pipeplan.errors import PipeplanError
 
 FILE_LIMIT = 8 << 20
 """The most bytes that an uploaded file can have."""
 
 _LONGEST_LIST = 20_000
-
-
-def _form(value: Any) -> str:
-    return "list" if isinstance(value, list) else "text" if isinstance(value, str) else "number"
-
-
-def _one_or_list(number: Any) -> Any:
-    """One number, or a list of them; the error of a wrong value is that of the form it has."""
-    several = Annotated[list[number], Field(min_length=1, max_length=_LONGEST_LIST)]
-    return Annotated[
-        Annotated[number, Tag("number")] | Annotated[several, Tag("list")],
-        Discriminator(lambda value: "list" if isinstance(value, list) else "number"),
-    ]
-
-
-Count = Annotated[int, Field(ge=1, le=MOST)]
-Time = Annotated[float, Field(gt=0, le=LARGEST)]
-Size = Annotated[float, Field(ge=0, le=LARGEST)]
-SizeText = Annotated[str, Field(max_length=40)]
-_LimitList = Annotated[list[float | SizeText], Field(min_length=1, max_length=_LONGEST_LIST)]
-Limit = Annotated[
-    Annotated[Time, Tag("number")] | Annotated[SizeText, Tag("text")] | Annotated[_LimitList, Tag("list")],
-    Discriminator(_form),
-]
-Times: Any = _one_or_list(Time)
-Sizes: Any = _one_or_list(Size)
 
 
 class _Strict(BaseModel):
@@ -53,44 +22,82 @@ class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
 
 
-class SettingsIn(_Strict):
-    """Shape and costs, by the names of the command line; what is left out has its default."""
+def _form(value: Any) -> str:
+    return "list" if isinstance(value, list) else "text" if isinstance(value, str) else "number"
 
-    ranks: Count | None = Field(default=None, description="Pipeline ranks, p; 4 where nothing is said.")
-    microbatches: Count | None = Field(default=None, description="Microbatches of a step, m; 8 where nothing is said.")
-    chunks: Count | None = Field(
-        default=None, description="Chunks a rank, v; the schedule's own where nothing is said."
-    )
-    stages: Count | None = Field(default=None, description="Stages; alone it sets the ranks.")
-    forward_times: Times | None = Field(default=None, description="Time of a forward: one number, or one per stage.")
-    backward_times: Times | None = Field(default=None, description="Time of a full backward.")
-    backward_input_times: Times | None = Field(default=None, description="Its part for the inputs.")
-    backward_weight_times: Times | None = Field(default=None, description="Its part for the weights.")
-    overlap_times: Times | None = Field(default=None, description="Time of a forward overlapped with a backward.")
-    times_per: Literal["rank", "stage"] = Field(default="rank", description="What one number is for.")
-    p2p_time: Size = Field(default=0.0, description="Latency of a transfer between ranks.")
-    p2p_bytes: Size = Field(default=0.0, description="Bytes of a transfer.")
-    p2p_bandwidth: Time | None = Field(default=None, description="Bytes in a unit of time.")
-    communication: Literal["edge", "blocking", "contended"] = Field(
-        default="edge", description="What a transfer occupies."
-    )
-    activation_bytes: Sizes | None = Field(default=None, description="Bytes that one microbatch holds.")
-    weight_activation_bytes: Sizes | None = Field(default=None, description="The part of it that only W frees.")
-    static_bytes: Sizes | None = Field(default=None, description="Parameters, gradients and optimizer state.")
-    memory_limit: Limit | None = Field(default=None, description="Bytes, '12GiB' or '8act'; one, or one per rank.")
-    group_size: Count | None = Field(default=None, description="Microbatches in a group of an interleaved schedule.")
-    slices: Count | None = Field(default=None, description="Slices of a microbatch's sequence.")
-    variant: Annotated[str, Field(max_length=40)] | None = Field(
-        default=None, description="Of several rules of one name."
-    )
-    pad_times: bool = Field(default=False, description="Repeat the last value of a list, or cut it, to fit.")
-    time_unit: Annotated[str, Field(max_length=12)] = Field(
-        default="", description="For axes and tables, such as 'us'."
-    )
+
+def _either(**forms: Any) -> Any:
+    """One of a few forms of JSON; the error of a wrong value is that of the form it has, or of the first."""
+    first = next(iter(forms))
+    union: Any = None
+    for name, form in forms.items():
+        tagged = Annotated[form, Tag(name)]
+        union = tagged if union is None else union | tagged
+    return Annotated[union, Discriminator(lambda value: found if (found := _form(value)) in forms else first)]
+
+
+def _list_of(each: Any, least: int = 1) -> Any:
+    return Annotated[list[each], Field(min_length=least, max_length=_LONGEST_LIST)]
+
+
+def _number(setting: Setting, kind: type) -> Any:
+    """A number whose range stands in the description; it is checked with the setting as a whole."""
+    held = setting.range
+    bounds: dict[str, Any] = {}
+    if held is not None:
+        bounds["exclusiveMinimum" if held.open else "minimum"] = held.least
+        bounds |= {} if held.most is None else {"maximum": held.most}
+    return Annotated[kind, Field(json_schema_extra=bounds)]
+
+
+def _type(setting: Setting) -> Any:
+    """The type of a setting's JSON."""
+    text = Annotated[str, Field(max_length=setting.longest)]
+    number = _number(setting, float)
+    types: dict[SettingKind, Any] = {
+        "count": _number(setting, int),
+        "number": number,
+        "per_stage": _either(number=number, list=_list_of(number)),
+        "choice": Literal[setting.choices or ("",)],
+        "text": text,
+        "flag": bool,
+        "limit": _either(number=number, text=text, list=_list_of(float | text)),
+        "stages": _either(text=text, list=_list_of(int, least=0)),
+    }
+    return types[setting.kind]
+
+
+def _checked(setting: Setting) -> AfterValidator:
+    """The setting's own check, whose sentence is then the same as everywhere."""
+
+    def check(value: Any) -> Any:
+        try:
+            setting.check(value)
+        except PipeplanError as error:
+            raise PydanticCustomError("setting", "{message}", {"message": str(error)}) from None
+        return value
+
+    return AfterValidator(check)
+
+
+def _field(setting: Setting) -> tuple[Any, Any]:
+    """A setting as a field of a request; null stands for what nobody said."""
+    return Annotated[_type(setting) | None, _checked(setting)], Field(default=None, description=setting.full_help)
+
+
+_GivenSettings: Any = create_model(
+    "_GivenSettings",
+    __base__=_Strict,
+    **{setting.name: _field(setting) for setting in SETTINGS.values()},
+)
+
+
+class SettingsIn(_GivenSettings):  # type: ignore[misc]
+    """Shape and costs, by the names of the command line; what is left out has its default."""
 
     def settings(self) -> Settings:
         """The same for the workbench."""
-        return given(self.model_dump(exclude_unset=True))
+        return merged({}, settings_given(self.model_dump(exclude_none=True)))
 
 
 Name = Annotated[str, Field(min_length=1, max_length=80)]

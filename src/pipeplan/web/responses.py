@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from pipeplan.web.refusals import Fault
+from pipeplan.web.faults import Fault
 
 
 class ScheduleOut(BaseModel):

@@ -22,7 +22,7 @@ from pipeplan.errors import (
 from pipeplan.formats import endings, parse
 from pipeplan.model import Schedule, Timeline
 from pipeplan.strategies.strategy import Strategy
-from pipeplan.web.refusals import Fault, fault
+from pipeplan.web.faults import Fault, fault
 from pipeplan.web.requests import FileIn, Question
 from pipeplan.web.weight import MOST_OPS
 

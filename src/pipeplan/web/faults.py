@@ -1,8 +1,7 @@
-"""What a refusal says: the field that is at fault, and a sentence. Neither a path nor a traceback is ever in it."""
+"""What is wrong with a request: the field that is at fault, and a sentence. Neither a path nor a traceback is in it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +9,8 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
-from pipeplan.costs.settings import SETTING_NAMES
-from pipeplan.errors import PipeplanError, UnknownNameError
+from pipeplan.costs import SETTINGS
+from pipeplan.errors import PipeplanError
 
 
 class Fault(BaseModel):
@@ -33,34 +32,14 @@ def refusal(status: int, *faults: Fault) -> Response:
 
 
 def fault(error: PipeplanError, field: str | None = None) -> Fault:
-    """An error of the workbench as a fault, next to the field that its message is about."""
-    found = "schedules" if isinstance(error, UnknownNameError) else field_of(str(error))
-    return Fault(field=found if field is None else field, message=plain(str(error)))
+    """An error of the workbench as a fault, at its own field or at another one."""
+    return Fault(field=plain(error.field if field is None else field, 60), message=plain(str(error)))
 
 
 def plain(text: str, most: int = 600) -> str:
     """A text that any answer can hold: without halves of characters, and not longer than ``most``."""
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= most else f"{text[:most]}..."
-
-
-_WORDS = {name: name.replace("_", " ") for name in SETTING_NAMES} | {
-    "p2p_bandwidth": "bandwidth",
-    "p2p_time": "latency",
-    "group_size": "group size",
-}
-_ABOUT = re.compile(
-    r"\b("
-    + "|".join(sorted((word.removesuffix("s") + "s?" for word in _WORDS.values()), key=len, reverse=True))
-    + r")\b"
-)
-_NAMES = {word.removesuffix("s"): name for name, word in _WORDS.items()}
-
-
-def field_of(message: str) -> str:
-    """The setting that a message names first; empty where it names none."""
-    found = _ABOUT.search(message)
-    return _NAMES[found.group(1).removesuffix("s")] if found else ""
 
 
 def faults_in(errors: Iterable[Mapping[str, Any]]) -> list[Fault]:
@@ -81,7 +60,7 @@ def _place(location: Sequence[int | str]) -> tuple[str, str]:
     names = [part for part in location if isinstance(part, str) and part not in _LAYERS]
     numbers = [part for part in location if isinstance(part, int)]
     field = names[0] if names else ""
-    return field, f"value {numbers[0] + 1}: " if numbers and field in _WORDS else ""
+    return field, f"value {numbers[0] + 1}: " if numbers and field in SETTINGS else ""
 
 
 _SENTENCES = {
