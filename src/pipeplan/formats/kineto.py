@@ -161,21 +161,20 @@ def _received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Flo
     return until
 
 
-def _one_step(text: str, name: str, keep_duplicates: bool) -> Timeline:
-    steps = parse_kineto({name: text})
-    if len(steps) > 1:
-        raise FormatError(f"{name}: it holds {len(steps)} steps, and a timeline is one of them; record one step")
-    return steps[0]
+def _median_step(text: str, name: str, keep_duplicates: bool) -> Timeline:
+    """The timeline of the step of median length."""
+    steps = sorted(parse_kineto({name: text}), key=lambda step: step.makespan)
+    return steps[(len(steps) - 1) // 2]
 
 
 FORMATS = (
     Format(
         name="kineto",
         title="PyTorch profiler trace",
-        help="What PyTorch's profiler recorded of a run; of several ranks, a folder with the trace of each.",
+        help="What PyTorch's profiler recorded of a run of one rank: its step of median length. Of more ranks, a folder.",
         ending=".json",
         media="application/json",
-        read=_one_step,
+        read=_median_step,
         recognises=lambda text: '"traceEvents"' in text,
     ),
 )

@@ -69,26 +69,33 @@ class JitterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     p95: float
 
 
-class TimelineRecord(ScheduleRecord, tag="pipeplan-timeline", kw_only=True):
-    """A timeline as JSON holds it; ``start`` and ``end`` have a number for every op of every row, pairs counting two.
+class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The JSON of one result: of ``pipeplan simulate --json``, of the web API and of ``Result.to_dict()``.
 
-    From ``makespan`` on it is what the result says, from ``found_by`` on what the result of a search does.
+    From ``found_by`` on it is what a search adds. Times are in ``time_unit``; lists have a number a rank.
     """
 
-    unit: str = ""
-    source: Literal["simulated", "measured"] = "simulated"
-    start: list[list[float]]
-    end: list[list[float]]
-    makespan: float | UnsetType = UNSET
-    spans: list[float] | UnsetType = UNSET
-    work: list[float] | UnsetType = UNSET
-    idle: list[float] | UnsetType = UNSET
-    bubble: BubbleRecord | UnsetType = UNSET
-    peak_activation: list[float] | UnsetType = UNSET
-    peak_bytes: list[float] | UnsetType | None = UNSET
-    lower_bound: float | UnsetType = UNSET
-    gap: float | UnsetType | None = UNSET
-    warnings: list[str] | UnsetType = UNSET
+    schedule: str
+    ranks: int
+    chunks: int
+    stages: int
+    microbatches: int
+    slices: int
+    placement: list[int | list[int]]
+    ops: int
+    time_unit: str
+    makespan: float
+    spans: list[float]
+    work: list[float]
+    idle: list[float]
+    bubble: BubbleRecord
+    peak_activation: list[float]
+    peak_bytes: list[float] | None
+    fits: bool
+    lower_bound: float
+    bound_reason: str
+    gap: float | None
+    warnings: list[str]
     found_by: str | UnsetType = UNSET
     optimal: bool | UnsetType = UNSET
     evaluations: int | UnsetType = UNSET
@@ -96,6 +103,37 @@ class TimelineRecord(ScheduleRecord, tag="pipeplan-timeline", kw_only=True):
     interrupted: bool | UnsetType = UNSET
     objective: ObjectiveRecord | UnsetType = UNSET
     jitter: JitterRecord | UnsetType | None = UNSET
+
+
+class TimesRecord(ScheduleRecord, kw_only=True):
+    """A schedule with times; ``start`` and ``end`` have a number for every op of every row, pairs counting two."""
+
+    unit: str = ""
+    source: Literal["simulated", "measured"] = "simulated"
+    start: list[list[float]]
+    end: list[list[float]]
+
+
+def _timeline_record() -> Any:
+    """Times, and any figures of the result that they belong to."""
+    figures = [
+        (each.name, each.type | UnsetType, UNSET)
+        for each in msgspec.structs.fields(ResultRecord)
+        if each.encode_name not in ScheduleRecord.__struct_fields__
+    ]
+    doc = f"{TimesRecord.__doc__}\n\n    The figures are those of its result, if it belongs to one; see ResultRecord."
+    return msgspec.defstruct(
+        "TimelineRecord",
+        figures,
+        bases=(TimesRecord,),
+        namespace={"__doc__": doc},
+        tag="pipeplan-timeline",
+        kw_only=True,
+    )
+
+
+TimelineRecord: Any = _timeline_record()
+"""A timeline as JSON holds it."""
 
 
 def placement_record(placement: Placement) -> list[int | list[int]]:
@@ -119,7 +157,7 @@ def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None) 
         "start": [row.tolist() for row in np.split(timeline.start, offsets)],
         "end": [row.tolist() for row in np.split(timeline.end, offsets)],
     }
-    return _encode(msgspec.convert(_fields(timeline.schedule) | times | dict(figures or {}), TimelineRecord))
+    return _encode(msgspec.convert(_fields(timeline.schedule) | dict(figures or {}) | times, TimelineRecord))
 
 
 def _fields(schedule: Schedule) -> dict[str, Any]:
@@ -165,7 +203,7 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
         if record.version != VERSION:
             raise FormatError(f"it is of version {record.version}; this pipeplan reads version {VERSION}")
         schedule = _schedule(record, keep_duplicates)
-        return _timeline(record, schedule) if isinstance(record, TimelineRecord) else schedule
+        return _timeline(record, schedule) if isinstance(record, TimesRecord) else schedule
     except (msgspec.DecodeError, NotationError, ShapeError, CostError, FormatError, RecursionError) as error:
         raise FormatError(f"{name}: {error}") from None
     except InvalidScheduleError as error:
@@ -200,7 +238,7 @@ def _copies(placement: Sequence[int | list[int]]) -> list[tuple[int, ...]]:
     return copies or [flat]
 
 
-def _timeline(record: TimelineRecord, schedule: Schedule) -> Timeline:
+def _timeline(record: TimesRecord, schedule: Schedule) -> Timeline:
     start, end = (_times(times, schedule, what) for times, what in ((record.start, "start"), (record.end, "end")))
     if (late := np.flatnonzero(start > end)).size:
         raise FormatError(f"{schedule.place(int(late[0]))} ends before it starts")

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from pipeplan.formats.costs_json import CostsRecord
-from pipeplan.formats.pipeplan_json import VERSION, ScheduleRecord, TimelineRecord
+from pipeplan.formats.pipeplan_json import VERSION, ResultRecord, ScheduleRecord, TimelineRecord
 from pipeplan.formats.timeline_table import TimelineTable
 
 RECORDS: dict[str, type[msgspec.Struct]] = {
     "pipeplan-schedule": ScheduleRecord,
     "pipeplan-timeline": TimelineRecord,
+    "pipeplan-result": ResultRecord,
     "pipeplan-costs": CostsRecord,
     "timeline-table": TimelineTable,
 }
