@@ -17,16 +17,16 @@ COMMANDS = (
 )
 
 REFUSED = [
-    ("-f 1e308", "forward time of stage 0: 1e+308 is too large"),
-    ("-bw 1e308", "backward time of stage 0: 1e+308 is too large"),
-    ("-f 1e-308", "forward time of stage 0: 1e-308 is too small"),
-    ("--p2p-time 1e308", "latency of a transfer: 1e+308 is too large"),
+    ("-f 1e308", "forward time: 1e+308 is too large"),
+    ("-bw 1e308", "backward time: 1e+308 is too large"),
+    ("-f 1e-308", "forward time: 1e-308 is too small"),
+    ("--p2p-time 1e308", "p2p time: 1e+308 is too large"),
     ("--p2p-bytes 1e308 --p2p-bandwidth 1", "p2p bytes: 1e+308 is too large"),
     ("--p2p-bytes 1e90 --p2p-bandwidth 1e-90", "p2p bytes / bandwidth: 1e+180 is too large"),
-    ("--activation-bytes 1e308", "activation bytes of stage 0: 1e+308 is too large"),
-    ("--activation-bytes 1e-308", "activation bytes of stage 0: 1e-308 is too small"),
-    ("--activation-bytes 1 --weight-activation-bytes 1e308", "weight activation bytes of stage 0: 1e+308"),
-    ("--activation-bytes 1 --static-bytes 1e308", "static bytes of stage 0: 1e+308 is too large"),
+    ("--activation-bytes 1e308", "activation bytes: 1e+308 is too large"),
+    ("--activation-bytes 1e-308", "activation bytes: 1e-308 is too small"),
+    ("--activation-bytes 1 --weight-activation-bytes 1e308", "weight activation bytes: 1e+308"),
+    ("--activation-bytes 1 --static-bytes 1e308", "static bytes: 1e+308 is too large"),
     ("--activation-bytes 1 --memory-limit 1e308GiB", "memory limit 1e308GiB: inf is too large"),
 ]
 
@@ -80,7 +80,7 @@ def test_what_can_be_added_up_is_strict_json(strict, command, option):
 
 
 def test_times_that_only_their_sum_makes_too_large(strict):
-    code, document, err = strict("simulate -f 1e100 --json")
+    code, document, err = strict("simulate -f 1e99 --json")
     assert (code, document) == (2, None)
     assert "the times of 1f1b add up to more than 1e+100" in err
 

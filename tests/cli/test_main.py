@@ -93,7 +93,7 @@ def test_many_ranks_are_shortened(run):
 
 def test_bytes_and_a_unit_are_shown(run):
     _, out, _ = run("simulate -p 2 -f 1000000 --time-unit us --activation-bytes 3e9 --no-visualization")
-    assert re.search(r"(?m)^makespan +9,000,018 us$", out)
+    assert re.search(r"(?m)^makespan +27,000,000 us$", out)
     assert "5.6 GiB" in out
 
 
@@ -218,7 +218,7 @@ SPARSE = "sparse"
 """Marks a file of 100 MB without contents."""
 
 BAD_INPUT = [
-    ("simulate -f 0", "forward time of stage 0 must be more than 0 and finite, not 0"),
+    ("simulate -f 0", "forward time must be more than 0 and finite, not 0"),
     ("simulate -f -1", "not -1"),
     ("simulate -f nan", "not nan"),
     ("simulate -f inf -bw 1", "not inf"),

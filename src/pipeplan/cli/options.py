@@ -17,7 +17,7 @@ OUTPUT = Group("Input and output", sort_key=4)
 """What is read and written, below the settings' groups."""
 
 _SHAPE = Group("Shape", sort_key=1)
-_COSTS = Group("Times and transfers", sort_key=2)
+_COSTS = Group("Costs", sort_key=2)
 _MEMORY = Group("Memory", sort_key=3)
 
 _GROUPS = {"shape": _SHAPE, "more": _SHAPE, "times": _COSTS, "details": _COSTS, "memory": _MEMORY}

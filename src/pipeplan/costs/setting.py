@@ -40,33 +40,37 @@ class Range:
         Whether ``least`` itself is left out.
     most
         The largest one; None for times and sizes, which end where their sums and ratios are no longer numbers.
+    divides
+        Whether others are divided by them: they are then not so small that a ratio is no number.
     """
 
     least: float
     open: bool = False
     most: int | None = None
+    divides: bool = False
 
     def fault(self, value: float) -> str | None:
-        """What is wrong with a number, as the rest of a sentence whose subject is the setting; None: nothing is."""
+        """What is wrong with a number, as the rest of a sentence that begins with the setting; None: nothing is."""
         if self.most is not None:
             if value < self.least:
-                return f"must be at least {self.least:g}, not {in_digits(int(value))}"
-            return f"must be at most {self.most:,}, not {in_digits(int(value), ',')}" if value > self.most else None
+                return f" must be at least {self.least:g}, not {in_digits(int(value))}"
+            return f" must be at most {self.most:,}, not {in_digits(int(value), ',')}" if value > self.most else None
         low = not value > self.least if self.open else not value >= self.least
         if low or value == math.inf:
-            return f"must be {'more than' if self.open else 'at least'} {self.least:g} and finite, not {value:g}"
+            return f" must be {'more than' if self.open else 'at least'} {self.least:g} and finite, not {value:g}"
         if value > LARGEST:
-            return f"is too large to be reckoned with: {value:g}; choose a larger unit"
-        if self.open and value < SMALLEST:
-            return f"is too small to be reckoned with: {value:g}; choose a smaller unit"
+            return f": {value:g} is too large to be reckoned with; choose a larger unit"
+        if self.divides and 0 < value < SMALLEST:
+            return f": {value:g} is too small to be reckoned with; choose a smaller unit"
         return None
 
 
 COUNT = Range(1, most=MOST_FORWARDS)
 """No schedule has more forwards, so none can have more ranks, chunks or microbatches."""
 
-POSITIVE = Range(0, open=True)
+POSITIVE = Range(0, open=True, divides=True)
 NOT_NEGATIVE = Range(0)
+DIVISOR = Range(0, divides=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +164,7 @@ def _check_numbers(about: Setting, value: Any) -> None:
         if fault is not None:
             place = f" of stage {stage}" if several else ""
             error = ShapeError if about.kind == "count" else CostError
-            raise error(f"{about.noun}{place} {fault}", field=about.name)
+            raise error(f"{about.noun}{place}{fault}", field=about.name)
 
 
 def _check_choice(about: Setting, value: Any) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
-from pipeplan.costs.setting import COUNT, NOT_NEGATIVE, POSITIVE, Setting, setting
+from pipeplan.costs.setting import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, Setting, setting
 from pipeplan.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Settings:
         hint="edge: delays what waits for it; blocking: occupies both ranks; contended: one at a time on a link.",
     )  # fmt: skip
     activation_bytes: Times | None = setting(
-        kind="per_stage", title="Activation bytes", group="memory", default="none", unit="bytes", range=NOT_NEGATIVE,
+        kind="per_stage", title="Activation bytes", group="memory", default="none", unit="bytes", range=DIVISOR,
         help="Bytes that one microbatch holds: on all the chunks of a rank together, or one number per stage.",
     )  # fmt: skip
     weight_activation_bytes: Times | None = setting(

@@ -37,5 +37,5 @@ def require_range(name: str, values: NDArray[np.float64] | float, *, divides: bo
         place = f" of stage {stage}" if np.ndim(values) else ""
         fault, unit = ("small", "smaller") if small[stage] else ("large", "larger")
         raise CostError(
-            f"{name}{place} is too {fault} to be reckoned with: {sizes[stage]:g}; choose a {unit} unit", field=field
+            f"{name}{place}: {sizes[stage]:g} is too {fault} to be reckoned with; choose a {unit} unit", field=field
         )
