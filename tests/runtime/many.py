@@ -6,9 +6,9 @@ import torch
 import torch.distributed as dist
 
 from pipeplan.runtime import clocks
-from pipeplan.runtime.progress import Place, Progress
-from pipeplan.runtime.result import RunResult
-from pipeplan.runtime.train import RunTask
+from pipeplan.runtime.places import Place, Places
+from pipeplan.runtime.run_result import RunResult
+from pipeplan.runtime.run_task import RunTask
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class ManyRuns:
     def describe(self, rank: int, place: Place) -> str:
         return f"rank {rank}: {place}"
 
-    def work(self, rank: int, device: torch.device, progress: Progress) -> list[RunResult]:
-        return [task.work(rank, device, progress) for task in self.tasks]
+    def work(self, rank: int, device: torch.device, places: Places) -> list[RunResult]:
+        return [task.work(rank, device, places) for task in self.tasks]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Offsets:
     def describe(self, rank: int, place: Place) -> str:
         return f"rank {rank}: {place}"
 
-    def work(self, rank: int, device: torch.device, progress: Progress) -> list[int]:
+    def work(self, rank: int, device: torch.device, places: Places) -> list[int]:
         clocks._boot = lambda: f"host {rank}"
         told = [0] * self.ranks
         dist.all_gather_object(told, clocks.offset_to_first(device))

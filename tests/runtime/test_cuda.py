@@ -12,10 +12,10 @@ from pipeplan.model import Kind, Placement, parse_schedule
 from pipeplan.passes import lower_for_torch
 from pipeplan.runtime import profile
 from pipeplan.runtime.group import process_group
-from pipeplan.runtime.measure import Stage, measure
-from pipeplan.runtime.progress import Progress
-from pipeplan.runtime.result import RunResult
-from pipeplan.runtime.train import RunTask
+from pipeplan.runtime.places import Places
+from pipeplan.runtime.run_result import RunResult
+from pipeplan.runtime.run_task import RunTask
+from pipeplan.runtime.stage_measurement import Stage, measure
 from tests.runtime.models import WIDE
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU")
@@ -32,7 +32,7 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunResult:
     task = RunTask(schedule=lower_for_torch(parse_schedule(PLAN)), model=model, verify=True, device="cuda")
     device = torch.device("cuda", 0)
     with process_group(device, 1, timeout=60.0, store=tmp_path / "store") as rank:
-        return task.work(rank, device, Progress(1))
+        return task.work(rank, device, Places(1))
 
 
 def test_a_run_on_a_gpu(result: RunResult) -> None:

@@ -104,7 +104,7 @@ def test_inside_a_torchrun_job() -> None:
 def test_fewer_processes_than_ranks() -> None:
     job = torchrun(1, f"{MODELS}:tiny")
     assert job.returncode != 0
-    assert "InputError: the schedule has 2 ranks and the job 1 process(es)" in job.stderr
+    assert "InputError: the schedule has 2 ranks but the job has 1 process(es)" in job.stderr
     assert "torchrun --nproc-per-node 2" in job.stderr
 
 

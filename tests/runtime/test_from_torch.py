@@ -4,7 +4,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Schedule, format_schedule, schedule_from_cells
-from pipeplan.runtime import from_torch, private
+from pipeplan.runtime import from_torch, torch_internals
 from pipeplan.strategies import strategy
 from tests.conformance import conformance
 
@@ -42,7 +42,7 @@ def test_every_recorded_lowering_is_read() -> None:
         assert from_torch(*shape(key), communication=True) == rows(cells), key
 
 
-@pytest.mark.parametrize("name", private.SCHEDULE_CLASSES)
+@pytest.mark.parametrize("name", torch_internals.SCHEDULE_CLASSES)
 @pytest.mark.parametrize(("ranks", "microbatches"), [(2, 4), (3, 6), (4, 12)])
 def test_our_strategy_of_that_name_is_the_same(name: str, ranks: int, microbatches: int) -> None:
     theirs = from_torch(name, ranks, microbatches)
@@ -50,11 +50,11 @@ def test_our_strategy_of_that_name_is_the_same(name: str, ranks: int, microbatch
     assert ours(ours.shape(ranks, microbatches, theirs.placement.chunks)) == theirs
 
 
-@pytest.mark.parametrize("name", private.SCHEDULE_CLASSES)
+@pytest.mark.parametrize("name", torch_internals.SCHEDULE_CLASSES)
 def test_live_objects_classes_and_names_agree(name: str) -> None:
-    cls = private.schedule_class(name)
+    cls = torch_internals.schedule_class(name)
     chunks = 1 if name in ("GPipe", "1F1B") else 2
-    live = private.instantiate(cls, 2, 4, chunks)
+    live = torch_internals.instantiate(cls, 2, 4, chunks)
     assert from_torch(live) == from_torch(cls, 2, 4) == from_torch(f"Schedule{name}", 2, 4) == from_torch(name, 2, 4)
 
 
@@ -72,11 +72,11 @@ def test_what_is_no_schedule() -> None:
         from_torch("ZBVZeroBuble", 2, 4)
     with pytest.raises(InputError, match="needs its shape"):
         from_torch("GPipe")
-    with pytest.raises(InputError, match="no schedule class"):
+    with pytest.raises(InputError, match="not a schedule class"):
         from_torch(dict, 2, 4)
-    with pytest.raises(InputError, match="no schedule of torch"):
+    with pytest.raises(InputError, match="not a schedule of torch"):
         from_torch([1])
-    with pytest.raises(InputError, match="shape of its own"):
-        from_torch(private.instantiate(private.schedule_class("ZBVZeroBubble"), 2, 4, 2), 2, 4)
+    with pytest.raises(InputError, match="has its own shape"):
+        from_torch(torch_internals.instantiate(torch_internals.schedule_class("ZBVZeroBubble"), 2, 4, 2), 2, 4)
     with pytest.raises(InputError, match="no order with communication"):
         from_torch("GPipe", 2, 4, communication=True)

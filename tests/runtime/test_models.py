@@ -94,3 +94,10 @@ def test_cuts_that_cannot_be() -> None:
         cut(model, 2, (8, 0))
     with pytest.raises(InputError, match="8 layers cannot make 9 stages"):
         cut(model, 9)
+
+
+def test_the_package_s_former_name_tells_its_new_one(tmp_path, monkeypatch):
+    (tmp_path / "older_model.py").write_text("from pipeplan.pytorch import Model\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=r"from pipeplan\.runtime import Model"):
+        load_model("older_model:build")

@@ -12,7 +12,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import InputError
 from pipeplan.model import Placement
 from pipeplan.runtime import Profile, profile
-from pipeplan.runtime.measure import Spread
+from pipeplan.runtime.stage_measurement import Spread
 from tests.runtime.models import TINY, tiny
 
 LOOP = Placement.loop(2, 2)
@@ -68,7 +68,7 @@ def test_sizes(alone: Profile) -> None:
 
 def test_a_known_module_holds_what_it_must() -> None:
     """A linear layer keeps its input for the weight gradient, and has given its output on."""
-    from pipeplan.runtime.measure import Stage, measure
+    from pipeplan.runtime.stage_measurement import Stage, measure
 
     inputs = torch.zeros(64, 32)
     stage = Stage(torch.nn.Linear(32, 16, bias=False), (1, 2), inputs, None, first=False)

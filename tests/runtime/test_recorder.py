@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from pipeplan.model import parse_schedule
-from pipeplan.runtime.progress import Phase, Progress
+from pipeplan.runtime.places import Phase, Places
 from pipeplan.runtime.recorder import Recorder, Times, measured_timeline, step_nanoseconds
 
 
@@ -31,8 +31,8 @@ class Given:
 def test_ops_and_pairs() -> None:
     plan = parse_schedule("0F0 0SEND_F0 (0F1;0B0)OVERLAP_F_B 0B1 0REDUCE_GRAD")
     clock = Given(10, 12, 20, 21, 25, 25, 30, 33, 40, 42, 43, 50, 51, 52)
-    progress = Progress(1)
-    recorder = Recorder(plan, 0, clock, progress)
+    places = Places(1)
+    recorder = Recorder(plan, 0, clock, places)
     recorder.begin_step()
     recorder.turn(0)
     recorder.start()
@@ -43,8 +43,8 @@ def test_ops_and_pairs() -> None:
     recorder.end()
     recorder.start()
     recorder.end()
-    assert progress.place(0).phase == Phase.COMPUTING
-    assert progress.place(0).position == 2
+    assert places.of(0).phase == Phase.COMPUTING
+    assert places.of(0).position == 2
     recorder.turn(3)
     recorder.start()
     recorder.end()
@@ -58,7 +58,7 @@ def test_ops_and_pairs() -> None:
 
 def test_a_loss_counts_into_its_forward() -> None:
     plan = parse_schedule("0F0 0B0")
-    recorder = Recorder(plan, 0, Given(0, 1, 5, 8, 9, 10, 20, 21), Progress(1))
+    recorder = Recorder(plan, 0, Given(0, 1, 5, 8, 9, 10, 20, 21), Places(1))
     recorder.begin_step()
     recorder.turn(0)
     recorder.start()
@@ -85,10 +85,10 @@ def test_a_receive_ends_where_its_op_found_it() -> None:
 
 def test_places_are_told_in_the_notation() -> None:
     plan = parse_schedule("0F0 (0F1;0B0)OVERLAP_F_B 0B1")
-    progress = Progress(1)
-    progress.tell(0, 4, 1, Phase.COMPUTING)
-    assert progress.place(0).describe(plan, 0) == "rank 0, step 4, op 1 ((0F1;0B0)OVERLAP_F_B), computing"
-    progress.tell(0, 4, 0, Phase.WAITING)
-    assert "op 0 (0F0), waiting" in progress.place(0).describe(plan, 0)
-    progress.tell(0, 4, 3, Phase.BETWEEN_STEPS)
-    assert progress.place(0).describe(plan, 0) == "rank 0, at the end of step 4"
+    places = Places(1)
+    places.tell(0, 4, 1, Phase.COMPUTING)
+    assert places.of(0).describe(plan, 0) == "rank 0, step 4, op 1 ((0F1;0B0)OVERLAP_F_B), computing"
+    places.tell(0, 4, 0, Phase.WAITING)
+    assert "op 0 (0F0), waiting" in places.of(0).describe(plan, 0)
+    places.tell(0, 4, 3, Phase.BETWEEN_STEPS)
+    assert places.of(0).describe(plan, 0) == "rank 0, at the end of step 4"

@@ -12,10 +12,10 @@ from pipeplan.costs import Limits, Settings
 from pipeplan.errors import GradientError, ShapeError
 from pipeplan.model import Kind, Placement, Schedule, dependencies, parse_schedule
 from pipeplan.passes import lower_for_torch
-from pipeplan.runtime import from_torch, private, run
+from pipeplan.runtime import from_torch, run, torch_internals
 from pipeplan.runtime.launch import launch
-from pipeplan.runtime.result import RunResult
-from pipeplan.runtime.train import RunTask
+from pipeplan.runtime.run_result import RunResult
+from pipeplan.runtime.run_task import RunTask
 from pipeplan.solver.portfolio import search
 from pipeplan.solver.problem import Problem
 from pipeplan.strategies import strategy
@@ -127,8 +127,10 @@ def test_training_lowers_the_loss() -> None:
 
 def test_pytorchs_own_deferred_receives_are_found_wrong() -> None:
     """The channels that PyTorch 2.13 puts out of order: what verifying is for."""
-    cls = private.schedule_class("ZBVZeroBubble")
-    live = cls([private._stand_in(0, 4, 8), private._stand_in(4, 4, 8)], 8, loss_fn=abs, defer_pp_recv=True)
+    cls = torch_internals.schedule_class("ZBVZeroBubble")
+    live = cls(
+        [torch_internals._stand_in(0, 4, 8), torch_internals._stand_in(4, 4, 8)], 8, loss_fn=abs, defer_pp_recv=True
+    )
     wrong = from_torch(live, communication=True)
     right = lower_for_torch(from_torch(live), receives="late")
     results = run_all({"theirs": wrong, "ours": right}, model=TINY)

@@ -8,14 +8,17 @@ from torch.distributed.pipelining.schedules import _add_reduce_grad, _add_unshar
 
 from pipeplan.model import Kind, Schedule, from_ops
 from pipeplan.passes import add_reduce_grad, add_unshard_reshard, lower_for_torch
-from pipeplan.runtime import private
+from pipeplan.runtime import torch_internals
 from pipeplan.strategies import strategy
 
 
 def theirs(schedule: Schedule) -> Schedule:
-    rows = [_add_reduce_grad(_add_unshard_reshard(private.actions_of(row)), schedule.microbatches) for row in schedule]
+    rows = [
+        _add_reduce_grad(_add_unshard_reshard(torch_internals.actions_of(row)), schedule.microbatches)
+        for row in schedule
+    ]
     return Schedule.from_rows(
-        schedule.placement, schedule.microbatches, [from_ops(private.ops_of(row)) for row in rows]
+        schedule.placement, schedule.microbatches, [from_ops(torch_internals.ops_of(row)) for row in rows]
     )
 
 
@@ -47,5 +50,5 @@ def test_what_is_there_is_kept() -> None:
 def test_actions_and_ops_undo_each_other() -> None:
     ours = strategy("dualpipev")
     schedule = lower_for_torch(ours(ours.shape(2, 4)))
-    rows = [from_ops(private.ops_of(private.actions_of(row))) for row in schedule]
+    rows = [from_ops(torch_internals.ops_of(torch_internals.actions_of(row))) for row in schedule]
     assert Schedule.from_rows(schedule.placement, 4, rows) == schedule

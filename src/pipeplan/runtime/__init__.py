@@ -1,4 +1,4 @@
-"""Needs PyTorch: read its schedules, run ours in its runtime, measure real models.
+"""PyTorch: reading its schedules, running ours in its runtime, measuring real models.
 
 Importing this package without PyTorch raises :class:`~pipeplan.errors.MissingExtraError`.
 """
@@ -7,11 +7,11 @@ from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
 
 require_torch(BACKWARD_VERSIONS, what="pipeplan.runtime")
 
-from pipeplan.runtime.from_torch import from_torch  # noqa: E402
 from pipeplan.runtime.models import BUILT_IN, Model, load_model  # noqa: E402
-from pipeplan.runtime.profile import profile  # noqa: E402
 from pipeplan.runtime.profile_result import Profile  # noqa: E402
-from pipeplan.runtime.result import RunResult  # noqa: E402
-from pipeplan.runtime.run import run  # noqa: E402
+from pipeplan.runtime.profiling import profile  # noqa: E402
+from pipeplan.runtime.run_result import RunResult  # noqa: E402
+from pipeplan.runtime.running import run  # noqa: E402
+from pipeplan.runtime.torch_schedules import from_torch  # noqa: E402
 
 __all__ = ["BUILT_IN", "Model", "Profile", "RunResult", "from_torch", "load_model", "profile", "run"]

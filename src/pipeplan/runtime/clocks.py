@@ -1,4 +1,4 @@
-"""When something happened, on one clock for all ranks: marks on the host or the GPU, and the offset between hosts."""
+"""One clock for all ranks: marks on the host or the GPU, and the offset between hosts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 Nanoseconds = NDArray[np.int64]
 
 ROUNDS = 25
-"""Messages exchanged with each rank on another host; the fastest one counts."""
+"""Messages exchanged with each rank on another host; the fastest round trip counts."""
 
 
 class Clock(Protocol):
-    """Takes marks cheaply while a step runs, and says afterwards when they were."""
+    """Takes marks cheaply while a step runs, and says afterwards when they were taken."""
 
     def restart(self) -> None:
         """Before a step."""
@@ -79,11 +79,11 @@ def clock_for(device: torch.device) -> Clock:
 
 
 def offset_to_first(device: torch.device) -> int:
-    """Nanoseconds to add to this rank's monotonic clock to get the first rank's. Every rank calls it together.
+    """Nanoseconds to add to this rank's monotonic clock to get the first rank's. All ranks call it together.
 
-    0 on the first rank's host, where the clock is the same one. Elsewhere, of several messages to the first rank and back
-    the fastest is taken, and the answer assumed to be given halfway (Cristian: Probabilistic clock synchronization, 1989);
-    the error is at most half that round trip.
+    0 on the first rank's host, which has the same clock. Elsewhere, several messages go to the first rank and back; the
+    fastest counts, and its answer is assumed to have been given halfway (Cristian: Probabilistic clock synchronization,
+    1989). The error is at most half that round trip.
     """
     boots: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(boots, _boot())

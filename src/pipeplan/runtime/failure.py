@@ -1,4 +1,4 @@
-"""What a process writes down of its end, for the launcher to read."""
+"""What a process that fails writes down for the launcher to read."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.errors import InputError, PipeplanError
-from pipeplan.runtime.progress import Place
+from pipeplan.runtime.places import Place
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The end of a process.
+    """How a process failed.
 
     Attributes
     ----------
     when
-        On the host's monotonic clock, in nanoseconds.
+        When it failed, on the host's monotonic clock, in nanoseconds.
     message
         What went wrong, in one line.
     place
@@ -36,7 +36,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, place: Place) -> Failure:
-        """What to say of an error: its innermost cause, as PyTorch wraps what a module raises."""
+        """The failure that an error is: its innermost cause, since PyTorch wraps what a module raises."""
         while error.__cause__ is not None and not isinstance(error, PipeplanError):
             error = error.__cause__
         ours = isinstance(error, PipeplanError)
@@ -54,7 +54,7 @@ def read_failure(path: Path) -> Failure | None:
 
 
 def write_whole(path: Path, value: Any) -> None:
-    """Write a value so that the file is there as a whole or not at all."""
+    """Write a value so that the file is there complete or not at all."""
     part = path.with_suffix(".part")
     part.write_bytes(pickle.dumps(value))
     part.replace(path)

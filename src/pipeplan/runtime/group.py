@@ -1,4 +1,4 @@
-"""The process group: of workers that were started here, or of a torchrun job that we are in."""
+"""The process group: of workers started here, or of the torchrun job that this process is in."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def choose_device(asked: str, ranks: int) -> str:
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if asked == "cuda" and found < local:
         raise InputError(
-            f"{local} ranks on this host need a GPU each, and it has {found}; use device cpu, or fewer ranks"
+            f"{local} ranks on this host need a GPU each, but it has {found}; use the device cpu, or fewer ranks"
         )
     return "cuda" if asked != "cpu" and found >= local else "cpu"
 
@@ -67,8 +67,8 @@ def process_group(device: torch.device, ranks: int, *, timeout: float, store: Pa
     Raises
     ------
     InputError
-        If the job has another number of processes, its port is taken or cannot be reached, or ranks differ in their
-        version of PyTorch.
+        If the job has a different number of processes, its port is taken or cannot be reached, or the ranks have different
+        versions of PyTorch.
     """
     logging.getLogger("torch.distributed.pipelining").setLevel(logging.CRITICAL)
     ours = not dist.is_initialized()
@@ -106,7 +106,7 @@ def _join(device: torch.device, ranks: int, timeout: timedelta, store: Path | No
 
 def _wrong_size(found: int, ranks: int) -> str:
     return (
-        f"the schedule has {ranks} ranks and the job {found} process(es); "
+        f"the schedule has {ranks} ranks but the job has {found} process(es); "
         f"start as many: torchrun --nproc-per-node {ranks} (times --nnodes)"
     )
 

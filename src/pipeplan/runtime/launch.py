@@ -1,4 +1,4 @@
-"""Starts a process a rank on this host, watches them, and leaves none behind."""
+"""Starts one process per rank on this host, watches them, and leaves none behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import torch
 
 from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.runtime.failure import read_failure
-from pipeplan.runtime.progress import Phase, Place, Progress
+from pipeplan.runtime.places import Phase, Place, Places
 
 POLL = 0.05
 """Seconds between two looks at the processes."""
@@ -35,7 +35,7 @@ class Task(Protocol):
 
     @property
     def ranks(self) -> int:
-        """How many processes it takes."""
+        """How many processes it needs."""
 
     @property
     def device(self) -> str:
@@ -47,22 +47,22 @@ class Task(Protocol):
 
     @property
     def timeout(self) -> float:
-        """Seconds without progress after which it has failed."""
+        """Seconds without progress after which it counts as failed."""
 
     def describe(self, rank: int, place: Place) -> str:
         """Where a rank is, for messages."""
 
-    def work(self, rank: int, device: torch.device, progress: Progress) -> Any:
-        """What each process does, in a process group of all; the first rank's answer counts."""
+    def work(self, rank: int, device: torch.device, places: Places) -> Any:
+        """What each process does, in a process group of all ranks; the first rank's answer counts."""
 
 
 class Files:
-    """The names of what launcher and processes share in a folder."""
+    """The files in a folder that the launcher and its processes share."""
 
     def __init__(self, folder: Path) -> None:
         self.task = folder / "task.pickle"
         self.result = folder / "result.pickle"
-        self.progress = folder / "progress"
+        self.places = folder / "places"
         self.store = folder / "store"
         self.folder = folder
 
@@ -76,27 +76,27 @@ class Files:
 
 
 def launch(task: Task) -> Any:
-    """Do a task in new processes of this host, one a rank, and give the first rank's answer.
+    """Do a task in new processes on this host, one per rank, and return the first rank's answer.
 
-    Whatever happens, no process stays: each leads a process group, which is killed as a whole at the end, and is killed
-    by the kernel should this process die first.
+    Whatever happens, no process is left running: each leads a process group that is killed as a whole at the end, and the
+    kernel kills it should this process die first.
 
     Raises
     ------
     RunError
-        If a rank dies, raises, or none makes progress for the task's timeout; the message names the rank and what it was
-        doing.
+        If a rank dies or raises, or if no rank makes progress within the task's timeout; the message names the rank and
+        what it was doing.
     InputError
         If a rank finds the input wrong, or the task cannot be handed to another process.
     """
     with tempfile.TemporaryDirectory(prefix="pipeplan-") as name:
         files = Files(Path(name))
         _write_task(task, files.task)
-        progress = Progress(task.ranks, files.progress)
+        places = Places(task.ranks, files.places)
         for rank in range(task.ranks):
-            progress.tell(rank, 0, 0, Phase.STARTING)
+            places.tell(rank, 0, 0, Phase.STARTING)
         with _processes(task, files) as processes:
-            _watch(task, processes, progress, files)
+            _watch(task, processes, places, files)
         return pickle.loads(files.result.read_bytes())
 
 
@@ -145,27 +145,27 @@ def _start(task: Task, rank: int, folder: Path, output: IO[bytes]) -> subprocess
     )
 
 
-def _watch(task: Task, processes: list[subprocess.Popen[bytes]], progress: Progress, files: Files) -> None:
-    """Until all have ended well."""
+def _watch(task: Task, processes: list[subprocess.Popen[bytes]], places: Places, files: Files) -> None:
+    """Wait until all have ended well."""
     while True:
         codes = [process.poll() for process in processes]
         if any(codes):
-            raise _failure(task, processes, progress, files)
+            raise _failure(task, processes, places, files)
         if all(code == 0 for code in codes):
             return
-        places = progress.places()
-        if progress.stalled(limit := patience(places, task.timeout)):
-            raise RunError(f"no rank made progress for {limit:g} s: {_culprit(task, places)}")
+        now = places.all()
+        if places.stalled(limit := patience(now, task.timeout)):
+            raise RunError(f"no rank made progress for {limit:g} s: {_culprit(task, now)}")
         time.sleep(POLL)
 
 
 def patience(places: Iterable[Place], timeout: float) -> float:
-    """Seconds without progress that are allowed: more while a rank is starting up."""
+    """Seconds that may pass without progress: more while a rank is starting up."""
     starting = any(place.phase == Phase.STARTING for place in places)
     return max(timeout, STARTING_LIMIT) if starting else timeout
 
 
-def _failure(task: Task, processes: list[subprocess.Popen[bytes]], progress: Progress, files: Files) -> PipeplanError:
+def _failure(task: Task, processes: list[subprocess.Popen[bytes]], places: Places, files: Files) -> PipeplanError:
     """The first thing that went wrong: a rank killed from outside, else the earliest error that a rank wrote down."""
     until = time.monotonic() + GRACE
     while time.monotonic() < until and any(process.poll() is None for process in processes):
@@ -174,7 +174,7 @@ def _failure(task: Task, processes: list[subprocess.Popen[bytes]], progress: Pro
     for rank, process in enumerate(processes):
         if process.poll() and rank not in failures:
             said = _last_line(files.output(rank))
-            return RunError(f"{task.describe(rank, progress.place(rank))}: {_ending(process.returncode)}{said}")
+            return RunError(f"{task.describe(rank, places.of(rank))}: {_ending(process.returncode)}{said}")
     # A rank whose connection broke is a victim; one of our own errors is never.
     rank = min(failures, key=lambda rank: (not failures[rank].ours, failures[rank].when))
     first = failures[rank]
@@ -195,7 +195,7 @@ def _last_line(path: Path) -> str:
 
 
 def _culprit(task: Task, places: tuple[Place, ...]) -> str:
-    """Who holds up the others: those that do not wait, or all of them if all wait."""
+    """The ranks that hold up the others: those not waiting, or all of them if all wait."""
     open_places = {rank: place for rank, place in enumerate(places) if place.phase != Phase.DONE}
     busy = {rank: place for rank, place in open_places.items() if place.phase != Phase.WAITING}
     return "; ".join(task.describe(rank, place) for rank, place in (busy or open_places).items())

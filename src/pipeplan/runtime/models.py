@@ -1,4 +1,4 @@
-"""What a pipeline trains: a model as a row of layers, its data and its loss. Built in, or loaded by name."""
+"""What a pipeline trains: a model as a sequence of layers, its data and its loss; built in, or loaded by name."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Model:
     name
         What to call it.
     layers
-        A builder a layer, in order: called without arguments, each gives a module that takes the one tensor which the
-        layer before returned and returns one tensor. Every rank builds its own layers only, right after seeding the
-        generator with the layer's number, so that weights do not depend on where the cuts are.
+        A builder per layer, in order: called without arguments, each returns a module that takes the one tensor returned
+        by the layer before and returns one tensor. A rank builds only its own layers, and seeds the generator with the
+        layer's number before each, so that the parameters do not depend on where the model is cut.
     batch
         One microbatch from a generator on the CPU: the first layer's input and the loss's targets, microbatch first.
     loss
         Of the last layer's output and the targets, the mean over the microbatch.
     weights
-        How long each layer takes relative to the others, for cutting evenly; none: all the same.
+        How long each layer takes relative to the others, for even cuts; None: all the same.
     dtype
         Of the parameters: ``float32`` or ``bfloat16``.
     """
@@ -88,7 +88,7 @@ class Model:
         Raises
         ------
         InputError
-            If the model's function raises or returns something else than two tensors.
+            If the model's function raises or returns anything but two tensors.
         """
         generator = torch.Generator().manual_seed((seed * 1_000_003 + step) * 1_000_003 + number)
         try:

@@ -11,7 +11,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import InputError
 from pipeplan.files import write_text
 from pipeplan.model import Placement
-from pipeplan.runtime.measure import StageProfile
+from pipeplan.runtime.stage_measurement import StageProfile
 from pipeplan.strict_json import json_text
 
 
@@ -24,11 +24,11 @@ class Profile:
     stages
         In the order of the model.
     placement
-        Which rank holds each; the ranks measured at the same time where ``together``.
+        Which rank holds each stage; the ranks measured at the same time where ``together``.
     p2p_time
-        Milliseconds from a rank's sending a stage's output to another rank's having it; None where it was not measured.
+        Milliseconds from when a rank sends a stage's output until another rank has it; None where it was not measured.
     model, device, dtype, threads, torch_version, repeats, together
-        What was measured, on what, how.
+        What was measured, on what, and how.
     """
 
     stages: tuple[StageProfile, ...]
@@ -60,7 +60,7 @@ class Profile:
         )
 
     def provenance(self) -> list[str]:
-        """Where the numbers are from, a line each."""
+        """Where the numbers come from, in lines."""
         how = "all ranks measuring at once" if self.together else "one stage after the other"
         return [
             f"{self.model} in {self.dtype}, measured by pipeplan profile: {self.repeats} rounds, {how}",
@@ -70,9 +70,9 @@ class Profile:
         ]
 
     def write(self, path: Path, notes: Sequence[str] = ()) -> None:
-        """Write a config file that ``--config`` reads; its ending is .yaml, .yml or .json.
+        """Write a config file; its ending is .yaml, .yml or .json.
 
-        The former say in comments where the numbers are from, with ``notes`` a line each behind that.
+        A YAML file says in comments where the numbers come from, and adds ``notes``, a line each.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What the processes do that measure a model's stages together, or one process alone."""
+"""What processes do that measure a model's stages together, or one process alone."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ import torch.distributed as dist
 from pipeplan.model import Placement
 from pipeplan.runtime.clocks import clock_for
 from pipeplan.runtime.layout import cut
-from pipeplan.runtime.measure import Stage, StageProfile, measure
 from pipeplan.runtime.models import Model, load_model
+from pipeplan.runtime.places import Phase, Place, Places
 from pipeplan.runtime.profile_result import Profile
-from pipeplan.runtime.progress import Phase, Place, Progress
+from pipeplan.runtime.stage_measurement import Stage, StageProfile, measure
 
 PING_PONGS = 50
-"""Messages there and back whose median counts."""
+"""Messages there and back; their median counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileTask:
-    """What to measure, as all processes are told; see :func:`profile`."""
+    """What to measure, as every process is told; see :func:`~pipeplan.runtime.profile`."""
 
     model: str | Model
     placement: Placement
@@ -40,7 +40,7 @@ class ProfileTask:
 
     @property
     def ranks(self) -> int:
-        """How many processes it takes."""
+        """How many processes it needs."""
         return self.placement.ranks
 
     def load(self) -> Model:
@@ -64,7 +64,7 @@ class ProfileTask:
             torch.set_num_threads(threads)
         return self._profile(stages, None, device, together=False)
 
-    def work(self, rank: int, device: torch.device, progress: Progress) -> Profile:
+    def work(self, rank: int, device: torch.device, places: Places) -> Profile:
         """Measure this rank's stages while the other ranks measure theirs; then a transfer."""
         model = self.load()
         ranges = cut(model, self.placement.stages, self.layout)
@@ -74,7 +74,7 @@ class ProfileTask:
         def meet() -> None:
             nonlocal rounds
             rounds -= 1
-            progress.tell(rank, 0, self.placement.chunks - 1 - rounds // (self.repeats + self.warmup), Phase.COMPUTING)
+            places.tell(rank, 0, self.placement.chunks - 1 - rounds // (self.repeats + self.warmup), Phase.COMPUTING)
             dist.barrier()
 
         found = measure_stages(model, [ranges[stage] for stage in mine], device, self.seed, self._measure(meet))
@@ -90,7 +90,7 @@ class ProfileTask:
         return partial(measure, repeats=self.repeats, warmup=self.warmup, meet=meet)
 
     def _transfer(self, stages: tuple[StageProfile, ...], rank: int, device: torch.device) -> float | None:
-        """Milliseconds one way between the first two ranks, for the largest tensor that stages exchange."""
+        """Milliseconds one way between the first two ranks, for the largest tensor sent; None with one rank."""
         if self.ranks < 2:
             return None
         size = max(stage.input_bytes for stage in stages[1:]) if len(stages) > 1 else 1
@@ -139,7 +139,7 @@ def measure_stages(
     seed: int,
     measure_one: Callable[[Stage], StageProfile],
 ) -> tuple[StageProfile, ...]:
-    """Some stages of a model, given by their first layer and one past their last, in the order of the model."""
+    """Measure some stages of a model, each given by its first layer and one past its last, in the model's order."""
     data, targets = (part.to(device) for part in model.microbatch(0, 0, seed=seed))
     found: list[StageProfile] = []
     reached = 0
@@ -154,7 +154,7 @@ def measure_stages(
 
 
 def _passed(model: Model, layers: range, data: torch.Tensor, seed: int) -> torch.Tensor:
-    """What comes out of some layers, built one at a time."""
+    """The output of some layers, built one at a time."""
     with torch.no_grad():
         for layer in layers:
             data = model.build(layer, layer + 1, seed=seed, device=data.device)(data)

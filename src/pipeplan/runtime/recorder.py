@@ -1,4 +1,4 @@
-"""Writes down what the runtime does on one rank, and makes times of it: each op's start, end and wait."""
+"""Records what the runtime does on one rank, as times: each op's start, end and wait."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pipeplan.model import Kind, Schedule, Timeline, dependencies
+from pipeplan.model import PASS_KINDS, RECEIVE_KINDS, Floats, Schedule, Timeline, among, dependencies
 from pipeplan.runtime.clocks import Clock, Nanoseconds
-from pipeplan.runtime.progress import Phase, Progress
+from pipeplan.runtime.places import Phase, Places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Times:
-    """Of one rank's ops, or of all of them: arrays of shape (ops,) in nanoseconds of the first rank's monotonic clock.
+    """Times of one rank's ops, or of all ops: arrays of shape (ops,) in nanoseconds of the first rank's monotonic clock.
 
     Attributes
     ----------
     start, end
-        Of a compute op: of its computing. Of a SEND or an op of a whole stage: of handing it over. Of a RECV: from when it
-        was posted to when it was handed over.
+        Of a compute op: of its computation. Of a SEND or an op of a whole stage: of handing it over. Of a RECV: from when
+        it was posted to when it was handed over.
     wait
-        How long the rank stood at the op before it could compute: for a message, or for the GPU.
+        How long the rank waited at the op before it could compute: for a message, or for the GPU.
     """
 
     start: Nanoseconds
@@ -42,17 +41,17 @@ class Recorder:
         Which one it is.
     clock
         By which to take times.
-    progress
-        Where to say what the rank is at.
+    places
+        Told where the rank is.
     """
 
-    def __init__(self, schedule: Schedule, rank: int, clock: Clock, progress: Progress) -> None:
+    def __init__(self, schedule: Schedule, rank: int, clock: Clock, places: Places) -> None:
         begin, stop = schedule.offsets[rank : rank + 2].tolist()
-        self._compute = np.flatnonzero(schedule.columns.kind[begin:stop] <= Kind.W)
+        self._compute = np.flatnonzero(among(schedule.columns.kind[begin:stop], PASS_KINDS))
         joined = schedule.joined[begin:stop]
         self._cell = np.cumsum(~joined) - 1
         self._second = np.flatnonzero(joined)
-        self._rank, self._clock, self._progress = rank, clock, progress
+        self._rank, self._clock, self._places = rank, clock, places
         self._step = -1
         self._position = 0
         self._forget()
@@ -72,23 +71,23 @@ class Recorder:
         """The rank turns to a cell of its row."""
         self._position = position
         self._turns.append(self._clock.mark())
-        self._progress.tell(self._rank, self._step, position, Phase.WAITING)
+        self._places.tell(self._rank, self._step, position, Phase.WAITING)
 
     def start(self) -> None:
         """What the op waited for is there."""
-        self._progress.tell(self._rank, self._step, self._position, Phase.COMPUTING)
+        self._places.tell(self._rank, self._step, self._position, Phase.COMPUTING)
         self._starts.append(self._clock.mark())
 
     def end(self) -> None:
-        """The op that started last is done, or done now if it turned out to go on."""
+        """The op that started last is done; told again if it turned out to go on."""
         self._ends[len(self._starts) - 1 :] = [self._clock.mark()]
 
     def between_steps(self) -> None:
         """The rank is done with the step, and goes on to something else."""
-        self._progress.tell(self._rank, self._step, self._position, Phase.BETWEEN_STEPS)
+        self._places.tell(self._rank, self._step, self._position, Phase.BETWEEN_STEPS)
 
     def times(self, offset: int) -> Times:
-        """Of the step's ops, in the order of the rank's row; ``offset`` is added to the clock."""
+        """Times of the step's ops, in the order of the rank's row; ``offset`` nanoseconds are added to the clock."""
         turns, starts, ends = (self._clock.times(marks) for marks in (self._turns, self._starts, self._ends))
         start, end = turns[self._cell] + offset, turns[self._cell + 1] + offset
         wait = np.zeros(len(start), np.int64)
@@ -101,7 +100,7 @@ class Recorder:
         return Times(start, end, wait)
 
 
-def measured_timeline(schedule: Schedule, rows: list[Times]) -> tuple[Timeline, NDArray[np.float64]]:
+def measured_timeline(schedule: Schedule, rows: list[Times]) -> tuple[Timeline, Floats]:
     """All ranks' times as one timeline in milliseconds from the first start, and each op's wait, shape (ops,).
 
     A RECV ends where the op that needs it found it there.
@@ -110,8 +109,8 @@ def measured_timeline(schedule: Schedule, rows: list[Times]) -> tuple[Timeline, 
         np.concatenate([getattr(row, name) for row in rows]).astype(np.float64) for name in ("start", "end", "wait")
     )
     arrival = dependencies(schedule).arrival
-    needs = np.flatnonzero((arrival >= 0) & (schedule.columns.kind <= Kind.W))
-    receives = needs[np.isin(schedule.columns.kind[arrival[needs]], (Kind.RECV_F, Kind.RECV_B))]
+    needs = np.flatnonzero((arrival >= 0) & among(schedule.columns.kind, PASS_KINDS))
+    receives = needs[among(schedule.columns.kind[arrival[needs]], RECEIVE_KINDS)]
     end[arrival[receives]] = np.maximum(end[arrival[receives]], start[receives])
     zero = start.min()
     return Timeline(schedule, (start - zero) / 1e6, (end - zero) / 1e6, "ms", "measured"), wait / 1e6

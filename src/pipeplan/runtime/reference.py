@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeplan.model import Kind, Schedule
-from pipeplan.runtime.private import Loss
+from pipeplan.runtime.torch_internals import Loss
 
 Gradients = list[Tensor]
 
@@ -23,16 +23,16 @@ class Difference:
     scale: float = 0.0
 
     def __or__(self, other: Difference) -> Difference:
-        """The larger of both, each for itself."""
+        """The larger of each value."""
         return Difference(max(self.gradient, other.gradient), max(self.loss, other.loss), max(self.scale, other.scale))
 
 
 class Reference:
     """All stages in one process, without a pipeline.
 
-    Floating-point sums depend on their order, so each parameter's gradient is summed over the microbatches in the order
-    in which the schedule's B or W of its stage come. Then the sums are the pipeline's to the last bit, where the same
-    kernels compute the parts.
+    Floating-point sums depend on their order, so each parameter's gradient is summed over the microbatches in the order of
+    the schedule's Bs or Ws on its stage. The sums then equal the pipeline's to the last bit wherever the same kernels
+    compute the terms.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Reference:
         return [gradients[sum(counts[:stage]) : sum(counts[: stage + 1])] for stage in range(len(counts))]
 
     def compare(self, mine: dict[int, nn.Module]) -> Difference:
-        """The gradients of some stages of the pipeline, by stage, against those here."""
+        """How far the gradients of some of the pipeline's stages are from those here."""
         found = Difference()
         for stage, module in mine.items():
             for ours, theirs in zip(self.stages[stage].parameters(), module.parameters(), strict=True):
@@ -97,5 +97,5 @@ def _difference(ours: Tensor | None, theirs: Tensor | None) -> Difference:
     if ours is None:
         return Difference()
     other = torch.zeros_like(ours) if theirs is None else theirs
-    gap = (ours.double() - other.double()).abs().nan_to_num(nan=torch.inf)
-    return Difference(float(gap.max()), 0.0, float(ours.abs().max()))
+    apart = (ours.double() - other.double()).abs().nan_to_num(nan=torch.inf)
+    return Difference(gradient=float(apart.max()), scale=float(ours.abs().max()))

@@ -1,4 +1,4 @@
-"""Ends this process when it hangs: for ranks of a job that somebody else started, whom no launcher of ours watches."""
+"""Ends this process when it hangs: for ranks of a job that somebody else started, which no launcher of ours watches."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pipeplan.runtime.launch import patience
-from pipeplan.runtime.progress import Phase, Progress
+from pipeplan.runtime.places import Phase, Places
 
 EXIT_CODE = 1
 
 
 @contextmanager
-def watchdog(progress: Progress, rank: int, timeout: float, describe: Callable[[], str]) -> Iterator[None]:
+def watchdog(places: Places, rank: int, timeout: float, describe: Callable[[], str]) -> Iterator[None]:
     """While the block runs, end the process if its rank makes no progress for ``timeout`` seconds.
 
-    A rank that waits is given twice that: the one for which it waits is to be named first.
+    A waiting rank is given twice that, so that the rank it waits for is named first.
     """
     stop = threading.Event()
 
     def watch() -> None:
         while not stop.wait(min(1.0, timeout / 4)):
-            place = progress.place(rank)
+            place = places.of(rank)
             limit = patience([place], 2 * timeout if place.phase == Phase.WAITING else timeout)
-            if progress.rank_stalled(rank, limit):
+            if places.rank_stalled(rank, limit):
                 print(f"pipeplan: no progress for {limit:g} s: {describe()}", file=sys.stderr, flush=True)
                 os._exit(EXIT_CODE)
 

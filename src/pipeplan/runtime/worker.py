@@ -14,37 +14,38 @@ import torch
 from pipeplan.runtime.failure import Failure, write_whole
 from pipeplan.runtime.group import local_device, process_group
 from pipeplan.runtime.launch import Files, Task
-from pipeplan.runtime.progress import Phase, Place, Progress
+from pipeplan.runtime.places import Phase, Place, Places
 
 _PR_SET_PDEATHSIG = 1
 
 
 def main(folder: Path, parent: int) -> int:
-    """Do the task that lies in the folder as the rank that the environment says; the exit code is 1 if that fails."""
+    """Do the folder's task as the rank that the environment names; gives the exit code, 1 if it failed."""
     die_with(parent)
     rank = int(os.environ["RANK"])
     files = Files(folder)
     task: Task = pickle.loads(files.task.read_bytes())
-    progress = Progress(task.ranks, files.progress)
+    places = Places(task.ranks, files.places)
     try:
-        _work(task, rank, progress, files)
+        _work(task, rank, places, files)
     except Exception as error:
-        _write_failure(error, progress.place(rank), files.failure(rank))
+        _write_failure(error, places.of(rank), files.failure(rank))
         return 1
-    progress.tell(rank, 0, 0, Phase.DONE)
+    places.tell(rank, 0, 0, Phase.DONE)
     return 0
 
 
-def _work(task: Task, rank: int, progress: Progress, files: Files) -> None:
+def _work(task: Task, rank: int, places: Places, files: Files) -> None:
     torch.set_num_threads(task.threads)
     device = local_device(task.device, rank)
-    # The launcher sees first that nothing moves, and says where; this is for the case that it cannot.
+    # The launcher notices first when nothing moves, and says where; this timeout is for when it cannot.
     with process_group(device, task.ranks, timeout=2 * task.timeout, store=files.store):
         try:
-            answer = task.work(rank, device, progress)
+            answer = task.work(rank, device, places)
         except Exception as error:
-            # Before leaving the group: that breaks the other ranks' connections, and theirs would seem the first error.
-            _write_failure(error, progress.place(rank), files.failure(rank))
+            # Written before leaving the group: leaving breaks the other ranks' connections, and their errors must not look
+            # like the first one.
+            _write_failure(error, places.of(rank), files.failure(rank))
             raise
         if rank == 0:
             write_whole(files.result, answer)
@@ -57,7 +58,7 @@ def _write_failure(error: Exception, place: Place, path: Path) -> None:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies. Linux only: elsewhere it stays until its own timeout."""
+    """Have the kernel kill this process when its parent dies. Linux only: elsewhere it lives until its own timeout."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:

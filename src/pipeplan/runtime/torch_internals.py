@@ -6,12 +6,12 @@ What is used, and why nothing public serves:
 * ``schedules._PipelineScheduleRuntime``: the one runtime that executes a schedule with communication. Overridden here:
   ``_maybe_compute_loss``, ``_maybe_get_loss`` and ``_update_losses``, which keep losses in a list by order of arrival and
   so take the wrong one where the last stage's forwards are not in the order of the microbatches.
-* ``_step_microbatches`` of the single-stage schedules: what they run is only there, their ``pipeline_order`` is drawn
-  apart from it (and numbers the last rank's forwards of 1F1B one too high).
+* ``_step_microbatches`` of the single-stage schedules: only there stands what they run; their ``pipeline_order`` is
+  drawn separately (and numbers the last rank's forwards of 1F1B one too high).
 * ``_backward``: the split backward, which has no public entry.
 
-Every entry point calls :func:`~pipeplan.runtime.requirements.require_torch` first, which refuses versions that have not
-been looked at. The tests run against the installed one.
+Every entry point first calls :func:`~pipeplan.runtime.requirements.require_torch`, which refuses versions that nobody
+has checked. The tests run against the installed one.
 """
 
 from __future__ import annotations
@@ -111,19 +111,19 @@ def instantiate(cls: type, ranks: int, microbatches: int, chunks: int) -> Any:
     ShapeError
         If PyTorch refuses the shape.
     InputError
-        If the class is no pipeline schedule.
+        If the class is not a pipeline schedule.
     """
     try:
         if issubclass(cls, PipelineScheduleSingle):
             if chunks != 1:
-                raise ShapeError(f"{cls.__name__} has 1 chunk(s) a rank, not {chunks}")
+                raise ShapeError(f"{cls.__name__} has 1 chunk per rank, not {chunks}")
             return cls(_stand_in(0, ranks, ranks), microbatches, loss_fn=_no_loss)
         if issubclass(cls, PipelineScheduleMulti):
             stages = [_stand_in(chunk * ranks, ranks, ranks * chunks) for chunk in range(chunks)]
             return cls(stages, microbatches, loss_fn=_no_loss)
     except (ValueError, AssertionError, RuntimeError) as error:
         raise ShapeError(f"PyTorch's {cls.__name__} refuses this shape: {_first_line(error)}") from None
-    raise InputError(f"{cls.__name__} is no schedule class of torch.distributed.pipelining")
+    raise InputError(f"{cls.__name__} is not a schedule class of torch.distributed.pipelining")
 
 
 def rows_of(live: Any, *, communication: bool) -> tuple[Rows, dict[int, int], int]:
@@ -132,19 +132,19 @@ def rows_of(live: Any, *, communication: bool) -> tuple[Rows, dict[int, int], in
     Raises
     ------
     InputError
-        If the object is no pipeline schedule or holds no order.
+        If the object is not a pipeline schedule or has no order.
     """
     if isinstance(live, PipelineScheduleSingle):
         if communication:
-            raise InputError(f"{type(live).__name__} holds no order with communication; insert_communication adds one")
+            raise InputError(f"{type(live).__name__} has no order with communication; insert_communication adds it")
         ranks = range(live._num_stages)
         return [_witnessed(live, rank) for rank in ranks], {rank: rank for rank in ranks}, live._n_microbatches
     if not isinstance(live, PipelineScheduleMulti):
-        raise InputError(f"a {type(live).__name__} is no schedule of torch.distributed.pipelining")
+        raise InputError(f"a {type(live).__name__} is not a schedule of torch.distributed.pipelining")
     lowered = getattr(live, "pipeline_order_with_comms", {})
     order = lowered if communication else live.pipeline_order or lowered
     if not order:
-        raise InputError(f"this {type(live).__name__} holds no order yet")
+        raise InputError(f"this {type(live).__name__} has no order yet")
     rows = [ops_of(order[rank]) for rank in sorted(order)]
     if not communication:
         rows = [[op for op in row if op.kind.is_compute] for row in rows]
@@ -152,7 +152,7 @@ def rows_of(live: Any, *, communication: bool) -> tuple[Rows, dict[int, int], in
 
 
 def _witnessed(live: Any, rank: int) -> list[Op]:
-    """What a single-stage schedule does on one rank, written down by a stand-in for its stage."""
+    """What a single-stage schedule does on one rank, recorded by a stand-in for its stage."""
     row: list[Op] = []
     stage = _stand_in(rank, live._num_stages, live._num_stages, row)
     schedule = type(live)(stage, live._n_microbatches, loss_fn=_no_loss)
@@ -162,7 +162,7 @@ def _witnessed(live: Any, rank: int) -> list[Op]:
 
 
 def _stand_in(index: int, ranks: int, stages: int, row: list[Op] | None = None) -> Any:
-    """What a schedule asks of a stage, without a model or a process group; computing writes an op to ``row``."""
+    """What a schedule asks of a stage, without a model or a process group; each computation adds an op to ``row``."""
     written: list[Op] = [] if row is None else row
 
     def compute(kind: Kind) -> Callable[..., None]:
@@ -198,13 +198,13 @@ def _first_line(error: BaseException) -> str:
 
 
 class Observer(Protocol):
-    """Is told what the runtime does, as it does it."""
+    """Is told what the runtime does while it does it."""
 
     def turn(self, position: int) -> None:
-        """The rank turns to the action at this position of its row; at the row's length it has done them all."""
+        """The rank turns to the action at this position of its row; at the row's length, it has done them all."""
 
     def start(self) -> None:
-        """What the op waited for is there: it starts to compute."""
+        """What the op waited for has arrived: it starts to compute."""
 
     def end(self) -> None:
         """The op that started last is done. Told again if its work turns out to go on (the loss of a forward)."""
@@ -290,7 +290,7 @@ class Runtime(_PipelineScheduleRuntime):
 
 
 class _ObservedActions(list[Any]):
-    """One rank's actions; going through them tells the observer which one the runtime turns to."""
+    """One rank's actions; iterating over them tells the observer which one the runtime turns to."""
 
     def __init__(self, actions: Iterable[Any], observer: Observer) -> None:
         super().__init__(actions)

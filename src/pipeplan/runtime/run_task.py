@@ -17,11 +17,11 @@ from pipeplan.model import Schedule
 from pipeplan.runtime.clocks import clock_for, offset_to_first
 from pipeplan.runtime.layout import cut
 from pipeplan.runtime.models import Model, load_model
-from pipeplan.runtime.private import Loss, ObservedStage, Runtime
-from pipeplan.runtime.progress import Place, Progress
+from pipeplan.runtime.places import Place, Places
 from pipeplan.runtime.recorder import Recorder, Times, measured_timeline, step_nanoseconds
 from pipeplan.runtime.reference import Difference, Reference
-from pipeplan.runtime.result import RunResult
+from pipeplan.runtime.run_result import RunResult
+from pipeplan.runtime.torch_internals import Loss, ObservedStage, Runtime
 
 RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
 """Of a gradient's difference, relative to the largest gradient; 2 % for bfloat16, whose mantissa has 8 bits."""
@@ -29,7 +29,7 @@ RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
 
 @dataclass(frozen=True, kw_only=True)
 class RunTask:
-    """What to run, as all its processes are told.
+    """What to run, as every process is told.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class RunTask:
     seed, learning_rate
         Of weights and data; of AdamW.
     timeout
-        Seconds without progress after which the run has failed.
+        Seconds without progress after which the run counts as failed.
     kineto
         A folder for PyTorch's own profile of one more step, a file a rank; None for none.
     dtype
@@ -71,7 +71,7 @@ class RunTask:
 
     @property
     def ranks(self) -> int:
-        """How many processes it takes."""
+        """How many processes it needs."""
         return self.schedule.ranks
 
     def load(self) -> Model:
@@ -82,14 +82,14 @@ class RunTask:
         """Where a rank is, for messages."""
         return place.describe(self.schedule, rank)
 
-    def work(self, rank: int, device: torch.device, progress: Progress) -> RunResult:
-        """Train, in a process group of all ranks; every rank gives the same result."""
-        return _Trainer(self, rank, device, progress).run()
+    def work(self, rank: int, device: torch.device, places: Places) -> RunResult:
+        """Train, in a process group of all ranks; every rank returns the same result."""
+        return _Trainer(self, rank, device, places).run()
 
 
 @dataclass(slots=True)
 class _Step:
-    """What all ranks tell of a step."""
+    """What all ranks report of a step."""
 
     rows: list[Times]
     losses: list[float] = field(default_factory=list)
@@ -98,12 +98,12 @@ class _Step:
 class _Trainer:
     """One rank's stages, their optimizers, and what watches them."""
 
-    def __init__(self, task: RunTask, rank: int, device: torch.device, progress: Progress) -> None:
+    def __init__(self, task: RunTask, rank: int, device: torch.device, places: Places) -> None:
         torch.set_num_threads(task.threads)
         self.task, self.rank, self.device = task, rank, device
         self.model = task.load()
         self.ranges = cut(self.model, task.schedule.stages, task.layout)
-        self.recorder = Recorder(task.schedule, rank, clock_for(device), progress)
+        self.recorder = Recorder(task.schedule, rank, clock_for(device), places)
         self.modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(rank)}
         self.runtime = self._runtime()
         self.optimizers = _optimizers(self.modules.values(), task.learning_rate)
@@ -218,7 +218,7 @@ Optimizers = Sequence[torch.optim.Optimizer]
 
 
 def _optimizers(modules: Any, learning_rate: float) -> Optimizers:
-    """One a stage: then a parameter's update does not depend on which stages share its rank."""
+    """One per stage, so that a parameter's update does not depend on which stages share its rank."""
     parameters = [list(module.parameters()) for module in modules]
     return [torch.optim.AdamW(some, lr=learning_rate) for some in parameters if some]
 

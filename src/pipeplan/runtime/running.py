@@ -7,17 +7,16 @@ from pathlib import Path
 
 from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.model import Schedule
-from pipeplan.passes import Receives
-from pipeplan.passes.torch_lowering import lower_for_torch
+from pipeplan.passes import Receives, lower_for_torch
 from pipeplan.runtime.failure import Failure
 from pipeplan.runtime.group import choose_device, in_job, local_device, process_group
 from pipeplan.runtime.launch import launch
 from pipeplan.runtime.layout import cut
 from pipeplan.runtime.models import Model
-from pipeplan.runtime.progress import Phase, Progress
+from pipeplan.runtime.places import Phase, Places
 from pipeplan.runtime.requirements import require_torch
-from pipeplan.runtime.result import RunResult
-from pipeplan.runtime.train import RunTask
+from pipeplan.runtime.run_result import RunResult
+from pipeplan.runtime.run_task import RunTask
 from pipeplan.runtime.watchdog import watchdog
 
 
@@ -40,13 +39,13 @@ def run(
 ) -> RunResult:
     """Train some steps with a schedule, on this host or as one rank of the torchrun job that this process is in.
 
-    In a job every process calls this with the same arguments and gets the same result.
+    In a job, every process calls this with the same arguments and gets the same result.
 
     Parameters
     ----------
     schedule
-        Any that PyTorch's runtime can express: one copy of the model, whole sequences, no recompute; any placement. Its
-        communication is kept where it holds some, else inserted.
+        Any that PyTorch's runtime can express: one copy of the model, whole sequences, no recomputation; any placement.
+        Communication is inserted unless the schedule already has it.
     model
         A built-in name, ``module:function``, or a :class:`~pipeplan.runtime.models.Model`.
     layout
@@ -64,7 +63,7 @@ def run(
     seed, learning_rate
         Of weights and data; of AdamW.
     timeout
-        Seconds without progress after which the run has failed.
+        Seconds without progress after which the run counts as failed.
     kineto
         An existing folder for PyTorch's profile of one more step: ``rank0.json`` and so on.
     dtype
@@ -111,18 +110,18 @@ def run(
 
 
 def _in_job(task: RunTask) -> RunResult:
-    """Do the part of this process in a job that is already running."""
-    progress = Progress(task.ranks)
+    """Do this process's part in a job that is already running."""
+    places = Places(task.ranks)
     rank = int(os.environ["RANK"])
     device = local_device(task.device, rank)
     try:
-        # A rank that waits is given longer: the one for which it waits is to be named first.
+        # A waiting rank is given longer, so that the rank it waits for is named first.
         with process_group(device, task.ranks, timeout=2 * task.timeout) as rank:
-            progress.tell(rank, 0, 0, Phase.STARTING)
-            with watchdog(progress, rank, task.timeout, lambda: task.describe(rank, progress.place(rank))):
-                return task.work(rank, device, progress)
+            places.tell(rank, 0, 0, Phase.STARTING)
+            with watchdog(places, rank, task.timeout, lambda: task.describe(rank, places.of(rank))):
+                return task.work(rank, device, places)
     except PipeplanError:
         raise
     except Exception as error:
-        failure = Failure.of(error, progress.place(rank))
+        failure = Failure.of(error, places.of(rank))
         raise RunError(f"{task.describe(rank, failure.place)}: {failure.message}") from error

@@ -1,4 +1,4 @@
-"""Measures a model's stages, so that schedules can be simulated on what they really cost."""
+"""Measures a model's stages, so that schedules can be simulated on real costs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def profile(
     timeout: float = 120.0,
     dtype: str | None = None,
 ) -> Profile:
-    """Measure every stage of a model: F, B, I, W and what they hold, on real modules.
+    """Measure every stage of a model: how long F, B, I and W take and what they hold, on real modules.
 
     Parameters
     ----------
@@ -46,10 +46,11 @@ def profile(
     threads
         CPU threads of each process.
     together
-        In a process a rank, all at the same time, so that ranks contend for memory and clock as they will in a run; also
-        measures a transfer. None: on a CPU, and where every rank has a GPU. False: in this process, one stage at a time.
+        Measure with one process per rank, all at the same time, so that ranks contend for memory bandwidth and clock speed
+        as they will in a run; this also measures a transfer. False: in this process, one stage at a time. None: together on
+        a CPU and where every rank has a GPU, else alone.
     seed, timeout, dtype
-        As for :func:`~pipeplan.runtime.run.run`.
+        As for :func:`~pipeplan.runtime.run`.
 
     Raises
     ------

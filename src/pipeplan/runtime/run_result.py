@@ -1,15 +1,12 @@
-"""What a run gives."""
+"""The result of a training run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pipeplan.errors import GradientError
-from pipeplan.model import Schedule, Timeline
+from pipeplan.model import Floats, Schedule, Timeline
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -19,28 +16,28 @@ class RunResult:
     Attributes
     ----------
     timeline
-        Every op of the step whose length is the median, in milliseconds from its first start on any rank. Of a compute op,
-        its computing; of a SEND, handing it over; of a RECV, from its posting until it was found there. Both ops of an
-        overlapped pair have the time of the pair.
+        Every op of the step of median length, in milliseconds from the first start on any rank. A compute op lasts as long
+        as it computes; a SEND, as long as it takes to hand it over; a RECV, from its posting until the op that needs it
+        found it there. Both ops of an overlapped pair have the pair's time.
     wait
-        How long the rank stood at each op before it could compute, in milliseconds, shape (ops,).
+        How long the rank waited at each op before it could compute, in milliseconds, shape (ops,).
     step_seconds
         Every timed step, from the first start to the last end on any rank.
     losses
         Mean over the microbatches, of every step, the untimed ones first.
     max_gradient_difference, max_loss_difference
-        The largest absolute differences from the single-process run over all steps, parameters and microbatches; None if
-        nobody asked.
+        The largest absolute differences from the single-process run over all steps, parameters and microbatches; None
+        where the run was not verified.
     tolerance
-        What the gradient's difference may be: 0 on a CPU in float32, where kernels and order of summation are the same.
+        How much gradients may differ: 0 on a CPU in float32, where kernels and the order of summation are the same.
     peak_bytes
         The most each rank's GPU held; None on a CPU.
     model, device, dtype, threads, torch_version
-        What was run, on what.
+        What was run, and on what.
     """
 
     timeline: Timeline
-    wait: NDArray[np.float64]
+    wait: Floats
     step_seconds: tuple[float, ...]
     losses: tuple[float, ...]
     max_gradient_difference: float | None
@@ -65,13 +62,13 @@ class RunResult:
 
     @property
     def gradients_equal(self) -> bool | None:
-        """Whether the gradients are within the tolerance; None if nobody asked."""
+        """Whether the gradients are within the tolerance; None where the run was not verified."""
         if self.max_gradient_difference is None:
             return None
         return self.max_gradient_difference <= self.tolerance
 
     def require_equal_gradients(self) -> None:
-        """Do nothing where gradients are equal, or were not compared.
+        """Raise where gradients were compared and differ.
 
         Raises
         ------

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeplan.runtime.clocks import Clock, clock_for
-from pipeplan.runtime.private import Backward
+from pipeplan.runtime.torch_internals import Backward
 
 MIB = float(1 << 20)
 
@@ -40,26 +40,26 @@ class Spread:
         return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageProfile:
     """One stage on one microbatch.
 
     Attributes
     ----------
     first_layer, stop_layer
-        The layers that it has.
+        Its first layer, and one past its last.
     forward, backward, backward_input, backward_weight
-        F, B, I and W. On the model's first stage I has nothing to do, and W is the whole backward.
+        Milliseconds of F, B, I and W. On the model's first stage I has nothing to do, and W is the whole backward.
     activation_bytes
         Held after F, the input included.
     weight_activation_bytes
-        Held after I, until W. PyTorch's split backward frees nothing at I and keeps gradients for W.
+        Held after I, until W. PyTorch's split backward frees nothing at I and keeps gradients for W besides.
     transient_bytes
-        The most that any of the ops holds beyond what is held before or after it; None on a CPU.
+        The most that any of the ops holds beyond what is held before and after it; None on a CPU.
     static_bytes
         Parameters, their gradients, and AdamW's state.
     input_bytes
-        Of the tensor that the stage before sends.
+        Of the tensor that the previous stage sends.
     """
 
     first_layer: int
@@ -141,16 +141,17 @@ def measure(stage: Stage, *, repeats: int, warmup: int, meet: Callable[[], None]
     forward, backward, inputs, weights = zip(*rounds, strict=True)
     held, kept, transient = _sizes(stage, gradient)
     return StageProfile(
-        *stage.layers,
-        Spread.of(time for pair in forward for time in pair),
-        Spread.of(backward),
-        Spread.of(inputs),
-        Spread.of(weights),
-        held,
-        kept,
-        transient,
-        _static_bytes(stage.module),
-        stage.inputs.nbytes,
+        first_layer=stage.layers[0],
+        stop_layer=stage.layers[1],
+        forward=Spread.of(time for pair in forward for time in pair),
+        backward=Spread.of(backward),
+        backward_input=Spread.of(inputs),
+        backward_weight=Spread.of(weights),
+        activation_bytes=held,
+        weight_activation_bytes=kept,
+        transient_bytes=transient,
+        static_bytes=_static_bytes(stage.module),
+        input_bytes=stage.inputs.nbytes,
     )
 
 

@@ -1,4 +1,4 @@
-"""Where every rank is, readable from outside while it runs: so that a rank that dies or hangs can be named with its op."""
+"""Where every rank is, readable from outside while it runs, so that a rank that dies or hangs can be named with its op."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Phase(IntEnum):
 
 _PLACE = struct.Struct("<qiii")
 _SLOT = 64
-"""Bytes a rank: a cache line of its own."""
+"""Bytes per rank: a cache line of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Place:
         return f"rank {rank}, step {self.step}, op {self.position} ({cells[self.position]}), {doing}"
 
 
-class Progress:
-    """A slot a rank, in memory or in a file that all ranks of a host and their launcher share."""
+class Places:
+    """Where every rank is: a slot per rank, in memory or in a file that the ranks of a host share with their launcher."""
 
     def __init__(self, ranks: int, path: Path | None = None) -> None:
         self._ranks = ranks
@@ -62,22 +62,22 @@ class Progress:
                 self._memory = mmap.mmap(file.fileno(), _SLOT * ranks)
 
     def tell(self, rank: int, step: int, position: int, phase: Phase) -> None:
-        """Write where a rank is."""
+        """Record where a rank is now."""
         _PLACE.pack_into(self._memory, _SLOT * rank, time.monotonic_ns(), step, position, phase)
 
-    def place(self, rank: int) -> Place:
-        """Where a rank last said it is."""
+    def of(self, rank: int) -> Place:
+        """Where a rank last said it was."""
         since, step, position, phase = _PLACE.unpack_from(self._memory, _SLOT * rank)
         return Place(since, step, position, Phase(phase))
 
-    def places(self) -> tuple[Place, ...]:
+    def all(self) -> tuple[Place, ...]:
         """Where all ranks are."""
-        return tuple(self.place(rank) for rank in range(self._ranks))
+        return tuple(self.of(rank) for rank in range(self._ranks))
 
     def stalled(self, timeout: float) -> bool:
         """Whether no rank has moved for that many seconds."""
-        return time.monotonic_ns() - max(place.since for place in self.places()) > timeout * 1e9
+        return time.monotonic_ns() - max(place.since for place in self.all()) > timeout * 1e9
 
     def rank_stalled(self, rank: int, timeout: float) -> bool:
         """Whether one rank has not moved for that many seconds."""
-        return time.monotonic_ns() - self.place(rank).since > timeout * 1e9
+        return time.monotonic_ns() - self.of(rank).since > timeout * 1e9
