@@ -9,7 +9,7 @@ from pipeplan.errors import ShapeError
 from pipeplan.formats.zb_nodes import NodeKind, RuntimeNode, format_zb_nodes, zero_bubble_nodes
 from pipeplan.model import Placement, Timeline, parse_schedule
 from pipeplan.simulation import simulate
-from pipeplan.strategies.heuristics import heuristic
+from pipeplan.strategies import Shape, strategy
 from tests.conformance import conformance
 from tests.solver.published import model_bytes, times
 
@@ -23,7 +23,7 @@ def timeline_of(text: str, given_settings: Settings, placement: Placement) -> Ti
 def v_timeline(ranks: int, microbatches: int, given_settings: Settings) -> Timeline:
     placement = Placement.v(ranks)
     costs, limits = given_settings.costs(placement), given_settings.limits(placement)
-    return simulate(heuristic("zbv-heuristic")(ranks, microbatches, costs, limits), costs).timeline
+    return simulate(strategy("zbv-heuristic")(Shape(ranks, microbatches, 2), costs, limits), costs).timeline
 
 
 def nodes_of(text: str, placement: Placement) -> tuple[tuple[RuntimeNode, ...], ...]:

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-import pipeplan
-from pipeplan.api.catalogue import Entry, schedules
 from pipeplan.api.commands import check_with, simulate_with
+
+import pipeplan
+from pipeplan.api.catalogue import schedules
 from pipeplan.api.searches import search_with
 from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, PipeplanError
 from pipeplan.simulation import lower_bound, span_bound
-from pipeplan.strategies.heuristics import Heuristic
+from pipeplan.strategies import Strategy
 from tests.solver.case import Case, WholeCase
 from tests.solver.independent_model import Answer, solve
 from tests.solver.replay import BrokenRuleError, replay, rows_of
@@ -93,9 +94,9 @@ def published(case: Case) -> Iterator[tuple[str, Any]]:
                 yield label, result
 
 
-def _ways(entry: Entry, settings: Settings) -> Iterator[tuple[str, Settings]]:
+def _ways(entry: Strategy, settings: Settings) -> Iterator[tuple[str, Settings]]:
     """Every way to ask for an entry: variants, group sizes, no slices; heuristics with the limit and without."""
-    if isinstance(entry, Heuristic):
+    if entry.looks_at_costs:
         yield entry.name, settings
         if settings.memory_limit is not None:
             yield f"{entry.name} without a limit", replace(settings, memory_limit=None)

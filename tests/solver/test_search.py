@@ -8,8 +8,7 @@ from pipeplan.costs import Limits
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Kind, Placement
 from pipeplan.solver import Jitter, Problem, robustness, search
-from pipeplan.strategies import strategy
-from pipeplan.strategies.heuristics import heuristic
+from pipeplan.strategies import Shape, strategy
 from tests.conformance import conformance
 from tests.solver.problems import problem, proven
 
@@ -79,7 +78,7 @@ def test_a_start_of_another_shape_is_refused():
 def test_limits_where_published_schedules_do_not_fit():
     case = problem(Placement.v(4), 6, limit=1.5)
     with pytest.raises(InfeasibleError):
-        heuristic("zbv-heuristic")(4, 6, case.costs, case.limits)
+        strategy("zbv-heuristic")(Shape(4, 6, 2), case.costs, case.limits)
     assert search(case, evaluations=2000).value < 6 * 88
 
 

@@ -59,4 +59,4 @@ def test_an_op_over_the_cap_is_refused():
 def test_the_schedule_has_the_chunks_stages():
     rank = rank_with_two_owed()
     rank.finish()
-    assert format_schedule(to_schedule([rank], Placement.v(1), 1, "by hand")) == "0F0 1F0 1I0 0I0 1W0 0W0"
+    assert format_schedule(to_schedule([rank], Placement.v(1), 1)) == "0F0 1F0 1I0 0I0 1W0 0W0"

@@ -6,32 +6,20 @@ import numpy as np
 import pytest
 
 from pipeplan.costs import Limits, Settings
-from pipeplan.errors import UnknownNameError
-from pipeplan.model import Placement, Timeline
+from pipeplan.model import Timeline
 from pipeplan.simulation import simulate
 from pipeplan.strategies import zb_auto, zbv_heuristic
-from pipeplan.strategies.heuristics import HEURISTICS, heuristic
-
-
-def test_every_heuristic_is_found_by_its_name():
-    assert [heuristic(name).name for name in HEURISTICS] == ["zb-auto", "zbv-heuristic"]
-
-
-def test_an_unknown_heuristic_names_the_nearest():
-    with pytest.raises(UnknownNameError, match="did you mean 'zbv-heuristic'"):
-        heuristic("zbv-heuristics")
 
 
 @pytest.mark.parametrize(
-    ("module", "placement", "microbatches", "cap"),
-    [(zb_auto, Placement.linear(3), 4, 3.0), (zbv_heuristic, Placement.v(2), 3, 2.0)],
+    ("module", "ranks", "microbatches", "limit"),
+    [(zb_auto, 3, 4, 3.0), (zbv_heuristic, 2, 3, 2.0)],
 )
-def test_the_documented_timing_table_is_what_it_builds(
-    module: ModuleType, placement: Placement, microbatches: int, cap: float
-):
-    costs = Settings(times_per="stage").costs(placement)
-    limits = Limits(np.full(placement.ranks, cap), in_activations=True)
-    schedule = heuristic(module.NAME)(placement.ranks, microbatches, costs, limits)
+def test_the_documented_timing_table_is_what_it_builds(module: ModuleType, ranks: int, microbatches: int, limit: float):
+    (strategy,) = module.FAMILY
+    shape = strategy.shape(ranks, microbatches)
+    costs = Settings(times_per="stage").costs(strategy.placed(shape))
+    schedule = strategy(shape, costs, Limits(np.full(ranks, limit), in_activations=True))
     assert drawn(simulate(schedule, costs).timeline) == documented(module)
 
 

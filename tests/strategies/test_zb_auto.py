@@ -11,12 +11,11 @@ from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement, Timeline, format_schedule
 from pipeplan.simulation import simulate
 from pipeplan.strategies.greedy_rank import rank_costs
-from pipeplan.strategies.heuristics import heuristic
-from pipeplan.strategies.zb_auto import best_run
+from pipeplan.strategies.strategy import Shape
+from pipeplan.strategies.zb_auto import best_run, zb_auto
 from tests.conformance import conformance
 from tests.solver.published import grid_settings, model_bytes, per_stage, times
 
-ZB_AUTO = heuristic("zb-auto")
 ACTIVATIONS_PER_RANK = {"zb_1p": 1, "zb_1.5p": 1.5, "zb_2p": 2, "zb_inf": None}
 MODELS = {"1.5B": (2304, 24), "6.2B": (4096, 32), "14.6B": (5120, 40), "28.3B": (6144, 48)}
 
@@ -24,7 +23,7 @@ MODELS = {"1.5B": (2304, 24), "6.2B": (4096, 32), "14.6B": (5120, 40), "28.3B": 
 def build(ranks: int, microbatches: int, given_settings: Settings) -> Timeline:
     placement = Placement.linear(ranks)
     costs = given_settings.costs(placement)
-    return simulate(ZB_AUTO(ranks, microbatches, costs, given_settings.limits(placement)), costs).timeline
+    return simulate(zb_auto(Shape(ranks, microbatches), costs, given_settings.limits(placement)), costs).timeline
 
 
 def peaks(timeline: Timeline, given_settings: Settings) -> list[float]:
@@ -82,11 +81,11 @@ def test_room_is_kept_for_a_backward_that_adds_memory():
 def test_costs_and_limits_must_fit():
     costs = Settings().costs(Placement.linear(3))
     with pytest.raises(CostError, match="costs for 3 stages do not fit 4"):
-        ZB_AUTO(4, 4, costs)
+        zb_auto(Shape(4, 4), costs)
     with pytest.raises(CostError, match="limit in bytes needs activation bytes"):
-        ZB_AUTO(3, 4, costs, Limits(np.full(3, 1e9), in_activations=False))
+        zb_auto(Shape(3, 4), costs, Limits(np.full(3, 1e9), in_activations=False))
     with pytest.raises(ShapeError, match="microbatches must be at least 1, not 0"):
-        ZB_AUTO(3, 0, costs)
+        zb_auto(Shape(3, 0), costs)
 
 
 TIMES = st.integers(1, 30)

@@ -11,12 +11,11 @@ from pipeplan.errors import CostError, InfeasibleError
 from pipeplan.model import Kind, Placement, Timeline, format_schedule
 from pipeplan.simulation import simulate
 from pipeplan.strategies.greedy_rank import rank_costs
-from pipeplan.strategies.heuristics import heuristic
-from pipeplan.strategies.zbv_heuristic import best_run
+from pipeplan.strategies.strategy import Shape
+from pipeplan.strategies.zbv_heuristic import best_run, zbv_heuristic
 from tests.conformance import conformance
 from tests.solver.published import grid_settings, model_bytes, times
 
-ZBV = heuristic("zbv-heuristic")
 LETTERS = {(Kind.F, 0): "F", (Kind.F, 1): "f", (Kind.I, 1): "B", (Kind.I, 0): "b", (Kind.W, 1): "W", (Kind.W, 0): "w"}
 
 UNEVEN: dict[str, Any] = {
@@ -30,7 +29,9 @@ UNEVEN: dict[str, Any] = {
 def build(ranks: int, microbatches: int, given_settings: Settings) -> Timeline:
     placement = Placement.v(ranks)
     costs = given_settings.costs(placement)
-    return simulate(ZBV(ranks, microbatches, costs, given_settings.limits(placement)), costs).timeline
+    return simulate(
+        zbv_heuristic(Shape(ranks, microbatches, chunks=2), costs, given_settings.limits(placement)), costs
+    ).timeline
 
 
 def peaks(timeline: Timeline, given_settings: Settings) -> list[float]:

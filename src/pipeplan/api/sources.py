@@ -6,14 +6,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from pipeplan.api.catalogue import Entry, entry, fixed_chunks, is_name
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.formats import endings, read_schedule
-from pipeplan.model import Placement, Schedule
+from pipeplan.model import Schedule
 from pipeplan.model.size import require_size
-from pipeplan.strategies.heuristics import Heuristic
-from pipeplan.strategies.strategy import Shape, Strategy
+from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
 
 Source = str | os.PathLike[str] | Schedule
 """A strategy's or heuristic's name, a file that holds a schedule, or a schedule."""
@@ -40,7 +38,7 @@ def plan(source: Source, settings: Settings) -> Schedule:
     path = file_of(source)
     if path is not None:
         return _of_given_shape(read_schedule(path), settings)
-    return build(entry(str(source)), settings)
+    return build(strategy(str(source)), settings)
 
 
 def file_of(source: Source) -> Path | None:
@@ -50,50 +48,39 @@ def file_of(source: Source) -> Path | None:
     path = Path(source)
     if isinstance(source, str):
         looks_like_file = source.lower().endswith(endings()) or os.sep in source or path.is_file()
-        return path if looks_like_file and not is_name(source) else None
+        return path if looks_like_file and not is_strategy(source) else None
     return path
 
 
-def build(found: Entry, settings: Settings) -> Schedule:
-    """The schedule of a strategy or a heuristic. See :func:`plan` for what it raises."""
+def build(found: Strategy, settings: Settings) -> Schedule:
+    """The schedule of a strategy. See :func:`plan` for what it raises."""
     shape = shape_of(found, settings)
-    return found(shape) if isinstance(found, Strategy) else _build_heuristic(found, settings, shape)
+    if not found.looks_at_costs:
+        return found(shape)
+    placement = found.placed(shape)
+    return found(shape, settings.costs(placement), settings.limits(placement))
 
 
-def shape_of(found: Entry, settings: Settings) -> Shape:
-    """The shape that is meant by settings, with an entry's own numbers where they say nothing; nothing is made of it yet.
+def shape_of(found: Strategy, settings: Settings) -> Shape:
+    """The shape that is meant by settings, with a strategy's own numbers where they say nothing; nothing is made of it yet.
 
     Raises
     ------
     ShapeError
-        For a shape that the entry cannot have, that contradicts itself, or that is too large to be planned.
+        For a shape that the strategy cannot have, that contradicts itself, or that is too large to be planned.
     UnknownNameError
         For a variant that it does not know.
     """
     chunks = found.chunks if settings.chunks is None else settings.chunks
     require_size(chunks=chunks)
-    ranks = settings.pipeline_ranks(chunks)
-    microbatches = DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches
-    if not isinstance(found, Strategy):
-        return Shape(ranks, microbatches, chunks)
     return found.shape(
-        ranks,
-        microbatches,
+        settings.pipeline_ranks(chunks),
+        DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches,
         settings.chunks,
         group_size=settings.group_size,
         slices=settings.slices,
         variant=settings.variant,
     )
-
-
-def _build_heuristic(found: Heuristic, settings: Settings, shape: Shape) -> Schedule:
-    if settings.chunks not in (None, found.chunks):
-        raise ShapeError(f"{found.name} has {found.chunks} chunk(s) a rank, not {settings.chunks}")
-    for name in ("group_size", "variant", "slices"):
-        if (value := getattr(settings, name)) is not None:
-            raise ShapeError(f"{found.name} has no {name.replace('_', ' ')} ({value} asked for)")
-    placement = Placement.wave(shape.ranks, found.chunks)
-    return found(shape.ranks, shape.microbatches, settings.costs(placement), settings.limits(placement))
 
 
 def _of_given_shape(schedule: Schedule, settings: Settings) -> Schedule:
@@ -119,11 +106,12 @@ def same_ranks(settings: Settings) -> Settings:
     return replace(settings, ranks=settings.pipeline_ranks(settings.chunks or 1), stages=None)
 
 
-def as_taken_by(found: Entry, settings: Settings) -> Settings:
-    """The settings without the options that an entry does not have, for comparing it with those that have them."""
-    strategy = found if isinstance(found, Strategy) else None
-    chunks = settings.chunks if fixed_chunks(found) is None else None
-    slices = settings.slices if strategy is not None and strategy.slices > 1 else None
-    variant = settings.variant if strategy is not None and settings.variant in strategy.variants else None
-    group_size = settings.group_size if strategy is not None and strategy.grouped else None
-    return replace(settings, chunks=chunks, slices=slices, variant=variant, group_size=group_size)
+def as_taken_by(found: Strategy, settings: Settings) -> Settings:
+    """The settings without the options that a strategy does not have, for comparing it with those that have them."""
+    return replace(
+        settings,
+        chunks=None if found.fixed_chunks else settings.chunks,
+        slices=settings.slices if found.slices > 1 else None,
+        variant=settings.variant if settings.variant in found.variants else None,
+        group_size=settings.group_size if found.grouped else None,
+    )

@@ -8,7 +8,6 @@ from pipeplan.api.catalogue import Entry, fixed_chunks, formulas, idea
 from pipeplan.api.catalogue import schedules as entries
 from pipeplan.cli.answers import print_json
 from pipeplan.cli.options import Debug, Json
-from pipeplan.strategies.strategy import Strategy
 
 
 def schedules(
@@ -46,8 +45,8 @@ def _document(entry: Entry) -> dict[str, Any]:
         "bubble": bubble,
         "memory": memory,
         "paper": entry.paper,
-        "aliases": list(entry.aliases) if isinstance(entry, Strategy) else [],
-        "variants": list(entry.variants) if isinstance(entry, Strategy) else [],
+        "aliases": list(entry.aliases),
+        "variants": list(entry.variants),
     }
 
 
@@ -68,9 +67,8 @@ def _tell(entry: Entry) -> None:
     from pipeplan.api.tables.parts import facts, show
 
     rows = _facts(entry)
-    if isinstance(entry, Strategy):
-        rows += [("variants", ", ".join(entry.variants))] if entry.variants else []
-        rows += [("also called", ", ".join(entry.aliases))] if entry.aliases else []
+    rows += [("variants", ", ".join(entry.variants))] if entry.variants else []
+    rows += [("also called", ", ".join(entry.aliases))] if entry.aliases else []
     show(Text(f"{entry.name}: {entry.title}", style="bold"), "", facts(rows), "")
     print(idea(entry))
 

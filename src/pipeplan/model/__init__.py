@@ -25,6 +25,7 @@ from pipeplan.model.placement import Placement
 from pipeplan.model.progress import Progress, progress, rendezvous
 from pipeplan.model.quantities import LARGEST, require_range
 from pipeplan.model.schedule import Schedule
+from pipeplan.model.size import MOST_FORWARDS, require_size
 from pipeplan.model.timeline import Bubble, Timeline
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "COMPUTE_KINDS",
     "LARGEST",
     "MISSING",
+    "MOST_FORWARDS",
     "NONE",
     "NO_GROUP",
     "NO_MICROBATCH",
@@ -74,6 +76,7 @@ __all__ = [
     "progress",
     "rendezvous",
     "require_range",
+    "require_size",
     "schedule_from_cells",
     "tolerances",
 ]

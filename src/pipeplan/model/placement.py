@@ -10,7 +10,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import ShapeError
+from pipeplan.errors import ShapeError, UnknownNameError
 from pipeplan.model.size import MOST_COPIES, in_digits, require_size
 
 
@@ -102,6 +102,26 @@ class Placement:
             raise ShapeError(f"a bidirectional placement needs an even number of ranks, not {ranks}", field="ranks")
         down = tuple(range(ranks))
         return cls("bidirectional", (down, down[::-1]))
+
+    @classmethod
+    def called(cls, name: str, ranks: int, chunks: int) -> Placement:
+        """The placement of this name: ``linear``, ``loop``, ``v``, ``wave`` or ``bidirectional``.
+
+        Raises
+        ------
+        UnknownNameError
+            For any other name.
+        """
+        made = {
+            "linear": lambda: cls.linear(ranks),
+            "loop": lambda: cls.loop(ranks, chunks),
+            "v": lambda: cls.v(ranks),
+            "wave": lambda: cls.wave(ranks, chunks),
+            "bidirectional": lambda: cls.bidirectional(ranks),
+        }
+        if name not in made:
+            raise UnknownNameError("placement", name, made)
+        return made[name]()
 
     @classmethod
     def of(cls, *rank_of: tuple[int, ...]) -> Placement:

@@ -76,10 +76,8 @@ def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> lis
     Raises
     ------
     CostError
-        For costs of another number of stages, or a limit in bytes where the costs hold none.
+        For a limit in bytes where the costs hold none.
     """
-    if costs.stages != placement.stages:
-        raise CostError(f"costs for {costs.stages} stages do not fit {placement.stages} stages")
     rule = costs.memory.rule(placement, limits)
     return [
         RankCosts(
@@ -185,10 +183,10 @@ def largest_bubble(ranks: Sequence[GreedyRank]) -> float:
     return max([rank.bubble for rank in ranks])
 
 
-def to_schedule(ranks: Sequence[GreedyRank], placement: Placement, microbatches: int, name: str) -> Schedule:
+def to_schedule(ranks: Sequence[GreedyRank], placement: Placement, microbatches: int) -> Schedule:
     """The schedule of the rows placed."""
     rows = [_columns(rank.row, placement.stages_on(index)) for index, rank in enumerate(ranks)]
-    return Schedule.from_rows(placement, microbatches, rows, name=name)
+    return Schedule.from_rows(placement, microbatches, rows)
 
 
 def _columns(row: list[tuple[Kind, int, int]], stages: tuple[int, ...]) -> Columns:

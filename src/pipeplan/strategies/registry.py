@@ -1,50 +1,60 @@
-"""All published strategies by name."""
+"""All strategies by name: every file of this folder that has a ``FAMILY`` of them is found by itself."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+
+from pipeplan import strategies
 from pipeplan.errors import UnknownNameError
-from pipeplan.strategies import (
-    chimera,
-    controllable_memory,
-    dualpipe,
-    gpipe,
-    hanayo,
-    interleaved,
-    one_f_one_b,
-    seq1f1b,
-    zbv,
-    zero_bubble,
-)
 from pipeplan.strategies.strategy import Strategy
 
-_FAMILIES: tuple[tuple[Strategy, ...], ...] = (
-    gpipe.FAMILY,
-    one_f_one_b.FAMILY,
-    interleaved.FAMILY,
-    zero_bubble.FAMILY,
-    zbv.FAMILY,
-    controllable_memory.FAMILY,
-    dualpipe.FAMILY,
-    chimera.FAMILY,
-    hanayo.FAMILY,
-    seq1f1b.FAMILY,
+_FIRST = (
+    "gpipe",
+    "one_f_one_b",
+    "interleaved",
+    "zero_bubble",
+    "zbv",
+    "controllable_memory",
+    "dualpipe",
+    "chimera",
+    "hanayo",
+    "seq1f1b",
+    "zb_auto",
+    "zbv_heuristic",
 )
+"""The files in the order of the documentation; those that are not named here follow by name."""
 
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for family in _FAMILIES for strategy in family}
+
+def _registered() -> Iterator[Strategy]:
+    files = sorted(module.name for module in iter_modules(strategies.__path__))
+    for file in sorted(files, key=lambda file: _FIRST.index(file) if file in _FIRST else len(_FIRST)):
+        family: tuple[Strategy, ...] = getattr(import_module(f"{strategies.__name__}.{file}"), "FAMILY", ())
+        yield from family
+
+
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _registered()}
 """Every strategy by its name, in the order of the documentation."""
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of this name or alias.
+    """The strategy of this name or alias; letter case does not matter.
 
     Raises
     ------
     UnknownNameError
         Naming the nearest one.
     """
-    if name in STRATEGIES:
-        return STRATEGIES[name]
-    aliases = {alias.lower(): found for found in STRATEGIES.values() for alias in found.aliases}
-    if name.lower() in aliases:
-        return aliases[name.lower()]
-    raise UnknownNameError("strategy", name, STRATEGIES)
+    found = _BY_ANY_NAME.get(name.lower())
+    if found is None:
+        raise UnknownNameError("schedule", name, STRATEGIES, field="schedules")
+    return found
+
+
+def is_strategy(name: str) -> bool:
+    """Whether a strategy is called this, in any letter case."""
+    return name.lower() in _BY_ANY_NAME
+
+
+_BY_ANY_NAME = {alias.lower(): found for found in STRATEGIES.values() for alias in (*found.aliases, found.name)}

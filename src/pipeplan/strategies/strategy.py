@@ -1,18 +1,24 @@
-"""What a strategy is: a rule that makes a schedule from a shape, and what its authors promise about it."""
+"""What a strategy is: a rule that makes a schedule, what it looks at, and what its authors promise about it.
+
+Most rules look at the shape alone. Some look at costs and memory limits, too: theirs is a :class:`FromCosts`. All are called
+the same way, ``strategy(shape, costs, limits)``.
+"""
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pipeplan.errors import ShapeError, UnknownNameError
-from pipeplan.model import Schedule
-from pipeplan.model.size import require_size
+from pipeplan.costs import Costs, Limits, Settings
+from pipeplan.errors import CostError, ShapeError, UnknownNameError
+from pipeplan.model import Placement, Schedule, require_size
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many of everything; a strategy knows shapes, not durations.
+    """How many of everything there are.
 
     Attributes
     ----------
@@ -49,12 +55,33 @@ class Shape:
         return self.ranks * self.chunks * self.microbatches * self.slices
 
 
+def _unknown(shape: Shape) -> float:
+    return math.inf
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """A published figure: in words for a person, and as a function of the shape for a test."""
+    """A published figure: in words for a person, and as a function of the shape for a test; infinite where there is none."""
 
     text: str
-    value: Callable[[Shape], float]
+    value: Callable[[Shape], float] = _unknown
+
+
+@dataclass(frozen=True, slots=True)
+class FromCosts:
+    """A rule that looks at costs and memory limits beside the shape.
+
+    Attributes
+    ----------
+    build
+        Makes the schedule from a shape, the costs of its stages, and every rank's limit; None where there is none. It raises
+        CostError for costs that it cannot take, and InfeasibleError where it finds no schedule within the limits.
+    default_limit
+        Under what limit it runs when none is given, in words.
+    """
+
+    build: Callable[[Shape, Costs, Limits | None], Schedule]
+    default_limit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +95,7 @@ class Strategy:
     placement
         Name of the placement it uses.
     accepts
-        The shapes it takes, in words.
+        The shapes (and costs) that it takes, in words.
     bubble
         Idle time of the worst rank, in units of one rank's forward on one microbatch, when forward, input backward and
         weight backward take the same and transfers nothing. An upper bound, met exactly where the text says no more.
@@ -77,7 +104,8 @@ class Strategy:
     paper
         Where it was published.
     build
-        Makes the schedule; raises ShapeError with the rule that the shape breaks.
+        Makes the schedule from the shape, or from the shape and the costs; raises ShapeError with the rule that the shape
+        breaks.
     chunks
         Chunks a rank when nobody says; where ``fixed_chunks``, no other number is possible.
     slices
@@ -97,13 +125,28 @@ class Strategy:
     bubble: Formula
     memory: Formula
     paper: str
-    build: Callable[[Shape], Schedule]
+    build: Callable[[Shape], Schedule] | FromCosts
     chunks: int = 1
     fixed_chunks: bool = True
     slices: int = 1
     grouped: bool = False
     variants: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+
+    @property
+    def looks_at_costs(self) -> bool:
+        """Whether the schedule depends on costs and memory limits, and not on the shape alone."""
+        return isinstance(self.build, FromCosts)
+
+    @property
+    def idea(self) -> str:
+        """What it does: its idea and timing table, as its builder's documentation has them."""
+        build = self.build.build if isinstance(self.build, FromCosts) else self.build
+        return inspect.getdoc(build) or self.title
+
+    def placed(self, shape: Shape) -> Placement:
+        """Where its schedule of a shape has the stages: what costs for it are given for."""
+        return Placement.called(self.placement, shape.ranks, shape.chunks)
 
     def shape(
         self,
@@ -133,15 +176,41 @@ class Strategy:
                 f"{self.name} does not run microbatches in groups (a group size of {group_size} asked for)",
                 field="group_size",
             )
+        if variant is not None and not self.variants:
+            raise ShapeError(f"{self.name} has no variants ({variant} asked for)", field="variant")
         if variant is not None and variant not in self.variants:
             raise UnknownNameError(f"variant of {self.name}", variant, self.variants, field="variant")
         chunks = self.chunks if chunks is None else chunks
         slices = self.slices if slices is None else slices
         return Shape(ranks, microbatches, chunks, group_size, slices, variant)
 
-    def __call__(self, shape: Shape) -> Schedule:
-        """The schedule for a shape, named after the strategy."""
-        return replace(self.build(shape), name=self.name)
+    def __call__(self, shape: Shape, costs: Costs | None = None, limits: Limits | None = None) -> Schedule:
+        """The schedule for a shape, named after the strategy.
+
+        Parameters
+        ----------
+        costs, limits
+            Of the stages and ranks of :meth:`placed`, for a strategy that looks at them; any other takes no notice. Without
+            costs, F, I and W take the same and transfers nothing.
+
+        Raises
+        ------
+        ShapeError
+            For a shape that the strategy cannot take.
+        CostError
+            For costs that do not fit the placement or this strategy.
+        InfeasibleError
+            If it finds no schedule within the limits.
+        """
+        if isinstance(self.build, FromCosts):
+            placement = self.placed(shape)
+            costs = Settings().costs(placement) if costs is None else costs
+            if costs.stages != placement.stages:
+                raise CostError(f"costs for {costs.stages} stages do not fit {placement.stages} stages")
+            schedule = self.build.build(shape, costs, limits)
+        else:
+            schedule = self.build(shape)
+        return replace(schedule, name=self.name)
 
 
 def require(holds: bool, strategy: str, rule: str, *, field: str) -> None:

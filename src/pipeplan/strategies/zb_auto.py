@@ -20,8 +20,7 @@ from typing import NamedTuple
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Placement, Schedule
 from pipeplan.strategies.greedy_rank import GreedyRank, RankCosts, largest_bubble, rank_costs, to_schedule
-
-NAME = "zb-auto"
+from pipeplan.strategies.strategy import Formula, FromCosts, Shape, Strategy
 
 
 class Choice(NamedTuple):
@@ -46,12 +45,12 @@ CHOICES = tuple(Choice(*choice) for choice in product((True, False), repeat=3))
 """All are tried, in this order."""
 
 
-def zb_auto(ranks: int, microbatches: int, costs: Costs, limits: Limits | None = None) -> Schedule:
+def build_zb_auto(shape: Shape, costs: Costs, limits: Limits | None = None) -> Schedule:
     """The heuristic's schedule of least longest span over its eight settings.
 
     Parameters
     ----------
-    ranks, microbatches
+    shape
         p and m.
     costs
         Of p stages, each with its own times and memory.
@@ -60,17 +59,15 @@ def zb_auto(ranks: int, microbatches: int, costs: Costs, limits: Limits | None =
 
     Raises
     ------
-    CostError
-        If the costs are not for p stages.
     InfeasibleError
         If a limit is less than one microbatch alone holds on its rank.
     """
-    placement = Placement.linear(ranks)
+    placement = Placement.linear(shape.ranks)
     per_rank = rank_costs(placement, costs, limits)
     for rank, of_rank in enumerate(per_rank):
-        of_rank.require_room(NAME, rank, of_rank.forward_room, "one microbatch alone holds that much")
-    best = best_run(per_rank, microbatches, costs.transfer.time())
-    return to_schedule(best, placement, microbatches, NAME)
+        of_rank.require_room(zb_auto.name, rank, of_rank.forward_room, "one microbatch alone holds that much")
+    best = best_run(per_rank, shape.microbatches, costs.transfer.time())
+    return to_schedule(best, placement, shape.microbatches)
 
 
 def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> list[GreedyRank]:
@@ -202,3 +199,17 @@ class _Heuristic:
         while count < len(here.owed) and not here.fits(here.costs.forward_room - count * here.costs.freed_by_weight):
             count += 1
         return count * here.costs.backward_weight
+
+
+zb_auto = Strategy(
+    name="zb-auto",
+    title="the zero-bubble authors' heuristic under a memory limit: ZB-1p with p activations, ZB-2p with 2p",
+    placement="linear",
+    accepts="any ranks and microbatches; times, memory and limits of each rank its own",
+    bubble=Formula("about that of ZB-H1 with p activations, near none with 2p"),
+    memory=Formula("within the limit, from one activation a rank"),
+    paper="Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",
+    build=FromCosts(build_zb_auto, default_limit="none"),
+)
+
+FAMILY = (zb_auto,)

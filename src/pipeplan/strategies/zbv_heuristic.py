@@ -27,8 +27,7 @@ from pipeplan.strategies.greedy_rank import (
     rank_costs,
     to_schedule,
 )
-
-NAME = "zbv-heuristic"
+from pipeplan.strategies.strategy import Formula, FromCosts, Shape, Strategy
 
 
 class Fill(NamedTuple):
@@ -42,12 +41,12 @@ SETTINGS = (Fill(True, True), Fill(True, False), Fill(False, True), Fill(False, 
 """All are tried, in this order."""
 
 
-def zbv_heuristic(ranks: int, microbatches: int, costs: Costs, limits: Limits | None = None) -> Schedule:
+def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None) -> Schedule:
     """The heuristic's best schedule over its four settings.
 
     Parameters
     ----------
-    ranks, microbatches
+    shape
         p and m.
     costs
         Of 2p stages, all with the same times and memory.
@@ -58,19 +57,19 @@ def zbv_heuristic(ranks: int, microbatches: int, costs: Costs, limits: Limits | 
     Raises
     ------
     CostError
-        If the costs are not for 2p stages, or not the same on all of them.
+        If the costs are not the same on all stages.
     InfeasibleError
         If a limit is less than p activations.
     """
-    placement = Placement.v(ranks)
+    placement = Placement.v(shape.ranks)
     _require_equal(costs)
     if limits is None:
-        limits = Limits(np.full(ranks, float(ranks)), in_activations=True)
+        limits = Limits(np.full(shape.ranks, float(shape.ranks)), in_activations=True)
     per_rank = rank_costs(placement, costs, limits)
     _require_room(per_rank)
     tightest = min(per_rank, key=lambda rank: rank.limit)
-    best = best_run([tightest] * ranks, microbatches, costs.transfer.time())
-    return to_schedule(best, placement, microbatches, NAME)
+    best = best_run([tightest] * shape.ranks, shape.microbatches, costs.transfer.time())
+    return to_schedule(best, placement, shape.microbatches)
 
 
 def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> list[GreedyRank]:
@@ -92,7 +91,7 @@ def _require_equal(costs: Costs) -> None:
         if different.size:
             stage = int(different[0])
             raise CostError(
-                f"{NAME} needs the same costs on every stage: {name} is {values[0]:g} on stage 0 "
+                f"{zbv_heuristic.name} needs the same costs on every stage: {name} is {values[0]:g} on stage 0 "
                 f"and {values[stage]:g} on stage {stage}; zb-auto takes costs per stage",
                 field=f"{name}{'s' if name.endswith('time') else ' bytes'}".replace(" ", "_"),
             )
@@ -103,7 +102,9 @@ def _require_room(per_rank: list[RankCosts]) -> None:
     chunks = 2 * len(per_rank)
     for rank, costs in enumerate(per_rank):
         needed = (chunks - 1) * costs.held + costs.forward_room
-        costs.require_room(NAME, rank, needed, f"{chunks} chunk activations on a V of {chunks // 2} ranks")
+        costs.require_room(
+            zbv_heuristic.name, rank, needed, f"{chunks} chunk activations on a V of {chunks // 2} ranks"
+        )
 
 
 def _refined(per_rank: list[RankCosts], microbatches: int, transfer: float, fill: Fill) -> list[GreedyRank]:
@@ -261,3 +262,18 @@ class _Heuristic:
         allowed = max(largest_bubble(self.ranks), self.approved[rank])
         if arrives - here.clock > allowed - here.bubble:
             here.place_weight()
+
+
+zbv_heuristic = Strategy(
+    name="zbv-heuristic",
+    title="the zero-bubble authors' V-shaped heuristic under a memory limit",
+    placement="v",
+    accepts="any ranks and microbatches; the same times and memory on every stage",
+    bubble=Formula("none with p activations, m >= 2p-1, F = I = W and free transfers; little with 1.5p in general"),
+    memory=Formula("within the limit, from p activations a rank", lambda shape: min(shape.ranks, shape.microbatches)),
+    paper="Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6",
+    build=FromCosts(build_zbv_heuristic, default_limit="p activations (2p chunk activations)"),
+    chunks=2,
+)
+
+FAMILY = (zbv_heuristic,)

@@ -21,7 +21,6 @@ from pipeplan.errors import (
 )
 from pipeplan.formats import endings, parse
 from pipeplan.model import Schedule, Timeline
-from pipeplan.strategies.strategy import Strategy
 from pipeplan.web.faults import Fault, fault
 from pipeplan.web.requests import FileIn, Question
 from pipeplan.web.weight import MOST_OPS
@@ -77,7 +76,7 @@ def _asked(question: Question) -> dict[str, str | FileIn]:
 def _require_variant(names: Iterable[str], variant: str | None) -> None:
     """A schedule without this variant leaves it out, but one of them must have it."""
     found = [entry(name) for name in names if is_name(name)]
-    known = {each for strategy in found if isinstance(strategy, Strategy) for each in strategy.variants}
+    known = {each for strategy in found for each in strategy.variants}
     if variant is not None and not known:
         raise InputError("none of these schedules has variants", field="variant")
     if variant is not None and variant not in known:

@@ -8,11 +8,10 @@ import numpy as np
 
 from pipeplan.costs import Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
-from pipeplan.model import Placement, Schedule
+from pipeplan.model import Schedule
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.run import Run
-from pipeplan.strategies import STRATEGIES, Strategy
-from pipeplan.strategies.heuristics import HEURISTICS
+from pipeplan.strategies import STRATEGIES, Shape, Strategy
 
 MOST_OPS_OF_EVERY_GROUP = 200
 """Forwards up to which interleaved schedules are tried with every size of groups: they take milliseconds."""
@@ -51,16 +50,18 @@ def published(problem: Problem) -> Iterator[tuple[str, Schedule]]:
 def fixed_orders(problem: Problem) -> Iterator[tuple[str, Schedule]]:
     """The strategies' schedules of this placement and number of microbatches, by name."""
     for strategy in STRATEGIES.values():
-        yield from _of_strategy(strategy, problem)
+        if not strategy.looks_at_costs:
+            yield from _of_strategy(strategy, problem)
 
 
 def driven_by_costs(problem: Problem) -> Iterator[tuple[str, Schedule]]:
     """The heuristics' schedules, by name, under the problem's own limits and under others."""
-    for heuristic in HEURISTICS.values():
-        if _ranks_of(problem) == _usual(heuristic.placement, problem, heuristic.chunks):
+    for heuristic in STRATEGIES.values():
+        shape = Shape(problem.placement.ranks, problem.microbatches, heuristic.chunks)
+        if heuristic.looks_at_costs and heuristic.placed(shape).rank_of == problem.placement.rank_of:
             for suffix, limits in _limits(problem):
                 try:
-                    schedule = heuristic(problem.placement.ranks, problem.microbatches, problem.costs, limits)
+                    schedule = heuristic(shape, problem.costs, limits)
                 except (InfeasibleError, CostError):
                     continue
                 yield heuristic.name + suffix, schedule
@@ -92,16 +93,6 @@ def _groups(problem: Problem) -> Iterator[int]:
     ranks, microbatches = problem.placement.ranks, problem.microbatches
     small = microbatches * problem.placement.stages <= MOST_OPS_OF_EVERY_GROUP
     yield from range(1, microbatches + 1) if small else [ranks // 2] if ranks >= 4 else []
-
-
-def _ranks_of(problem: Problem) -> tuple[tuple[int, ...], ...]:
-    return problem.placement.rank_of
-
-
-def _usual(name: str, problem: Problem, chunks: int) -> tuple[tuple[int, ...], ...]:
-    """The ranks of the stages in the placement of this name."""
-    ranks = problem.placement.ranks
-    return (Placement.v(ranks) if name == "v" else Placement.loop(ranks, chunks)).rank_of
 
 
 def _limits(problem: Problem) -> Iterator[tuple[str, Limits | None]]:
