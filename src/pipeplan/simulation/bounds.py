@@ -9,8 +9,8 @@ a memory cap adds is in :mod:`~pipeplan.simulation.memory_bounds`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from operator import attrgetter
 
@@ -19,7 +19,7 @@ import numpy as np
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Floats, Placement
 from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
-from pipeplan.simulation.op_classes import FORWARD, WEIGHT, RankClasses, op_classes, rank_classes
+from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses, op_classes, rank_classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +31,26 @@ class Bound:
 
 
 def lower_bound(
-    placement: Placement, microbatches: int, costs: Costs, *, slices: int = 1, limits: Limits | None = None
+    placement: Placement,
+    microbatches: int,
+    costs: Costs,
+    *,
+    slices: int = 1,
+    limits: Limits | None = None,
+    recomputed: Sequence[int] = (),
 ) -> Bound:
     """A bound on the makespan of any schedule of this placement and these costs, in order or not, split or not.
 
-    With ``limits``, of any schedule that stays within them and recomputes nothing.
+    Parameters
+    ----------
+    limits
+        Of any schedule that stays within them and recomputes nothing.
+    recomputed
+        Of any schedule that recomputes all microbatches on these stages.
     """
     classes = rank_classes(placement, microbatches, costs, slices)
+    if len(recomputed):
+        classes = [_recomputing(rank, recomputed, costs.recompute / slices) for rank in classes]
     bounds = [Bound(_longest_chain(placement, costs, slices), "the chain of one microbatch through all stages")]
     bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
     for number, length, reason in _under_limits(placement, costs, limits, classes, slices, onward=True):
@@ -71,6 +84,18 @@ def earliest_starts(placement: Placement, costs: Costs, *, slices: int = 1) -> F
 def _longest_chain(placement: Placement, costs: Costs, slices: int) -> float:
     copies = [op_classes(placement, costs, copy, slices) for copy in range(placement.copies)]
     return max(float((copy.head + copy.time + copy.tail).max()) for copy in copies)
+
+
+def _recomputing(rank: RankClasses, stages: Sequence[int], times: Floats) -> RankClasses:
+    """The classes with a fourth row: R of the columns on these stages, after F and before I."""
+    time = np.where(np.isin(rank.stage, stages), times[rank.stage], 0.0)
+    return replace(
+        rank,
+        head=np.vstack((rank.head, rank.head[FORWARD] + rank.time[FORWARD])),
+        time=np.vstack((rank.time, time)),
+        tail=np.vstack((rank.tail, rank.time[INPUT] + rank.tail[INPUT])),
+        work=np.vstack((rank.work, rank.count * time)),
+    )
 
 
 def _one_machine(rank: RankClasses) -> float:

@@ -85,11 +85,19 @@ class Simulation:
     def bound(self) -> Bound:
         """A lower bound on the makespan of any schedule of this placement and these costs, within the limits.
 
-        What recomputes activations holds less: limits then say nothing about time.
+        Of a schedule that recomputes, it is one for all that recompute the same stages: these hold less, so that limits
+        say nothing about time.
         """
         schedule = self.schedule
-        limits = None if schedule.has(Kind.R) else self.limits
-        return lower_bound(schedule.placement, schedule.microbatches, self.costs, slices=schedule.slices, limits=limits)
+        recomputes = schedule.has(Kind.R)
+        return lower_bound(
+            schedule.placement,
+            schedule.microbatches,
+            self.costs,
+            slices=schedule.slices,
+            limits=None if recomputes else self.limits,
+            recomputed=_recomputed_stages(schedule) if recomputes else (),
+        )
 
     @property
     def gap(self) -> float:
@@ -98,6 +106,13 @@ class Simulation:
         Below 0 it can only be for a schedule that is not within the limits.
         """
         return self.timeline.makespan / self.bound.value - 1
+
+
+def _recomputed_stages(schedule: Schedule) -> list[int]:
+    """The stages on which every microbatch is recomputed."""
+    counts = np.bincount(schedule.columns.stage[schedule.where(Kind.R)], minlength=schedule.stages)
+    every: list[int] = np.flatnonzero(counts == schedule.microbatches * schedule.slices).tolist()
+    return every
 
 
 def simulate(
