@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
+from pipeplan.drawing.style import keep_out_users_settings
 from pipeplan.errors import PipeplanError
 
 _HELP = """The workbench for pipeline-parallel training schedules.
@@ -24,7 +25,7 @@ _COMMANDS = {
     "simulate": "Times, bubble, memory, bound and picture of one schedule.",
     "compare": "Several schedules, or all that fit the shape, sorted by makespan.",
     "explain": "Why each rank idles, and the critical path.",
-    "search": "A better schedule under a memory cap, and how far from optimal it can be.",
+    "search": "A better schedule under a memory limit, and how far from optimal it can be.",
     "check": "Is this schedule right, and would it run?",
     "export": "Write a schedule in another tool's format.",
     "profile": "Measure what a model's stages cost, as a config file.",
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments
         What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
     """
+    if arguments is None:
+        keep_out_users_settings()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _app()(given, exit_on_error=False, print_error=False)

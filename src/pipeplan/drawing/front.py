@@ -12,9 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from pipeplan.drawing.sizes import SizeName, size_named
+from pipeplan.drawing.lanes import FONT
+from pipeplan.drawing.sizes import Size, SizeName, size_named
 from pipeplan.drawing.static import save_figure
-from pipeplan.drawing.theme import ThemeName, theme_named
+from pipeplan.drawing.style import names_as_text, our_style, plain
+from pipeplan.drawing.theme import Theme, ThemeName, theme_named
 from pipeplan.drawing.view import time_text
 
 WIDE = 2.5
@@ -49,7 +51,11 @@ def draw_front(
     view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "slide"
 ) -> Axes:
     """Draw a front into axes, or into those of a new figure, and return the axes; nothing is shown."""
-    page, colors = size_named(size), theme_named(theme)
+    with names_as_text():
+        return _drawn(view, ax, theme_named(theme), size_named(size))
+
+
+def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
     if ax is None:
         height = page.height or 0.6 * page.width
         figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout="constrained")
@@ -72,9 +78,9 @@ def draw_front(
                 fontsize=0.8 * page.font,
                 color=colors.text,
             )
-    ax.set_title(view.title, loc="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
-    ax.set_xlabel(view.memory_label, fontsize=page.font, color=colors.text)
-    ax.set_ylabel(view.time_label, fontsize=page.font, color=colors.text)
+    ax.set_title(plain(view.title), loc="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
+    ax.set_xlabel(plain(view.memory_label), fontsize=page.font, color=colors.text)
+    ax.set_ylabel(plain(view.time_label), fontsize=page.font, color=colors.text)
     if _far_apart([*memory, *(peak for _, peak, _ in view.marks)]):
         ax.set_xscale("log")
     if _far_apart([*times, *view.bounds, *(spent for _, _, spent in view.marks)]):
@@ -113,6 +119,7 @@ def _labelled(marks: Sequence[tuple[str, float, float]]) -> list[tuple[str, floa
 
 def save_front(view: FrontView, file: PurePath | str | BinaryIO, *, theme: ThemeName = "light") -> None:
     """Write a picture of a front: .png, .svg or .pdf, the same bytes for the same view."""
-    figure = draw_front(view, theme=theme).figure
+    with our_style(FONT):
+        figure = draw_front(view, theme=theme).figure
     assert isinstance(figure, Figure)
     save_figure(figure, file)

@@ -10,9 +10,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -21,23 +20,12 @@ from pipeplan.drawing.lanes import FONT, draw_lanes
 from pipeplan.drawing.legend import draw_legend, legend_entries, legend_rows
 from pipeplan.drawing.memory import draw_memory, legend_height
 from pipeplan.drawing.sizes import TALLEST, Size, SizeName, size_named
+from pipeplan.drawing.style import names_as_text, our_style, plain
 from pipeplan.drawing.theme import Theme, ThemeName, theme_named
 from pipeplan.drawing.view import View, time_text
 from pipeplan.errors import FormatError, InputError
 
 FORMATS = ("png", "svg", "pdf")
-
-_STYLE: dict[str, Any] = {
-    "font.family": FONT,
-    "text.usetex": False,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "pipeplan",
-    "pdf.fonttype": 42,
-    "axes.linewidth": 0.6,
-    "axes.unicode_minus": True,
-    "path.simplify": True,
-}
-"""What a reader's own settings must not change."""
 
 _METADATA: dict[str, dict[str, None]] = {
     "png": {"Software": None},
@@ -58,13 +46,14 @@ def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size
         For a theme or size that is none.
     """
     page, colors = size_named(size), theme_named(theme)
-    if ax is None:
-        ax = _new_axes(view, page, colors)
-    draw_lanes(view, ax, colors, page, view.makespan or 1.0)
-    ax.set_title(view.title, loc="left", fontsize=1.15 * page.font, color=colors.text)
-    ax.xaxis.set_major_formatter(lambda value, _: time_text(value))
-    ax.set_xlabel(_time_label([view]), fontsize=page.font, color=colors.text)
-    ax.tick_params(axis="x", labelsize=0.9 * page.font, colors=colors.text)
+    with names_as_text():
+        if ax is None:
+            ax = _new_axes(view, page, colors)
+        draw_lanes(view, ax, colors, page, view.makespan or 1.0)
+        ax.set_title(plain(view.title), loc="left", fontsize=1.15 * page.font, color=colors.text)
+        ax.xaxis.set_major_formatter(lambda value, _: time_text(value))
+        ax.set_xlabel(_time_label([view]), fontsize=page.font, color=colors.text)
+        ax.tick_params(axis="x", labelsize=0.9 * page.font, colors=colors.text)
     return ax
 
 
@@ -93,7 +82,7 @@ def figure_of(views: View | Sequence[View], *, size: SizeName = "default", theme
     chosen = [views] if isinstance(views, View) else list(views)
     if not chosen:
         raise ValueError("a picture needs at least one view")
-    with matplotlib.rc_context(_STYLE):
+    with our_style(FONT):
         return _Page(_that_fit(chosen, size_named(size)), size_named(size), theme_named(theme)).draw()
 
 
@@ -130,7 +119,7 @@ def save_figure(
 ) -> None:
     """Write a figure, the same bytes for the same figure. Parameters and errors are those of :func:`save_picture`."""
     chosen = _format(path, format)
-    with matplotlib.rc_context(_STYLE):
+    with our_style(FONT):
         figure.savefig(
             path,
             format=chosen,
@@ -157,7 +146,7 @@ def _time_label(views: Sequence[View]) -> str:
     units = sorted({view.unit for view in views if view.source != "order"} - {""})
     if len(units) > 1:
         raise InputError(f"times in {' and '.join(units)} cannot share an axis")
-    return f"time ({units[0]})" if units else "time"
+    return f"time ({plain(units[0], 20)})" if units else "time"
 
 
 def _that_fit(views: list[View], size: Size) -> list[View]:
@@ -238,13 +227,14 @@ class _Page:
         return below
 
     def _write_title(self, ax: Axes, view: View) -> None:
-        font, theme = self.size.font, self.theme
-        ax.set_title(view.title, loc="left", fontsize=1.15 * font, color=theme.text, fontweight="bold", pad=0.55 * font)
+        font, theme, pad = self.size.font, self.theme, 0.55 * self.size.font
+        name = plain(view.title)
+        ax.set_title(name, loc="left", fontsize=1.15 * font, color=theme.text, fontweight="bold", pad=pad)
         if view.source != "order":
-            unit = f" {view.unit}" if view.unit else ""
+            unit = f" {plain(view.unit, 20)}" if view.unit else ""
             figures = f"makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
             measured = ", measured" if view.source == "measured" else ""
-            ax.set_title(figures + measured, loc="right", fontsize=font, color=theme.text, pad=0.55 * font)
+            ax.set_title(figures + measured, loc="right", fontsize=font, color=theme.text, pad=pad)
 
     def _time_axis(self, ax: Axes) -> None:
         font, theme = self.size.font, self.theme

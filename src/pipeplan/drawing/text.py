@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.drawing.color import readable_on
+from pipeplan.drawing.style import plain
 from pipeplan.drawing.theme import KIND_TITLES, Theme, ThemeName, theme_named
 from pipeplan.drawing.view import Part, View, bar_numbers, time_text
 from pipeplan.model import Floats, Kind
@@ -213,9 +214,9 @@ def _block(text: str, fill: str) -> str:
 
 def _headline(view: View) -> str:
     if view.source == "order":
-        return f"{view.title}: order of ops, without times"
+        return f"{plain(view.title)}: order of ops, without times"
     unit = f" {view.unit}" if view.unit else ""
-    return f"{view.title}: {view.source}, makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
+    return f"{plain(view.title)}: {view.source}, makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
 
 
 def _ruler(view: View, columns: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
+from html import escape
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -14,14 +16,17 @@ MOST_RANKS = 32
 
 
 def show(*parts: RenderableType) -> None:
-    """Print to stdout; where that is no terminal, without the blanks that fill lines."""
+    """Print to stdout; where that is no terminal, without the blanks that fill lines. Plain texts keep their lines whole."""
     console = Console(highlight=False)
-    if console.is_terminal:
-        console.print(Group(*parts))
-        return
-    with console.capture() as captured:
-        console.print(Group(*parts))
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    for part in parts:
+        if isinstance(part, str):
+            print(part)
+        elif console.is_terminal:
+            console.print(part)
+        else:
+            with console.capture() as captured:
+                console.print(part)
+            print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def number(value: float) -> str:
@@ -66,3 +71,12 @@ def shown_ranks(ranks: int) -> Sequence[int]:
     if ranks <= MOST_RANKS:
         return range(ranks)
     return [*range(MOST_RANKS // 2), *range(ranks - MOST_RANKS // 2, ranks)]
+
+
+def html(*parts: RenderableType) -> str:
+    """The same as an HTML fragment for notebooks: lines of one width, in the page's own colours."""
+    console = Console(
+        highlight=False, markup=False, emoji=False, width=100, file=io.StringIO(), record=True, force_terminal=False
+    )
+    console.print(Group(*parts))
+    return f"<pre>{escape(console.export_text())}</pre>"
