@@ -14,16 +14,6 @@ FAMILIES = (*gpipe.FAMILY, *one_f_one_b.FAMILY, *interleaved.FAMILY, *seq1f1b.FA
 ANY = pytest.mark.parametrize("strategy", FAMILIES, ids=lambda strategy: strategy.name)
 
 
-@ANY
-@settings(max_examples=25, deadline=None)
-@given(data=st.data())
-def test_sound(strategy: Strategy, data: st.DataObject) -> None:
-    ranks, microbatches = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 14))
-    chunks = strategy.chunks if strategy.fixed_chunks else data.draw(st.integers(1, 3))
-    slices = 1 if strategy.slices == 1 else data.draw(st.integers(1, 4))
-    assert_sound(strategy, strategy.shape(ranks, microbatches, chunks, slices=slices))
-
-
 @pytest.mark.parametrize("strategy", interleaved.FAMILY, ids=lambda strategy: strategy.name)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
