@@ -2,11 +2,13 @@
 
 from pipeplan.passes.backward import merge_backward, split_backward
 from pipeplan.passes.communication import Receives, insert_communication, without_communication
+from pipeplan.passes.rearrangement import Rearrangement
 from pipeplan.passes.recompute import insert_recompute, without_recompute
 from pipeplan.passes.retime import retime
 from pipeplan.passes.torch_lowering import add_reduce_grad, add_unshard_reshard, lower_for_torch, require_expressible
 
 __all__ = [
+    "Rearrangement",
     "Receives",
     "add_reduce_grad",
     "add_unshard_reshard",
