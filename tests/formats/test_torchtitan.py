@@ -6,6 +6,7 @@ from pipeplan.errors import ShapeError
 from pipeplan.formats.torchtitan import torchtitan_toml
 from pipeplan.model import Schedule, parse_schedule
 from pipeplan.strategies import STRATEGIES
+from tests.names import ODD
 
 
 def named(name: str, ranks: int, microbatches: int, chunks: int | None = None) -> Schedule:
@@ -74,3 +75,10 @@ def test_a_path_with_quotes():
 def test_what_torchtitan_cannot_build(schedule: Schedule, layers: tuple[int, ...] | None, message: str):
     with pytest.raises(ShapeError, match=message):
         torchtitan_toml(schedule, "a.csv", layers=layers)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_any_name_stands_in_it_as_it_is(name: str):
+    schedule = named("1f1b", 2, 2).renamed(name)
+    settings = tomllib.loads(torchtitan_toml(schedule, f"{name}.csv"))
+    assert settings["parallelism"]["pipeline_parallel_schedule_csv"] == f"{name}.csv"

@@ -28,7 +28,7 @@ def endings() -> tuple[str, ...]:
 def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Read:
     """The schedule, the timeline or the costs that a file holds.
 
-    A schedule whose format holds no name is called after the file.
+    A schedule whose format holds no name is called after the file, as far as that is text.
 
     Raises
     ------
@@ -45,8 +45,9 @@ def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Read:
     if path.suffix.lower() not in endings():
         raise UnknownNameError("ending of a schedule file", path.suffix or path.name, endings())
     text = read_text(path, limit=SIZE_LIMIT, what="schedule file")
-    found = parse(text, path.name, keep_duplicates=keep_duplicates)
-    return found.renamed(path.stem) if isinstance(found, Schedule) and found.name == path.name else found
+    name = os.fsencode(path.name).decode("utf-8", "replace")
+    found = parse(text, name, keep_duplicates=keep_duplicates)
+    return found.renamed(Path(name).stem) if isinstance(found, Schedule) and found.name == name else found
 
 
 def parse(text: str, name: str, *, keep_duplicates: bool = False) -> Read:

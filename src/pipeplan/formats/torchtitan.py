@@ -7,13 +7,15 @@ communication. So the name must be one that has the schedule's placement, and st
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+
+import tomli_w
 
 from pipeplan.errors import ShapeError
 from pipeplan.formats.format import Format
 from pipeplan.model import Schedule
+from pipeplan.model.names import one_line
 
 _NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
 """A schedule of PyTorch with each placement that torchtitan can build."""
@@ -58,7 +60,7 @@ def torchtitan_toml(
     lines += [f"local_batch_size = {schedule.microbatches * microbatch_size}"]
     lines += ["", "[parallelism]", f"pipeline_parallel_degree = {schedule.ranks}"]
     lines += [f'pipeline_parallel_schedule = "{_NAMES[placement.name]}"']
-    lines += [f"pipeline_parallel_schedule_csv = {json.dumps(csv)}"]
+    lines += [tomli_w.dumps({"pipeline_parallel_schedule_csv": csv}).strip()]
     lines += [f"pipeline_parallel_microbatch_size = {microbatch_size}"]
     lines += _split(schedule, layers)
     return "\n".join(lines) + "\n"
@@ -68,7 +70,7 @@ def _warnings(schedule: Schedule) -> list[str]:
     """What must hold beside these settings, as comments."""
     placement = schedule.placement
     lines = [
-        f"# torchtitan, for the schedule {_comment(schedule.name or 'in the CSV')}: {schedule.ranks} ranks, "
+        f"# torchtitan, for the schedule {one_line(schedule.name or 'in the CSV')}: {schedule.ranks} ranks, "
         f"{schedule.stages} stages ({placement.name}), {schedule.microbatches} microbatches",
         f"# pipeline_parallel_schedule only says where the stages are ({placement.name}, {placement.chunks} a rank);",
         "# the CSV has the order of ops.",
@@ -81,10 +83,6 @@ def _warnings(schedule: Schedule) -> list[str]:
             "# Overlapped pairs run one op after the other: torchtitan overlaps them for DualPipeV alone, not from a CSV."
         )
     return lines
-
-
-def _comment(name: str) -> str:
-    return " ".join(name.split())
 
 
 def _split(schedule: Schedule, layers: Sequence[int] | None) -> list[str]:

@@ -1,0 +1,51 @@
+"""Names in one line of signs that can be seen."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.model.names import cell_width, one_line, shortened
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a$x$b [red]<b>", "a$x$b [red]<b>"),
+        ("größe 模型 🚀", "größe 模型 🚀"),
+        ("👨\u200d👩\u200d👧", "👨\u200d👩\u200d👧"),
+        ("a\nb\r\tc", r"a\nb\r\tc"),
+        ("\x1b[31m\x07\x00", r"\x1b[31m\x07\x00"),
+        ("\u202etxet\u2028\ufeff", r"\u202etxet\u2028\ufeff"),
+        ("non\u00a0breaking", "non\u00a0breaking"),
+        ("half \udcff", r"half \udcff"),
+    ],
+)
+def test_what_cannot_be_seen_stands_by_its_number(name, shown):
+    assert one_line(name) == shown
+
+
+@given(st.text())
+def test_any_name_is_one_line_that_can_be_written(name):
+    shown = one_line(name)
+    assert len(f"{shown}.".splitlines()) == 1
+    shown.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "cells", "shown"),
+    [
+        ("abcdef", 6, "abcdef"),
+        ("abcdef", 5, "abcd…"),
+        ("模型abc", 6, "模型a…"),
+        ("模型", 3, "模…"),
+        ("abc", 1, "…"),
+        ("abc", 0, ""),
+    ],
+)
+def test_what_does_not_fit_is_left_out(text, cells, shown):
+    assert shortened(text, cells) == shown
+    assert cell_width(shown) <= cells
+
+
+def test_signs_have_their_widths():
+    assert [cell_width(text) for text in ("abc", "模型", "e\u0301", "🚀")] == [3, 4, 1, 2]
