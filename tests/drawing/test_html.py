@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from pipeplan.drawing import View, view_of
 from pipeplan.drawing.html import asset, html_page, packed, save_html, timeline_data
-from pipeplan.errors import InputError
+from pipeplan.errors import InputError, UnknownNameError
 from tests.drawing.examples import one_f_one_b, view_named
 
 HOSTILE = "</script><script>alert(1)</script>&<!--$data"
@@ -149,3 +149,10 @@ def test_a_large_page_is_small():
     view = view_named("1f1b", 8, 500)
     page = html_page(view)
     assert len(page) - len(html_page(titled("1f1b"))) < 80 * len(view.bars)
+
+
+def test_a_page_begins_in_the_theme_that_was_asked_for():
+    assert 'data-begin="theme=dark"' in html_page(titled("dark"), theme="dark")
+    assert 'data-begin=""' in html_page(titled("as the system"))
+    with pytest.raises(UnknownNameError, match="did you mean 'dark'"):
+        html_page(titled("neither"), theme="drak")  # type: ignore[arg-type]

@@ -6,10 +6,13 @@ from io import BytesIO
 import numpy as np
 import pytest
 from matplotlib.collections import PathCollection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from matplotlib.text import Text
 
 from pipeplan.drawing import DARK, LIGHT, order_of, view_of
+from pipeplan.drawing.front import FrontView, save_front
 from pipeplan.drawing.labels import fit_labels, text_widths
 from pipeplan.drawing.lanes import FONT
 from pipeplan.drawing.legend import legend_entries
@@ -135,7 +138,7 @@ def test_draw_uses_the_axes_it_is_given_and_shows_nothing():
 
 def test_views_share_one_time_axis_and_each_has_its_memory():
     views = [view_named("1f1b", 4, 8, memory=True), view_named("zb-h1", 4, 8, memory=True)]
-    axes = figure_of(views, size="default").axes
+    axes = figure_of(views, size="page").axes
     assert len(axes) == 4
     assert {ax.get_xlim() for ax in axes} == {(0, 33)}
     assert [ax.get_xlabel() for ax in axes] == ["", "", "", "time"]
@@ -176,7 +179,7 @@ def test_nothing_is_clipped_and_nothing_overlaps(size, name):
 def test_memory_curves_and_caps_are_drawn():
     timeline = one_f_one_b()
     use = MemoryUse(timeline.schedule, np.array([1.0, 2, 1, 0, 1, 0, 1, 0]), None, np.zeros(2))
-    memory = figure_of(view_of(timeline, use, limit=[3, 2]), size="default").axes[1]
+    memory = figure_of(view_of(timeline, use, limit=[3, 2]), size="page").axes[1]
     labels = [text.get_text() for text in legend_of(memory).get_texts()]
     assert labels == ["rank 0: peak 2", "rank 1: peak 1", "limit of rank 0: 3", "limit of rank 1: 2"]
     first = memory.get_lines()[0]
@@ -186,7 +189,7 @@ def test_memory_curves_and_caps_are_drawn():
 
 def test_of_many_ranks_the_curves_that_matter_are_colored():
     peaks = np.array([3.0, 4, 9, 1, 5, 2])
-    curves = Curves("activations", np.arange(7), np.zeros(6), peaks, peaks, None)
+    curves = Curves(unit="activations", offsets=np.arange(7), time=np.zeros(6), level=peaks, peak=peaks, limit=None)
     assert lanes_that_matter(curves) == [0, 2, 3, 5]
 
 
@@ -195,12 +198,26 @@ def test_the_legend_names_what_is_there():
     titles = [entry.title for entry in legend_entries([view], LIGHT)]
     assert titles == ["forward", "backward", "backward for inputs", "backward for weights", "direction 0 and 1"]
     one = np.zeros(1)
-    gaps = Gaps(one.astype(int), one, one + 1, np.array([2]), np.array([-1]), tuple(REASON_TITLES))
+    gaps = Gaps(
+        lane=one.astype(int),
+        start=one,
+        end=one + 1,
+        reason=np.array([2]),
+        cause=np.array([-1]),
+        reasons=tuple(REASON_TITLES),
+    )
     assert legend_entries([replace(view, gaps=gaps)], LIGHT)[-1].title == "idle: waits for a transfer"
 
 
 def test_gaps_are_drawn_in_the_color_of_their_reason():
-    gaps = Gaps(np.array([0]), np.array([2.0]), np.array([4.0]), np.array([1]), np.array([5]), tuple(REASON_TITLES))
+    gaps = Gaps(
+        lane=np.array([0]),
+        start=np.array([2.0]),
+        end=np.array([4.0]),
+        reason=np.array([1]),
+        cause=np.array([5]),
+        reasons=tuple(REASON_TITLES),
+    )
     found = fills(draw(replace(view_of(one_f_one_b()), gaps=gaps)))
     assert boxes(found[LIGHT.reasons["compute"]][0])[0, :2].tolist() == [2, 4]
 
@@ -223,6 +240,18 @@ def test_a_slide_is_full_hd():
     save_picture(view_of(one_f_one_b()), file, format="png")
     header = np.frombuffer(file.getvalue()[16:24], ">u4")
     assert header.tolist() == [1920, 1080]
+
+
+@pytest.mark.parametrize("size", ["slide", "page", "column"])
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_a_front_has_the_size_and_the_theme_that_were_asked_for(size, theme):
+    view = FrontView("front", "memory", "time", [(1.0, 2.0), (2.0, 1.0)], [1.0, 1.0], [("zbv", 1.5, 2.5)])
+    file = BytesIO()
+    save_front(view, file, size=size, theme=theme.name, format="png")
+    width = int(np.frombuffer(file.getvalue()[16:20], ">u4")[0])
+    assert width == round(SIZES[size].width / 72 * SIZES[size].dpi)
+    file.seek(0)
+    assert to_hex(imread(file)[0, 0]) == theme.page
 
 
 def test_what_cannot_be_drawn_says_so():

@@ -23,9 +23,9 @@ def opened(browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
     """Opens views: ``opened(view, view, fragment="gaps=1", color_scheme="dark")``."""
     pages: list[Opened] = []
 
-    def open_views(*views, fragment: str = "", **context) -> Opened:
+    def open_views(*views, fragment: str = "", theme=None, **context) -> Opened:
         path = tmp_path / f"timeline{len(pages)}.html"
-        save_html(views, path)
+        save_html(views, path, theme=theme)
         context.setdefault("viewport", {"width": 1280, "height": 800})
         page = Opened(browser.new_context(**context).new_page(), path)
         pages.append(page)

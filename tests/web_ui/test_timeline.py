@@ -363,6 +363,14 @@ def test_the_page_is_as_light_or_dark_as_the_system(opened, scheme, theme):
     assert close_to(page.pixel(x + 2, y + 3), DARK.shades(Kind.F, 1)[0])
 
 
+def test_the_page_begins_in_the_theme_that_was_asked_for_unless_a_link_says_otherwise(opened):
+    page = opened(plan(), theme="dark", color_scheme="light")
+    x, y, _, _ = page.place("0F0")
+    assert close_to(page.pixel(x + 2, y + 3), DARK.shades(Kind.F, 1)[0])
+    page.go("theme=light")
+    assert close_to(page.pixel(x + 2, y + 3), LIGHT.shades(Kind.F, 1)[0])
+
+
 def test_titles_and_units_are_never_html(opened):
     hostile = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>"
     page = opened(plan(title=hostile, time_unit="<i>ms"))

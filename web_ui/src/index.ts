@@ -23,7 +23,8 @@ function mountEmbedded(): void {
   const place = document.getElementById("pipeplan-timeline");
   if (holder === null || place === null) return;
   const data = JSON.parse(holder.textContent ?? "") as TimelineData;
-  embedded = mountTimeline(place, data, { fragment: location.hash, onFragment: later(writeAddress) });
+  const fragment = location.hash === "" ? (place.dataset.begin ?? "") : location.hash;
+  embedded = mountTimeline(place, data, { fragment, onFragment: later(writeAddress) });
   document.addEventListener("keydown", (event) => {
     if (event.target === document.body) embedded?.typed(event);
   });

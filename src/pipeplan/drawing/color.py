@@ -43,9 +43,9 @@ class Ramp:
     hue: float
 
     def shades(self, count: int) -> tuple[str, ...]:
-        """``count`` shades at equal steps of lightness, dark first; a single one stands in the middle.
+        """``count`` shades at equal steps of lightness, dark first; a single one is in the middle.
 
-        Beyond ``MOST_SHADES``, neighbours share one.
+        Beyond ``MOST_SHADES``, neighbours share a shade.
         """
         steps = min(count, MOST_SHADES)
         lightness = np.linspace(self.dark, self.light, steps) if steps > 1 else [(self.dark + self.light) / 2]

@@ -1,4 +1,4 @@
-"""How a view is made: from a timeline with its memory, or from a plan alone."""
+"""How a view is made: from a timeline with its memory, or from a schedule alone."""
 
 from __future__ import annotations
 
@@ -10,16 +10,25 @@ from numpy.typing import ArrayLike, NDArray
 
 from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import Bars, Curves, Gaps, Integers, Lanes, Links, Part, View
-from pipeplan.model import NO_GROUP, Floats, Kind, Schedule, Timeline, dependencies
-from pipeplan.model.memory import MemoryUse
+from pipeplan.model import (
+    COMPUTE_KINDS,
+    NO_GROUP,
+    Floats,
+    Kind,
+    MemoryUse,
+    Schedule,
+    Timeline,
+    among,
+    dependencies,
+)
 
 
 class MemoryLimit(Protocol):
-    """A cap for every rank, such as :class:`pipeplan.costs.settings.Limits`."""
+    """A memory limit for every rank, such as :class:`pipeplan.costs.Limits`."""
 
     @property
     def values(self) -> Floats:
-        """The caps, shape (ranks,)."""
+        """The limits, shape (ranks,)."""
 
     @property
     def in_activations(self) -> bool:
@@ -67,37 +76,37 @@ def view_of(
     title
         The schedule's name where none is given.
     limit
-        The cap: one number or one per rank in the unit of the memory, or an object that says its own unit, which the
-        curves then follow.
+        The memory limit: one number or one per rank in the unit of the memory, or an object that says its own unit, which
+        the curves then follow.
     reasons
         Why each rank idles.
 
     Raises
     ------
     ValueError
-        For memory of a schedule of another length, a cap without memory or in bytes where memory has none.
+        For memory of a schedule of another length, a limit without memory, or one in bytes where memory has none.
     """
     schedule = timeline.schedule
     return View(
-        title or schedule.name,
-        timeline.unit,
-        timeline.source,
-        timeline.makespan,
-        timeline.bubble.idle_over_total,
-        schedule.placement.chunks,
-        schedule.placement.copies,
-        _lanes(timeline),
-        _bars(timeline),
-        _links(schedule),
-        _curves(timeline, memory, limit),
-        None if reasons is None else _gaps(schedule, reasons),
+        title=title or schedule.name,
+        unit=timeline.unit,
+        source=timeline.source,
+        makespan=timeline.makespan,
+        idle_over_total=timeline.bubble.idle_over_total,
+        chunks=schedule.placement.chunks,
+        copies=schedule.placement.copies,
+        lanes=_lanes(timeline),
+        bars=_bars(timeline),
+        links=_links(schedule),
+        memory=_curves(timeline, memory, limit),
+        gaps=None if reasons is None else _gaps(schedule, reasons),
     )
 
 
 def order_of(schedule: Schedule, *, title: str = "") -> View:
-    """The view of a plan, which has no clock: every op takes one place in its rank's order, an overlapped pair one together.
+    """The view of a schedule, which has no clock: every op takes a place in its rank's order, an overlapped pair one.
 
-    Places of different ranks say nothing about each other.
+    Places on different ranks say nothing about each other.
     """
     turn = np.cumsum(~schedule.joined)
     first = np.concatenate(([0], turn))[schedule.offsets[:-1]]
@@ -109,7 +118,7 @@ def order_of(schedule: Schedule, *, title: str = "") -> View:
 
 def _lanes(timeline: Timeline) -> Lanes:
     labels = tuple(f"rank {rank}" for rank in range(timeline.schedule.ranks))
-    return Lanes(labels, timeline.first_start, timeline.last_end, timeline.work)
+    return Lanes(label=labels, first_start=timeline.first_start, last_end=timeline.last_end, work=timeline.work)
 
 
 def _bars(timeline: Timeline) -> Bars:
@@ -118,17 +127,17 @@ def _bars(timeline: Timeline) -> Bars:
     copy = placement.copy_of(np.maximum(columns.microbatch, 0), schedule.microbatches)
     chunk = np.array(placement.chunk_of, np.int32)[copy, columns.stage]
     return Bars(
-        schedule.rank,
-        timeline.start,
-        timeline.end,
-        _parts(schedule),
-        columns.kind,
-        chunk,
-        copy,
-        columns.stage,
-        columns.microbatch,
-        columns.slice,
-        columns.group,
+        lane=schedule.rank,
+        start=timeline.start,
+        end=timeline.end,
+        part=_parts(schedule),
+        kind=columns.kind,
+        chunk=chunk,
+        copy=copy,
+        stage=columns.stage,
+        microbatch=columns.microbatch,
+        slice=columns.slice,
+        group=columns.group,
     )
 
 
@@ -137,7 +146,7 @@ def _parts(schedule: Schedule) -> NDArray[np.int8]:
     part = np.full(len(schedule), Part.FULL, np.int8)
     paired = columns.group != NO_GROUP
     part[paired] = np.where(columns.kind[paired] == Kind.F, Part.UPPER, Part.LOWER)
-    part[columns.kind > Kind.R] = Part.STRIP
+    part[~among(columns.kind, COMPUTE_KINDS)] = Part.STRIP
     return part
 
 
@@ -145,38 +154,47 @@ def _links(schedule: Schedule) -> Links:
     needs = dependencies(schedule)
     targets = [np.flatnonzero(sources >= 0).astype(np.int32) for sources in needs.all]
     return Links(
-        np.concatenate([sources[target] for sources, target in zip(needs.all, targets, strict=True)]),
-        np.concatenate(targets),
-        np.repeat(np.arange(len(targets), dtype=np.int8), [len(target) for target in targets]),
+        source=np.concatenate([sources[target] for sources, target in zip(needs.all, targets, strict=True)]),
+        target=np.concatenate(targets),
+        why=np.repeat(np.arange(len(targets), dtype=np.int8), [len(target) for target in targets]),
     )
 
 
 def _gaps(schedule: Schedule, idle: IdleTimes) -> Gaps:
-    compute = np.flatnonzero(schedule.columns.kind <= Kind.R)
+    compute = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
     cause = np.where(idle.cause < 0, -1, compute[np.maximum(idle.cause, 0)])
-    return Gaps(idle.rank, idle.start, idle.end, idle.reason, cause, tuple(REASON_TITLES))
+    return Gaps(
+        lane=idle.rank, start=idle.start, end=idle.end, reason=idle.reason, cause=cause, reasons=tuple(REASON_TITLES)
+    )
 
 
 def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | ArrayLike | None) -> Curves | None:
     if memory is None:
         if limit is not None:
-            raise ValueError("a memory limit is drawn beside memory, and none is given")
+            raise ValueError("a memory limit is drawn with memory, and no memory is given")
         return None
     ranks = timeline.schedule.ranks
-    in_bytes, caps = _cap(memory, limit, ranks)
+    in_bytes, limits = _limits(memory, limit, ranks)
     levels = memory.bytes if in_bytes else memory.activations
     peak = memory.peak_bytes if in_bytes else memory.peak_activation
     base = memory.static if in_bytes else np.zeros(ranks)
     if levels is None or peak is None:
         raise ValueError("a memory limit in bytes needs memory in bytes")
     if len(levels) != len(timeline.schedule):
-        raise ValueError(f"memory of {len(levels)} ops does not go with a timeline of {len(timeline.schedule)}")
-    steps = _steps(timeline, levels, base)
-    return Curves("bytes" if in_bytes else "activations", *steps, peak, caps)
+        raise ValueError(f"memory of {len(levels)} ops does not match a timeline of {len(timeline.schedule)} ops")
+    offsets, time, level = _steps(timeline, levels, base)
+    return Curves(
+        unit="bytes" if in_bytes else "activations",
+        offsets=offsets,
+        time=time,
+        level=level,
+        peak=peak,
+        limit=limits,
+    )
 
 
-def _cap(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int) -> tuple[bool, Floats | None]:
-    """Whether to draw bytes, and the cap of each rank."""
+def _limits(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int) -> tuple[bool, Floats | None]:
+    """Whether to draw bytes, and the limit of each rank."""
     if limit is None:
         return memory.bytes is not None, None
     in_activations: bool = getattr(limit, "in_activations", memory.bytes is None)
@@ -187,9 +205,9 @@ def _cap(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int) -
 def _steps(timeline: Timeline, levels: Floats, base: Floats) -> tuple[Integers, Floats, Floats]:
     """Offsets, times and levels of the curves: F and R count from their start, other ops from their end."""
     schedule = timeline.schedule
-    counted = np.flatnonzero(schedule.columns.kind <= Kind.R)
+    counted = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
     kind, lane = schedule.columns.kind[counted], schedule.rank[counted]
-    at_start = (kind == Kind.F) | (kind == Kind.R)
+    at_start = among(kind, (Kind.F, Kind.R))
     ranks = np.arange(schedule.ranks, dtype=np.int32)
     order = np.argsort(np.concatenate((ranks, lane)), kind="stable")
     lanes = np.concatenate((ranks, lane))[order]

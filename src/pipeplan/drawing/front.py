@@ -20,7 +20,7 @@ from pipeplan.drawing.theme import Theme, ThemeName, theme_named
 from pipeplan.drawing.view import time_text
 
 WIDE = 2.5
-"""How many times the least value the largest one is where an axis becomes logarithmic."""
+"""The ratio of the largest to the least value from which on an axis is logarithmic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,13 @@ class FrontView:
 def draw_front(
     view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "slide"
 ) -> Axes:
-    """Draw a front into axes, or into those of a new figure, and return the axes; nothing is shown."""
+    """Draw a front into axes, or into those of a new figure, and return the axes; nothing is shown.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown theme or size.
+    """
     with names_as_text():
         return _drawn(view, ax, theme_named(theme), size_named(size))
 
@@ -103,9 +109,9 @@ def _far_apart(values: Sequence[float]) -> bool:
 
 
 def _labelled(marks: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """The fastest published schedule of each amount of memory: where several share it, their names would not fit.
+    """The fastest published schedule at each amount of memory: where several share it, their names would not fit.
 
-    A limit in a name (``zbv-heuristic at 8 activations``) is left out, since the axis says it, and each name stands once.
+    A limit in a name (``zbv-heuristic at 8 activations``) is left out, since the axis shows it, and no name is repeated.
     """
     named: dict[str, tuple[str, float, float]] = {}
     peaks = set()
@@ -117,9 +123,19 @@ def _labelled(marks: Sequence[tuple[str, float, float]]) -> list[tuple[str, floa
     return list(named.values())
 
 
-def save_front(view: FrontView, file: PurePath | str | BinaryIO, *, theme: ThemeName = "light") -> None:
-    """Write a picture of a front: .png, .svg or .pdf, the same bytes for the same view."""
+def save_front(
+    view: FrontView,
+    file: PurePath | str | BinaryIO,
+    *,
+    size: SizeName = "slide",
+    theme: ThemeName = "light",
+    format: str | None = None,
+) -> None:
+    """Write a picture of a front, the same bytes for the same view.
+
+    Parameters and errors are those of :func:`~pipeplan.drawing.static.save_picture`.
+    """
     with our_style(FONT):
-        figure = draw_front(view, theme=theme).figure
+        figure = draw_front(view, theme=theme, size=size).figure
     assert isinstance(figure, Figure)
-    save_figure(figure, file)
+    save_figure(figure, file, format=format)

@@ -108,7 +108,7 @@ def _fill(ax: Axes, boxes: Floats, fill: str) -> PathCollection:
 
 
 def _draw_labels(view: View, ax: Axes, theme: Theme, fitted: Sequence[Labels]) -> None:
-    """One collection a text and ink: the same glyphs at many places."""
+    """One collection per text and ink: the same glyphs at many places."""
     bars = view.bars
     inks: NDArray[np.str_] = np.full(len(bars), theme.text)
     for fill, chosen in colored(view, theme):

@@ -1,4 +1,4 @@
-"""The legend of a page: a swatch a kind with all its shades, what the shades mean, and the reasons for idling."""
+"""The legend of a page: a swatch per kind with all its shades, what the shades mean, and the reasons for idling."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from pipeplan.model import Kind
 _GREYS = Ramp(0.42, 0.82, 0.0, 0.0)
 
 _SWATCH = 3.6
-"""Width of a swatch with the space around it, in letters' sizes."""
+"""Width of a swatch with the space around it, in font sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the legend: its colours and its words."""
+    """One entry of the legend: its colours and its words."""
 
     fills: tuple[str, ...]
     title: str
 
 
 def legend_entries(views: Sequence[View], theme: Theme) -> list[Entry]:
-    """The entries that the views need: each distinct swatch once."""
+    """The entries that the views need: each different swatch once."""
     shades = max(view.copies * view.chunks for view in views)
     kinds = sorted({kind for view in views for kind in view.kinds})
     entries = [Entry(_distinct(theme.shades(kind, shades)), title) for kind, title in _titles(kinds).items()]

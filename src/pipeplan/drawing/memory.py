@@ -1,4 +1,4 @@
-"""Draws the memory below a view's lanes: a step curve a rank, those that matter in colour, and the cap."""
+"""Draws the memory below a view's lanes: a step curve per rank, those that matter in colour, and the limit."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def draw_memory(view: View, ax: Axes, theme: Theme, size: Size, end: float) -> N
     for lane, color in zip(chosen, theme.curves, strict=False):
         label = f"{view.lanes.label[lane]}: peak {curves.peak[lane] / scale:.4g}"
         ax.plot(*_steps(curves, lane, view.makespan, scale), color=color, lw=width, label=label)
-    for cap, label in _caps(curves, scale, chosen):
-        ax.axhline(cap, color=theme.limit, lw=width, ls=(0, (5, 2)), label=label)
+    for level, label in _limits(curves, scale, chosen):
+        ax.axhline(level, color=theme.limit, lw=width, ls=(0, (5, 2)), label=label)
     _finish(ax, theme, size, unit)
 
 
 def lanes_that_matter(curves: Curves) -> list[int]:
-    """At most four lanes, in order: the first, the last, the one that holds most and the one that holds least."""
+    """At most four lanes, in order: the first, the last, and those that hold the most and the least."""
     lanes = len(curves.peak)
     return (
         sorted({0, lanes - 1, int(curves.peak.argmax()), int(curves.peak.argmin())}) if lanes > 4 else [*range(lanes)]
@@ -56,14 +56,14 @@ def _steps(curves: Curves, lane: int, end: float, scale: float) -> tuple[Floats,
     return corners, np.repeat(level, 2) / scale
 
 
-def _caps(curves: Curves, scale: float, chosen: list[int]) -> Iterator[tuple[float, str]]:
-    """The cap once where all ranks have the same, else those of the lanes in colour."""
+def _limits(curves: Curves, scale: float, chosen: list[int]) -> Iterator[tuple[float, str]]:
+    """The limit, once where all ranks have the same, else those of the lanes in colour: level and label."""
     if curves.limit is None:
         return
-    for cap in sorted({float(curves.limit[lane]) for lane in chosen}, reverse=True):
-        here = [lane for lane in chosen if curves.limit[lane] == cap]
-        of = "" if (curves.limit == cap).all() else f" of rank {', '.join(map(str, here))}"
-        yield cap / scale, f"limit{of}: {cap / scale:.4g}"
+    for limit in sorted({float(curves.limit[lane]) for lane in chosen}, reverse=True):
+        here = [lane for lane in chosen if curves.limit[lane] == limit]
+        of = "" if (curves.limit == limit).all() else f" of rank {', '.join(map(str, here))}"
+        yield limit / scale, f"limit{of}: {limit / scale:.4g}"
 
 
 def _unit(curves: Curves) -> tuple[float, str]:
@@ -103,7 +103,7 @@ def legend_height(view: View, size: Size) -> float:
     curves = view.memory
     assert curves is not None
     chosen = lanes_that_matter(curves)
-    entries = len(chosen) + sum(1 for _ in _caps(curves, 1.0, chosen))
+    entries = len(chosen) + sum(1 for _ in _limits(curves, 1.0, chosen))
     return 1.3 * _TEXT * size.font * -(-entries // _columns(size)) + 0.4 * size.font
 
 

@@ -1,7 +1,7 @@
 """What notebooks show: a picture and a line of figures, for views, timelines and schedules.
 
-Timelines and schedules find this module by name (:mod:`pipeplan.model.display`); what knows its views calls ``html_of`` and
-``png_of`` with them.
+Timelines and schedules find this module by name (:mod:`pipeplan.model.display`); what makes its own views calls ``html_of``
+and ``png_of`` with them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _view(shown: Shown) -> View:
 
 def _picture(views: Sequence[View], kind: str, theme: ThemeName) -> bytes:
     file = BytesIO()
-    save_picture(views, file, size="default", theme=theme, format=kind)
+    save_picture(views, file, size="page", theme=theme, format=kind)
     return file.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""How large pictures are: a screen, a slide, a paper's column."""
+"""How large pictures are: a slide, a page, a column of a paper."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal
 
 from pipeplan.errors import UnknownNameError
 
-SizeName = Literal["default", "slide", "column"]
+SizeName = Literal["slide", "page", "column"]
 
 TALLEST = 7200.0
 """The height that the lanes of a page may take together, in points: more pixels than that no bitmap can have."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """A page, its letters and its lanes, in points (1/72 inch) unless said otherwise.
 
@@ -30,7 +30,7 @@ class Size:
     memory
         The height of the memory below a view.
     dpi
-        Pixels an inch in PNG.
+        Pixels per inch in PNG.
     """
 
     width: float
@@ -49,15 +49,18 @@ class Size:
 
 
 SIZES: dict[str, Size] = {
-    "default": Size(792, None, 9, 4.5, 22, 4, 400, 80, 150),
-    "slide": Size(960, 540, 13, 5, 80, 2.5, 360, 96, 144),
-    "column": Size(243, None, 6.5, 4, 10, 1.6, 170, 44, 400),
+    "slide": Size(width=960, height=540, font=13, smallest=5, lane=80, lowest_lane=2.5, lanes=360, memory=96, dpi=144),
+    "page": Size(width=792, height=None, font=9, smallest=4.5, lane=22, lowest_lane=4, lanes=400, memory=80, dpi=150),
+    "column": Size(
+        width=243, height=None, font=6.5, smallest=4, lane=10, lowest_lane=1.6, lanes=170, memory=44, dpi=400
+    ),
 }
-"""``slide`` is 16:9 at 1920 x 1080 pixels; ``column`` is a column of a two-column paper, 3.375 inches."""
+"""``slide`` is 16:9 at 1920 x 1080 pixels; ``page`` is 11 inches wide and as high as its lanes need; ``column`` is a column
+of a two-column paper, 3.375 inches."""
 
 
 def size_named(name: str) -> Size:
-    """The size of this name.
+    """The size with this name.
 
     Raises
     ------

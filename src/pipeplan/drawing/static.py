@@ -35,7 +35,7 @@ _METADATA: dict[str, dict[str, None]] = {
 """No dates and versions: the same view gives the same bytes."""
 
 
-def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "default") -> Axes:
+def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "page") -> Axes:
     """Draw a view's lanes into axes, or into those of a new figure, and return the axes; nothing is shown.
 
     Labels are fitted to the size that the axes have now. ``ax.figure.savefig`` writes the picture.
@@ -43,7 +43,7 @@ def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size
     Raises
     ------
     UnknownNameError
-        For a theme or size that is none.
+        For an unknown theme or size.
     """
     page, colors = size_named(size), theme_named(theme)
     with names_as_text():
@@ -67,13 +67,13 @@ def _new_axes(view: View, page: Size, colors: Theme) -> Axes:
     return figure.add_axes((left, 3.5 * page.font / height, 0.98 - left, lanes / height))
 
 
-def figure_of(views: View | Sequence[View], *, size: SizeName = "default", theme: ThemeName = "light") -> Figure:
+def figure_of(views: View | Sequence[View], *, size: SizeName = "page", theme: ThemeName = "light") -> Figure:
     """A page of views, one below the other on one time axis, each with its memory; the legend stands below.
 
     Raises
     ------
     UnknownNameError
-        For a theme or size that is none.
+        For an unknown theme or size.
     InputError
         For views whose times are in different units.
     ValueError
@@ -106,7 +106,7 @@ def save_picture(
     FormatError
         For another format, or an open file without one.
     UnknownNameError
-        For a theme or size that is none.
+        For an unknown theme or size.
     OSError
         Where the file cannot be written.
     """

@@ -1,9 +1,10 @@
-"""A view in the terminal: a line a rank, coloured blocks or plain letters, never wider than asked for.
+"""A view in the terminal: a line per rank, coloured blocks or plain letters, never wider than asked for.
 
-Three scales, the finest that fits. *Exact*: where all times are multiples of one unit, so many cells a unit. *Rounded*:
-ops begin and end at the nearest cell. *Mixed*: where ops are narrower than two cells, each cell shows the kind whose time is
-most overdue, so that over a stretch of cells every kind, and idling, has the share that it has in truth. Ranks that overlap
-forward and backward have two lines, the forward in the upper one. Messages are not shown.
+There are three scales, of which the finest that fits is used. *Exact*: where all times are multiples of one unit, each unit
+has the same number of cells. *Rounded*: ops begin and end at the nearest cell. *Mixed*: where ops are narrower than two
+cells, each cell shows the kind whose time is most overdue, so that over a stretch of cells every kind, and idle time, has
+its true share. Ranks that overlap forward and backward have two lines, the forward in the upper one. Messages are not
+shown.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ _NARROW = 40
 def text_of(
     view: View, *, width: int = 80, color: bool = False, theme: ThemeName = "light", max_lanes: int = 64
 ) -> str:
-    """The view as lines of at most ``width`` characters, without a line end behind the last.
+    """The view as lines of at most ``width`` characters, without a line end after the last.
 
     Parameters
     ----------
     color
         Blocks in 24-bit ANSI colours, labelled by microbatch; ``rich.text.Text.from_ansi`` takes them to terminals with
-        fewer colours. Else plain letters: ``F3`` is the forward of microbatch 3, ``-`` its further time, ``.`` idling.
+        fewer colours. Else plain letters: ``F3`` begins the forward of microbatch 3, ``-`` continues it, ``.`` is idle time.
     max_lanes
-        The most ranks shown; of more, the first and the last ones.
+        The most ranks to show; where there are more, the first and the last ones.
 
     Raises
     ------
     UnknownNameError
-        For a theme that is none.
+        For an unknown theme.
     """
     palette = theme_named(theme)
     names = [label if width >= _NARROW else label.split()[-1] for label in view.lanes.label]

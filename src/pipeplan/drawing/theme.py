@@ -1,4 +1,4 @@
-"""The one theme, light and dark: what colour a kind, a chunk, a direction and a reason have.
+"""The one theme, light and dark: what colour a kind, a chunk, a direction and a reason for idling have.
 
 A kind is a hue, and a chunk or a direction a lightness within it: chunk 0 is the darkest, and the second copy of a
 bidirectional schedule is lighter than the first. The ramps were chosen so that no shade of one kind looks like a shade of
@@ -41,7 +41,7 @@ REASON_TITLES: dict[str, str] = {
     "memory": "held back by memory",
     "drain": "drain",
 }
-"""Why a rank idles: the keys that gaps carry, in the order of their codes, and what a legend calls them."""
+"""Why a rank idles: the keys of gaps' reasons, in the order of their codes, and what a legend calls them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Theme:
     curves
         Colours for the few memory curves that are picked out.
     limit
-        The memory cap, and whatever else must be seen at once.
+        The memory limit, and whatever else must be seen at once.
     """
 
     name: ThemeName

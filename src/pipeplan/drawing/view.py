@@ -1,9 +1,9 @@
 """The one view: what a picture of a timeline shows, neutral and in columns. Every renderer draws it and knows nothing else.
 
-A view is lanes (a rank each), bars (an op each, in the order of the schedule's columns, so that bar i is op i), links
-between bars, and, where they are given, memory curves with their cap and gaps with their reasons. It holds names and
-numbers only: colours are the theme's, sizes the renderer's. :meth:`View.to_json_dict` is the contract with the interactive
-timeline.
+A view is lanes (the rows of a picture, one per rank), bars (one per op, in the order of the schedule's columns, so that bar
+i is op i), links between bars and, where they are given, memory curves with their limit and gaps with their reasons. It
+holds names and numbers only: colours are the theme's, sizes the renderer's. :meth:`View.to_json_dict` is the contract with
+the interactive timeline.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pipeplan.model import Floats, Kind
 Integers = NDArray[np.integer[Any]]
 
 VERSION = 1
-"""Of the JSON contract; a change that old readers cannot read adds one."""
+"""Of the JSON contract; a change that older readers cannot read raises it."""
 
 WAITS = ("arrival", "own_stage", "previous_slice")
 """What a link stands for, by its code; see :class:`~pipeplan.model.dependencies.Dependencies`."""
@@ -41,7 +41,7 @@ class Part(IntEnum):
 
 
 ColumnWriter = Callable[[NDArray[Any]], Any]
-"""Makes a column of numbers into JSON."""
+"""Turns a column of numbers into JSON."""
 
 
 class _Table:
@@ -65,9 +65,9 @@ class Lanes(_Table):
     work: Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Bars(_Table):
-    """An op each: arrays of shape (bars,), in the order of the schedule's columns.
+    """One per op: arrays of shape (bars,), in the order of the schedule's columns.
 
     Attributes
     ----------
@@ -107,9 +107,9 @@ class Links(_Table):
     why: Integers
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Curves:
-    """Memory over time, a step curve a lane: ``level`` holds from ``time`` until the next one.
+    """Memory over time, a step curve per lane: ``level`` holds from ``time`` until the next one.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Curves:
     peak
         The most each lane holds, shape (lanes,).
     limit
-        The cap of each lane, shape (lanes,), or None.
+        The memory limit of each lane, shape (lanes,), or None.
     """
 
     unit: Literal["activations", "bytes"]
@@ -143,7 +143,7 @@ class Curves:
         return {"unit": self.unit, **columns, "limit": None if self.limit is None else column(self.limit)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Gaps(_Table):
     """Idle times and why: arrays of shape (gaps,).
 
@@ -167,7 +167,7 @@ class Gaps(_Table):
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class View:
     """Everything that a picture of one timeline shows.
 
@@ -203,7 +203,7 @@ class View:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds that occur, in their own order."""
+        """The kinds that occur, in the order of their codes."""
         return tuple(Kind(code) for code in np.unique(self.bars.kind).tolist())
 
     def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:

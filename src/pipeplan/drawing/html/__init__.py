@@ -1,6 +1,6 @@
-"""Timelines to look into: one page that holds everything and needs no network.
+"""Interactive timelines: one page that holds everything and needs no network.
 
-The drawing is TypeScript, in ``web_ui/``; ``assets/`` holds what is built of it.
+The drawing is TypeScript, in ``web_ui/``; ``assets/`` holds what is built from it.
 """
 
 from pipeplan.drawing.html.assets import asset

@@ -1,4 +1,4 @@
-"""What the interactive timeline is fed with: views with their colours, in few bytes."""
+"""The interactive timeline's data: views with their colours, in few bytes."""
 
 from __future__ import annotations
 

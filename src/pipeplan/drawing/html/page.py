@@ -1,4 +1,4 @@
-"""One page that holds its data, its script and its style, and that no part of the data can break out of."""
+"""One page with its data, script and style in it, from which no part of the data can break out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from string import Template
 
 from pipeplan.drawing.html.assets import asset
 from pipeplan.drawing.html.data import timeline_data
-from pipeplan.drawing.theme import DARK, LIGHT
+from pipeplan.drawing.theme import DARK, LIGHT, ThemeName, theme_named
 from pipeplan.drawing.view import View
 from pipeplan.files import write_text
 
@@ -33,7 +33,7 @@ _PAGE = Template("""\
 <body>
 <h1>$title</h1>
 <noscript>This timeline is drawn by a script, and scripts are turned off in this browser.</noscript>
-<main id="pipeplan-timeline"></main>
+<main id="pipeplan-timeline" data-begin="$begin"></main>
 <script type="application/json" id="pipeplan-data">$data</script>
 <script>$script</script>
 </body>
@@ -52,19 +52,24 @@ main { flex: 1; min-height: 420px; }
 """)
 
 
-def html_page(views: View | Sequence[View], *, title: str | None = None) -> str:
+def html_page(views: View | Sequence[View], *, title: str | None = None, theme: ThemeName | None = None) -> str:
     """The page of one view, or of several on one time axis.
 
     Parameters
     ----------
     title
         Of the browser's window; the views' titles where none is given.
+    theme
+        What the page begins with; None follows the reader's system. Its button changes it either way.
 
     Raises
     ------
+    UnknownNameError
+        For an unknown theme.
     ValueError
         For no views.
     """
+    begin = "" if theme is None else f"theme={theme_named(theme).name}"
     chosen = [views] if isinstance(views, View) else list(views)
     own = ", ".join(view.title for view in chosen) or "timeline"
     style = asset("timeline.css") + _STYLE.substitute(light=LIGHT.page, dark=DARK.page)
@@ -73,30 +78,39 @@ def html_page(views: View | Sequence[View], *, title: str | None = None) -> str:
         policy=escape(_policy(script)),
         title=escape(own if title is None else title),
         style=style,
+        begin=begin,
         data=_script_safe(json.dumps(timeline_data(chosen), separators=(",", ":"), allow_nan=False)),
         script=script,
     )
 
 
-def save_html(views: View | Sequence[View], path: str | os.PathLike[str], *, title: str | None = None) -> None:
-    """Write the page of :func:`html_page` to a file, as a whole or not at all.
+def save_html(
+    views: View | Sequence[View],
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    theme: ThemeName | None = None,
+) -> None:
+    """Write the page of :func:`html_page` to a file, completely or not at all.
 
     Raises
     ------
+    UnknownNameError
+        For an unknown theme.
     ValueError
         For no views.
     InputError
         Where the file cannot be written.
     """
-    write_text(Path(path), html_page(views, title=title))
+    write_text(Path(path), html_page(views, title=title, theme=theme))
 
 
 def _policy(script: str) -> str:
-    """Allows this one script and nothing from anywhere."""
+    """Allows this one script, and nothing from anywhere else."""
     digest = b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii")
     return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def _script_safe(text: str) -> str:
-    """JSON in which nothing can end the element that holds it, or begin a comment in it."""
+    """JSON in which nothing can end the element that holds it, or open a comment."""
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
