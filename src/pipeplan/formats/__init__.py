@@ -1,6 +1,6 @@
 """Schedules, timelines and costs in the formats of pipeplan, PyTorch, trainers and trace viewers: one table of formats."""
 
-from pipeplan.formats.costs_json import costs_json, parse_costs_json
+from pipeplan.formats.costs_json import costs_json, is_costs_json, parse_costs_json
 from pipeplan.formats.format import Content, Format, Outcome
 from pipeplan.formats.kineto import parse_kineto
 from pipeplan.formats.megatron import megatron_flags
@@ -27,6 +27,7 @@ __all__ = [
     "costs_json",
     "endings",
     "formats",
+    "is_costs_json",
     "megatron_flags",
     "parse",
     "parse_costs_json",

@@ -92,6 +92,11 @@ def costs_json(costs: Costs) -> str:
     return json_text(record, compact=True) + "\n"
 
 
+def is_costs_json(text: str) -> bool:
+    """Whether a text says that it is costs."""
+    return '"pipeplan-costs"' in text[:_FORMAT_STANDS_WITHIN]
+
+
 def parse_costs_json(text: str, *, name: str = "") -> Costs:
     """The costs that :func:`costs_json` wrote.
 
@@ -148,6 +153,6 @@ FORMATS = (
         media="application/json",
         write_costs=costs_json,
         read=lambda text, name, keep: parse_costs_json(text, name=name),
-        recognises=lambda text: '"pipeplan-costs"' in text[:_FORMAT_STANDS_WITHIN],
+        recognises=is_costs_json,
     ),
 )

@@ -1,0 +1,29 @@
+"""What ``--config`` reads: a config file, or costs as ``pipeplan export --to costs`` wrote them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeplan.costs import Config
+from pipeplan.costs.config import SIZE_LIMIT
+from pipeplan.costs.config import load_config as load_settings
+from pipeplan.costs.to_settings import settings_of
+from pipeplan.files import read_text
+from pipeplan.formats import is_costs_json, parse_costs_json
+
+
+def load_config(path: Path) -> Config:
+    """Read a config file.
+
+    Costs are settings with a value for each stage; ``stages`` is then how many there are.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.
+    """
+    if path.suffix.lower() == ".json":
+        text = read_text(path, limit=SIZE_LIMIT, what="config file")
+        if is_costs_json(text):
+            return Config(settings=settings_of(parse_costs_json(text, name=f"config file {path}")))
+    return load_settings(path)

@@ -1,0 +1,49 @@
+"""Costs that were exported are a config file."""
+
+import pytest
+
+import pipeplan
+from pipeplan.api.config_files import load_config
+from pipeplan.costs import Settings, merged
+from pipeplan.costs.to_settings import settings_of
+from pipeplan.errors import FormatError
+from pipeplan.formats import costs_json
+from pipeplan.model import Placement
+
+SETTINGS = Settings(
+    forward_times=(1.0, 1.5, 2.0, 2.5),
+    backward_times=4.0,
+    backward_input_times=1.5,
+    overlap_times=9.0,
+    recompute_times=0.5,
+    p2p_time=0.25,
+    p2p_bytes=10.0,
+    p2p_bandwidth=40.0,
+    activation_bytes=3e9,
+    weight_activation_bytes=1e9,
+    static_bytes=(1.0, 2.0, 3.0, 4.0),
+    time_unit="ms",
+)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, Settings()])
+def test_costs_are_settings_again(settings):
+    placement = Placement.v(2)
+    costs = settings.costs(placement)
+    again = merged(settings_of(costs), {}).costs(placement)
+    assert costs_json(again) == costs_json(costs)
+
+
+def test_exported_costs_are_a_config_file(tmp_path):
+    path = tmp_path / "costs.json"
+    path.write_text(costs_json(SETTINGS.costs(Placement.linear(4))))
+    assert load_config(path).settings["stages"] == 4
+    again = pipeplan.simulate("1f1b", config=path)
+    assert again.makespan == pipeplan.simulate("1f1b", **settings_of(SETTINGS.costs(Placement.linear(4)))).makespan
+
+
+def test_costs_that_are_cut_off(tmp_path):
+    path = tmp_path / "costs.json"
+    path.write_text(costs_json(SETTINGS.costs(Placement.linear(4)))[:-30])
+    with pytest.raises(FormatError, match=r"config file .*costs\.json: "):
+        load_config(path)
