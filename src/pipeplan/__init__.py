@@ -4,107 +4,107 @@
 >>> pipeplan.simulate("1f1b", ranks=4, microbatches=8).timeline.bubble.over_ideal
 0.375
 
-Names are loaded when they are first used, so that importing pipeplan costs next to nothing.
+Each command of the shell is the function of its name, and takes the same names. Its answer can be saved (``save(path)``),
+printed as the command prints it (``print()``), shown in a notebook, and turned into a dictionary or a frame (``to_dict()``,
+``to_frame()``). Names are loaded when they are first used, so that importing pipeplan costs next to nothing.
 """
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeplan.api import (
         Comparison,
+        CostProfile,
         Diff,
         Explanation,
+        Export,
+        ParetoFront,
         Result,
+        ScheduleLike,
+        SearchRecord,
+        TrainingRun,
+        Verdict,
         check,
         compare,
+        convert,
         diff,
         explain,
         export,
+        profile,
+        read,
+        run,
         save,
         schedules,
         simulate,
     )
+    from pipeplan.api.searches import pareto, search
     from pipeplan.costs import Costs, Settings
     from pipeplan.errors import PipeplanError
-    from pipeplan.formats import read_schedule
     from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Comparison": "pipeplan.api",
-    "Costs": "pipeplan.costs",
-    "Diff": "pipeplan.api",
-    "Explanation": "pipeplan.api",
-    "Kind": "pipeplan.model",
-    "Op": "pipeplan.model",
-    "PipeplanError": "pipeplan.errors",
-    "Placement": "pipeplan.model",
-    "Result": "pipeplan.api",
-    "Schedule": "pipeplan.model",
-    "Settings": "pipeplan.costs",
-    "Timeline": "pipeplan.model",
-    "check": "pipeplan.api",
-    "compare": "pipeplan.api",
-    "diff": "pipeplan.api",
-    "explain": "pipeplan.api",
-    "export": "pipeplan.api",
-    "read_schedule": "pipeplan.formats",
-    "save": "pipeplan.api",
-    "schedules": "pipeplan.api",
-    "simulate": "pipeplan.api",
-}
-
 __all__ = [
     "Comparison",
+    "CostProfile",
     "Costs",
     "Diff",
     "Explanation",
+    "Export",
     "Kind",
     "Op",
+    "ParetoFront",
     "PipeplanError",
     "Placement",
     "Result",
     "Schedule",
+    "ScheduleLike",
+    "SearchRecord",
     "Settings",
     "Timeline",
+    "TrainingRun",
+    "Verdict",
     "check",
     "compare",
+    "convert",
     "diff",
     "explain",
     "export",
-    "read_schedule",
+    "pareto",
+    "profile",
+    "read",
+    "run",
     "save",
     "schedules",
+    "search",
     "simulate",
 ]
 
+_HOMES = {
+    "pipeplan.api.searches": {"pareto", "search"},
+    "pipeplan.costs": {"Costs", "Settings"},
+    "pipeplan.errors": {"PipeplanError"},
+    "pipeplan.model": {"Kind", "Op", "Placement", "Schedule", "Timeline"},
+}
+"""Where the public names are, except those of :mod:`pipeplan.api`. The searches are apart: they load the solver."""
+
+_RENAMED = {
+    "read_schedule": "pipeplan.read, which also reads timelines",
+}
+"""Names of earlier versions, each with what to use now."""
+
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _RENAMED:
+        raise AttributeError(f"pipeplan.{name} is gone: use {_RENAMED[name]}")
+    if name not in __all__:
         raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
-    return getattr(import_module(_HOME[name]), name)
+    home = next((home for home, names in _HOMES.items() if name in names), "pipeplan.api")
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Front(ModuleType):
-    """Keeps ``pipeplan.simulate`` and ``pipeplan.check`` the functions, though subpackages have these names.
-
-    Importing a subpackage sets it as an attribute of its package. The functions are what a user means by the name; the
-    subpackages are still imported with ``from pipeplan.simulation import ...``.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOME and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Front

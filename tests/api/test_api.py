@@ -18,8 +18,8 @@ from tests.conformance import conformance
 from tests.solver.published import model_bytes, times
 
 KEYS = {
-    "schedule", "ranks", "chunks", "stages", "microbatches", "slices", "placement", "makespan", "spans", "work", "idle",
-    "bubble", "peak_activation", "peak_bytes", "lower_bound", "gap", "warnings",
+    "schedule", "ranks", "chunks", "stages", "microbatches", "slices", "placement", "ops", "time_unit", "makespan", "spans",
+    "work", "idle", "bubble", "peak_activation", "peak_bytes", "fits", "lower_bound", "bound_reason", "gap", "warnings",
 }  # fmt: skip
 
 DEADLOCK = "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1"
@@ -50,6 +50,8 @@ def test_the_json_of_one_result():
         "microbatches": 2,
         "slices": 1,
         "placement": [0, 1],
+        "ops": 8,
+        "time_unit": "",
         "makespan": 9.0,
         "spans": [9.0, 6.0],
         "work": [6.0, 6.0],
@@ -57,7 +59,9 @@ def test_the_json_of_one_result():
         "bubble": {"idle_over_total": pytest.approx(1 / 3), "over_ideal": 0.5, "span": pytest.approx(1 / 3)},
         "peak_activation": [2.0, 1.0],
         "peak_bytes": [210.0, 110.0],
+        "fits": True,
         "lower_bound": result.bound.value,
+        "bound_reason": "the work of rank 0",
         "gap": 9.0 / result.bound.value - 1,
         "warnings": [],
     }
@@ -137,7 +141,7 @@ def test_settings_that_cannot_be(settings, error, message):
     [
         ("dualpipe", {"ranks": 3}, "even number of ranks, not 3"),
         ("zb-auto", {"chunks": 2}, "zb-auto has 1 chunk"),
-        ("zb-auto", {"slices": 2}, "zb-auto has no slices"),
+        ("zb-auto", {"slices": 2}, "zb-auto does not cut sequences"),
         ("1f1b", {"slices": 2}, "does not cut sequences"),
         ("seq1f1b", {"slices": 0}, "slices must be at least 1, not 0"),
     ],
@@ -159,7 +163,7 @@ def test_overlap_below_its_longer_half():
 
 def test_a_schedule_from_a_file(tmp_path):
     path = write(tmp_path, "0F0 0B0\n1F0 1B0")
-    for source in (path, str(path), pipeplan.read_schedule(path)):
+    for source in (path, str(path), pipeplan.read(path)):
         assert pipeplan.simulate(source).makespan == 6.0
     with pytest.raises(ShapeError, match="the schedule plan has 2 ranks, not 4"):
         pipeplan.simulate(path, ranks=4)

@@ -4,32 +4,30 @@ from dataclasses import replace
 
 import pytest
 
-from pipeplan.api import save
-from pipeplan.api.commands import given, simulate_with
-from pipeplan.api.fronts import front_record, pareto_with
-from pipeplan.api.results import gap_above
-from pipeplan.api.searches import SearchOptions, placement_named, search_with
-from pipeplan.api.tables.parts import number, show
-from pipeplan.api.tables.searches import search_parts
+import pipeplan
+from pipeplan.api.results import gap_above, result_of
+from pipeplan.api.searches import placement_named
+from pipeplan.api.tables.parts import number
 from pipeplan.cli import main
+from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
-from pipeplan.simulation import Bound
+from pipeplan.simulation import Bound, Simulation
 
 SHAPE = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25}
 
 
 def test_a_search_is_a_result_like_any_other():
-    found = search_with(given(SHAPE | {"memory_limit": "2act"}), SearchOptions(evaluations=2000))
+    found = pipeplan.search(**SHAPE, memory_limit="2act", evaluations=2000)
     assert found.fits
     assert found.memory.peak_activation.max() <= 2
     document = found.to_dict()
     assert {"found_by", "optimal", "evaluations", "lower_bound", "gap"} <= document.keys()
     assert document["lower_bound"] <= document["makespan"]
-    assert simulate_with(found.schedule, given(SHAPE)).makespan == pytest.approx(found.makespan)
+    assert pipeplan.simulate(found.schedule, **SHAPE).makespan == pytest.approx(found.makespan)
 
 
 def test_the_same_seed_and_evaluations_give_the_same_answer():
-    runs = [search_with(given(SHAPE), SearchOptions(placement="v", evaluations=3000, seed=5)) for _ in range(2)]
+    runs = [pipeplan.search(**SHAPE, placement="v", evaluations=3000, seed=5) for _ in range(2)]
     assert runs[0].schedule == runs[1].schedule
 
 
@@ -48,13 +46,13 @@ def test_the_same_seed_and_evaluations_give_the_same_answer():
 )
 def test_what_cannot_be_searched(settings, options, error, says):
     with pytest.raises(error, match=says):
-        search_with(given(SHAPE | settings), SearchOptions(**({"evaluations": 10} | options)))
+        pipeplan.search(**(SHAPE | settings), **({"evaluations": 10} | options))
 
 
 def test_placements_by_name_and_by_ranks():
-    assert placement_named("wave", given({"ranks": 2})).rank_of == ((0, 1, 1, 0, 0, 1, 1, 0),)
-    assert placement_named("0,1,1,0", given({})).name == "v"
-    assert placement_named("0,0,1", given({})).name == "custom"
+    assert placement_named("wave", Settings(ranks=2)).rank_of == ((0, 1, 1, 0, 0, 1, 1, 0),)
+    assert placement_named("0,1,1,0", Settings()).name == "v"
+    assert placement_named("0,0,1", Settings()).name == "custom"
 
 
 def test_the_command_and_its_front(tmp_path, capsys):
@@ -102,23 +100,24 @@ def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, opt
 
 @pytest.mark.parametrize("objective", ["makespan", "span"])
 def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_path, capsys, objective):
-    shape = {"ranks": 4, "microbatches": 6, "memory_limit": "2act"}
-    result = search_with(given(shape), SearchOptions(evaluations=0, objective=objective))
-    assert result.simulation.bound.value < result.found.value
-    proven = Bound(result.found.value, "no schedule is better: a proof")
-    result = replace(result, found=replace(result.found, bound=proven))
+    found = pipeplan.search(ranks=4, microbatches=6, memory_limit="2act", evaluations=0, objective=objective)
+    assert found.search is not None
+    proven = Bound(found.search.value, "no schedule is better: a proof")
+    assert found.bound.value < proven.value
+    search = replace(found.search, bound=proven, optimal=True)
+    result = result_of(Simulation(found.timeline, found.costs, found.limits), limits=found.limits, search=search)
     document, gap = result.to_dict(), result.makespan / proven.value - 1
-    assert (result.bound, result.gap) == (proven, gap)
-    assert (document["lower_bound"], document["gap"], document["optimal"]) == (proven.value, gap, True)
+    assert (result.bound, result.gap) == (proven, pytest.approx(gap))
+    assert (document["lower_bound"], document["gap"], document["optimal"]) == (proven.value, result.gap, True)
     assert f"gap to the bound {gap:.2%}" in repr(result)
-    show(*search_parts(result))
+    result.print()
     table = capsys.readouterr().out
     assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} \(no schedule is better: a proof\)$", table)
     assert re.search(rf"(?m)^gap to the bound +{gap:.2%}$", table)
     assert "optimal: no schedule is better" in table
-    save(result, tmp_path / "best.json")
+    result.save(tmp_path / "best.json")
     record = json.loads((tmp_path / "best.json").read_text())
-    assert (record["lower_bound"], record["gap"]) == (proven.value, gap)
+    assert (record["lower_bound"], record["gap"]) == (proven.value, result.gap)
 
 
 def test_rounding_makes_no_gap():
@@ -128,12 +127,23 @@ def test_rounding_makes_no_gap():
 
 
 def test_a_bound_on_a_span_that_says_less_than_the_one_on_the_makespan_is_not_taken():
-    result = search_with(given(SHAPE), SearchOptions(evaluations=10, objective="span"))
-    assert result.found.bound.value < result.simulation.bound.value == result.bound.value
+    result = pipeplan.search(**SHAPE, evaluations=10, objective="span")
+    assert result.search is not None
+    assert result.search.bound.value < result.bound.value
 
 
-def test_points_of_a_front_have_the_best_bound_proven(tmp_path):
-    front = pareto_with(given(SHAPE), SearchOptions(evaluations=400), points=2)
-    for point, record in zip(front.points, front_record(front)["points"], strict=True):
-        assert record["result"]["lower_bound"] == point.result.bound.value
-        assert record["result"]["gap"] == pytest.approx(point.result.optimality_gap)
+def test_a_front_has_points_and_the_best_bound_proven_for_each(capsys):
+    front = pipeplan.pareto(**SHAPE, evaluations=400, points=2)
+    for point, record in zip(front, front.to_dict()["points"], strict=True):
+        assert point.result.search is not None
+        assert record["result"]["lower_bound"] == point.result.search.bound.value
+        assert record["result"]["gap"] == pytest.approx(point.result.search.gap)
+    assert [row["peak"] for row in front.to_frame().to_dict("records")] == [point.peak for point in front]
+    front.print()
+    assert "memory against time" in capsys.readouterr().out
+
+
+def test_a_front_takes_no_start(capsys):
+    for option in ("--start 1f1b", "--jitter 0.1"):
+        assert main(f"search -p 2 -m 2 --pareto {option}".split()) == 2
+        assert "--pareto takes neither --start nor --jitter" in capsys.readouterr().err

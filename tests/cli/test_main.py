@@ -332,7 +332,7 @@ def test_an_error_of_ours_asks_for_a_report(run, monkeypatch):
     def fail(*_: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("pipeplan.cli.simulate.simulate_with", fail)
+    monkeypatch.setattr("pipeplan.api.simulate", fail)
     code, _, err = run("simulate --no-visualization")
     assert code == 2
     assert "ZeroDivisionError: division by zero" in err

@@ -4,6 +4,7 @@
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,10 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 import pipeplan
-from pipeplan.api.searches import SearchOptions, search_with
 from pipeplan.costs import Settings
 from pipeplan.formats import costs_json, schedule_json, timeline_json
 from pipeplan.formats.schema import RECORDS, schema
 from pipeplan.formats.timeline_table import timeline_columns_json
-from pipeplan.model import Placement
 from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
 
@@ -57,15 +56,24 @@ def test_what_is_written_fits(schedule):
     assert_fits(costs_json(costs), "pipeplan-costs")
 
 
-def test_a_result_with_all_its_figures_fits():
-    result = pipeplan.simulate("zbv", ranks=2, activation_bytes=10)
-    assert_fits(timeline_json(result.timeline, result.to_dict()), "pipeplan-timeline")
-    over = pipeplan.simulate("1f1b", memory_limit="2act")
-    assert_fits(timeline_json(over.timeline, over.to_dict()), "pipeplan-timeline")
-    found = search_with(Settings(ranks=2, microbatches=2), SearchOptions(evaluations=10, jitter=0.1))
-    assert_fits(timeline_json(found.timeline, found.to_dict()), "pipeplan-timeline")
-    overlapped = Settings(overlap_times=3, p2p_bandwidth=4).costs(Placement.linear(2))
-    assert_fits(costs_json(overlapped), "pipeplan-costs")
+def results() -> Iterator[pipeplan.Result]:
+    yield pipeplan.simulate("zbv", ranks=2, activation_bytes=10)
+    yield pipeplan.simulate("1f1b", memory_limit="2act")
+    yield pipeplan.simulate("1f1b", overlap_times=3, time_unit="ms")
+    yield pipeplan.search(ranks=2, microbatches=2, evaluations=10, jitter=0.1)
+
+
+def test_a_result_fits_wherever_it_is_written():
+    for result in results():
+        assert_fits(json.dumps(result.to_dict()), "pipeplan-result")
+        assert_fits(timeline_json(result.timeline, result.to_dict()), "pipeplan-timeline")
+        assert_fits(costs_json(result.costs), "pipeplan-costs")
+
+
+def test_a_timeline_has_every_figure_of_a_result():
+    figures = schema("pipeplan-result")["$defs"]["ResultRecord"]["properties"]
+    held = schema("pipeplan-timeline")["$defs"]["TimelineRecord"]["properties"]
+    assert {name: held[name] for name in figures} == {name: each | held[name] for name, each in figures.items()}
 
 
 if __name__ == "__main__":

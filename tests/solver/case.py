@@ -8,7 +8,6 @@ from fractions import Fraction
 from math import floor, lcm
 from typing import Any
 
-from pipeplan.api.searches import SearchOptions
 from pipeplan.costs import Settings
 from pipeplan.solver.problem import Objective
 
@@ -87,11 +86,10 @@ class Case:
         given: dict[str, Any] = {**self._shape(), **lists, **self._rest()}
         return Settings(**given)
 
-    def options(self, **budget: Any) -> SearchOptions:
+    def options(self, **budget: Any) -> dict[str, Any]:
         """The same as options of a search."""
-        return SearchOptions(
-            placement=self.placement, objective=self.objective, split_backward=self.split, **({"workers": 1} | budget)
-        )
+        chosen = {"placement": self.placement, "objective": self.objective, "full_backward": not self.split}
+        return chosen | {"workers": 1} | budget
 
     def command(self) -> str:
         """The same as a command line."""

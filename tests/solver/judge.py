@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from pipeplan.api.commands import check_with, simulate_with
 
 import pipeplan
 from pipeplan.api.catalogue import schedules
-from pipeplan.api.searches import search_with
+from pipeplan.api.arguments import as_keywords
 from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, PipeplanError
 from pipeplan.simulation import lower_bound, span_bound
@@ -86,7 +85,7 @@ def published(case: Case) -> Iterator[tuple[str, Any]]:
     for entry in schedules():
         for label, chosen in _ways(entry, settings):
             try:
-                result = simulate_with(entry.name, chosen)
+                result = simulate(entry.name, **as_keywords(chosen))
             except PipeplanError:
                 continue
             schedule = result.schedule
@@ -178,7 +177,7 @@ def _look_at_search(verdict: Verdict, budget: dict[str, Any]) -> None:
     case, answer = verdict.case, verdict.answer
     reachable = _reachable(answer)
     try:
-        result = search_with(case.settings(), case.options(**budget))
+        result = search(**case.options(**budget), **as_keywords(case.settings()))
     except InfeasibleError as error:
         if reachable is not None:
             verdict.blame("infeasible", f"{reachable:g} is reachable, and the search says: {error}")
@@ -211,7 +210,7 @@ def _look_at_search(verdict: Verdict, budget: dict[str, Any]) -> None:
 def _look_at_schedule(verdict: Verdict, result: Any) -> None:
     """The schedule found is valid, within the limits, and takes what the search says."""
     case, shop = verdict.case, verdict.answer.shop
-    report = check_with(result.schedule, case.settings())
+    report = check(result.schedule, **as_keywords(case.settings()))
     if not report.valid:
         verdict.blame("invalid", f"the schedule found has {len(report.problems)} problems: {report.problems[0]}")
     if not _peaks_fit(case, result):

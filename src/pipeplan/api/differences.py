@@ -8,32 +8,40 @@ between ops, ranks that start late. Two kinds of costs can hide each other, so t
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.api.commands import given, simulate_with
+from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.departure import Departure, first_departure
+from pipeplan.api.presentable import Presentable
 from pipeplan.api.resimulation import KindDifference, Resimulation, kind_differences
-from pipeplan.api.sources import Source, file_of
-from pipeplan.costs import Settings
+from pipeplan.api.results import Result
+from pipeplan.api.simulations import simulated
+from pipeplan.api.sources import median_step, opened
+from pipeplan.api.units import in_unit
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import InputError
-from pipeplan.formats import read_schedule_or_timeline, read_timelines
+from pipeplan.formats import read_timelines
 from pipeplan.model import Schedule, Timeline
 from pipeplan.simulation import critical_path
 from pipeplan.simulation.chain import compute_only
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-"""In a unit of time."""
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FilePath = str | os.PathLike[str]
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class Diff:
-    """A plan and a run of it.
+class Diff(Presentable):
+    """A prediction and a run of it.
+
+    ``to_frame()`` has a row for each kind of op on each stage.
 
     Attributes
     ----------
@@ -83,6 +91,18 @@ class Diff:
         name = self.planned.schedule.name or "schedule"
         return [view_of(self.planned, title=f"{name}, planned"), view_of(self.measured, title=f"{name}, measured")]
 
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [asdict(kind) for kind in self.kinds]
+
+    def _tables(self) -> Iterable[RenderableType]:
+        from pipeplan.api.tables.differences import diff_parts
+
+        return diff_parts(self)
+
+    def __repr__(self) -> str:
+        makespans = f"planned {self.planned.makespan:.6g}{self.measured.unit}, measured {self.measured.makespan:.6g}"
+        return f"<Diff of {self.planned.schedule.name or 'a schedule'}: {makespans}>"
+
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain lists and numbers, for JSON."""
         return {
@@ -101,44 +121,31 @@ class Diff:
         }
 
 
-def diff(plan: Source | Timeline, measured: str | os.PathLike[str] | Timeline, /, **settings: Any) -> Diff:
-    """A plan and a run of it.
+def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **settings: Unpack[Given]) -> Diff:
+    """Planned against measured, op by op: what costs explain of the difference, and what waiting does.
 
     Parameters
     ----------
-    plan
-        A timeline, or a file that holds one; else a schedule, its name or its file, which is simulated.
+    planned
+        A timeline, or a file that holds one, which stands as it is; else what :func:`pipeplan.simulate` takes.
     measured
         A timeline, a file that holds one, or the folder of a run's traces. Of several steps, the one of median length.
     **settings
-        Shape and costs of a plan that is simulated; see :class:`~pipeplan.costs.settings.Settings`.
+        Shape and costs of a schedule that is simulated.
 
     Raises
     ------
     InputError
         For what cannot be read, timelines of different ops, a run whose ops take no time.
     PipeplanError
-        For what :func:`~pipeplan.api.commands.simulate` raises it.
+        For what :func:`pipeplan.simulate` raises it.
     """
-    return diff_with(plan, measured, given(settings))
-
-
-def diff_with(plan: Source | Timeline, measured: str | os.PathLike[str] | Timeline, settings: Settings) -> Diff:
-    """See :func:`diff`."""
-    run = measured if isinstance(measured, Timeline) else _median_step(read_timelines(Path(measured)))
-    return diff_timelines(_planned(plan, settings), run)
-
-
-def _median_step(steps: tuple[Timeline, ...]) -> Timeline:
-    return sorted(steps, key=lambda step: step.makespan)[(len(steps) - 1) // 2]
-
-
-def _planned(plan: Source | Timeline, settings: Settings) -> Timeline:
-    if isinstance(plan, Timeline):
-        return plan
-    path = file_of(plan)
-    found = plan if path is None else read_schedule_or_timeline(path)
-    return found if isinstance(found, Timeline) else simulate_with(found, settings).timeline
+    found = opened(planned)
+    timeline = found if isinstance(found, Timeline) else simulated(found, settings_of(settings)).timeline
+    if isinstance(measured, Result):
+        measured = measured.timeline
+    ran = measured if isinstance(measured, Timeline) else median_step(read_timelines(measured))
+    return diff_timelines(timeline, ran)
 
 
 def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
@@ -150,7 +157,7 @@ def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
         If an op is in one of them only, or one in the run takes no time.
     """
     measured = replace(compute_only(measured), unit=measured.unit or planned.unit)
-    planned = _in_unit_of(compute_only(planned), measured.unit)
+    planned = in_unit(compute_only(planned), measured.unit)
     match = _matching(planned.schedule, measured.schedule)
     before, after = planned.end - planned.start, (measured.end - measured.start)[match]
     if len(after) and after.min() <= 0:
@@ -166,11 +173,6 @@ def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
         path_messages,
         path_gaps,
     )
-
-
-def _in_unit_of(timeline: Timeline, unit: str) -> Timeline:
-    scale = _SECONDS.get(timeline.unit, 1.0) / _SECONDS.get(unit, 1.0) if timeline.unit and unit else 1.0
-    return replace(timeline, start=timeline.start * scale, end=timeline.end * scale, unit=unit)
 
 
 def _matching(planned: Schedule, measured: Schedule) -> NDArray[np.int64]:

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack, final
 
-import numpy as np
-
-from pipeplan.api.commands import given, simulate_with
+from pipeplan.api.arguments import Given, ScheduleLike, asked
+from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
-from pipeplan.api.sources import Source
+from pipeplan.api.simulations import simulated, timed
+from pipeplan.api.sources import opened
 from pipeplan.costs import Settings
+from pipeplan.drawing import View
 from pipeplan.errors import PipeplanError
-from pipeplan.simulation import CriticalPath, IdleTimes, Reason, WhatIf, critical_path, what_ifs
+from pipeplan.model import Timeline
+from pipeplan.model.arrays import Floats
+from pipeplan.simulation import CriticalPath, IdleTimes, Reason, Simulation, WhatIf, critical_path, what_ifs
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Presentable):
     """What a result loses, and to what.
+
+    ``to_frame()`` has a row a rank, and a column for each reason.
 
     Attributes
     ----------
     result
-        The schedule on its costs.
+        The schedule on its costs, or the timeline as it was measured.
     idle
         Every idle moment of every rank with its reason; the reasons add up to the idle time.
     path
         The chain of ops and messages that made the makespan what it is.
     what_ifs
-        Changes, each with the makespan it would give: simulated again, not guessed.
+        Changes, each with the makespan it would give: simulated again, not guessed. Empty for a timeline that has its times
+        already.
     """
 
     result: Result
@@ -38,9 +49,13 @@ class Explanation:
     what_ifs: tuple[WhatIf, ...]
 
     @cached_property
-    def totals(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def totals(self) -> Floats:
         """Idle time by rank and reason, shape (ranks, reasons)."""
         return self.idle.totals(self.result.schedule.ranks)
+
+    def views(self) -> Sequence[View]:
+        """The result's timeline with the reasons in its gaps."""
+        return [self.result.view(reasons=True)]
 
     def to_dict(self) -> dict[str, Any]:
         """The result's figures, and under ``explain`` the reasons by rank, the critical path and the what-ifs."""
@@ -61,32 +76,74 @@ class Explanation:
             }
         }
 
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        idle = self.result.timeline.idle
+        return [
+            {"rank": rank, "idle": float(idle[rank])} | {reason.key: float(row[reason]) for reason in Reason}
+            for rank, row in enumerate(self.totals)
+        ]
 
-def explain(schedule: Source = "1f1b", /, **settings: Any) -> Explanation:
-    """Why each rank idles on these costs. Takes and raises what :func:`~pipeplan.api.commands.simulate` does."""
-    return explain_with(schedule, given(settings))
+    def _tables(self) -> Iterable[RenderableType]:
+        from pipeplan.api.tables.explanations import explanation_parts
+
+        return explanation_parts(self)
+
+    def __repr__(self) -> str:
+        shares = self.totals.sum(axis=0)
+        most = Reason(int(shares.argmax())).key if shares.any() else "nothing"
+        return f"<Explanation of {self.result.name}: idle time goes mostly to {most}>"
 
 
-def explain_with(source: Source, settings: Settings) -> Explanation:
+def explain(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given]) -> Explanation:
+    """Why each rank idles, what the critical path is made of, and what would help.
+
+    Parameters
+    ----------
+    schedule
+        What :func:`pipeplan.simulate` takes; or a timeline, or the traces of a run, which is explained as it stands: with
+        the times that were measured, or simulated before unless costs are given here.
+    **settings
+        Shape and costs.
+
+    Raises
+    ------
+    InputError
+        For times or transfers beside a measured timeline, and for what :func:`pipeplan.simulate` raises it.
+    PipeplanError
+        For what :func:`pipeplan.simulate` raises it.
+
+    Examples
+    --------
+    >>> explanation = pipeplan.explain("1f1b", ranks=4, microbatches=8, p2p_time=0.5)
+    >>> explanation.what_ifs[0].change
+    'transfers free'
+    """
+    return explained(*asked(schedule, settings))
+
+
+def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     """See :func:`explain`."""
-    result = simulate_with(source, settings)
-    idle = result.idle_times()
-    changes = what_ifs(result.simulation, communication=settings.communication)
+    found = opened(source)
+    result = timed(found, settings)
+    stands = isinstance(found, Timeline) and result.timeline is found
     return Explanation(
         result,
-        idle,
+        result.idle_times(),
         critical_path(result.timeline),
-        (*changes, *_one_more_microbatch(source, settings, result)),
+        () if stands else _what_ifs(found if isinstance(found, str) else None, settings, result),
     )
 
 
-def _one_more_microbatch(source: Source, settings: Settings, result: Result) -> list[WhatIf]:
-    """The same strategy with one more microbatch, or with the fewest more that it takes; none for a schedule by hand."""
-    if not isinstance(source, str):
-        return []
+def _what_ifs(name: str | None, settings: Settings, result: Result) -> tuple[WhatIf, ...]:
+    changes = what_ifs(Simulation(result.timeline, result.costs), communication=settings.communication)
+    return (*changes, *([] if name is None else _more_microbatches(name, settings, result)))
+
+
+def _more_microbatches(name: str, settings: Settings, result: Result) -> list[WhatIf]:
+    """The same strategy with one more microbatch, or with the fewest more that it takes."""
     for more in (1, 2):
         try:
-            grown = simulate_with(source, replace(settings, microbatches=result.schedule.microbatches + more))
+            grown = simulated(name, replace(settings, microbatches=result.schedule.microbatches + more))
         except PipeplanError:
             continue
         return [WhatIf(f"{more} more microbatch{'es' if more > 1 else ''}", grown.makespan)]

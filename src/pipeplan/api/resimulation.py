@@ -42,7 +42,7 @@ class Resimulation:
 
     def __init__(self, planned: Timeline) -> None:
         self.schedule, self.unit = planned.schedule, planned.unit
-        self.transfer = _transfer(planned)
+        self.transfer = transfer_of(planned)
         ones = tuple(np.ones(self.schedule.stages).tolist())
         self._costs = Settings(
             forward_times=ones, backward_input_times=ones, backward_weight_times=ones, p2p_time=self.transfer
@@ -55,8 +55,8 @@ class Resimulation:
         return replace(simulation.timeline, unit=self.unit)
 
 
-def _transfer(planned: Timeline) -> float:
-    """How long a message takes in a plan: the shortest time from an op to one of another rank that needs it.
+def transfer_of(planned: Timeline) -> float:
+    """How long a message takes in a timeline of compute ops: the least time from an op to one of another rank that needs it.
 
     It is that time wherever a rank waits for a message, as every rank but the first does for its first op.
     """

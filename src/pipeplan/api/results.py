@@ -1,68 +1,123 @@
-"""What a question to the workbench is answered with."""
+"""One schedule on one set of costs: its times, memory and bound."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, final
 
+import msgspec
 import numpy as np
 
+from pipeplan.api.presentable import Presentable
 from pipeplan.costs import Costs, Limits
 from pipeplan.drawing import View, view_of
 from pipeplan.formats import placement_record
+from pipeplan.formats.timeline_table import timeline_table
 from pipeplan.model import Schedule, Timeline
 from pipeplan.model.memory import MemoryUse
+from pipeplan.model.tolerances import MEMORY, ROUNDING
 from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
-@dataclass(frozen=True, eq=False)
-class Result:
-    """One schedule on one set of costs.
+    from pipeplan.solver import Robustness
+    from pipeplan.solver.problem import Objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRecord:
+    """How a search came to a schedule, and what it has proven.
 
     Attributes
     ----------
-    simulation
-        Its timeline, memory and bound.
-    limits
-        The memory cap of every rank, or None.
-    warnings
-        What the reader should know, a sentence each.
+    objective, value, bound
+        What was made small, what it is, and the least that it can be.
+    optimal
+        Whether the bound proves that no schedule has a smaller one.
+    found_by
+        The engine that found it, and what it started from.
+    evaluations, seconds
+        What the search spent.
+    interrupted
+        Whether the user stopped it before its budget was spent.
+    jitter
+        The objective when op times vary, where that was asked for.
     """
 
-    simulation: Simulation
+    objective: Objective
+    value: float
+    bound: Bound
+    optimal: bool
+    found_by: str
+    evaluations: int
+    seconds: float
+    interrupted: bool = False
+    jitter: Robustness | None = None
+
+    @property
+    def gap(self) -> float:
+        """``value / bound - 1``: how far from optimal the objective can be."""
+        return gap_above(self.value, self.bound)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``search --json`` adds to the JSON of one result."""
+        return {
+            "found_by": self.found_by,
+            "optimal": self.optimal,
+            "evaluations": self.evaluations,
+            "seconds": self.seconds,
+            "interrupted": self.interrupted,
+            "objective": {
+                "name": self.objective,
+                "value": self.value,
+                "lower_bound": self.bound.value,
+                "bound_reason": self.bound.reason,
+                "gap": self.gap,
+            },
+            "jitter": None if self.jitter is None else {"mean": self.jitter.mean, "p95": self.jitter.p95},
+        }
+
+
+@final
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result(Presentable):
+    """One schedule on one set of costs.
+
+    ``print()`` shows its table, a notebook its picture; ``to_frame()`` has a row an op.
+
+    Attributes
+    ----------
+    timeline
+        Start and end of every op, simulated or measured: ``timeline.source`` says which.
+    costs
+        What it was simulated on; of a measured timeline, the means of its op times.
+    memory
+        What each rank holds after each op.
+    bound
+        The best lower bound proven on the makespan of any schedule of this placement, these costs and this memory limit.
+    limits
+        The memory limit of every rank, or None.
+    warnings
+        What the reader should know, a sentence each.
+    search
+        How a search found it; None where none did.
+    """
+
+    timeline: Timeline
+    costs: Costs
+    memory: MemoryUse
+    bound: Bound
     limits: Limits | None = None
     warnings: tuple[str, ...] = ()
+    search: SearchRecord | None = None
 
     @property
     def schedule(self) -> Schedule:
-        """The plan."""
-        return self.simulation.schedule
-
-    @property
-    def timeline(self) -> Timeline:
-        """Start and end of every op."""
-        return self.simulation.timeline
-
-    @property
-    def memory(self) -> MemoryUse:
-        """What each rank holds after each op."""
-        return self.simulation.memory
-
-    @property
-    def costs(self) -> Costs:
-        """What it was simulated on."""
-        return self.simulation.costs
-
-    @property
-    def bound(self) -> Bound:
-        """A lower bound on the makespan of any schedule of this placement and these costs, within the memory cap."""
-        return self.simulation.bound
-
-    @property
-    def gap(self) -> float | None:
-        """``makespan / bound - 1``; None for a schedule over its memory cap, which no bound within the cap is for."""
-        return gap_above(self.makespan, self.bound) if self.fits else None
+        """Its ops in order, without times."""
+        return self.timeline.schedule
 
     @property
     def name(self) -> str:
@@ -75,36 +130,39 @@ class Result:
         return self.timeline.makespan
 
     @property
+    def gap(self) -> float | None:
+        """``makespan / bound - 1``; None over the memory limit: the bound is for schedules within it."""
+        return gap_above(self.makespan, self.bound) if self.fits else None
+
+    @property
     def fits(self) -> bool:
-        """Whether every rank stays within its memory cap; True where there is none."""
+        """Whether every rank stays within its memory limit; True where there is none."""
         return self.limits is None or over_limit(self.memory, self.limits) is None
 
     def idle_times(self) -> IdleTimes:
-        """Every idle moment with its reason; the memory cap counts where it is one in activations."""
+        """Every idle moment with its reason; a memory limit counts where it is one in activations."""
         limits = self.limits
-        cap = limits.values if limits is not None and limits.in_activations else None
-        return idle_times(self.timeline, self.costs, limit=cap)
+        activations = limits.values if limits is not None and limits.in_activations else None
+        return idle_times(self.timeline, self.costs, limit=activations)
 
     def view(self, *, reasons: bool = False) -> View:
         """What a picture of it shows; with ``reasons``, also why each rank idles."""
         idle = self.idle_times() if reasons else None
         return view_of(self.timeline, self.memory, title=self.name, limit=self.limits, reasons=idle)
 
-    def _repr_html_(self) -> str:
-        from pipeplan.drawing.notebook import html_of
-
-        return html_of(self.view())
-
-    def _repr_png_(self) -> bytes:
-        from pipeplan.drawing.notebook import png_of
-
-        return png_of(self.view())
+    def views(self) -> Sequence[View]:
+        """The one view that its picture shows."""
+        return [self.view()]
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain lists and numbers: the JSON of one result."""
+        """The JSON of one result: of ``simulate --json``, of a ``.json`` file, and of the web API.
+
+        Its schema is ``docs/schema/pipeplan-result.json``. Times are in ``time_unit``; ``spans``, ``work``, ``idle`` and the
+        peaks have a value a rank.
+        """
         schedule, timeline, bytes_ = self.schedule, self.timeline, self.memory.peak_bytes
         bubble = timeline.bubble
-        return {
+        record = {
             "schedule": schedule.name,
             "ranks": schedule.ranks,
             "chunks": schedule.placement.chunks,
@@ -112,6 +170,8 @@ class Result:
             "microbatches": schedule.microbatches,
             "slices": schedule.slices,
             "placement": placement_record(schedule.placement),
+            "ops": len(schedule),
+            "time_unit": timeline.unit,
             "makespan": timeline.makespan,
             "spans": timeline.spans.tolist(),
             "work": timeline.work.tolist(),
@@ -123,10 +183,22 @@ class Result:
             },
             "peak_activation": self.memory.peak_activation.tolist(),
             "peak_bytes": None if bytes_ is None else bytes_.tolist(),
+            "fits": self.fits,
             "lower_bound": self.bound.value,
+            "bound_reason": self.bound.reason,
             "gap": self.gap,
             "warnings": list(self.warnings),
         }
+        return record if self.search is None else record | self.search.to_dict()
+
+    def _rows(self) -> Mapping[str, Sequence[Any]]:
+        columns: dict[str, Sequence[Any]] = msgspec.structs.asdict(timeline_table(self.timeline))
+        return columns
+
+    def _tables(self) -> Iterable[RenderableType]:
+        from pipeplan.api.tables.results import result_parts
+
+        return result_parts(self)
 
     def __repr__(self) -> str:
         verdict = "over the memory limit" if self.gap is None else f"gap to the bound {self.gap:.2%}"
@@ -137,90 +209,41 @@ class Result:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """Several schedules on one set of costs.
+def result_of(
+    simulation: Simulation,
+    *,
+    limits: Limits | None = None,
+    warnings: Iterable[str] = (),
+    search: SearchRecord | None = None,
+) -> Result:
+    """The result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
 
-    Attributes
-    ----------
-    results
-        Those within the memory cap first, the shortest makespan first.
-    refused
-        The schedules that cannot be had for this shape, these costs or this cap, each with the rule.
+    What a search has proven of the makespan, or of the longest span, which is no longer than it, holds for both.
     """
-
-    results: tuple[Result, ...]
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Every schedule's warnings, each behind its name; one that all share stands once."""
-        by_text: dict[str, list[str]] = {}
-        for result in self.results:
-            for text in result.warnings:
-                by_text.setdefault(text, []).append(result.name)
-        everyone = len(self.results)
-        return tuple(
-            text if len(names) == everyone > 1 else f"{', '.join(names)}: {text}" for text, names in by_text.items()
-        )
-
-    @property
-    def fits(self) -> bool:
-        """Whether any schedule stays within the memory cap."""
-        return any(result.fits for result in self.results)
-
-    def __iter__(self) -> Iterator[Result]:
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
-
-    def __getitem__(self, name: str) -> Result:
-        """The result of this name."""
-        return next(result for result in self.results if result.name == name)
-
-    def views(self) -> list[View]:
-        """What a picture of all of them shows."""
-        return [result.view() for result in self.results]
-
-    def _repr_html_(self) -> str:
-        from pipeplan.drawing.notebook import html_of
-
-        return html_of(self.views())
-
-    def _repr_png_(self) -> bytes:
-        from pipeplan.drawing.notebook import png_of
-
-        return png_of(self.views())
-
-    def to_dict(self) -> dict[str, Any]:
-        """``results`` as a list of the JSON of one result, ``refused`` by name, ``warnings``."""
-        return {
-            "results": [result.to_dict() for result in self.results],
-            "refused": dict(self.refused),
-            "warnings": list(self.warnings),
-        }
-
-    def __repr__(self) -> str:
-        lines = "".join(f"\n  {result!r}" for result in self.results)
-        return f"<Comparison of {len(self.results)} schedules, {len(self.refused)} refused{lines}>"
-
-
-ROUNDED = 1e-9
-"""A value is its bound when it differs by no more than this share: both are rounded sums."""
+    bounds = [simulation.bound] if search is None else [simulation.bound, search.bound]
+    over = None if limits is None else over_limit(simulation.memory, limits)
+    return Result(
+        timeline=simulation.timeline,
+        costs=simulation.costs,
+        memory=simulation.memory,
+        bound=max(bounds, key=attrgetter("value")),
+        limits=limits,
+        warnings=(*warnings, *([over] if over else [])),
+        search=search,
+    )
 
 
 def gap_above(value: float, bound: Bound) -> float:
     """``value / bound - 1``, without what rounding makes of nothing."""
     gap = value / bound.value - 1
-    return 0.0 if abs(gap) <= ROUNDED else gap
+    return 0.0 if abs(gap) <= ROUNDING else gap
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> str | None:
-    """Which rank is furthest over its cap, what it needs and what the cap is, in words; None where all are within."""
+    """Which rank is furthest over its limit, what it needs and what the limit is, in words; None where all are within."""
     peaks = memory.peak_activation if limits.in_activations else memory.peak_bytes
     assert peaks is not None
-    over = peaks > limits.values * (1 + 1e-9)
+    over = peaks > limits.values * (1 + MEMORY)
     if not over.any():
         return None
     worst = int(np.argmax(peaks / limits.values))

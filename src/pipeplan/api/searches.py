@@ -1,20 +1,21 @@
-"""A search from settings, and its answer as a result like any other."""
+"""The search for a better schedule, under one memory limit or under a row of them. Importing this loads the solver."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from operator import attrgetter
-from typing import Any
+from dataclasses import replace
+from typing import Unpack
 
-from pipeplan.api.results import Result, gap_above
-from pipeplan.api.sources import DEFAULT_MICROBATCHES, Source, plan
+from pipeplan.api.arguments import Given, ScheduleLike, settings_of
+from pipeplan.api.fronts import FrontPoint, ParetoFront
+from pipeplan.api.results import Result, SearchRecord, result_of
+from pipeplan.api.sources import DEFAULT_MICROBATCHES, label, resolve
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, Schedule
-from pipeplan.simulation import Bound, Simulation
-from pipeplan.solver.portfolio import search as search_instance
+from pipeplan.solver.front import pareto as front_of
+from pipeplan.solver.portfolio import search as search_for
 from pipeplan.solver.problem import Objective, Problem
 from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.solver.robustness import Jitter
@@ -23,44 +24,126 @@ DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4}
 """The placements that are searched by name, and their chunks when nobody says."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchOptions:
-    """What is searched for beside shape and costs.
+def search(
+    *,
+    placement: str = "linear",
+    objective: Objective = "makespan",
+    seconds: float | None = None,
+    evaluations: int | None = None,
+    seed: int = 0,
+    start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...] = (),
+    workers: int | None = None,
+    full_backward: bool = False,
+    jitter: float | None = None,
+    progress: Callable[[SearchProgress], None] | None = None,
+    **settings: Unpack[Given],
+) -> Result:
+    """A better schedule for these costs, under a memory limit, and how far from optimal it can be.
 
-    Attributes
+    Starts from every published schedule that fits. The result is one like any other, with the story of the search in
+    ``result.search`` and the best proven bound in ``result.bound``.
+
+    Parameters
     ----------
     placement
         ``linear``, ``loop``, ``v``, ``wave``, or the rank of each stage, apart by commas: ``0,1,1,0``.
     objective
-        ``makespan`` or ``span``.
+        ``makespan``, or ``span``: the longest rank's own span.
     seconds, evaluations
-        The budget; with evaluations alone the same seed gives the same answer.
+        The budget (ten seconds); with evaluations alone the same seed gives the same answer.
     seed
         Of the random numbers.
     start
-        Schedules to go on from: names or files.
+        A schedule to go on from, or several: what :func:`pipeplan.simulate` takes.
     workers
-        Threads; None: as many as this process has cores.
-    split_backward
-        Whether backward may be split into I and W.
+        Threads (as many as there are cores).
+    full_backward
+        Never split a backward into its input and weight halves.
     jitter
-        Standard deviation of op times under which the least p95 is chosen; None: no jitter.
+        Choose for the least 95th percentile when op times vary by this standard deviation.
+    progress
+        Called with how far the search is.
+    **settings
+        Shape and costs; ``memory_limit`` is one, or one per rank.
+
+    Raises
+    ------
+    InputError
+        For a placement, cost, limit, start or budget that cannot be; a measured timeline to start from.
+    InfeasibleError
+        For a limit below the least feasible one, which the message names.
+
+    Examples
+    --------
+    >>> better = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="3act", evaluations=20_000)
+    >>> better.search.found_by, better.gap  # doctest: +SKIP
     """
+    given = settings_of(settings)
+    problem = problem_of(given, placement=placement, objective=objective, full_backward=full_backward)
+    starts = start if isinstance(start, list | tuple) else [start]
+    found = search_for(
+        problem,
+        seconds=seconds,
+        evaluations=evaluations,
+        seed=seed,
+        start=[_start(source, given, problem) for source in starts],
+        workers=usable_cores() if workers is None else workers,
+        progress=progress,
+        jitter=None if jitter is None else Jitter(jitter),
+    )
+    return result_found(found)
 
-    placement: str = "linear"
-    objective: Objective = "makespan"
-    seconds: float | None = None
-    evaluations: int | None = None
-    seed: int = 0
-    start: tuple[Source, ...] = ()
-    workers: int | None = None
-    split_backward: bool = True
-    jitter: float | None = None
 
-    @property
-    def threads(self) -> int:
-        """The number of threads."""
-        return usable_cores() if self.workers is None else self.workers
+def pareto(
+    *,
+    points: int = 8,
+    placement: str = "linear",
+    objective: Objective = "makespan",
+    seconds: float | None = None,
+    evaluations: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    full_backward: bool = False,
+    progress: Callable[[float, SearchProgress], None] | None = None,
+    **settings: Unpack[Given],
+) -> ParetoFront:
+    """The whole trade-off of time against memory: the best schedule under each of several limits, and under none.
+
+    Parameters
+    ----------
+    points
+        About how many limits to try, at least 2; the peaks of published schedules that no other beats are among them.
+    placement, objective, seed, workers, full_backward
+        As for :func:`pipeplan.search`.
+    seconds, evaluations
+        The budget of the whole front (ten seconds a limit).
+    progress
+        Called with the limit, infinite for none, and how far its search is.
+    **settings
+        Shape and costs; a ``memory_limit`` is not looked at.
+
+    Raises
+    ------
+    InputError
+        For fewer than two points, and what :func:`pipeplan.search` raises it for.
+    """
+    given = replace(settings_of(settings), memory_limit=None)
+    found = front_of(
+        problem_of(given, placement=placement, objective=objective, full_backward=full_backward),
+        points=points,
+        seconds=seconds,
+        evaluations=evaluations,
+        seed=seed,
+        workers=usable_cores() if workers is None else workers,
+        progress=progress,
+    )
+    front = tuple(
+        FrontPoint(
+            None if point.limit == float("inf") else point.limit, point.peak, point.value, result_found(point.result)
+        )
+        for point in found.points
+    )
+    return ParetoFront(front, found.marks, found.in_bytes)
 
 
 def usable_cores() -> int:
@@ -68,89 +151,43 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SearchResult(Result):
-    """A result with the story of its search.
-
-    Attributes
-    ----------
-    found
-        Who found it, the bound on the objective, what was spent.
-    """
-
-    found: Found = field(kw_only=True)
-
-    @property
-    def bound(self) -> Bound:
-        """The best lower bound on the makespan that is proven: the search's, also where it is on the longest span."""
-        return max(self.simulation.bound, self.found.bound, key=attrgetter("value"))
-
-    @property
-    def optimal(self) -> bool:
-        """Whether the bound proves that no schedule is better."""
-        return self.found.optimal
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON of one result, with ``found_by``, ``optimal``, ``evaluations`` and the objective with its bound."""
-        found, steady = self.found, self.found.robustness
-        return super().to_dict() | {
-            "found_by": found.found_by,
-            "optimal": found.optimal,
-            "evaluations": found.evaluations,
-            "seconds": found.seconds,
-            "interrupted": found.interrupted,
-            "objective": {
-                "name": found.problem.objective,
-                "value": found.value,
-                "lower_bound": found.bound.value,
-                "bound_reason": found.bound.reason,
-                "gap": gap_above(found.value, found.bound),
-            },
-            "jitter": None if steady is None else {"mean": steady.mean, "p95": steady.p95},
-        }
-
-
-def search_with(
-    settings: Settings, options: SearchOptions, *, progress: Callable[[SearchProgress], None] | None = None
-) -> SearchResult:
-    """The best schedule found for these settings.
-
-    Raises
-    ------
-    InputError
-        For a placement, cost, cap, start or budget that cannot be.
-    InfeasibleError
-        For a cap below the least feasible one, which the message names.
-    """
-    problem = problem_of(settings, options)
-    found = search_instance(
-        problem,
-        seconds=options.seconds,
-        evaluations=options.evaluations,
-        seed=options.seed,
-        start=[_start(source, settings, problem) for source in options.start],
-        workers=options.threads,
-        progress=progress,
-        jitter=None if options.jitter is None else Jitter(options.jitter),
+def result_found(found: Found) -> Result:
+    """What the solver found as a result, under the name of a search."""
+    simulation = found.simulation
+    timeline = replace(simulation.timeline, schedule=found.schedule.renamed("search"))
+    record = SearchRecord(
+        objective=found.problem.objective,
+        value=found.value,
+        bound=found.bound,
+        optimal=found.optimal,
+        found_by=found.found_by,
+        evaluations=found.evaluations,
+        seconds=found.seconds,
+        interrupted=found.interrupted,
+        jitter=found.robustness,
     )
-    return SearchResult(named(found), problem.limits, found=found)
+    return result_of(replace(simulation, timeline=timeline), limits=found.problem.limits, search=record)
 
 
-def problem_of(settings: Settings, options: SearchOptions) -> Problem:
-    """The question of a search. Raises what :func:`search_with` does."""
+def problem_of(
+    settings: Settings, *, placement: str = "linear", objective: Objective = "makespan", full_backward: bool = False
+) -> Problem:
+    """The problem that is solved. Raises what :func:`search` does."""
     if settings.communication != "edge":
-        raise InputError(f"search knows edge communication only, not {settings.communication}")
+        raise InputError(f"search knows edge communication only, not {settings.communication}", field="communication")
     if settings.slices not in (None, 1):
-        raise ShapeError("search does not cut sequences into slices")
-    placement = placement_named(options.placement, settings)
+        raise ShapeError("search does not cut sequences into slices", field="slices")
+    if settings.recompute != "none":
+        raise InputError("search does not decide recomputation yet: leave recompute out", field="recompute")
+    placed = placement_named(placement, settings)
     microbatches = DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches
     return Problem(
-        placement,
+        placed,
         microbatches,
-        settings.costs(placement),
-        settings.limits(placement),
-        objective=options.objective,
-        split_backward=options.split_backward,
+        settings.costs(placed),
+        settings.limits(placed),
+        objective=objective,
+        split_backward=not full_backward,
     )
 
 
@@ -160,7 +197,7 @@ def placement_named(name: str, settings: Settings) -> Placement:
     Raises
     ------
     UnknownNameError
-        For a name that nobody knows.
+        For an unknown name.
     ShapeError
         For ranks, chunks and stages that contradict each other or the name.
     """
@@ -170,7 +207,7 @@ def placement_named(name: str, settings: Settings) -> Placement:
         raise UnknownNameError("placement", name, DEFAULT_CHUNKS)
     chunks = settings.chunks or DEFAULT_CHUNKS[name]
     if (name == "linear" and chunks != 1) or (name == "v" and chunks != 2):
-        raise ShapeError(f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) a rank, not {chunks}")
+        raise ShapeError(f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) a rank, not {chunks}", field="chunks")
     ranks = settings.pipeline_ranks(chunks)
     return Placement.loop(ranks, chunks) if name in {"linear", "loop"} else Placement.wave(ranks, chunks)
 
@@ -186,18 +223,11 @@ def _custom_placement(text: str, settings: Settings) -> Placement:
     return placement
 
 
-def _start(source: Source, settings: Settings, problem: Problem) -> Schedule:
-    schedule = plan(source, settings)
+def _start(source: ScheduleLike, settings: Settings, problem: Problem) -> Schedule:
+    schedule = resolve(source, settings)
     if schedule.placement.rank_of != problem.placement.rank_of:
         raise ShapeError(
-            f"cannot start from {schedule.name}: its placement is {schedule.placement.name} with {schedule.stages} stages, "
+            f"cannot start from {label(source)}: its placement is {schedule.placement.name} with {schedule.stages} stages, "
             f"and the search is for {problem.placement.name} with {problem.placement.stages}"
         )
     return schedule
-
-
-def named(found: Found) -> Simulation:
-    """The simulation of what was found, under the name of a search."""
-    simulation = found.simulation
-    timeline = replace(simulation.timeline, schedule=found.schedule.renamed("search"))
-    return replace(simulation, timeline=timeline)

@@ -3,57 +3,124 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pipeplan.api.arguments import ScheduleLike
+from pipeplan.api.results import Result
 from pipeplan.costs import Settings
-from pipeplan.errors import ShapeError
-from pipeplan.formats import endings, read_schedule
-from pipeplan.model import Schedule
+from pipeplan.errors import InputError, ShapeError
+from pipeplan.formats import endings, read_schedule_or_timeline, read_timelines
+from pipeplan.model import Schedule, Timeline
 from pipeplan.model.size import require_size
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
-
-Source = str | os.PathLike[str] | Schedule
-"""A strategy's or heuristic's name, a file that holds a schedule, or a schedule."""
 
 DEFAULT_MICROBATCHES = 8
 
 
-def plan(source: Source, settings: Settings) -> Schedule:
-    """The schedule that a name, a file or a schedule stands for.
+def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> str | Schedule | Timeline:
+    """What is meant: a strategy's name, or the schedule or timeline itself, read where it is a file.
+
+    A folder with the traces of a run, or one such trace, is the timeline of its step of median length.
+
+    Raises
+    ------
+    InputError, FormatError, InvalidScheduleError
+        For a file that cannot be read or understood.
+    """
+    if isinstance(source, Result):
+        return source.timeline
+    if isinstance(source, Schedule | Timeline):
+        return source
+    path = file_of(source)
+    return str(source) if path is None else read(path, keep_duplicates=keep_duplicates)
+
+
+def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Schedule | Timeline:
+    """The schedule, or the timeline, that a file holds: CSV or JSON, or the traces of a run.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.json`` file; or a folder with PyTorch's traces of every rank, which gives the step of median length.
+    keep_duplicates
+        Keep an op that stands twice, for :func:`pipeplan.check` to report, instead of raising.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    FormatError
+        If it is empty, broken, or not what its ending says.
+    InvalidScheduleError
+        If its ops make no schedule.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return median_step(read_timelines(path))
+    return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
+
+
+def median_step(steps: Sequence[Timeline]) -> Timeline:
+    """The step of median length."""
+    return sorted(steps, key=lambda step: step.makespan)[(len(steps) - 1) // 2]
+
+
+def resolve(source: ScheduleLike, settings: Settings, *, of_measured: bool = False) -> Schedule:
+    """The schedule that a name, a file, a schedule or a timeline stands for.
+
+    Parameters
+    ----------
+    of_measured
+        Whether a measured timeline stands for its order of ops too: for what neither shows nor replaces its times.
 
     Raises
     ------
     UnknownNameError
-        For a name that nobody knows.
+        For an unknown name.
     ShapeError
         For a shape that the strategy cannot take, or that contradicts the file.
     InputError, FormatError, InvalidScheduleError
-        For a file that cannot be read or understood.
+        For a file that cannot be read or understood; for a measured timeline unless ``of_measured``.
     InfeasibleError
-        If a heuristic finds no schedule under the memory limit.
+        If a strategy that looks at costs finds no schedule under the memory limit.
     """
-    if isinstance(source, Schedule):
-        return _of_given_shape(source, settings)
-    path = file_of(source)
-    if path is not None:
-        return _of_given_shape(read_schedule(path), settings)
-    return build(strategy(str(source)), settings)
+    found = opened(source)
+    if isinstance(found, str):
+        return build(strategy(found), settings)
+    if isinstance(found, Timeline):
+        if found.source == "measured" and not of_measured:
+            raise InputError(
+                f"{label(source)} holds a measured timeline, whose times are not simulated again: explain, export and diff "
+                "take it as it was measured; to simulate its order of ops, convert it to a schedule (.csv) first"
+            )
+        found = found.schedule
+    return _of_given_shape(found, settings)
 
 
-def file_of(source: Source) -> Path | None:
-    """The file that is meant, or None for a schedule or a name. A known name is never a file."""
-    if isinstance(source, Schedule):
+def label(source: ScheduleLike) -> str:
+    """What a source is called in messages."""
+    if isinstance(source, Result | Schedule):
+        return source.name or "the schedule"
+    if isinstance(source, Timeline):
+        return source.schedule.name or "the timeline"
+    return str(source)
+
+
+def file_of(source: ScheduleLike) -> Path | None:
+    """The file that is meant, or None where it is none. A known name is never a file."""
+    if isinstance(source, Schedule | Timeline | Result):
         return None
     path = Path(source)
     if isinstance(source, str):
-        looks_like_file = source.lower().endswith(endings()) or os.sep in source or path.is_file()
+        looks_like_file = source.lower().endswith(endings()) or os.sep in source or path.exists()
         return path if looks_like_file and not is_strategy(source) else None
     return path
 
 
 def build(found: Strategy, settings: Settings) -> Schedule:
-    """The schedule of a strategy. See :func:`plan` for what it raises."""
+    """The schedule of a strategy. See :func:`resolve` for what it raises."""
     shape = shape_of(found, settings)
     if not found.looks_at_costs:
         return found(shape)
@@ -95,7 +162,7 @@ def _of_given_shape(schedule: Schedule, settings: Settings) -> Schedule:
     for name, value in own.items():
         asked = getattr(settings, name)
         if asked is not None and asked != value:
-            raise ShapeError(f"the schedule {schedule.name or 'given'} has {value} {name}, not {asked}")
+            raise ShapeError(f"the schedule {schedule.name or 'given'} has {value} {name}, not {asked}", field=name)
     return schedule
 
 

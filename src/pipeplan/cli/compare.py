@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from pipeplan.api import save
-from pipeplan.api.commands import compare_with
+from pipeplan import api
+from pipeplan.api.arguments import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
@@ -32,17 +30,14 @@ def compare(
         Schedules' names, or files. Default: all.
     """
     asked = request(names, settings, output)
-    comparison = compare_with(asked.names, asked.settings)
-    with written(dict.fromkeys(asked.outputs, partial(save, comparison))):
+    comparison = api.compare(*asked.names, **as_keywords(asked.settings))
+    with written(dict.fromkeys(asked.outputs, comparison.save)):
         if json:
             print_json(comparison.to_dict())
             for name, reason in comparison.refused.items():
                 tell(f"not possible here: {name}: {reason}")
         else:
-            from pipeplan.api.tables.parts import show
-            from pipeplan.api.tables.results import comparison_parts
-
-            show(*comparison_parts(comparison))
+            comparison.print()
         for warning in comparison.warnings:
             tell(f"warning: {warning}")
     return 0 if comparison.fits else 1

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
-from pipeplan.api.differences import diff_with
-from pipeplan.api.outputs import save_views
+from pipeplan import api
+from pipeplan.api.arguments import as_keywords
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
@@ -37,13 +36,10 @@ def diff(
         The timeline of a run (`pipeplan run -o FILE.json`), or a folder of PyTorch's traces of it.
     """
     asked = request((planned,), settings, output, reads=[measured])
-    found = diff_with(planned, measured, asked.settings)
-    with written(dict.fromkeys(asked.outputs, partial(save_views, found.views()))):
+    found = api.diff(planned, measured, **as_keywords(asked.settings))
+    with written(dict.fromkeys(asked.outputs, found.save)):
         if json:
             print_json(found.to_dict())
         else:
-            from pipeplan.api.tables.differences import diff_parts
-            from pipeplan.api.tables.parts import show
-
-            show(*diff_parts(found))
+            found.print()
     return 0

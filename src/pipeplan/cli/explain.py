@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from pipeplan.api import save
-from pipeplan.api.explanations import explain_with
+from pipeplan import api
+from pipeplan.api.arguments import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
@@ -33,15 +31,12 @@ def explain(
         A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
     """
     asked = request(() if name is None else (name,), settings, output)
-    explanation = explain_with(asked.name, asked.settings)
-    with written(dict.fromkeys(asked.outputs, partial(save, explanation.result))):
+    explanation = api.explain(asked.name, **as_keywords(asked.settings))
+    with written(dict.fromkeys(asked.outputs, explanation.save)):
         if json:
             print_json(explanation.to_dict())
             for warning in explanation.result.warnings:
                 tell(f"warning: {warning}")
         else:
-            from pipeplan.api.tables.explanations import explanation_parts
-            from pipeplan.api.tables.parts import show
-
-            show(*explanation_parts(explanation))
+            explanation.print()
     return 0 if explanation.result.fits else 1

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from pipeplan.api.training import TrainingOptions, profile_with
+from pipeplan import api
+from pipeplan.api.arguments import as_keywords
+from pipeplan.api.training_runs import model_files
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
 from pipeplan.cli.request import request
@@ -45,25 +46,13 @@ def profile(
     outputs = () if output is None else (output,)
     for path in outputs:
         _require_costs_file(path)
-    options = TrainingOptions(
-        model=model.model,
-        layout=model.layout,
-        device=model.device,
-        threads=model.threads,
-        seed=model.seed,
-        timeout=model.timeout,
-        dtype=model.dtype,
-    )
-    asked = request((name,), settings, reads=options.files, writes=outputs)
-    measured = profile_with(asked.name, asked.settings, options, repeats=repeats)
-    with written(dict.fromkeys(outputs, measured.write)):
+    asked = request((name,), settings, reads=model_files(model.model), writes=outputs)
+    measured = api.profile(asked.name, repeats=repeats, **model.chosen(), **as_keywords(asked.settings))
+    with written(dict.fromkeys(outputs, measured.save)):
         if json:
-            print_json({key: value for key, value in asdict(measured.settings()).items() if value is not None})
+            print_json(measured.to_dict())
         else:
-            from pipeplan.api.tables.parts import show
-            from pipeplan.api.tables.training import profile_parts
-
-            show(*profile_parts(measured))
+            measured.print()
     return 0
 
 

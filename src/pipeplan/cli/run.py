@@ -10,8 +10,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from pipeplan.api.outputs import save
-from pipeplan.api.training import TrainingOptions, run_with
+from pipeplan import api
+from pipeplan.api.arguments import as_keywords
+from pipeplan.api.training_runs import model_files
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
@@ -66,31 +67,23 @@ def run(
         A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
     """
     traces = () if run.trace is None else (run.trace,)
-    options = TrainingOptions(
-        model=model.model,
-        layout=model.layout,
+    asked = request(() if name is None else (name,), settings, output, reads=model_files(model.model), writes=traces)
+    training = api.run(
+        asked.name,
         steps=run.steps,
         warmup=run.warmup,
         verify=run.verify,
         receives=run.receives,
-        device=model.device,
-        threads=model.threads,
-        seed=model.seed,
-        timeout=model.timeout,
-        dtype=model.dtype,
+        **model.chosen(),
+        **as_keywords(asked.settings),
     )
-    asked = request(() if name is None else (name,), settings, output, reads=options.files, writes=traces)
-    training = run_with(asked.name, asked.settings, options)
     if os.environ.get("RANK", "0") == "0":
-        files = dict.fromkeys(asked.outputs, partial(save, training.measured))
-        files |= dict.fromkeys(traces, partial(save, training.measured, ending=".trace.json"))
+        files = dict.fromkeys(asked.outputs, training.measured.save)
+        files |= dict.fromkeys(traces, partial(training.measured.save, ending=".trace.json"))
         with written(files):
             if json:
                 print_json(training.to_dict())
             else:
-                from pipeplan.api.tables.parts import show
-                from pipeplan.api.tables.training import training_parts
-
-                show(*training_parts(training))
+                training.print()
     training.run.require_equal_gradients()
     return 0

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from cyclopts import Group, Parameter
 
-from pipeplan.api.fronts import FRONT_ENDINGS, front_record, pareto_with, save_front_file
-from pipeplan.api.outputs import holds_plan, save
-from pipeplan.api.searches import SearchOptions, search_with
+from pipeplan.api.arguments import as_keywords
+from pipeplan.api.outputs import holds_schedule, require_outputs
+from pipeplan.api.searches import pareto
+from pipeplan.api.searches import search as search_schedule
 from pipeplan.api.sources import file_of
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import Request, request
 from pipeplan.cli.search_progress import ProgressLine, keep_best
-from pipeplan.errors import UnknownNameError
+from pipeplan.errors import InputError
 from pipeplan.solver.problem import Objective
 
 SEARCH = Group("Search", sort_key=0)
@@ -30,6 +30,18 @@ _OUTPUT = OutputOptions()
 
 def _option(text: str, *names: str) -> Parameter:
     return Parameter(name=names, help=text, group=SEARCH, show_default=False)
+
+
+class Common(TypedDict):
+    """The keywords that ``search`` and ``pareto`` share."""
+
+    placement: str
+    objective: Objective
+    seconds: float | None
+    evaluations: int | None
+    seed: int
+    workers: int | None
+    full_backward: bool
 
 
 @Parameter(name="*")
@@ -58,24 +70,22 @@ class Search:
         _option("Choose for the least p95 when op times vary by this standard deviation, as 0.05.", "--jitter"),
     ] = None
 
-    pareto: Annotated[bool, _option("The whole trade-off: the best under each of several memory caps.", "--pareto")] = (
-        False
-    )
-    points: Annotated[int, _option("How many caps of the trade-off (8).", "--points")] = 8
+    pareto: Annotated[
+        bool, _option("The whole trade-off: the best under each of several memory limits.", "--pareto")
+    ] = False
+    points: Annotated[int, _option("How many limits of the trade-off (8).", "--points")] = 8
 
-    def options(self) -> SearchOptions:
-        """The same for the workbench."""
-        return SearchOptions(
-            placement=self.placement,
-            objective=self.objective,
-            seconds=self.seconds,
-            evaluations=self.evaluations,
-            seed=self.seed,
-            start=self.start,
-            workers=self.workers,
-            split_backward=not self.full_backward,
-            jitter=self.jitter,
-        )
+    def common(self) -> Common:
+        """The options that a search and a front share, as keywords."""
+        return {
+            "placement": self.placement,
+            "objective": self.objective,
+            "seconds": self.seconds,
+            "evaluations": self.evaluations,
+            "seed": self.seed,
+            "workers": self.workers,
+            "full_backward": self.full_backward,
+        }
 
 
 _SEARCH = Search()
@@ -89,7 +99,7 @@ def search(
     json: Json = False,
     debug: Debug = False,
 ) -> int:
-    """A better schedule for these costs, under a memory cap, and how far from optimal it can be.
+    """A better schedule for these costs, under a memory limit, and how far from optimal it can be.
 
     Starts from every published schedule that fits and anneals the order of its ops. Ctrl-C ends the search with the best so
     far; with `--output`, the best so far is on disk all the while.
@@ -98,38 +108,41 @@ def search(
     asked = request((), settings, output, reads=starts)
     if search.pareto:
         return _front(search, asked, json=json)
-    with _progress([path for path in asked.outputs if holds_plan(path)], quiet=json) as progress:
-        result = search_with(asked.settings, search.options(), progress=progress)
-    with written(dict.fromkeys(asked.outputs, partial(save, result))):
+    with _progress([path for path in asked.outputs if holds_schedule(path)], quiet=json) as progress:
+        result = search_schedule(
+            start=search.start,
+            jitter=search.jitter,
+            progress=progress,
+            **search.common(),
+            **as_keywords(asked.settings),
+        )
+    with written(dict.fromkeys(asked.outputs, result.save)):
         if json:
             print_json(result.to_dict())
+            for warning in result.warnings:
+                tell(f"warning: {warning}")
         else:
-            from pipeplan.api.tables.parts import show
-            from pipeplan.api.tables.searches import search_parts
-
-            show(*search_parts(result))
-        for warning in result.warnings:
-            tell(f"warning: {warning}")
+            result.print()
     return 0
 
 
 def _front(search: Search, asked: Request, *, json: bool) -> int:
     """The trade-off between memory and time."""
-    for path in asked.outputs:
-        if path.suffix.lower() not in FRONT_ENDINGS:
-            raise UnknownNameError("ending of a front's output", path.suffix or path.name, FRONT_ENDINGS)
+    if search.start or search.jitter is not None:
+        raise InputError("--pareto takes neither --start nor --jitter: it starts from everything that fits")
+    require_outputs(asked.outputs, ("record", "front picture"), what="a front")
     with _progress([], quiet=json) as line:
-        front = pareto_with(
-            asked.settings, search.options(), points=search.points, progress=lambda _, progress: line(progress)
+        front = pareto(
+            points=search.points,
+            progress=lambda _, progress: line(progress),
+            **search.common(),
+            **as_keywords(asked.settings),
         )
-    with written(dict.fromkeys(asked.outputs, partial(save_front_file, front))):
+    with written(dict.fromkeys(asked.outputs, front.save)):
         if json:
-            print_json(front_record(front))
+            print_json(front.to_dict())
         else:
-            from pipeplan.api.tables.parts import show
-            from pipeplan.api.tables.searches import front_parts
-
-            show(*front_parts(front))
+            front.print()
     return 0
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from pipeplan.api.outputs import save_schedule
+from pipeplan.api.outputs import save
 from pipeplan.api.tables.parts import number
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream
@@ -38,7 +38,7 @@ def keep_best(files: Sequence[Path]) -> Callable[[SearchProgress], None]:
             for path in files:
                 with suppress(PipeplanError, OSError):
                     if not is_stream(path):
-                        save_schedule(best.renamed("search"), path)
+                        save(best.renamed("search"), path)
 
     return keep
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from pipeplan.api import save
-from pipeplan.api.commands import simulate_with
+from pipeplan import api
+from pipeplan.api.arguments import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
@@ -25,23 +23,20 @@ def simulate(
 ) -> int:
     """Times, bubble, memory, bound and picture of one schedule.
 
-    Without `--output` it draws `pipeline_NAME.png`. Exits with 1 if a rank is over its memory limit.
+    Without `--output` and `--json` it draws `pipeline_NAME.png`. Exits with 1 if a rank is over its memory limit.
 
     Parameters
     ----------
     name
         A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
     """
-    asked = request(() if name is None else (name,), settings, output, draws=True)
-    result = simulate_with(asked.name, asked.settings)
-    with written(dict.fromkeys(asked.outputs, partial(save, result))):
+    asked = request(() if name is None else (name,), settings, output, draws=not json)
+    result = api.simulate(asked.name, **as_keywords(asked.settings))
+    with written(dict.fromkeys(asked.outputs, result.save)):
         if json:
             print_json(result.to_dict())
             for warning in result.warnings:
                 tell(f"warning: {warning}")
         else:
-            from pipeplan.api.tables.parts import show
-            from pipeplan.api.tables.results import result_parts
-
-            show(*result_parts(result))
+            result.print()
     return 0 if result.fits else 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from cyclopts import Group, Parameter
 
@@ -13,6 +13,18 @@ TRAINING = Group("Training", sort_key=0)
 def training_option(text: str, *names: str, many: bool = False) -> Parameter:
     """An option of the training group."""
     return Parameter(name=names, help=text, group=TRAINING, show_default=False, consume_multiple=many)
+
+
+class Chosen(TypedDict):
+    """Which model, cut how, on what: the keywords that ``run`` and ``profile`` share."""
+
+    model: str
+    layout: tuple[int, ...] | None
+    device: Literal["auto", "cpu", "cuda"]
+    threads: int
+    seed: int
+    timeout: float
+    dtype: Literal["float32", "bfloat16"] | None
 
 
 @Parameter(name="*")
@@ -38,3 +50,15 @@ class ModelOptions:
     dtype: Annotated[
         Literal["float32", "bfloat16"] | None, training_option("Of the parameters (the model's own).", "--dtype")
     ] = None
+
+    def chosen(self) -> Chosen:
+        """The options as keywords."""
+        return {
+            "model": self.model,
+            "layout": self.layout,
+            "device": self.device,
+            "threads": self.threads,
+            "seed": self.seed,
+            "timeout": self.timeout,
+            "dtype": self.dtype,
+        }

@@ -9,16 +9,16 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from pipeplan.api import Comparison, Result
+from pipeplan.api import Comparison
 from pipeplan.api.catalogue import entry, is_name
-from pipeplan.costs.config import load_config
+from pipeplan.api.config_files import load_config
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
 from pipeplan.web.drawing import choose, views
 from pipeplan.web.explanation import explanation
 from pipeplan.web.faults import Fault, Faults, fault
 from pipeplan.web.requests import CompareIn, ExplainIn
-from pipeplan.web.sources import only_source, results
+from pipeplan.web.sources import only_one, results
 
 JSON = "application/json"
 
@@ -41,7 +41,7 @@ def compare(question: CompareIn) -> Answer:
     drawn, undrawn = choose(had, question.draw)
     return _json(
         {
-            "results": [_figures(result) for result in had],
+            "results": [result.to_dict() for result in had],
             "refused": [{"schedule": name, **found.model_dump()} for name, found in wrong.items()],
             "warnings": list(Comparison(tuple(had)).warnings),
             "drawn": [result.name for result in drawn],
@@ -51,20 +51,10 @@ def compare(question: CompareIn) -> Answer:
     )
 
 
-def _figures(result: Result) -> dict[str, Any]:
-    """The JSON of one result, with what a table beside it shows."""
-    return result.to_dict() | {
-        "fits": result.fits,
-        "ops": len(result.schedule),
-        "bound_reason": result.bound.reason,
-        "time_unit": result.timeline.unit,
-    }
-
-
 def explain(question: ExplainIn) -> Answer:
     """Why each rank idles, the critical path, and what would help."""
     try:
-        return _json(explanation(only_source(question), question.settings.settings()))
+        return _json(explanation(*only_one(question)))
     except PipeplanError as error:
         return refused(fault(error))
 

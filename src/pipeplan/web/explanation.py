@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeplan.api.explanations import explain_with
+from pipeplan.api.explanations import explained
+from pipeplan.api.simulations import timed
 from pipeplan.costs import Settings
 from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES
 from pipeplan.errors import InputError
 from pipeplan.simulation import CriticalPath, Reason
 from pipeplan.web.drawing import can_be_explained
-from pipeplan.web.sources import Source, simulated, taken_by
+from pipeplan.web.sources import Meant
 
 
-def explanation(source: Source, settings: Settings) -> dict[str, Any]:
+def explanation(meant: Meant, settings: Settings) -> dict[str, Any]:
     """Idle time by rank and reason, the shares of the critical path, and makespans with one thing changed.
 
     Raises
@@ -21,11 +22,11 @@ def explanation(source: Source, settings: Settings) -> dict[str, Any]:
     InputError
         For more ops and ranks than are walked back here.
     PipeplanError
-        For what :func:`~pipeplan.web.sources.simulated` raises it.
+        For what :func:`pipeplan.explain` raises it.
     """
-    if not can_be_explained([simulated(source, settings)]):
+    if not can_be_explained([timed(meant, settings)]):
         raise InputError("too large to be explained here: 'pipeplan explain' has no such limit")
-    found = explain_with(source, taken_by(source, settings))
+    found = explained(meant, settings)
     reasons = [{"key": reason.key, "title": REASON_TITLES[reason.key]} for reason in Reason]
     return {
         "schedule": found.result.name,

@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from pipeplan.api import Result
-from pipeplan.api.catalogue import entry, is_name, schedules
-from pipeplan.api.commands import simulate_with
-from pipeplan.api.sources import as_taken_by, same_ranks
+from pipeplan.api.catalogue import entry, names
+from pipeplan.api.comparisons import compared, settings_for, with_shape_of
 from pipeplan.costs import Costs, Settings
-from pipeplan.errors import (
-    FormatError,
-    InputError,
-    InvalidScheduleError,
-    NotationError,
-    PipeplanError,
-    UnknownNameError,
-)
+from pipeplan.errors import FormatError, InputError, InvalidScheduleError, NotationError, PipeplanError
 from pipeplan.formats import endings, parse
 from pipeplan.model import Schedule, Timeline
 from pipeplan.web.faults import Fault, fault
 from pipeplan.web.requests import FileIn, Question
-from pipeplan.web.weight import MOST_OPS
+from pipeplan.web.weight import MOST_OPS, require_servable
 
-Source = str | Schedule
-"""The name of a strategy or heuristic, never of a file; or a schedule that came with the question."""
+Meant = str | Schedule | Timeline
+"""The name of a strategy, never of a file; or what a file that came with the question holds."""
 
 
-def only_source(question: Question) -> Source:
-    """The one schedule that a question is about.
+def only_one(question: Question) -> tuple[Meant, Settings]:
+    """The one schedule that a question is about, and the settings that it has.
 
     Raises
     ------
@@ -41,85 +32,57 @@ def only_source(question: Question) -> Source:
     """
     asked: list[str | FileIn] = [*question.schedules, *question.files]
     if len(asked) != 1:
-        raise InputError(f"schedules: choose one, not {len(asked)}", field="schedules")
-    return _opened(asked[0])
+        raise InputError(f"choose one schedule, not {len(asked)}", field="schedules")
+    meant = _opened(asked[0])
+    return meant, settings_for(meant, question.settings.settings())
 
 
 def results(question: Question) -> tuple[list[Result], dict[str, Fault]]:
-    """The results that can be had, the best first, and what is wrong with the other schedules."""
-    settings = question.settings.settings()
-    asked_for = _asked(question)
-    had: list[Result] = []
-    refused: dict[str, Fault] = {}
-    try:
-        _require_variant(asked_for, settings.variant)
-    except PipeplanError as error:
-        return [], {"": fault(error, "variant")}
-    for name, asked in asked_for.items():
-        try:
-            had.append(simulated(_opened(asked), settings))
-        except (FormatError, NotationError, InvalidScheduleError) as error:
-            refused[name] = fault(error, "file")
-        except PipeplanError as error:
-            refused[name] = fault(error)
-    return sorted(had, key=lambda result: (not result.fits, result.makespan)), refused
-
-
-def _asked(question: Question) -> dict[str, str | FileIn]:
-    """What a question is about, by name; without names and files, all strategies and heuristics."""
-    names = question.schedules
-    if not names and not question.files:
-        names = [found.name for found in schedules()]
-    return {name: name for name in names} | {file.name: file for file in question.files}
-
-
-def _require_variant(names: Iterable[str], variant: str | None) -> None:
-    """A schedule without this variant leaves it out, but one of them must have it."""
-    found = [entry(name) for name in names if is_name(name)]
-    known = {each for strategy in found for each in strategy.variants}
-    if variant is not None and not known:
-        raise InputError("none of these schedules has variants", field="variant")
-    if variant is not None and variant not in known:
-        raise UnknownNameError("variant", variant, known, field="variant")
-
-
-def _opened(asked: str | FileIn) -> Source:
-    return entry(asked).name if isinstance(asked, str) else _read(asked)
-
-
-def simulated(source: Source, settings: Settings) -> Result:
-    """One schedule on these costs; options that it does not have are left out, and a schedule of one's own has its shape.
+    """The results that can be had, the best first, and what is wrong with the other schedules: as ``compare`` has them.
 
     Raises
     ------
-    PipeplanError
-        For what :func:`pipeplan.api.simulate` raises it.
+    InputError
+        For what :func:`pipeplan.api.comparisons.compared` raises it.
+    ShapeError
+        For schedules that a file's ranks and microbatches make too large to be served.
     """
-    return simulate_with(source, taken_by(source, settings))
+    settings = question.settings.settings()
+    meant: list[Meant] = []
+    wrong: dict[str, Fault] = {}
+    for name, asked in _asked(question).items():
+        try:
+            meant.append(_opened(asked))
+        except (FormatError, NotationError, InvalidScheduleError) as error:
+            wrong[name] = fault(error, "file")
+        except PipeplanError as error:
+            wrong[name] = fault(error)
+    if not meant:
+        return [], wrong
+    if strategies := [each for each in meant if isinstance(each, str)]:
+        require_servable(strategies, with_shape_of(meant, settings))
+    had, refused = compared(meant, settings)
+    own = {file.name for file in question.files}
+    return had, wrong | {name: _fault(error, name in own) for name, error in refused.items()}
 
 
-def taken_by(source: Source, settings: Settings) -> Settings:
-    """The settings that a schedule has."""
-    if isinstance(source, Schedule):
-        return _costs_alone(settings)
-    return as_taken_by(entry(source), same_ranks(settings))
+def _fault(error: PipeplanError, of_file: bool) -> Fault:
+    """What is wrong with one schedule; where its ops are, the file is at fault."""
+    return fault(error, "file" if of_file and isinstance(error, InvalidScheduleError) else None)
 
 
-def _costs_alone(settings: Settings) -> Settings:
-    return replace(
-        settings,
-        ranks=None,
-        microbatches=None,
-        chunks=None,
-        stages=None,
-        group_size=None,
-        slices=None,
-        variant=None,
-    )
+def _asked(question: Question) -> dict[str, str | FileIn]:
+    """What a question is about, by name; without names and files, all strategies."""
+    chosen = question.schedules if question.schedules or question.files else names()
+    return {name: name for name in chosen} | {file.name: file for file in question.files}
 
 
-def _read(file: FileIn) -> Schedule:
-    """The schedule that a file holds, named after the file."""
+def _opened(asked: str | FileIn) -> Meant:
+    return entry(asked).name if isinstance(asked, str) else _read(asked)
+
+
+def _read(file: FileIn) -> Schedule | Timeline:
+    """What a file holds, named after the file."""
     if Path(file.name).suffix.lower() not in endings():
         raise FormatError(f"{file.name} is no schedule file: its ending must be {' or '.join(endings())}")
     if file.text.count(",") > 2 * MOST_OPS:
@@ -127,5 +90,6 @@ def _read(file: FileIn) -> Schedule:
     found = parse(file.text.removeprefix("\ufeff"), file.name)
     if isinstance(found, Costs):
         raise FormatError(f"{file.name} holds costs, not a schedule")
-    schedule = found.schedule if isinstance(found, Timeline) else found
-    return schedule.renamed(file.name)
+    if isinstance(found, Timeline):
+        return replace(found, schedule=found.schedule.renamed(file.name))
+    return found.renamed(file.name)

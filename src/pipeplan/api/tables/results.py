@@ -9,8 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeplan.api.results import Comparison, Result
+from pipeplan.api.comparisons import Comparison
+from pipeplan.api.results import Result
 from pipeplan.api.tables.parts import columns, facts, number, shown_ranks, size
+from pipeplan.api.tables.searches import search_parts
 
 
 def result_parts(result: Result) -> tuple[RenderableType, ...]:
@@ -21,7 +23,7 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
     slices = f", {schedule.slices} slices" if schedule.slices > 1 else ""
     heading = (
         f"{result.name}: {schedule.ranks} ranks, {schedule.stages} stages ({schedule.placement.name}), "
-        f"{schedule.microbatches} microbatches{slices}"
+        f"{schedule.microbatches} microbatches{slices}{', measured' if timeline.source == 'measured' else ''}"
     )
     figures = facts(
         [
@@ -37,7 +39,8 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
             ),
         ]
     )
-    return Text(heading, style="bold"), Padding(figures, (1, 0)), _ranks(result), *_warnings(result.warnings)
+    story = [] if result.search is None else search_parts(result.search)
+    return Text(heading, style="bold"), Padding(figures, (1, 0)), _ranks(result), *story, *_warnings(result.warnings)
 
 
 def _ranks(result: Result) -> Table:
@@ -57,7 +60,7 @@ def _ranks(result: Result) -> Table:
 
 
 def comparison_parts(comparison: Comparison) -> tuple[RenderableType, ...]:
-    """A row a schedule, the ones over their memory cap marked, and why others are not there."""
+    """A row a schedule, the ones over their memory limit marked, and why others are not there."""
     first = comparison.results[0]
     unit = f"\n({first.timeline.unit})" if first.timeline.unit else ""
     in_bytes = first.memory.peak_bytes is not None

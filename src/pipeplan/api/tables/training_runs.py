@@ -9,13 +9,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pipeplan.api.tables.parts import columns, facts, number, size
-from pipeplan.api.training import Training
+from pipeplan.api.training_runs import TrainingRun
 
 if TYPE_CHECKING:
     from pipeplan.runtime import Profile
 
 
-def training_parts(training: Training) -> tuple[RenderableType, ...]:
+def training_parts(training: TrainingRun) -> tuple[RenderableType, ...]:
     """What ran, predicted beside measured, and the gradients."""
     run, predicted = training.run, training.predicted
     schedule = predicted.schedule
@@ -41,7 +41,7 @@ def _range(steps: tuple[float, ...]) -> str:
     return f"{min(steps) * 1e3:,.1f} to {max(steps) * 1e3:,.1f}"
 
 
-def _gradients(training: Training) -> str:
+def _gradients(training: TrainingRun) -> str:
     run = training.run
     if run.max_gradient_difference is None:
         return "not compared (--verify compares them with a single-process run)"
@@ -51,7 +51,7 @@ def _gradients(training: Training) -> str:
     return f"{verdict}: largest difference {run.max_gradient_difference:.3g}, tolerance {run.tolerance:.3g}"
 
 
-def _bubbles(training: Training) -> RenderableType:
+def _bubbles(training: TrainingRun) -> RenderableType:
     unit = training.predicted.timeline.unit
     table = columns(
         "rank", f"busy, predicted\n({unit})", "busy,\nmeasured", "idle,\npredicted", "idle,\nmeasured", padding=1

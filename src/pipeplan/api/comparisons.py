@@ -1,0 +1,225 @@
+"""Several schedules on the same ranks, microbatches and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Unpack, final
+
+from pipeplan.api.arguments import Given, ScheduleLike, settings_of
+from pipeplan.api.catalogue import entry, is_name, names, variants
+from pipeplan.api.presentable import Presentable
+from pipeplan.api.results import Result
+from pipeplan.api.simulations import simulated
+from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
+from pipeplan.costs import Settings
+from pipeplan.drawing import View
+from pipeplan.errors import InputError, PipeplanError, UnknownNameError
+from pipeplan.model import Schedule, Timeline
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Comparison(Presentable):
+    """Several schedules on the same ranks, microbatches and costs.
+
+    ``table["zbv"]`` is one result, iteration gives all; ``to_frame()`` has a row a schedule.
+
+    Attributes
+    ----------
+    results
+        Those within the memory limit first, the shortest makespan first.
+    refused
+        The schedules that this shape, these costs or this limit rule out, each with the reason.
+    """
+
+    results: tuple[Result, ...]
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Every schedule's warnings, each behind its name; one that all share stands once."""
+        by_text: dict[str, list[str]] = {}
+        for result in self.results:
+            for text in result.warnings:
+                by_text.setdefault(text, []).append(result.name)
+        everyone = len(self.results)
+        return tuple(
+            text if len(names) == everyone > 1 else f"{', '.join(names)}: {text}" for text, names in by_text.items()
+        )
+
+    @property
+    def fits(self) -> bool:
+        """Whether any schedule stays within the memory limit."""
+        return any(result.fits for result in self.results)
+
+    @property
+    def best(self) -> Result:
+        """The first one."""
+        return self.results[0]
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __contains__(self, name: object) -> bool:
+        return any(result.name == name for result in self.results)
+
+    def __getitem__(self, name: str) -> Result:
+        """The result of a schedule, by its name or an alias.
+
+        Raises
+        ------
+        UnknownNameError
+            For a name that is not here; the message suggests the nearest one.
+        InputError
+            For a schedule that was refused, with the reason.
+        """
+        meant = entry(name).name if is_name(name) else name
+        found = next((result for result in self.results if result.name == meant), None)
+        if found is not None:
+            return found
+        if meant in self.refused:
+            raise InputError(f"{meant} is not possible here: {self.refused[meant]}")
+        raise UnknownNameError("schedule of this comparison", name, [result.name for result in self.results])
+
+    def views(self) -> Sequence[View]:
+        """What a picture of all of them shows."""
+        return [result.view() for result in self.results]
+
+    def to_dict(self) -> dict[str, Any]:
+        """``results`` as a list of the JSON of one result, ``refused`` by name, ``warnings``."""
+        return {
+            "results": [result.to_dict() for result in self.results],
+            "refused": dict(self.refused),
+            "warnings": list(self.warnings),
+        }
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "schedule": result.name,
+                "placement": result.schedule.placement.name,
+                "chunks": result.schedule.placement.chunks,
+                "makespan": result.makespan,
+                "longest_span": float(result.timeline.spans.max()),
+                "idle_over_total": result.timeline.bubble.idle_over_total,
+                "over_ideal": result.timeline.bubble.over_ideal,
+                "span_bubble": result.timeline.bubble.span,
+                "peak_activation": float(result.memory.peak_activation.max()),
+                "peak_bytes": None if result.memory.peak_bytes is None else float(result.memory.peak_bytes.max()),
+                "fits": result.fits,
+                "lower_bound": result.bound.value,
+                "gap": result.gap,
+            }
+            for result in self.results
+        ]
+
+    def _tables(self) -> Iterable[RenderableType]:
+        from pipeplan.api.tables.results import comparison_parts
+
+        return comparison_parts(self)
+
+    def __repr__(self) -> str:
+        lines = "".join(f"\n  {result!r}" for result in self.results)
+        return f"<Comparison of {len(self.results)} schedules, {len(self.refused)} refused{lines}>"
+
+
+def compare(*schedules: ScheduleLike, **settings: Unpack[Given]) -> Comparison:
+    """Several schedules on the same ranks, microbatches and costs; or all that fit.
+
+    Parameters
+    ----------
+    *schedules
+        What :func:`pipeplan.simulate` takes; none: every strategy. Without ``ranks`` and ``microbatches`` they are those of
+        the first schedule that is given as such, or as a file.
+    **settings
+        Shape and costs. An option that a schedule does not have, such as ``chunks``, is left out for it.
+
+    Raises
+    ------
+    InputError
+        For what :func:`pipeplan.simulate` raises it, on the first of the schedules; for schedules of different ranks or
+        microbatches; without schedules, if none fits.
+    NegativeAnswer
+        If there is no schedule under the memory limit.
+
+    Examples
+    --------
+    >>> table = pipeplan.compare("1f1b", "zbv", ranks=4, microbatches=8)
+    >>> table.best.name, table["1f1b"].makespan
+    ('zbv', 33.0)
+    """
+    results, refused = compared(schedules, settings_of(settings))
+    for error in refused.values():
+        if not results or (schedules and isinstance(error, InputError)):
+            raise error
+    return Comparison(tuple(results), {name: str(error) for name, error in refused.items()})
+
+
+def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
+    """The results that can be had, the best first, and the error of every other schedule by its name.
+
+    Parameters
+    ----------
+    sources
+        As for :func:`compare`.
+    settings
+        Shape and costs.
+
+    Raises
+    ------
+    InputError
+        For a variant that none of the schedules has, and for ranks and stages that contradict each other.
+    """
+    settings = same_ranks(settings)
+    found: list[tuple[str, str | Schedule | Timeline]] = []
+    results: list[Result] = []
+    refused: dict[str, PipeplanError] = {}
+    for source in list(sources) or names():
+        try:
+            found.append((label(source), opened(source)))
+        except PipeplanError as error:
+            refused[label(source)] = error
+    _require_variant([meant for _, meant in found], settings.variant)
+    settings = with_shape_of([meant for _, meant in found], settings)
+    for name, meant in found:
+        try:
+            results.append(simulated(meant, settings_for(meant, settings)))
+        except PipeplanError as error:
+            refused[name] = error
+    return sorted(results, key=lambda result: (not result.fits, result.makespan)), refused
+
+
+def _require_variant(found: Iterable[str | Schedule | Timeline], variant: str | None) -> None:
+    """A schedule without this variant leaves it out, but one of them must have it."""
+    if variant is None:
+        return
+    known = {each for name in found if isinstance(name, str) and is_name(name) for each in variants(entry(name))}
+    if not known:
+        raise InputError("none of these schedules has variants", field="variant")
+    if variant not in known:
+        raise UnknownNameError("variant", variant, known, field="variant")
+
+
+def with_shape_of(found: Iterable[str | Schedule | Timeline], settings: Settings) -> Settings:
+    """The settings with the ranks and microbatches of the first schedule that has its own, where nobody says others."""
+    for meant in found:
+        if not isinstance(meant, str):
+            schedule = meant.schedule if isinstance(meant, Timeline) else meant
+            ranks = schedule.ranks if settings.ranks is None else settings.ranks
+            microbatches = schedule.microbatches if settings.microbatches is None else settings.microbatches
+            return replace(settings, ranks=ranks, microbatches=microbatches)
+    return settings
+
+
+def settings_for(meant: str | Schedule | Timeline, settings: Settings) -> Settings:
+    """The settings that a schedule has: one that is given as such has its own chunks, groups and slices."""
+    if isinstance(meant, str):
+        return as_taken_by(entry(meant), settings)
+    return replace(settings, chunks=None, group_size=None, slices=None, variant=None)

@@ -1,0 +1,73 @@
+"""The costs that a timeline shows: each stage's mean op times, and how long a message takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.api.resimulation import transfer_of
+from pipeplan.costs import Settings, Times
+from pipeplan.model import Kind, Timeline
+from pipeplan.model.arrays import Floats
+from pipeplan.simulation.chain import compute_only
+
+
+def settings_measured(timeline: Timeline, settings: Settings) -> Settings:
+    """The settings with the times of a timeline: each stage's mean op times, and the shortest transfer."""
+    return replace(with_op_times(timeline, settings), p2p_time=transfer_of(compute_only(timeline)))
+
+
+def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
+    """The settings with the mean time of each kind of op on each stage.
+
+    An op of an overlapped pair counts as half of the pair, and only where the stage has none that runs alone. A kind that
+    some stage has not is left to follow from the others, as where nobody says.
+    """
+    timeline = compute_only(timeline)
+    second = timeline.schedule.joined
+    first = np.append(second[1:], False)
+    times = {kind: _means(timeline, kind, first | second) for kind in (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R)}
+    return replace(
+        settings,
+        forward_times=times[Kind.F],
+        backward_times=times[Kind.B],
+        backward_input_times=times[Kind.I],
+        backward_weight_times=times[Kind.W],
+        recompute_times=times[Kind.R],
+        overlap_times=_pairs(timeline, first, times),
+        time_unit=timeline.unit,
+    )
+
+
+def _means(timeline: Timeline, kind: Kind, paired: NDArray[np.bool_]) -> tuple[float, ...] | None:
+    """The mean time of a kind on each stage; None unless every stage has some."""
+    schedule = timeline.schedule
+    of_kind = schedule.columns.kind == kind
+    alone, whole = _mean(timeline, of_kind & ~paired), _mean(timeline, of_kind)
+    times = np.where(np.isfinite(alone), alone, whole / 2)
+    return tuple(times.tolist()) if np.isfinite(times).all() else None
+
+
+def _mean(timeline: Timeline, chosen: NDArray[np.bool_]) -> Floats:
+    """The mean time of the chosen ops on each stage, shape (stages,); NaN on a stage that has none."""
+    stage, stages = timeline.schedule.columns.stage[chosen], timeline.schedule.stages
+    count = np.bincount(stage, minlength=stages)
+    total = np.bincount(stage, (timeline.end - timeline.start)[chosen], minlength=stages)
+    means = np.full(stages, np.nan)
+    np.divide(total, count, out=means, where=count > 0)
+    return means
+
+
+def _pairs(
+    timeline: Timeline, first: NDArray[np.bool_], halves: Mapping[Kind, tuple[float, ...] | None]
+) -> Times | None:
+    """The mean time of a pair on each stage, at least that of its longer half; None unless every stage has some."""
+    times = _mean(timeline, first)
+    if not np.isfinite(times).all():
+        return None
+    for kind in (Kind.F, Kind.B):
+        times = np.maximum(times, halves[kind] or 0.0)
+    return tuple(times.tolist())

@@ -1,0 +1,84 @@
+"""What every answer of pipeplan can do: be saved, printed, shown in a notebook, and become a dictionary or a frame."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipeplan.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import os
+
+    from rich.console import RenderableType
+
+    from pipeplan.drawing import View
+
+
+class Presentable(ABC):
+    """An answer that a person or a program looks at.
+
+    A class behind it says what it holds: its record, its rows, its tables and what there is to draw.
+    """
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of the command, as plain lists, texts and numbers."""
+
+    @abstractmethod
+    def _rows(self) -> Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]:
+        """The rows of its frame, or the columns."""
+
+    @abstractmethod
+    def _tables(self) -> Iterable[RenderableType]:
+        """What its command prints."""
+
+    @abstractmethod
+    def views(self) -> Sequence[View]:
+        """What a picture of it shows, from top to bottom; empty where there is nothing to draw."""
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write a file; see :func:`pipeplan.save` for endings, options and errors."""
+        from pipeplan.api.outputs import save
+
+        save(self, path, **options)
+
+    def print(self) -> None:
+        """Print the table that the command prints."""
+        from pipeplan.api.tables.parts import show
+
+        show(*self._tables())
+
+    def to_frame(self) -> Any:
+        """A pandas ``DataFrame``; the class says what a row is.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas") from None
+        return pandas.DataFrame(self._rows())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the picture, or the table of an answer that has none."""
+        views = self.views()
+        if not views:
+            from pipeplan.api.tables.parts import html
+
+            return html(*self._tables())
+        from pipeplan.drawing.notebook import html_of
+
+        return html_of(views)
+
+    def _repr_png_(self) -> bytes | None:
+        views = self.views()
+        if not views:
+            return None
+        from pipeplan.drawing.notebook import png_of
+
+        return png_of(views)

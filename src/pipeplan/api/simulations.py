@@ -1,0 +1,155 @@
+"""A schedule on costs, simulated; and a timeline that has its times already, as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Unpack
+
+from pipeplan.api.arguments import Given, ScheduleLike, asked
+from pipeplan.api.measured_costs import settings_measured
+from pipeplan.api.results import Result, result_of
+from pipeplan.api.sources import label, opened, resolve
+from pipeplan.checking import check as check_schedule
+from pipeplan.checking.checker import Sends
+from pipeplan.costs import Settings
+from pipeplan.errors import InputError
+from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies
+from pipeplan.passes.communication import insert_communication
+from pipeplan.simulation import Simulation
+from pipeplan.simulation import simulate as simulate_schedule
+
+TIME_SETTINGS = (
+    "forward_times",
+    "backward_times",
+    "backward_input_times",
+    "backward_weight_times",
+    "overlap_times",
+    "recompute_times",
+    "p2p_time",
+    "p2p_bytes",
+    "p2p_bandwidth",
+    "communication",
+)
+"""The settings that a timeline, which has its times, has no use for."""
+
+
+def simulate(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given]) -> Result:
+    """Times, bubble, memory and bound of one schedule.
+
+    Parameters
+    ----------
+    schedule
+        A strategy's name (:func:`pipeplan.schedules` lists them); a file that holds a schedule (CSV, JSON); a schedule.
+        Default: the config file's, else ``1f1b``. Of a timeline that was simulated before, the order of ops is simulated
+        again on these costs, which a warning says; a measured one is refused.
+    **settings
+        Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` ...; lists are per
+        stage. ``config`` is a YAML, TOML or JSON file with some of them.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a shape that the strategy cannot take, costs that cannot be, a broken file, a measured timeline.
+    InvalidScheduleError
+        For a schedule that is incomplete, out of order or deadlocks; the message points at the op.
+    InfeasibleError
+        If a strategy that keeps the memory limit finds no schedule under it. Any other schedule over its limit is simulated,
+        and says so in ``warnings``.
+
+    Examples
+    --------
+    >>> result = pipeplan.simulate("zbv", ranks=4, microbatches=8)
+    >>> result.makespan, result.timeline.bubble.idle_over_total
+    (25.5, 0.05882352941176472)
+    """
+    return simulated(*asked(schedule, settings))
+
+
+def simulated(source: ScheduleLike, settings: Settings) -> Result:
+    """See :func:`simulate`."""
+    found = opened(source)
+    schedule = resolve(found, settings)
+    check_schedule(schedule, sends=sends(settings)).require_valid()
+    if settings.communication == "blocking":
+        schedule = _with_communication(schedule)
+    costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
+    simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
+    return result_of(simulation, limits=limits, warnings=(*_again(source, found), *_padding(settings, schedule)))
+
+
+def timed(source: ScheduleLike, settings: Settings) -> Result:
+    """A timeline as it stands, anything else simulated.
+
+    A measured timeline's times always stand; those of one that was simulated before do unless costs are given.
+
+    Raises
+    ------
+    InputError
+        For times or transfers beside a measured timeline, and for what :func:`simulate` raises it.
+    """
+    found = opened(source)
+    if not isinstance(found, Timeline):
+        return simulated(found, settings)
+    given = next((name for name in TIME_SETTINGS if getattr(settings, name) != getattr(Settings(), name)), None)
+    if given is None:
+        return as_it_stands(found, settings)
+    if found.source == "simulated":
+        return simulated(found, settings)
+    raise InputError(
+        f"{label(source)} holds a measured timeline, which has its times: leave out {given.replace('_', ' ')}; to simulate "
+        "its order of ops on other costs, convert it to a schedule (.csv) first",
+        field=given,
+    )
+
+
+def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
+    """A timeline with its own times as a result.
+
+    Its costs are the means of its op times, and so its bound is one on these means.
+    """
+    placement = resolve(timeline, settings, of_measured=True).placement
+    limits = settings.limits(placement)
+    costs = settings_measured(timeline, settings).costs(placement)
+    return result_of(Simulation(timeline, costs, limits), limits=limits)
+
+
+def sends(settings: Settings) -> Sends:
+    """What the checker must think of sends: under blocking communication they wait for their receives."""
+    return "blocking" if settings.communication == "blocking" else "buffered"
+
+
+def _with_communication(schedule: Schedule) -> Schedule:
+    """The schedule with sends and receives, unless it has them or needs none."""
+    if schedule.has(Kind.SEND_F) or not crosses_ranks(schedule, dependencies(schedule).arrival).any():
+        return schedule
+    return insert_communication(schedule)
+
+
+def _again(source: ScheduleLike, found: str | Schedule | Timeline) -> Iterable[str]:
+    """A warning where times were thrown away."""
+    if isinstance(found, Timeline):
+        yield f"{label(source)} holds a timeline that was simulated before: its order is simulated again, on these costs"
+
+
+def _padding(settings: Settings, schedule: Schedule) -> Iterable[str]:
+    """A warning for each list that was made to fit."""
+    if not settings.pad_times:
+        return
+    for name in _PER_STAGE:
+        value = getattr(settings, name)
+        if isinstance(value, tuple) and len(value) != schedule.stages:
+            done = "the last one is repeated" if len(value) < schedule.stages else "the rest is left out"
+            yield f"{name.replace('_', ' ')}: {len(value)} values for {schedule.stages} stages; {done}"
+
+
+_PER_STAGE = (
+    "forward_times",
+    "backward_times",
+    "backward_input_times",
+    "backward_weight_times",
+    "overlap_times",
+    "recompute_times",
+    "activation_bytes",
+    "weight_activation_bytes",
+    "static_bytes",
+)

@@ -1,0 +1,365 @@
+"""A schedule trained for real, beside what was predicted for it; and a model's costs, measured. Both need PyTorch."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Unpack, final
+
+from pipeplan.api.arguments import Given, ScheduleLike, asked
+from pipeplan.api.measured_costs import with_op_times
+from pipeplan.api.presentable import Presentable
+from pipeplan.api.results import Result, result_of
+from pipeplan.api.simulations import simulated
+from pipeplan.api.sources import resolve
+from pipeplan.api.units import SECONDS, in_unit
+from pipeplan.costs import Settings
+from pipeplan.drawing import View, view_of
+from pipeplan.errors import CostError
+from pipeplan.model import Schedule
+from pipeplan.passes.torch_lowering import require_expressible
+from pipeplan.simulation import Simulation
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.runtime import Model, Profile, RunResult
+
+QUICK_ROUNDS = 7
+"""Rounds of the profile that a run without costs takes first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Machine:
+    """What is measured, and on what."""
+
+    model: str | Model
+    layout: tuple[int, ...] | None
+    device: str
+    threads: int
+    seed: int
+    timeout: float
+    dtype: str | None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TrainingRun(Presentable):
+    """A run, and what was predicted for it.
+
+    ``to_frame()`` has a row an op of the measured step.
+
+    Attributes
+    ----------
+    run
+        The run as it was measured.
+    predicted
+        The same schedule simulated; on the costs given, or on those that were measured right before the run.
+    predicted_on
+        Where the costs are from, in words.
+    """
+
+    run: RunResult
+    predicted: Result
+    predicted_on: str
+
+    @property
+    def predicted_seconds(self) -> float:
+        """The predicted step time: the makespan of the simulation."""
+        return self.predicted.makespan * SECONDS[self.predicted.timeline.unit]
+
+    @cached_property
+    def measured(self) -> Result:
+        """The measured timeline as a result, in the unit of the costs."""
+        timeline = in_unit(self.run.timeline, self.predicted.timeline.unit)
+        return result_of(Simulation(timeline, self.predicted.costs))
+
+    def views(self) -> Sequence[View]:
+        """The prediction above the run, on one axis."""
+        name = self.predicted.name
+        predicted = view_of(self.predicted.timeline, title=f"{name}, predicted")
+        return [predicted, view_of(self.measured.timeline, title=f"{name}, measured")]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures of the measured timeline, with the step times, the prediction and the gradients' difference.
+
+        A loss or a difference that is not finite, which JSON has no word for, is None.
+        """
+        run = self.run
+        return self.measured.to_dict() | {
+            "step_seconds": {"median": run.median_step_seconds, "steps": list(run.step_seconds)},
+            "predicted_seconds": self.predicted_seconds,
+            "predicted_on": self.predicted_on,
+            "max_gradient_difference": _finite(run.max_gradient_difference),
+            "gradients_equal": run.gradients_equal,
+            "tolerance": run.tolerance,
+            "losses": [_finite(loss) for loss in run.losses],
+            "model": run.model,
+            "device": run.device,
+            "dtype": run.dtype,
+            "threads": run.threads,
+            "torch": run.torch_version,
+        }
+
+    def _rows(self) -> Any:
+        return self.measured._rows()
+
+    def _tables(self) -> Iterable[RenderableType]:
+        from pipeplan.api.tables.training_runs import training_parts
+
+        return training_parts(self)
+
+    def __repr__(self) -> str:
+        seconds, predicted = self.run.median_step_seconds, self.predicted_seconds
+        return f"<TrainingRun of {self.predicted.name}: step {seconds:.4g} s, predicted {predicted:.4g} s>"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CostProfile(Presentable):
+    """What a model's stages cost on a machine.
+
+    ``save("costs.yaml")`` writes the config file that says so; ``to_frame()`` has a row a stage, times in milliseconds.
+
+    Attributes
+    ----------
+    measured
+        Every stage's times with their spread, its bytes, and what was measured on what.
+    """
+
+    measured: Profile
+
+    def settings(self) -> Settings:
+        """The costs as a config file holds them."""
+        return self.measured.settings()
+
+    def views(self) -> Sequence[View]:
+        """None: costs have no picture."""
+        return []
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings, by name."""
+        return {key: value for key, value in asdict(self.settings()).items() if value is not None}
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "stage": number,
+                "forward": stage.forward.median,
+                "backward": stage.backward.median,
+                "backward_input": stage.backward_input.median,
+                "backward_weight": stage.backward_weight.median,
+                "activation_bytes": stage.activation_bytes,
+                "weight_activation_bytes": stage.weight_activation_bytes,
+                "static_bytes": stage.static_bytes,
+            }
+            for number, stage in enumerate(self.measured.stages)
+        ]
+
+    def _tables(self) -> Iterable[RenderableType]:
+        from pipeplan.api.tables.training_runs import profile_parts
+
+        return profile_parts(self.measured)
+
+    def __repr__(self) -> str:
+        return f"<CostProfile of {self.measured.model}: {len(self.measured.stages)} stages on {self.measured.device}>"
+
+
+def run(
+    schedule: ScheduleLike | None = None,
+    /,
+    *,
+    model: str | Model = "gpt-tiny",
+    layout: Sequence[int] | None = None,
+    steps: int = 5,
+    warmup: int = 1,
+    verify: bool = False,
+    receives: Literal["early", "late"] = "early",
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    threads: int = 1,
+    seed: int = 0,
+    timeout: float = 120.0,
+    dtype: Literal["float32", "bfloat16"] | None = None,
+    **settings: Unpack[Given],
+) -> TrainingRun:
+    """Train a model with a schedule under torch.distributed, measure it, and predict its step time.
+
+    Starts a process a rank on this host, or joins the torchrun job that this process is in. Without costs the model's
+    stages are measured first.
+
+    Parameters
+    ----------
+    schedule
+        What :func:`pipeplan.simulate` takes; of a timeline, simulated or measured, the order of ops is trained.
+    model
+        ``gpt-tiny``, ``gpt-small``, ``llama-3-8b``, ``module:function``, or a :class:`pipeplan.runtime.Model`.
+    layout
+        How many layers each stage has; None cuts evenly by the model's weights.
+    steps, warmup
+        Timed steps, and untimed ones before them; all train.
+    verify
+        Compare every loss and gradient with a single-process run.
+    receives
+        Receive as early as possible, or right before it is needed.
+    device
+        ``cpu``, ``cuda``, or ``auto``: cuda where every rank has a GPU.
+    threads
+        CPU threads of each rank.
+    seed
+        Of weights and data.
+    timeout
+        Seconds without progress after which a rank counts as hung.
+    dtype
+        Of the parameters; None: the model's own.
+    **settings
+        Shape and costs, with their ``time_unit``.
+
+    Raises
+    ------
+    MissingExtraError
+        Without PyTorch.
+    CostError
+        For costs without a unit of time: a prediction without one cannot be compared with a measurement.
+    ShapeError
+        For a schedule that PyTorch's runtime cannot express.
+    RunError
+        If a rank dies, raises or hangs; the message names it and its op.
+    PipeplanError
+        For what :func:`pipeplan.simulate` raises it.
+    """
+    from pipeplan.runtime import run as run_schedule
+
+    source, given = asked(schedule, settings)
+    if given.forward_times is not None and given.time_unit not in SECONDS:
+        raise CostError(
+            f"say the unit of the times, to compare them with a run: {', '.join(SECONDS)}", field="time_unit"
+        )
+    machine = _Machine(
+        model=model,
+        layout=None if layout is None else tuple(layout),
+        device=device,
+        threads=threads,
+        seed=seed,
+        timeout=timeout,
+        dtype=dtype,
+    )
+    trained = resolve(source, given, of_measured=True)
+    require_expressible(trained)
+    simulated(trained, given)
+    costs, origin = _costs(trained, given, machine)
+    done = run_schedule(
+        trained,
+        model,
+        layout=machine.layout,
+        steps=steps,
+        warmup=warmup,
+        verify=verify,
+        receives=receives,
+        device=device,
+        threads=threads,
+        seed=seed,
+        timeout=timeout,
+        dtype=dtype,
+    )
+    return TrainingRun(done, simulated(trained, costs or with_op_times(done.timeline, given)), origin)
+
+
+def profile(
+    schedule: ScheduleLike | None = None,
+    /,
+    *,
+    model: str | Model = "gpt-tiny",
+    layout: Sequence[int] | None = None,
+    repeats: int = 15,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    threads: int = 1,
+    seed: int = 0,
+    timeout: float = 120.0,
+    dtype: Literal["float32", "bfloat16"] | None = None,
+    **settings: Unpack[Given],
+) -> CostProfile:
+    """Measure what a model's stages cost, as a config file for everything else.
+
+    Every rank measures its stages at the same time, as they will run. Times are medians in milliseconds.
+
+    Parameters
+    ----------
+    schedule
+        One whose placement says which rank holds each stage.
+    repeats
+        Measured rounds.
+    model, layout, device, threads, seed, timeout, dtype
+        As for :func:`pipeplan.run`.
+    **settings
+        The shape.
+
+    Raises
+    ------
+    MissingExtraError
+        Without PyTorch.
+    PipeplanError
+        For what :func:`pipeplan.run` raises it.
+    """
+    source, given = asked(schedule, settings)
+    machine = _Machine(
+        model=model,
+        layout=None if layout is None else tuple(layout),
+        device=device,
+        threads=threads,
+        seed=seed,
+        timeout=timeout,
+        dtype=dtype,
+    )
+    return CostProfile(_profile(resolve(source, given, of_measured=True), machine, repeats))
+
+
+def model_files(model: str) -> tuple[Path, ...]:
+    """What a model is read from, where it is a function of the user's own in this folder: ``module:function``."""
+    module, colon, _ = model.partition(":")
+    path = Path(*module.split("."))
+    return (path.with_suffix(".py"), path / "__init__.py") if colon else ()
+
+
+def _costs(schedule: Schedule, settings: Settings, machine: _Machine) -> tuple[Settings | None, str]:
+    """What to predict on, and where it is from; None where it can only be the run itself."""
+    if settings.forward_times is not None:
+        return settings, "the costs given"
+    if "RANK" in os.environ:
+        return None, "this run's own op times: costs are not measured inside a torchrun job"
+    return _measured(schedule, settings, machine), "costs measured right before the run"
+
+
+def _measured(schedule: Schedule, settings: Settings, machine: _Machine) -> Settings:
+    """The settings with the costs of a quick profile of the model on the schedule's placement."""
+    return replace(
+        _profile(schedule, machine, QUICK_ROUNDS).settings(),
+        ranks=settings.ranks,
+        chunks=settings.chunks,
+        stages=settings.stages,
+        microbatches=settings.microbatches,
+        memory_limit=settings.memory_limit,
+    )
+
+
+def _profile(schedule: Schedule, machine: _Machine, repeats: int) -> Profile:
+    from pipeplan.runtime import profile as profile_model
+
+    return profile_model(
+        machine.model,
+        schedule.placement,
+        layout=machine.layout,
+        repeats=repeats,
+        device=machine.device,
+        threads=machine.threads,
+        seed=machine.seed,
+        timeout=machine.timeout,
+        dtype=machine.dtype,
+    )
