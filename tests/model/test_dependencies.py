@@ -1,7 +1,21 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeplan.errors import InvalidScheduleError
-from pipeplan.model import MISSING, NONE, crosses_ranks, dependencies, parse_schedule
+from pipeplan.model import (
+    MISSING,
+    NONE,
+    Kind,
+    Op,
+    Placement,
+    Schedule,
+    crosses_ranks,
+    dependencies,
+    from_ops,
+    parse_schedule,
+    source_of,
+)
 
 
 def waits(text, **shape):
@@ -65,3 +79,37 @@ def test_only_arrivals_from_other_ranks_cross():
 def test_a_few_ops_of_a_huge_shape_do_not_allocate_it():
     with pytest.raises(InvalidScheduleError, match="incomplete"):
         dependencies(parse_schedule("0F9999999"))
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.booleans())
+def test_what_a_stage_waits_for_last_is_what_its_op_waits_for(ranks, chunks, microbatches, split):
+    """Stage by stage as op by op: the source is among the op's, and the op's others come before the source."""
+    placement = Placement.wave(ranks, chunks)
+    schedule = depth_first(placement, microbatches, split=split)
+    needs = dependencies(schedule)
+    place = {
+        key: position for position, key in enumerate((op.kind, op.stage, op.microbatch) for op in schedule.columns)
+    }
+    for (kind, stage, microbatch), position in place.items():
+        source = source_of(kind, stage, placement.stages, backward=Kind.I if split else Kind.B)
+        found = {int(column[position]) for column in needs.all} - {NONE}
+        assert (source is None) == (not found)
+        if source is not None:
+            assert place[(*source, microbatch)] in found
+
+
+def depth_first(placement, microbatches, *, split):
+    """Each microbatch all the way down and back, on every rank in that order."""
+    backward = (Kind.I, Kind.W) if split else (Kind.B,)
+    rows = [[] for _ in range(placement.ranks)]
+    for microbatch in range(microbatches):
+        for stage in range(placement.stages):
+            rows[placement.rank_of[0][stage]].append(Op(Kind.F, stage, microbatch))
+        for stage in reversed(range(placement.stages)):
+            rows[placement.rank_of[0][stage]] += [Op(kind, stage, microbatch) for kind in backward]
+    return Schedule.from_rows(placement, microbatches, [from_ops(row) for row in rows])
+
+
+def test_a_transfer_is_paid_between_different_ranks_only():
+    assert Placement.v(3).crosses.tolist() == [[True, True, False, True, True]]
+    assert Placement.bidirectional(2).crosses.tolist() == [[True], [True]]

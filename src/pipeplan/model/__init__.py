@@ -3,7 +3,7 @@
 from pipeplan.model import tolerances
 from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, ops, overlap
-from pipeplan.model.dependencies import MISSING, NONE, Dependencies, crosses_ranks, dependencies
+from pipeplan.model.dependencies import MISSING, NONE, Dependencies, crosses_ranks, dependencies, source_of
 from pipeplan.model.memory import MemoryRule, MemoryUse, held_throughout, in_activations, memory_changes, memory_levels
 from pipeplan.model.notation import format_cells, format_schedule, parse_cell, parse_schedule, schedule_from_cells
 from pipeplan.model.op import (
@@ -78,5 +78,6 @@ __all__ = [
     "require_range",
     "require_size",
     "schedule_from_cells",
+    "source_of",
     "tolerances",
 ]

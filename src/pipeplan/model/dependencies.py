@@ -15,7 +15,9 @@ SEND_B(s)                                                                  B(s) 
 RECV_B(s)   SEND_B(s+1)
 ==========  =============================================================  ==========================  ==============
 
-Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD) wait for nothing but their turn on the rank.
+Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD) wait for nothing but their turn on the rank. A transfer is paid only where
+what arrives comes from another rank. :func:`dependencies` answers for the ops of a schedule, :func:`source_of` for those who
+plan by stages, before there is one.
 """
 
 from __future__ import annotations
@@ -102,6 +104,25 @@ def dependencies(schedule: Schedule) -> Dependencies:
     own_stage = positions.sources(OWN_STAGE)
     previous = positions.neighbours(SLICE_STEP) if schedule.slices > 1 else None
     return Dependencies(arrival, own_stage, previous)
+
+
+def source_of(kind: Kind, stage: int, stages: int, *, backward: Kind = Kind.I) -> tuple[Kind, int] | None:
+    """What an op waits for last, of its own microbatch: a kind and a stage; None for the first forward.
+
+    That is what arrives from the neighbouring stage or, where nothing does, what its own stage must have done; all else that
+    the op waits for, that one has waited for. No messages, no recomputes: for those who plan by stages.
+
+    Parameters
+    ----------
+    backward
+        The kind that hands gradients on, I or B.
+    """
+    for rules in (ARRIVAL, OWN_STAGE):
+        if kind in rules:
+            kinds, step = rules[kind][-1]
+            if 0 <= stage + step < stages:
+                return (backward if kinds == BACKWARD_KINDS else kinds[0]), stage + step
+    return None
 
 
 def crosses_ranks(schedule: Schedule, arrival: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import ShapeError, UnknownNameError
+from pipeplan.model.arrays import Bools
 from pipeplan.model.size import MOST_COPIES, in_digits, require_size
 
 
@@ -154,6 +155,12 @@ class Placement:
     def table(self) -> NDArray[np.int32]:
         """``rank_of`` as an array of shape (copies, stages)."""
         return np.array(self.rank_of, np.int32)
+
+    @cached_property
+    def crosses(self) -> Bools:
+        """Whether stages s and s + 1 are on different ranks, shape (copies, stages - 1): a transfer is paid there."""
+        different: Bools = self.table[:, 1:] != self.table[:, :-1]
+        return different
 
     @cached_property
     def chunks_on(self) -> NDArray[np.int64]:

@@ -82,8 +82,7 @@ def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 
     inputs = np.minimum(costs.backward_input, costs.backward) / slices
     both = np.minimum(costs.backward_input + costs.backward_weight, costs.backward) / slices
     weights = both - inputs
-    ranks = placement.table[copy]
-    hops = np.where(ranks[1:] != ranks[:-1], costs.transfer.time(slices), 0.0)
+    hops = np.where(placement.crosses[copy], costs.transfer.time(slices), 0.0)
     down = np.concatenate(([0.0], np.cumsum(forward[:-1] + hops)))
     turn = down[-1] + forward[-1]
     up = turn + np.concatenate((np.cumsum((inputs[1:] + hops)[::-1])[::-1], [0.0]))

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import Columns, Floats, Ints, Kind, Schedule, ops
+from pipeplan.model import Columns, Floats, Ints, Kind, Schedule, ops, source_of
 from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Timing
 from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, evaluate
@@ -132,11 +132,14 @@ class Encoder:
         )
 
     def _sources(self) -> Ints:
-        """The class each class waits for."""
-        index = np.arange(self.classes)
-        step = np.where(self.is_forward, -2, 2)
-        ends = self.stage_of == np.where(self.is_forward, 0, self.stages - 1)
-        return np.where(ends, np.where(self.is_forward, -1, index - 1), index + step)
+        """The class each class waits for, -1 for none; shape (classes,)."""
+        sources = np.full((self.copies, self.stages, 2), -1, np.int64)
+        first = 2 * self.stages * np.arange(self.copies)
+        for stage in range(self.stages):
+            for backward, kind in enumerate((Kind.F, Kind.I)):
+                if (source := source_of(kind, stage, self.stages)) is not None:
+                    sources[:, stage, backward] = first + 2 * source[1] + (source[0] is Kind.I)
+        return sources.ravel()
 
     def _times(self) -> tuple[Floats, Floats]:
         costs = self.problem.costs

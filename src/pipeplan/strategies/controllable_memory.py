@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import Columns, Kind, Placement, Schedule, ops
+from pipeplan.model import Columns, Kind, Placement, Schedule, ops, source_of
 from pipeplan.strategies.building_block_kernel import run_block
 from pipeplan.strategies.strategy import Formula, Shape, Strategy
 
@@ -99,27 +99,26 @@ def _v_half_peak(ranks: int) -> int:
 def _repeat(block: Block, peak: int, shape: Shape) -> Schedule:
     """The block repeated for every microbatch, within ``peak`` activations of two chunks each."""
     ranks, microbatches = shape.ranks, shape.microbatches
+    placement = Placement.v(ranks)
     row = INTERVAL * microbatches
     order = np.zeros(ranks * row, np.int64)
     counts = [np.zeros(size, np.int64) for size in (_SORTS * ranks, ranks, ranks)]
-    inputs = (block.ravel(), _sources(ranks).ravel(), INTERVAL, 2 * peak, microbatches, ranks)
+    inputs = (block.ravel(), _sources(placement).ravel(), INTERVAL, 2 * peak, microbatches, ranks)
     _RUN_BLOCK(inputs, (*counts, order), work=len(order))
     rows = [_columns(sorts, rank, shape) for rank, sorts in enumerate(order.reshape(ranks, row))]
-    return Schedule.from_rows(Placement.v(ranks), microbatches, rows)
+    return Schedule.from_rows(placement, microbatches, rows)
 
 
-def _sources(ranks: int) -> NDArray[np.int64]:
-    """What each rank's F0, F1, I1, I0 waits for, as 4 * rank + sort, -1 for nothing; shape (ranks, 4).
-
-    Chunk 0's forward and chunk 1's backward come from the rank before, the other two from the rank behind; at the turns of
-    the V from the same rank.
-    """
-    own = np.arange(_SORTS * ranks).reshape(ranks, _SORTS)
-    source = np.empty_like(own)
-    source[1:, [0, 2]] = own[:-1, [0, 2]]
-    source[:-1, [1, 3]] = own[1:, [1, 3]]
-    source[0, [0, 2]] = -1, own[0, 1]
-    source[-1, [1, 3]] = own[-1, [0, 2]]
+def _sources(placement: Placement) -> NDArray[np.int64]:
+    """What each rank's F0, F1, I1, I0 waits for, as 4 * rank + sort, -1 for nothing; shape (ranks, 4)."""
+    ranks, stages = placement.ranks, placement.stages
+    source = np.full((ranks, _SORTS), -1, np.int64)
+    for rank in range(ranks):
+        first, last = placement.stages_on(rank)
+        for sort, (kind, stage) in enumerate(((Kind.F, first), (Kind.F, last), (Kind.I, last), (Kind.I, first))):
+            if (needed := source_of(kind, stage, stages)) is not None:
+                there, chunk = placement.rank_of[0][needed[1]], placement.chunk_of[0][needed[1]]
+                source[rank, sort] = _SORTS * there + (chunk if needed[0] is Kind.F else 3 - chunk)
     return source
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.errors import CostError, InfeasibleError
-from pipeplan.model import Columns, Kind, Placement, Schedule, ops, tolerances
+from pipeplan.errors import InfeasibleError
+from pipeplan.model import Columns, Kind, Placement, Schedule, ops, source_of, tolerances
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,10 @@ class GreedyRank:
         """From the start of the first op to the end of the last."""
         return self.clock - (self.forwards[0][0] - self.costs.forward)
 
+    def ends(self, kind: Kind, chunk: int) -> list[float]:
+        """The ends of the chunk's Fs or Is so far."""
+        return self.forwards[chunk] if kind is Kind.F else self.inputs[chunk]
+
     def fits(self, change: float) -> bool:
         """Whether this much more stays within the limit."""
         return self.memory + change <= self._limit
@@ -176,6 +180,33 @@ class GreedyRank:
         """Place all Ws still owed."""
         while self.owed:
             self.place_weight()
+
+
+class Arrivals:
+    """When what the ranks' next ops wait for is there.
+
+    ``ranks`` are the greedy ranks of a placement with one copy of the model; a transfer takes ``transfer``.
+    """
+
+    def __init__(self, placement: Placement, ranks: Sequence[GreedyRank], transfer: float) -> None:
+        self._ranks = ranks
+        self._transfer = transfer
+        self._sources: dict[tuple[Kind, int, int], tuple[Kind, int, int] | None] = {}
+        where = list(zip(placement.rank_of[0], placement.chunk_of[0], strict=True))
+        for kind in (Kind.F, Kind.I):
+            for stage, (rank, chunk) in enumerate(where):
+                needed = source_of(kind, stage, placement.stages)
+                there = None if needed is None or where[needed[1]][0] == rank else (needed[0], *where[needed[1]])
+                self._sources[kind, rank, chunk] = there
+
+    def of(self, kind: Kind, rank: int, chunk: int = 0) -> float | None:
+        """When the chunk's next F or I can start for what another rank sends; None where it waits for no other rank."""
+        source = self._sources[kind, rank, chunk]
+        if source is None:
+            return None
+        return (
+            self._ranks[source[1]].ends(source[0], source[2])[len(self._ranks[rank].ends(kind, chunk))] + self._transfer
+        )
 
 
 def largest_bubble(ranks: Sequence[GreedyRank]) -> float:

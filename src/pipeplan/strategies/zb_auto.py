@@ -18,8 +18,8 @@ from itertools import product
 from typing import NamedTuple
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Placement, Schedule
-from pipeplan.strategies.greedy_rank import GreedyRank, RankCosts, largest_bubble, rank_costs, to_schedule
+from pipeplan.model import Kind, Placement, Schedule
+from pipeplan.strategies.greedy_rank import Arrivals, GreedyRank, RankCosts, largest_bubble, rank_costs, to_schedule
 from pipeplan.strategies.strategy import Formula, FromCosts, Shape, Strategy
 
 
@@ -85,6 +85,7 @@ class _Heuristic:
 
     def __init__(self, per_rank: list[RankCosts], microbatches: int, transfer: float, choice: Choice) -> None:
         self.ranks = [GreedyRank(rank, costs, chunks=1) for rank, costs in enumerate(per_rank)]
+        self.arrivals = Arrivals(Placement.linear(len(per_rank)), self.ranks, transfer)
         self.last = len(per_rank) - 1
         self.microbatches = microbatches
         self.transfer = transfer
@@ -101,13 +102,13 @@ class _Heuristic:
 
     def _forward(self, rank: int) -> None:
         here = self.ranks[rank]
-        arrives = 0.0 if rank == 0 else self.ranks[rank - 1].forwards[0][len(here.forwards[0])] + self.transfer
+        arrives = self.arrivals.of(Kind.F, rank) or 0.0
         self._prepare(here, here.costs.forward_room, arrives)
         here.place_forward(0, arrives)
 
     def _input(self, rank: int) -> None:
         here = self.ranks[rank]
-        arrives = 0.0 if rank == self.last else self.ranks[rank + 1].inputs[0][len(here.inputs[0])] + self.transfer
+        arrives = self.arrivals.of(Kind.I, rank) or 0.0
         self._prepare(here, here.costs.input_change, arrives)
         here.place_input(0, arrives)
 

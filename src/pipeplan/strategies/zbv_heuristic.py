@@ -19,8 +19,9 @@ import numpy as np
 
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError
-from pipeplan.model import Floats, Placement, Schedule
+from pipeplan.model import Floats, Kind, Placement, Schedule
 from pipeplan.strategies.greedy_rank import (
+    Arrivals,
     GreedyRank,
     RankCosts,
     largest_bubble,
@@ -133,6 +134,7 @@ class _Heuristic:
         approved: list[float] | None = None,
     ) -> None:
         self.ranks = [GreedyRank(rank, costs, chunks=2) for rank, costs in enumerate(per_rank)]
+        self.arrivals = Arrivals(Placement.v(len(per_rank)), self.ranks, transfer)
         self.last = len(per_rank) - 1
         self.microbatches = microbatches
         self.transfer = transfer
@@ -213,12 +215,10 @@ class _Heuristic:
         return 0 if len(first) < len(self.ranks[rank + 1].inputs[0]) else 1
 
     def _input(self, rank: int, chunk: int) -> None:
-        here = self.ranks[rank]
-        neighbour = rank + 1 if chunk == 0 else rank - 1
-        if not 0 <= neighbour <= self.last:
+        here, arrives = self.ranks[rank], self.arrivals.of(Kind.I, rank, chunk)
+        if arrives is None:
             here.place_input(chunk)
             return
-        arrives = self.ranks[neighbour].inputs[chunk][len(here.inputs[chunk])] + self.transfer
         self._fill_wait(rank, arrives, beyond=chunk == 0 or self.fill.before_input)
         here.place_input(chunk, arrives)
 
@@ -243,12 +243,10 @@ class _Heuristic:
 
     def _forward(self, rank: int, chunk: int, *, fill: bool = False) -> None:
         """The chunk's next F; with ``fill``, Ws in the wait for its input."""
-        here = self.ranks[rank]
-        neighbour = rank - 1 if chunk == 0 else rank + 1
-        if not 0 <= neighbour <= self.last:
+        here, arrives = self.ranks[rank], self.arrivals.of(Kind.F, rank, chunk)
+        if arrives is None:
             here.place_forward(chunk)
             return
-        arrives = self.ranks[neighbour].forwards[chunk][len(here.forwards[chunk])] + self.transfer
         if fill:
             self._fill_wait(rank, arrives, beyond=self.fill.before_forward)
         here.place_forward(chunk, arrives)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeplan.model import Columns, Floats, Kind, Schedule, ops
+from pipeplan.model import Columns, Floats, Kind, Schedule, ops, source_of
 from pipeplan.solver.exact.integer_units import as_fraction, common_unit, in_units
 from pipeplan.solver.problem import Problem
 
@@ -154,21 +154,17 @@ class IntegerProblem:
 
     def delay(self, copy: int, stage: int) -> int:
         """The time of a transfer between a stage and the next one."""
-        ranks = self.problem.placement.rank_of[copy]
-        return self.transfer if ranks[stage] != ranks[stage + 1] else 0
+        return self.transfer if self.problem.placement.crosses[copy, stage] else 0
 
     def needs(self, job: Job) -> Iterator[tuple[Job, int]]:
         """The jobs that must end before this one starts, each with the time of its transfer."""
         kind, copy, stage, turn = job
         if turn > 0 and not (kind is Kind.W and self.may_be_full[stage]):
             yield job._replace(turn=turn - 1), 0
-        if kind is Kind.F and stage > 0:
-            yield job._replace(stage=stage - 1), self.delay(copy, stage - 1)
-        if kind is Kind.W:
-            yield job._replace(kind=self.backward), 0
-        if kind is self.backward:
-            last = stage == self.problem.placement.stages - 1
-            yield (job._replace(kind=Kind.F), 0) if last else (job._replace(stage=stage + 1), self.delay(copy, stage))
+        source = source_of(kind, stage, self.problem.placement.stages, backward=self.backward)
+        if source is not None:
+            needed = job._replace(kind=source[0], stage=source[1])
+            yield needed, 0 if needed.stage == stage else self.delay(copy, min(stage, needed.stage))
 
     def leads_to(self, first: Job, second: Job) -> bool:
         """Whether the second can never start before the first has ended, whatever is decided."""
