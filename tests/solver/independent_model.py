@@ -96,8 +96,8 @@ def _run(shop: WholeCase, most: int, seconds: float, **parameters: bool) -> Answ
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_time_in_seconds = seconds
-    for name, value in parameters.items():
-        setattr(solver.parameters, name, value)
+    for name, given in parameters.items():
+        setattr(solver.parameters, name, given)
     status = solver.solve(model.model)
     if status == cp_model.MODEL_INVALID:
         raise AssertionError(model.model.validate())

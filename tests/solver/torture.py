@@ -1,7 +1,8 @@
 """Search against the independent model, on as many random cases as one likes.
 
 ``python -m tests.solver.torture --instances 1000 --seed 0 --workers 2`` judges the cases of seeds 0 to 999 and prints every
-violation with the command that shows it, and the counts. ``--seed N --instances 1`` judges one of them again.
+violation with the command that shows it, and the counts; Ctrl-C ends it with the counts so far. ``--seed N --instances 1``
+judges one of them again.
 """
 
 from __future__ import annotations
@@ -180,10 +181,13 @@ def main(arguments: list[str] | None = None) -> int:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(asked.workers, mp_context=context) as pool:
         jobs = [pool.submit(outcome, name, case, budget, asked.model_seconds) for name, case in cases.items()]
-        for job in as_completed(jobs):
-            found = job.result()
-            tally.add(found)
-            _show(found, f"{tally.judged}/{len(cases)}", time.monotonic() - before)
+        try:
+            for job in as_completed(jobs):
+                found = job.result()
+                tally.add(found)
+                _show(found, f"{tally.judged}/{len(cases)}", time.monotonic() - before)
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
     print("\n".join(tally.lines()))
     return 1 if tally.violations else 0
 
