@@ -81,3 +81,16 @@ KNOWN: dict[str, tuple[Case, Fraction]] = {
         Fraction(27, 2),
     ),
 }
+
+OVERTAKING = Case(
+    placement="loop",
+    rank_of=(0, 1, 0, 1),
+    microbatches=2,
+    forward=numbers(2, "0.5", "2.5", "1.5"),
+    backward=numbers(1, "3.5", 4, "5.5"),
+    inputs=numbers("0.5", 3, "1.5", 3),
+    weights=numbers("0.5", "0.5", "2.5", "2.5"),
+    transfer=Fraction(1, 4),
+    objective="span",
+)
+"""The least span is 24.5; with the microbatches in order on every stage it is 25.5."""

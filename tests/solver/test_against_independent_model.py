@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("ortools", reason="the independent model needs OR-Tools: the extra 'search'")
 
 from tests.solver.judge import judge
-from tests.solver.known_cases import KNOWN
+from tests.solver.known_cases import KNOWN, OVERTAKING
 from tests.solver.random_cases import random_case
 
 
@@ -17,6 +17,12 @@ def test_random_cases(seed):
     case = random_case(seed, cells=12, cells_of_span=8)
     verdict = judge(case, model_seconds=5.0, seconds=1.0)
     assert verdict.violations == [], case.command()
+
+
+def test_spans_where_one_microbatch_overtakes_another():
+    verdict = judge(OVERTAKING, seconds=6.0)
+    assert verdict.answer.least == 24.5
+    assert verdict.violations == [], OVERTAKING.command()
 
 
 @pytest.mark.parametrize("name", KNOWN)
