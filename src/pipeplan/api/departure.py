@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model import Floats, Timeline, crosses_ranks, dependencies
+from pipeplan.model import Floats, Timeline, crosses_ranks, dependencies, tolerances
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _other_cause(planned: Timeline, measured: Timeline, match: NDArray[np.intp],
     ops = np.flatnonzero(crosses_ranks(schedule, arrival))
     ops = ops[~schedule.joined[ops] & (ops > schedule.offsets[schedule.rank[ops]])]
     message, free = planned.end[arrival[ops]] + transfer, planned.end[ops - 1]
-    slack = 1e-9 * planned.makespan
+    slack = tolerances.ROUNDING * planned.makespan
     sent, was_free = measured.end[match[arrival[ops]]], measured.end[match[ops - 1]]
     late = (message < free - slack) & (sent > was_free)
     early = (message > free + slack) & (sent + transfer < was_free)

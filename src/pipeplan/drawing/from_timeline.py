@@ -20,6 +20,7 @@ from pipeplan.model import (
     Timeline,
     among,
     dependencies,
+    tolerances,
 )
 
 
@@ -216,7 +217,7 @@ def _steps(timeline: Timeline, levels: Floats, base: Floats) -> tuple[Integers, 
     held = np.concatenate((base, levels[counted] + base[lane]))[order]
     for span in np.split(times, np.searchsorted(lanes, ranks[1:])):
         np.maximum.accumulate(span, out=span)  # measured clocks may disagree by a little
-    same_time = 1e-9 * timeline.makespan  # what ends and what starts then, after sums in another order
+    same_time = tolerances.ROUNDING * timeline.makespan
     last = np.concatenate(((lanes[1:] != lanes[:-1]) | (times[1:] - times[:-1] > same_time), [True]))
     offsets = np.searchsorted(lanes[last], np.arange(schedule.ranks + 1))
     return offsets, times[last], held[last]

@@ -21,7 +21,7 @@ from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.style import plain
 from pipeplan.drawing.theme import KIND_TITLES, Theme, ThemeName, theme_named
 from pipeplan.drawing.view import Part, View, bar_numbers, time_text
-from pipeplan.model import Floats, Kind
+from pipeplan.model import Floats, Kind, tolerances
 
 _IDLE = -1
 _NARROW = 40
@@ -111,7 +111,7 @@ def _exact_scale(view: View, chosen: NDArray[np.intp], labels: list[str], column
         return None
     lengths = np.array([len(label) for label in labels])
     wanted = int(np.ceil(lengths / np.round((end - start) / unit)).max())
-    return max(1, min(wanted, int(columns / (view.makespan / unit) + 1e-6))) / unit
+    return max(1, min(wanted, int(columns / (view.makespan / unit) + tolerances.WHOLE_NUMBER))) / unit
 
 
 def _common_unit(start: Floats, end: Floats) -> float | None:
@@ -120,7 +120,7 @@ def _common_unit(start: Floats, end: Floats) -> float | None:
     times = np.concatenate((start, end))
     for parts in (1, 2, 3, 4):
         multiples = times / (shortest / parts) if shortest > 0 else np.full(1, 0.5)
-        if np.abs(multiples - np.round(multiples)).max() < 1e-6:
+        if np.abs(multiples - np.round(multiples)).max() < tolerances.WHOLE_NUMBER:
             return shortest / parts
     return None
 

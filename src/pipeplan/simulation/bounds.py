@@ -4,7 +4,7 @@ For each rank, any set of its ops must run one after the other: not before the e
 chain of ops and transfers that leads to it), and not so that less than the shortest *tail* follows the last of them.
 The largest such sum over sets given by a least head and a least tail is the preemptive one-machine bound (Carlier 1982,
 "The one-machine sequencing problem"), and every rank has one. The longest chain of a single microbatch is another. What
-a memory cap adds is in :mod:`~pipeplan.simulation.memory_bounds`.
+a memory limit adds is in :mod:`~pipeplan.simulation.memory_bounds`.
 """
 
 from __future__ import annotations

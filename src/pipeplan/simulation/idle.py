@@ -1,10 +1,10 @@
 """Why ranks idle: every idle moment has one reason, and together they add up to the idle time.
 
-A gap ends when something arrives. Walked back from there, the chain behind it says what every moment of the gap was spent
-on elsewhere: an op was running on another rank, or a message was under way. An op that runs longer than the mean of its
-kind over the stages spends the excess on imbalance. Before its first op a rank could not have started earlier than the
-first microbatch can reach it (start-up); after its last op it has nothing to do (drain). Where a cap is given and the
-next forward had arrived, but did not fit, the cap is the reason.
+An idle gap ends when something arrives. Walked back from there, the chain behind it says what happened elsewhere at every
+moment of the gap: an op was running on another rank, or a message was under way. What an op takes beyond the mean of its
+kind over the stages counts as imbalance. Before its first op a rank could not have started earlier than the first microbatch can
+reach it (start-up); after its last op it has nothing to do (drain). Where a memory limit is given and the next forward had
+arrived but did not fit, the limit is the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.errors import ShapeError
-from pipeplan.model import Kind, Timeline
+from pipeplan.model import Kind, Timeline, tolerances
 from pipeplan.model.arrays import Floats
 from pipeplan.simulation.bounds import earliest_starts
 from pipeplan.simulation.chain import Chains, compute_only
@@ -39,7 +39,7 @@ class Reason(IntEnum):
     IMBALANCE = 3
     """waits because an op of a slower stage takes longer than the mean"""
     MEMORY = 4
-    """had a forward to do that did not fit under the cap"""
+    """had a forward to do that did not fit under the memory limit"""
     DRAIN = 5
     """has done all its work"""
 
@@ -86,7 +86,7 @@ def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None)
     Parameters
     ----------
     limit
-        The cap of each rank in activations, shape (ranks,), or None: then nothing is held back by memory.
+        The limit of each rank in activations, shape (ranks,), or None: then nothing is held back by memory.
 
     Raises
     ------
@@ -140,7 +140,7 @@ class _Walker:
         return pieces
 
     def _gap(self, rank: int, begin: float, op: int, *, row: tuple[int, int]) -> list[Piece]:
-        """The pieces of the gap that ends when ``op`` starts."""
+        """The pieces of the idle gap that ends when ``op`` starts."""
         stop = self.start[op]
         pieces: list[Piece] = []
         if op == row[0] and (head := min(self.head[rank], stop)) > begin:
@@ -153,14 +153,14 @@ class _Walker:
         return pieces
 
     def _held_back(self, rank: int, begin: float, op: int, row: tuple[int, int]) -> float:
-        """From when on in the gap before ``op`` the rank's next forward had arrived but did not fit; its end if never."""
+        """When in the idle gap before ``op`` the rank's next forward had arrived and did not fit; the gap's end if never."""
         stop = self.start[op]
         if self.limit is None:
             return stop
         later = next((after for after in range(op, row[1]) if self.forward[after]), op)
         level = self.held[op - 1] if op > row[0] else 0.0
         needed = self.held[later] - self.held[later - 1] if later > row[0] else self.held[later]
-        if later == op or level + needed <= self.limit[rank] * (1 + 1e-9):
+        if later == op or level + needed <= self.limit[rank] * (1 + tolerances.MEMORY):
             return stop
         source = self.chains.source(later)
         arrived = self.end[source] + self.delay if source >= 0 else 0.0
@@ -198,4 +198,4 @@ def _excess(timeline: Timeline) -> Floats:
     means = np.divide(total, count, out=np.zeros(size), where=count > 0).reshape(len(Kind), -1)
     over_stages = means.sum(axis=1) / np.maximum((means > 0).sum(axis=1), 1)
     excess = time - over_stages[columns.kind]
-    return np.where(excess > 1e-9 * time, excess, 0.0)
+    return np.where(excess > tolerances.ROUNDING * time, excess, 0.0)

@@ -71,7 +71,7 @@ def idle_ends(rank: RankClasses, memory: RankMemory, *, onward: bool) -> float:
 
 
 def _most(times: Floats, sizes: Floats, room: Floats, limit: float) -> float:
-    """The most time that ops of these classes can take which fit under the cap together, parts of ops included."""
+    """The most time that ops of these classes can take which fit under the limit together, parts of ops included."""
     worth = np.divide(times, sizes, out=np.full(len(sizes), np.inf), where=sizes > 0)
     order = np.argsort(-worth)
     wanted = (room * sizes)[order]

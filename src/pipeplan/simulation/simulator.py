@@ -11,7 +11,7 @@ Communication has three levels:
 ``blocking``
     SEND and RECV occupy their ranks and meet; the schedule must hold them.
 
-Not modelled: the gap between kernels, clocks that drop, transfers that slow each other across links, slow starts. The
+Not modelled: the pause between kernels, clocks that drop, transfers that slow each other across links, slow starts. The
 same input gives the same bytes.
 """
 
@@ -64,7 +64,7 @@ class Simulation:
     costs
         What it was simulated on.
     limits
-        The memory cap of every rank that the bound is for; None: it is for any memory. Times do not depend on it.
+        The memory limit of every rank that the bound is for; None: it is for any memory. Times do not depend on it.
     """
 
     timeline: Timeline
@@ -101,7 +101,7 @@ class Simulation:
 
     @property
     def gap(self) -> float:
-        """``makespan / bound - 1``: how much longer than the best conceivable this is at most.
+        """The optimality gap, ``makespan / bound - 1``: how much longer than the best conceivable this is at most.
 
         Below 0 it can only be for a schedule that is not within the limits.
         """

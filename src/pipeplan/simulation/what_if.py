@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeplan.costs import Costs, Transfer
-from pipeplan.model import Floats
+from pipeplan.model import Floats, tolerances
 from pipeplan.simulation.simulator import Communication, Simulation, simulate
 
 
@@ -41,7 +41,7 @@ def _slower_stages(costs: Costs) -> list[int]:
     """Stages that work longer than the mean, the slowest first."""
     work = costs.forward + np.minimum(costs.backward, costs.backward_input + costs.backward_weight)
     order = np.argsort(-work, kind="stable")
-    return [int(stage) for stage in order if work[stage] > work.mean() * (1 + 1e-9)]
+    return [int(stage) for stage in order if work[stage] > work.mean() * (1 + tolerances.ROUNDING)]
 
 
 def _balanced(costs: Costs, stages: list[int]) -> Costs:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeplan.costs import Limits
 from pipeplan.errors import InputError
-from pipeplan.model import Schedule
+from pipeplan.model import Schedule, tolerances
 from pipeplan.simulation import simulate
 from pipeplan.solver.engines.published import published
 from pipeplan.solver.portfolio import search
@@ -175,11 +175,11 @@ def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> li
         return [least]
     sizes = _capped(problem, most).memory_limit.activation
     step = float(sizes[sizes > 0].min(initial=np.inf))
-    levels = least + np.floor((np.geomspace(least, most, count + 1)[:-1] - least) / step + 1e-9) * step
+    levels = least + np.floor((np.geomspace(least, most, count + 1)[:-1] - least) / step + tolerances.ROUNDING) * step
     near = (most / least) ** (0.5 / max(count, 1))
-    named = [peak for peak in peaks if least < peak < most * (1 - 1e-9)]
+    named = [peak for peak in peaks if least < peak < most * (1 - tolerances.MEMORY)]
     apart = [float(level) for level in levels if all(max(level / peak, peak / level) >= near for peak in named)]
-    return sorted({level for level in (*apart, *named) if level < most * (1 - 1e-9)} | {least})
+    return sorted({level for level in (*apart, *named) if level < most * (1 - tolerances.MEMORY)} | {least})
 
 
 def _undominated_marks(marks: list[Mark]) -> list[Mark]:
@@ -195,6 +195,6 @@ def _undominated(points: list[Point]) -> tuple[Point, ...]:
     """The points that are faster than every point of less memory."""
     kept: list[Point] = []
     for point in points:
-        if not kept or point.value < kept[-1].value * (1 - 1e-12):
+        if not kept or point.value < kept[-1].value * (1 - tolerances.LAST_DIGITS):
             kept.append(point)
     return tuple(kept)

@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
-from pipeplan.model import Floats, MemoryRule, Placement, Timeline, held_throughout
+from pipeplan.model import Floats, MemoryRule, Placement, Timeline, held_throughout, tolerances
 from pipeplan.model.size import require_size
 from pipeplan.simulation import Bound, lower_bound, span_bound
 
 Objective = Literal["makespan", "span"]
-
-_SAME = 1e-12
-"""Share by which times and sizes that are sums may differ from what they are meant to be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +68,7 @@ class Problem:
             raise CostError(f"memory limit: {len(limits.values)} values for {self.placement.ranks} ranks")
         if not limits.in_activations and not self.costs.memory.in_bytes:
             raise CostError("a memory limit in bytes needs activation bytes; give them, or a limit in activations")
-        short = np.flatnonzero(limits.values < self.least_limit * (1 - 1e-9))
+        short = np.flatnonzero(limits.values < self.least_limit * (1 - tolerances.MEMORY))
         if short.size:
             rank = int(short[0])
             unit = "activations" if limits.in_activations else "bytes"
@@ -100,8 +97,10 @@ class Problem:
         costs, cap = self.costs, self.memory_limit
         if not self.split_backward:
             return np.zeros(costs.stages, np.bool_)
-        shorter = costs.backward < (costs.backward_input + costs.backward_weight) * (1 - _SAME)
-        smaller = (cap.freed_by_weight > cap.activation * (1 + _SAME)) & bool(np.isfinite(cap.limit).any())
+        shorter = costs.backward < (costs.backward_input + costs.backward_weight) * (1 - tolerances.LAST_DIGITS)
+        smaller = (cap.freed_by_weight > cap.activation * (1 + tolerances.LAST_DIGITS)) & bool(
+            np.isfinite(cap.limit).any()
+        )
         overlapped = costs.overlap is not None and costs.overlap.min() < costs.forward.max() + costs.backward
         return shorter | smaller | overlapped
 

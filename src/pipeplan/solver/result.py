@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeplan.model import Schedule, Timeline
+from pipeplan.model import Schedule, Timeline, tolerances
 from pipeplan.simulation import Bound, Simulation
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.robustness import Robustness
-
-OPTIMAL_WITHIN = 1e-9
-"""A value is the bound when it is no more than this share above it: both are rounded sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +110,7 @@ class Found:
     @property
     def optimal(self) -> bool:
         """Whether the bound proves that no schedule is better."""
-        return self.value <= self.bound.value * (1 + OPTIMAL_WITHIN)
+        return self.value <= self.bound.value * (1 + tolerances.ROUNDING)
 
 
 def optimality_gap(value: float, bound: float) -> float:

@@ -11,12 +11,12 @@ import numpy as np
 
 from pipeplan.checking.memory import check_memory
 from pipeplan.kernels import Argument, Kernel, Output
-from pipeplan.model import Kind, Schedule
+from pipeplan.model import Kind, Schedule, tolerances
 from pipeplan.simulation import Bound, simulate
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import OPTIMAL_WITHIN, Improvement, SearchProgress
+from pipeplan.solver.result import Improvement, SearchProgress
 
 DOUBLINGS = 11
 """How often rounds get twice as long."""
@@ -94,7 +94,7 @@ class Run:
     @property
     def is_optimal(self) -> bool:
         """Whether the best value is the bound."""
-        return self.best is not None and self.best.value <= self.bound.value * (1 + OPTIMAL_WITHIN)
+        return self.best is not None and self.best.value <= self.bound.value * (1 + tolerances.ROUNDING)
 
     @property
     def lineages(self) -> list[Lineage]:
@@ -126,7 +126,7 @@ class Run:
         self.budget.evaluations += 1
         candidate = self.encoder.encode(schedule)
         value = self._value_as_is(schedule)
-        if candidate.value <= value * (1 + OPTIMAL_WITHIN):
+        if candidate.value <= value * (1 + tolerances.ROUNDING):
             self.offer(candidate, name, name)
         elif np.isfinite(value):
             if not np.isfinite(candidate.value):

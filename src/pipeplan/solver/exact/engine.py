@@ -15,7 +15,7 @@ from math import ceil, isfinite
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from pipeplan.model import Schedule
+from pipeplan.model import Schedule, tolerances
 from pipeplan.simulation import Bound
 from pipeplan.solver.exact.integer_problem import IntegerProblem
 from pipeplan.solver.exact.model import ExactModel
@@ -172,4 +172,4 @@ class _Proof:
 
 def _integer_bound(bound: float) -> int:
     """The solver's bound, a float, as the whole number that it is."""
-    return ceil(bound - 1e-6)
+    return ceil(bound - tolerances.WHOLE_NUMBER)

@@ -9,12 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeplan.model import Columns, Floats, Kind, Schedule, ops, source_of
+from pipeplan.model import Columns, Floats, Kind, Schedule, ops, source_of, tolerances
 from pipeplan.solver.exact.integer_units import as_fraction, common_unit, in_units
 from pipeplan.solver.problem import Problem
-
-_SLACK = 1e-9
-"""Share of a cap by which rounded sums may pass it."""
 
 
 class Job(NamedTuple):
@@ -193,7 +190,7 @@ class IntegerProblem:
             return IntegerMemory(dict.fromkeys(stages, Held(0, 0, 0)), 0, copies * self.share)
         unit = common_unit([part for sizes in parts for part in sizes], most)
         held = [Held(*(in_units(part, unit) for part in sizes)) for sizes in parts]
-        limit = in_units(float(cap.limit[rank]) * (1 + _SLACK), unit)
+        limit = in_units(float(cap.limit[rank]) * (1 + tolerances.MEMORY), unit)
         return IntegerMemory(dict(zip(stages, held, strict=True)), limit, copies * self.share)
 
     def _parts(self, activation: float, freed_by_weight: float) -> tuple[Fraction, Fraction, Fraction]:
