@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 import pipeplan
-from pipeplan.api.outputs import convert_file, picture_name, require_outputs
+from pipeplan.api import Given
+from pipeplan.api.outputs import picture_name, require_outputs
 from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.formats import read_schedule
 
-SHAPE = {"ranks": 2, "microbatches": 2}
+SHAPE: Given = {"ranks": 2, "microbatches": 2}
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def test_json_has_the_figures_and_is_a_schedule(tmp_path, result):
     document = json.loads(path.read_text())
     figures = result.to_dict()
     assert {name: document[name] for name in figures} == figures
-    assert pipeplan.read_schedule(path) == result.schedule
+    assert read_schedule(path) == result.schedule
     assert pipeplan.simulate(path).makespan == result.makespan
 
 
@@ -67,7 +69,7 @@ def test_outputs_that_cannot_be(tmp_path, result, name, error, message):
 
 
 def test_a_failing_picture_leaves_nothing(tmp_path, result, monkeypatch):
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pipeplan.drawing.static.save_picture", fail)
@@ -83,7 +85,7 @@ def test_pictures_are_named_after_schedules():
 
 def converted(source: Path, name: str) -> Path:
     target = source.with_name(name)
-    convert_file(source, target)
+    pipeplan.convert(source, target)
     return target
 
 
@@ -93,7 +95,7 @@ def test_converting_a_plan(tmp_path):
     there = converted(source, "plan.json")
     assert converted(there, "back.csv").read_text() == source.read_text()
     assert converted(source, "plan.svg").read_bytes().startswith(b"<?xml")
-    with pytest.raises(InputError, match="a plan, which has no times"):
+    with pytest.raises(InputError, match="this is a schedule, which has no times"):
         converted(source, "plan.trace.json")
 
 
@@ -101,7 +103,7 @@ def test_converting_a_timeline(tmp_path, result):
     source = tmp_path / "run.json"
     pipeplan.save(result, source)
     assert len(json.loads(converted(source, "run.trace.json").read_text())["traceEvents"]) > 8
-    assert pipeplan.read_schedule(converted(source, "run.csv")) == result.schedule
+    assert pipeplan.read(converted(source, "run.csv")) == result.schedule
     assert "start" in json.loads(converted(source, "again.json").read_text())
     assert converted(source, "run.png").read_bytes().startswith(b"\x89PNG")
 
@@ -111,5 +113,34 @@ def test_converting_never_overwrites_its_source(tmp_path, result):
     pipeplan.save(result, source)
     before = source.read_bytes()
     with pytest.raises(InputError, match="never overwritten"):
-        convert_file(source, source)
+        pipeplan.convert(source, source)
     assert source.read_bytes() == before
+
+
+def test_converting_with_passes(tmp_path, result):
+    source = tmp_path / "plan.csv"
+    source.write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
+    split, merged = tmp_path / "split.csv", tmp_path / "merged.csv"
+    pipeplan.convert(source, split, split_backward=True)
+    assert split.read_text() == "0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n"
+    pipeplan.convert(split, merged, merge_backward=True)
+    assert merged.read_text() == source.read_text()
+    assert pipeplan.export(source, to="torch-csv", split_backward=True) == split.read_text()
+    timeline = tmp_path / "run.json"
+    pipeplan.save(result, timeline)
+    with pytest.raises(InputError, match="holds a timeline: only the ops of a schedule can be rearranged"):
+        pipeplan.convert(timeline, tmp_path / "a.csv", retime=True)
+
+
+def test_converting_keeps_communication(tmp_path):
+    source = tmp_path / "plan.comms.csv"
+    source.write_text(pipeplan.export("1f1b", to="torch-csv-comms", **SHAPE))
+    assert converted(converted(source, "plan.json"), "back.csv").read_text() == source.read_text()
+
+
+def test_converting_costs(tmp_path, result):
+    source = tmp_path / "a.costs.json"
+    pipeplan.save(result, source)
+    assert converted(source, "b.costs.json").read_text() == source.read_text()
+    with pytest.raises(InputError, match=r"would hold a picture, and this is costs; choose one of \.costs\.json"):
+        converted(source, "a.png")

@@ -150,15 +150,15 @@ def test_a_mode_is_kept_and_a_link_is_followed(run):
 def failing(monkeypatch):
     """Makes the writer of pictures fail as a full disk does, and that of traces as a mistake of ours."""
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     def wrong(*_: object) -> None:
         raise TypeError("found_by")
 
     monkeypatch.setattr("pipeplan.drawing.static.save_picture", full)
-    monkeypatch.setattr("pipeplan.drawing.front.save_front", full)
-    monkeypatch.setattr("pipeplan.api.outputs.chrome_trace", wrong)
+    monkeypatch.setattr("pipeplan.drawing.static.save_figure", full)
+    monkeypatch.setattr("pipeplan.formats.trace.chrome_trace", wrong)
 
 
 @pytest.mark.parametrize(

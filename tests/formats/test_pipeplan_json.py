@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, InvalidScheduleError, UnknownNameError
-from pipeplan.formats import parse_json, read_schedule_or_timeline, read_schedule, schedule_json, timeline_json
+from pipeplan.formats import parse_json, read_schedule, read_schedule_or_timeline, schedule_json, timeline_json
 from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
 from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules

@@ -22,6 +22,8 @@ CHECKS = [
 ]
 OPERATIONS = [
     ("GET", "/api/schedules"),
+    ("GET", "/api/formats"),
+    ("GET", "/api/settings"),
     ("POST", "/api/compare"),
     ("POST", "/api/explain"),
     ("POST", "/api/download"),

@@ -1,161 +1,238 @@
-"""Results to files: the ending of a file chooses what is written."""
+"""Answers to files: the table of all formats, of which a file's ending chooses one."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
+from typing import Any, Unpack
 
-from pipeplan.api.results import Comparison, Result
+from pipeplan.api.comparisons import Comparison
+from pipeplan.api.explanations import Explanation
+from pipeplan.api.fronts import ParetoFront
+from pipeplan.api.pictures import PICTURES, Look
+from pipeplan.api.presentable import Presentable
+from pipeplan.api.results import Result
+from pipeplan.api.trainer_settings import MEGATRON
+from pipeplan.api.training_runs import CostProfile, TrainingRun
+from pipeplan.costs import Costs
 from pipeplan.drawing import View, order_of, view_of
-from pipeplan.drawing.html import save_html
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.files import replacing, require_apart, require_writable, write_text
-from pipeplan.formats import chrome_trace, read_schedule_or_timeline, schedule_json, timeline_json, torch_csv
-from pipeplan.model import Schedule
-from pipeplan.passes.communication import without_communication
-from pipeplan.strict_json import json_text
+from pipeplan.files import replacing, require_writable
+from pipeplan.formats import Content, Format, Outcome, formats
+from pipeplan.model import Schedule, Timeline
 
-Answer = Result | Comparison
+FilePath = str | os.PathLike[str]
 
-DRAWN = (".png", ".svg", ".pdf", ".html")
-"""Endings of pictures and pages."""
+Writable = Presentable | Schedule | Timeline | Costs
+"""What :func:`save` writes."""
 
-PLANS = (".csv", ".json")
-"""Endings of files that hold a plan, with times or without."""
+Contents = Mapping[Content, Callable[[Format], Any]]
+"""What there is to write of an answer, each made when its format is known."""
+
+_WHOLE: tuple[Content, ...] = ("record", "timeline", "schedule", "costs", "pictures", "front picture")
+"""What a file holds of an answer: the first of these that its format can hold."""
+
+_EXPORTED: tuple[Content, ...] = ("schedule", "timeline", "costs")
+"""What an export holds: a schedule, and times or costs only where the format is made for them."""
 
 MOST_EXPLAINED = 200_000
 """Ops and squares of ranks up to which an interactive timeline also says why ranks idle: beyond, the walk takes seconds."""
 
 
-def save(answer: Answer, path: Path, *, ending: str | None = None) -> None:
-    """Write a result or a comparison to a file, as a whole or not at all; ``ending`` overrides the file's own.
+@cache
+def all_formats() -> Mapping[str, Format]:
+    """Every format by name: pictures, then those of :mod:`pipeplan.formats`, then Megatron-LM's flags."""
+    return {each.name: each for each in (*PICTURES, *formats().values(), MEGATRON)}
+
+
+@cache
+def export_formats() -> Mapping[str, Format]:
+    """The formats that ``export`` writes: those of a schedule, a timeline or costs."""
+    return {name: each for name, each in all_formats().items() if not each.writers.keys().isdisjoint(_EXPORTED)}
+
+
+@cache
+def output_endings() -> tuple[str, ...]:
+    """The endings of files that can be written, in the order of the formats."""
+    return tuple(dict.fromkeys(each.ending for each in all_formats().values() if each.writers))
+
+
+def save(answer: Writable, path: FilePath, *, ending: str | None = None, **look: Unpack[Look]) -> None:
+    """Write an answer to a file, as a whole or not at all: the ending of the file chooses the format.
+
+    Parameters
+    ----------
+    answer
+        What any function of the public API gives, or a schedule, a timeline or costs.
+    path
+        The file; ``docs/formats.md`` lists the endings.
+    ending
+        Overrides the file's own.
+    **look
+        Of pictures: ``theme`` and ``size``; see :mod:`pipeplan.drawing`.
 
     Raises
     ------
     UnknownNameError
         For an ending that nobody knows.
     InputError
-        If the file cannot be written, or holds one schedule and this is a comparison.
+        If the file cannot be written, or the answer has nothing that its format can hold.
     """
-    WRITERS[ending or _ending(path)](answer, path)
+    if isinstance(answer, CostProfile):
+        answer.measured.write(Path(path))
+        return
+    write(contents_of(answer), Path(path), ending=ending, what=word_for(answer), **look)
 
 
-def holds_plan(path: Path) -> bool:
-    """Whether :func:`save_schedule` writes files of this ending."""
-    return _ending(path) in PLANS
+def write(contents: Contents, path: Path, *, what: str, ending: str | None = None, **look: Unpack[Look]) -> None:
+    """Write what a file's format can hold of contents; ``what`` they are is for messages. Raises what :func:`save` does."""
+    chosen = format_of(path, contents, what, ending)
+    with replacing(path) as temporary:
+        temporary.write_bytes(content_as(chosen, contents, **look))
 
 
-def save_schedule(schedule: Schedule, path: Path) -> None:
-    """Write a plan without times: its notation as CSV, or pipeplan JSON. Raises what :func:`save` does."""
-    csv = _ending(path) == ".csv"
-    write_text(path, torch_csv(without_communication(schedule)) if csv else schedule_json(schedule))
-
-
-def require_outputs(paths: Iterable[Path]) -> None:
-    """Check, before any work is done, that outputs have known endings and can be written. Raises what :func:`save` does."""
-    for path in paths:
-        _ending(path)
-        require_writable(path)
-
-
-def save_views(views: Sequence[View], path: Path) -> None:
-    """Draw views to a picture or a page. Raises InputError for a file that is neither, or cannot be written."""
-    ending = _ending(path)
-    if ending not in DRAWN:
-        raise InputError(f"{path} would hold a picture: its ending is one of {', '.join(DRAWN)}")
-    (save_html if ending == ".html" else _draw)(views, path)
-
-
-def convert_file(source: Path, target: Path) -> None:
-    """Turn a file that holds a schedule or a timeline into another format, without simulating anything.
+def content_as(chosen: Format, contents: Contents, order: Sequence[Content] = _WHOLE, **look: Unpack[Look]) -> bytes:
+    """The bytes of contents in a format; of what it can hold, the first in this order.
 
     Raises
     ------
-    UnknownNameError
-        For an ending that nobody knows.
-    InputError
-        If a file cannot be read or written, the target is the source, or a trace is wanted of a plan without times.
     PipeplanError
-        For what :func:`~pipeplan.formats.reading.read_schedule_or_timeline` raises it.
+        For what the format has no words for.
     """
-    ending = _ending(target)
-    require_writable(target)
-    require_apart([target], [source])
-    plan = read_schedule_or_timeline(source)
-    if ending == ".trace.json":
-        if isinstance(plan, Schedule):
-            raise InputError(
-                f"{source} holds a plan, which has no times; 'pipeplan export {source} --to trace' gives them"
-            )
-        write_text(target, chrome_trace(plan))
-    elif ending == ".csv":
-        write_text(target, torch_csv(plan if isinstance(plan, Schedule) else plan.schedule))
-    elif ending == ".json":
-        write_text(target, schedule_json(plan) if isinstance(plan, Schedule) else timeline_json(plan))
-    else:
-        save_views([order_of(plan) if isinstance(plan, Schedule) else view_of(plan)], target)
+    content = next(each for each in order if each in contents and each in chosen.writers)
+    drawn = content in {"pictures", "front picture"}
+    written = chosen.writers[content](contents[content](chosen), **(look if drawn else {}))
+    return written.encode() if isinstance(written, str) else written
+
+
+def exported(result: Result, to: str) -> str:
+    """A result in the format of this name.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown format.
+    FormatError, ShapeError
+        For a schedule that the format has no words for.
+    """
+    require_export(to)
+    return content_as(export_formats()[to], contents_of(result), _EXPORTED).decode()
+
+
+def require_export(to: str) -> None:
+    """Refuse, before any work is done, a name that no format has. Raises UnknownNameError."""
+    if to not in export_formats():
+        raise UnknownNameError("format", to, export_formats(), field="to")
+
+
+def contents_of(answer: Writable) -> Contents:
+    """What there is to write of an answer."""
+    return _of_answer(answer) if isinstance(answer, Presentable) else _of_model(answer)
+
+
+def _of_model(answer: Schedule | Timeline | Costs) -> Contents:
+    if isinstance(answer, Schedule):
+        return {"schedule": lambda _: answer, "pictures": lambda _: [order_of(answer)]}
+    if isinstance(answer, Timeline):
+        return {
+            "timeline": lambda _: Outcome(timeline=answer),
+            "schedule": lambda _: answer.schedule,
+            "pictures": lambda _: [view_of(answer)],
+        }
+    return {"costs": lambda _: answer}
+
+
+def _of_answer(answer: Presentable) -> Contents:
+    if isinstance(answer, Result | TrainingRun):
+        return _of_result(answer.measured if isinstance(answer, TrainingRun) else answer)
+    contents: dict[Content, Callable[[Format], Any]] = {"record": lambda _: answer.to_dict()}
+    if isinstance(answer, Explanation):
+        return {**_of_result(answer.result), **contents}
+    if isinstance(answer, Comparison):
+        contents["pictures"] = partial(_views, answer.results)
+    elif isinstance(answer, ParetoFront):
+        contents["front picture"] = lambda _: answer.front_view()
+    elif views := answer.views():
+        contents["pictures"] = lambda _: views
+    return contents
+
+
+def _of_result(result: Result) -> Contents:
+    return {
+        "timeline": lambda _: Outcome(
+            timeline=result.timeline, memory=result.memory, costs=result.costs, figures=result.to_dict()
+        ),
+        "schedule": lambda _: result.schedule,
+        "costs": lambda _: result.costs,
+        "pictures": partial(_views, (result,)),
+    }
+
+
+def _views(results: Sequence[Result], chosen: Format) -> list[View]:
+    walked = sum(len(result.schedule) + result.schedule.ranks**2 for result in results)
+    return [result.view(reasons=chosen.explains and walked <= MOST_EXPLAINED) for result in results]
+
+
+def word_for(answer: Writable) -> str:
+    """What an answer is, in words."""
+    if isinstance(answer, Costs):
+        return "costs"
+    name = type(answer).__name__.lower()
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | None = None) -> Format:
+    """The format of the longest ending that a file has; it must hold something of the contents. Raises as :func:`save`."""
+    name = (path.name if ending is None else ending).lower()
+    known = [each for each in all_formats().values() if each.writers and name.endswith(each.ending)]
+    if not known:
+        raise UnknownNameError("ending of an output", path.suffix or path.name, output_endings())
+    chosen = max(known, key=lambda each: len(each.ending))
+    if chosen.writers.keys().isdisjoint(contents):
+        fitting = (each.ending for each in all_formats().values() if not each.writers.keys().isdisjoint(contents))
+        raise InputError(
+            f"{path} would hold {' or '.join(dict.fromkeys(_HELD[each] for each in chosen.writers))}, and this is {what}; "
+            f"choose one of {', '.join(dict.fromkeys(fitting))}"
+        )
+    return chosen
+
+
+_HELD: dict[Content, str] = {
+    "schedule": "one schedule",
+    "timeline": "one timeline",
+    "costs": "the costs of one schedule",
+    "record": "figures",
+    "pictures": "a picture",
+    "front picture": "a picture",
+}
+"""What a format can hold, in words."""
+
+
+def is_picture(path: Path) -> bool:
+    """Whether a file's ending is one of a picture or a page. Raises UnknownNameError for an ending that nobody knows."""
+    return format_of(path, _WHOLE, "").draw is not None
+
+
+def holds_schedule(path: Path) -> bool:
+    """Whether a file's ending is one of a format that holds a schedule. Raises what :func:`is_picture` does."""
+    return format_of(path, _WHOLE, "").write_schedule is not None
+
+
+def require_outputs(
+    paths: Iterable[Path], contents: Sequence[Content] = _WHOLE, *, what: str = "another answer"
+) -> None:
+    """Check, before any work is done, that outputs can be written and their formats hold some of the contents.
+
+    Raises what :func:`save` does.
+    """
+    for path in paths:
+        format_of(path, contents, what)
+        require_writable(path)
 
 
 def picture_name(name: str) -> str:
     """The file that ``simulate`` draws when no output is given."""
     return f"pipeline_{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.png"
-
-
-def _ending(path: Path) -> str:
-    name = path.name.lower()
-    ending = max((known for known in WRITERS if name.endswith(known)), key=len, default=None)
-    if ending is None:
-        raise UnknownNameError("ending of an output", path.suffix or path.name, WRITERS)
-    return ending
-
-
-def _one(answer: Answer, path: Path) -> Result:
-    if isinstance(answer, Comparison):
-        raise InputError(f"{path} would hold one schedule, and this is a comparison: use .json or a picture")
-    return answer
-
-
-def _write_picture(answer: Answer, path: Path) -> None:
-    _draw(answer.views() if isinstance(answer, Comparison) else [answer.view()], path)
-
-
-def _draw(views: Sequence[View], path: Path) -> None:
-    from pipeplan.drawing.static import save_picture
-
-    with replacing(path) as temporary:
-        save_picture(views, temporary)
-
-
-def _write_html(answer: Answer, path: Path) -> None:
-    results = answer.results if isinstance(answer, Comparison) else (answer,)
-    walked = sum(len(result.schedule) + result.schedule.ranks**2 for result in results)
-    save_html([result.view(reasons=walked <= MOST_EXPLAINED) for result in results], path)
-
-
-def _write_json(answer: Answer, path: Path) -> None:
-    if isinstance(answer, Comparison):
-        write_text(path, json_text(answer.to_dict(), indent=1) + "\n")
-    else:
-        write_text(path, timeline_json(answer.timeline, answer.to_dict()))
-
-
-def _write_csv(answer: Answer, path: Path) -> None:
-    write_text(path, torch_csv(without_communication(_one(answer, path).schedule)))
-
-
-def _write_trace(answer: Answer, path: Path) -> None:
-    result = _one(answer, path)
-    write_text(path, chrome_trace(result.timeline, result.memory))
-
-
-WRITERS: dict[str, Callable[[Answer, Path], None]] = {
-    ".png": _write_picture,
-    ".svg": _write_picture,
-    ".html": _write_html,
-    ".pdf": _write_picture,
-    ".json": _write_json,
-    ".csv": _write_csv,
-    ".trace.json": _write_trace,
-}
-"""What writes a file of each ending."""

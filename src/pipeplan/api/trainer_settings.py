@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeplan.errors import ShapeError
-from pipeplan.formats.megatron import megatron_flags
+from pipeplan.formats import Format, megatron_flags
 from pipeplan.model import Kind, Schedule
-from pipeplan.passes.communication import without_communication
+from pipeplan.passes import without_communication
 from pipeplan.strategies import STRATEGIES
 
 
@@ -47,3 +47,14 @@ def _group_size(schedule: Schedule) -> int | None:
 def _as_megatron_makes_it(schedule: Schedule, group: int | None) -> Schedule:
     strategy = STRATEGIES["1f1b" if group is None else "interleaved-1f1b"]
     return strategy(strategy.shape(schedule.ranks, schedule.microbatches, schedule.placement.chunks, group_size=group))
+
+
+MEGATRON = Format(
+    name="megatron",
+    title="Megatron-LM flags",
+    help="The flags with which Megatron-LM makes the same schedule by itself: 1F1B and interleaved 1F1B.",
+    ending=".megatron.txt",
+    media="text/plain; charset=utf-8",
+    write_schedule=megatron_settings,
+)
+"""Whether a schedule is Megatron-LM's is seen by making it, which formats cannot."""

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated
 
-from pipeplan.api.outputs import convert_file
+from cyclopts import Parameter
+
+from pipeplan.api.conversions import convert as convert_file
+from pipeplan.api.outputs import output_endings
 from pipeplan.cli.answers import tell
-from pipeplan.cli.options import Debug
+from pipeplan.cli.options import Debug, LookOptions
+from pipeplan.cli.rearrangement import RearrangementOptions
+
+_REARRANGED = RearrangementOptions()
+_LOOK = LookOptions()
+_TARGET = Parameter(help=f"The file to write; its ending chooses the format: {' '.join(output_endings())}.")
 
 
 def convert(
     source: Path,
-    target: Path,
+    target: Annotated[Path, _TARGET],
     /,
     *,
+    rearranged: RearrangementOptions = _REARRANGED,
+    looks: LookOptions = _LOOK,
     debug: Debug = False,
 ) -> int:
-    """Turn a schedule or timeline file into another format.
+    """Turn a file that holds a schedule, a timeline or costs into another format; nothing is simulated.
 
     Parameters
     ----------
     source
-        A schedule (.csv, .json) or a timeline (.json).
-    target
-        The ending chooses: .csv, .json, .trace.json (of a timeline), .png, .svg, .pdf.
+        A schedule, a timeline or costs (.csv, .json).
     """
-    convert_file(source, target)
+    convert_file(source, target, **asdict(rearranged), **looks.look)
     tell(f"wrote {target}")
     return 0

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pipeplan.api.outputs import DRAWN, picture_name, require_outputs
+from pipeplan.api.config_files import load_config
+from pipeplan.api.outputs import is_picture, picture_name, require_outputs
+from pipeplan.api.pictures import Look
 from pipeplan.api.sources import file_of
 from pipeplan.cli.options import OutputOptions, SettingOptions
-from pipeplan.costs import Settings
-from pipeplan.costs.config import Config, load_config, merged
+from pipeplan.costs import Config, Settings, merged
 from pipeplan.files import require_apart, require_writable
 
 
@@ -26,11 +27,17 @@ class Request:
         Shape and costs.
     outputs
         Files to write; known to be writable, to be files apart, and none of them an input.
+    look
+        How pictures look.
+    pictures
+        Whether there may be pictures, in the terminal too.
     """
 
     names: tuple[str, ...]
     settings: Settings
-    outputs: tuple[Path, ...]
+    outputs: tuple[Path, ...] = ()
+    look: Look = field(default_factory=Look)
+    pictures: bool = True
 
     @property
     def name(self) -> str:
@@ -67,22 +74,25 @@ def request(
     """
     config = Config() if options.config is None else load_config(options.config)
     names = names or (() if config.schedule is None else (config.schedule,))
-    asked = Request(names, merged(config.settings, options.given()), ())
-    outputs = () if output is None else _outputs(output, config, asked.name if draws else None)
+    asked = Request(names, merged(config.settings, options.given()))
+    if output is not None:
+        pictures = not (output.no_visualization or config.no_visualization)
+        outputs = _outputs(output, config, asked.name if draws else None, pictures=pictures)
+        asked = replace(asked, outputs=outputs, look=output.look, pictures=pictures)
     writes = list(writes)
     for path in writes:
         require_writable(path)
     files = (*map(file_of, names), options.config)
-    require_apart([*outputs, *writes], [*reads, *(path for path in files if path is not None)])
-    return Request(asked.names, asked.settings, outputs)
+    require_apart([*asked.outputs, *writes], [*reads, *(path for path in files if path is not None)])
+    return asked
 
 
-def _outputs(options: OutputOptions, config: Config, drawn: str | None) -> tuple[Path, ...]:
+def _outputs(options: OutputOptions, config: Config, drawn: str | None, *, pictures: bool) -> tuple[Path, ...]:
     """The files to write, pictures only where they are wanted; a picture of ``drawn`` where no file is named."""
     outputs = options.output or tuple(map(Path, config.output))
     require_outputs(outputs)
-    if options.no_visualization or config.no_visualization:
-        return tuple(path for path in outputs if path.suffix.lower() not in DRAWN)
+    if not pictures:
+        return tuple(path for path in outputs if not is_picture(path))
     if outputs or drawn is None:
         return outputs
     picture = Path(picture_name(Path(drawn).stem))

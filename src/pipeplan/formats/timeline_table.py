@@ -184,7 +184,7 @@ FORMATS = (
     Format(
         name="timeline-csv",
         title="Times of every op, CSV",
-        help="A line an op, with a header, for pandas and spreadsheets.",
+        help="A line an op with its times, under a header, for pandas and spreadsheets.",
         ending=".timeline.csv",
         media="text/csv; charset=utf-8",
         write_timeline=lambda outcome: timeline_csv(outcome.timeline),
@@ -194,7 +194,7 @@ FORMATS = (
     Format(
         name="timeline-columns",
         title="Times of every op, JSON columns",
-        help="The same as an object with a list a column, which pandas.DataFrame takes.",
+        help="An object with a list a column, a value an op, as pandas.DataFrame takes it.",
         ending=".columns.json",
         media="application/json",
         write_timeline=lambda outcome: timeline_columns_json(outcome.timeline),

@@ -83,6 +83,10 @@ def torch_csv(schedule: Schedule) -> str:
     return "".join(",".join(format_cells(row)) + "\n" for row in schedule)
 
 
+def _read(text: str, name: str, keep_duplicates: bool) -> Schedule:
+    return parse_torch_csv(text, name=name, keep_duplicates=keep_duplicates)
+
+
 FORMATS = (
     Format(
         name="torch-csv",
@@ -92,14 +96,15 @@ FORMATS = (
         media="text/csv; charset=utf-8",
         write_schedule=lambda schedule: torch_csv(without_communication(schedule)),
         convert_schedule=torch_csv,
-        read=lambda text, name, keep: parse_torch_csv(text, name=name, keep_duplicates=keep),
+        read=_read,
     ),
     Format(
         name="torch-csv-comms",
         title="PyTorch CSV with communication",
-        help="The same with sends, receives and sharding, as PyTorch's runtime executes it.",
+        help="Compute ops with sends, receives and sharding, as PyTorch's runtime executes them.",
         ending=".comms.csv",
         media="text/csv; charset=utf-8",
         write_schedule=lambda schedule: torch_csv(lower_for_torch(schedule)),
+        read=_read,
     ),
 )

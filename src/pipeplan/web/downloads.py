@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import re
-import tempfile
-from pathlib import Path
+from collections.abc import Sequence
 
-from pipeplan.api import EXPORTS, Comparison, Result, save
-from pipeplan.drawing.html import html_page
+from pipeplan.api import Comparison, Result
+from pipeplan.api.outputs import all_formats, content_as, contents_of
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
-from pipeplan.web.answers import JSON, Answer, refused
+from pipeplan.formats import Format
+from pipeplan.web.answers import Answer, refused
 from pipeplan.web.drawing import views
 from pipeplan.web.faults import fault
 from pipeplan.web.requests import DownloadIn
+from pipeplan.web.responses import FormatOut
 from pipeplan.web.sources import results
 
-_ENDINGS = {
-    "torch-csv": "csv",
-    "torch-csv-comms": "comms.csv",
-    "zb-nodes": "zb.txt",
-    "trace": "trace.json",
-    "timeline-csv": "timeline.csv",
-    "costs": "costs.json",
-    "torchtitan": "toml",
-    "megatron": "megatron.txt",
-}
-_MEDIA = {
-    "png": "image/png",
-    "svg": "image/svg+xml",
-    "pdf": "application/pdf",
-    "html": "text/html; charset=utf-8",
-    "json": JSON,
-    "trace": JSON,
-    "costs": JSON,
-}
-_TEXT = "text/plain; charset=utf-8"
-MEDIA = frozenset({_TEXT, *_MEDIA.values()})
-"""The types that a download can have."""
+
+def media() -> frozenset[str]:
+    """The media types that a download can have."""
+    return frozenset(each.media for each in all_formats().values() if each.writers)
+
+
+def downloads() -> list[FormatOut]:
+    """The formats in the order of a menu."""
+    return [
+        FormatOut(name=each.name, title=each.title, several=holds_several(each))
+        for each in all_formats().values()
+        if each.writers
+    ]
+
+
+def holds_several(chosen: Format) -> bool:
+    """Whether a file of this format can be of more than one schedule."""
+    return not chosen.writers.keys().isdisjoint({"record", "pictures"})
 
 
 def download(question: DownloadIn) -> Answer:
@@ -44,30 +41,21 @@ def download(question: DownloadIn) -> Answer:
     had, wrong = results(question)
     if not had:
         return refused(*wrong.values())
-    name = had[0].name if len(had) == 1 else "comparison"
+    chosen = all_formats()[question.format]
     try:
-        body = _exported(had, question.format) if question.format in _ENDINGS else _shown(had, question.format)
+        body = _body(had, chosen)
     except (FormatError, ShapeError) as error:
         return refused(fault(error, "format"))
     except PipeplanError as error:
         return refused(fault(error))
+    name = had[0].name if len(had) == 1 else "comparison"
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
-    ending = _ENDINGS.get(question.format, question.format)
-    return Answer(body, media=_MEDIA.get(question.format, _TEXT), filename=f"{safe}.{ending}")
+    return Answer(body, media=chosen.media, filename=f"{safe}{chosen.ending}")
 
 
-def _exported(had: list[Result], form: str) -> bytes:
-    """One schedule in another tool's format; see ``EXPORTS``."""
-    if len(had) > 1:
-        raise InputError(f"schedules: {form} holds one, not {len(had)}", field="schedules")
-    return EXPORTS[form](had[0]).encode()
-
-
-def _shown(had: list[Result], form: str) -> bytes:
-    """A page, a picture or the figures of all."""
-    if form == "html":
-        return html_page(views(had)).encode()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"file.{form}"
-        save(had[0] if len(had) == 1 else Comparison(tuple(had)), path)
-        return path.read_bytes()
+def _body(had: Sequence[Result], chosen: Format) -> bytes:
+    if len(had) > 1 and not holds_several(chosen):
+        raise InputError(f"{chosen.title} holds one schedule, not {len(had)}", field="schedules")
+    answer = had[0] if len(had) == 1 else Comparison(tuple(had))
+    contents = {**contents_of(answer), "pictures": lambda form: views(had, reasons=form.explains)}
+    return content_as(chosen, contents)

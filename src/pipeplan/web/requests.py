@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model
 from pydantic_core import PydanticCustomError
 
+from pipeplan.api.outputs import all_formats
 from pipeplan.costs import SETTINGS, Setting, SettingKind, Settings, merged, settings_given
 from pipeplan.errors import PipeplanError
 
@@ -133,23 +134,10 @@ class ExplainIn(Question):
     """Which schedule to explain: the only one of ``schedules`` and ``files``."""
 
 
-Picture = Literal["png", "svg", "pdf", "html", "json"]
-"""What can hold several schedules."""
-
-Export = Literal[
-    "torch-csv",
-    "torch-csv-comms",
-    "zb-nodes",
-    "trace",
-    "timeline-csv",
-    "costs",
-    "torchtitan",
-    "megatron",
-]
-"""Other tools' formats, each of one schedule; see ``pipeplan export``."""
+_FormatName: Any = Literal[tuple(each.name for each in all_formats().values() if each.writers)]
 
 
 class DownloadIn(Question):
     """What to download: one schedule, or for pictures and JSON several."""
 
-    format: Picture | Export
+    format: _FormatName = Field(description="As of `pipeplan export`, or a picture.")

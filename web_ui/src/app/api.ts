@@ -1,6 +1,7 @@
 /** What the page asks the server, and what it gets. */
 
 import type { TimelineData } from "../data.js";
+import type { FormFields } from "./fields.js";
 
 export type Value = number | string | boolean | readonly (number | string)[];
 export type Settings = Readonly<Record<string, Value>>;
@@ -31,6 +32,13 @@ export interface Schedule {
   readonly bubble: string;
   readonly memory: string;
   readonly paper: string;
+}
+
+/** What a file can be downloaded as; `several` says whether it holds more than one schedule. */
+export interface Format {
+  readonly name: string;
+  readonly title: string;
+  readonly several: boolean;
 }
 
 export interface Result {
@@ -89,8 +97,17 @@ export class Refusal extends Error {
   }
 }
 
+/** What the form is made of: every setting that has a field. */
+export async function settings(): Promise<FormFields> {
+  return (await answered("/api/settings", {})).json() as Promise<FormFields>;
+}
+
 export async function schedules(): Promise<readonly Schedule[]> {
   return (await answered("/api/schedules", {})).json() as Promise<readonly Schedule[]>;
+}
+
+export async function formats(): Promise<readonly Format[]> {
+  return (await answered("/api/formats", {})).json() as Promise<readonly Format[]>;
 }
 
 export async function compare(question: Question, draw: readonly string[] | null): Promise<Comparison> {

@@ -6,6 +6,7 @@ import { fromQuery, LONGEST, type PageState, toQuery } from "./address.js";
 import * as api from "./api.js";
 import { Downloads } from "./downloads.js";
 import { ExplainPanel } from "./explain_panel.js";
+import type { FormFields } from "./fields.js";
 import { FileDrop } from "./files.js";
 import { Form } from "./form.js";
 import { Latest } from "./latest.js";
@@ -18,7 +19,7 @@ import { settingsOf, typedOf } from "./values.js";
 const QUIET = 250;
 
 export class Page {
-  private readonly form = new Form(() => this.changed());
+  private readonly form: Form;
   private readonly list = new ScheduleList(() => this.changed());
   private readonly drop = new FileDrop({
     config: (config) => this.useConfig(config),
@@ -31,7 +32,7 @@ export class Page {
   private readonly picture: Picture;
   private readonly explainer = new ExplainPanel(() => this.explainToggled());
   private readonly downloads = new Downloads(
-    (format, holds) => this.download(format, holds),
+    (format) => this.download(format),
     () => this.downloadSettings(),
   );
   private readonly banner = make("p", { class: "banner", role: "alert", hidden: true });
@@ -43,7 +44,8 @@ export class Page {
   private drawn: readonly string[] = [];
   private waiting: ReturnType<typeof setTimeout> | undefined;
 
-  constructor() {
+  constructor(private readonly settings: FormFields) {
+    this.form = new Form(settings, () => this.changed());
     this.picture = new Picture(location.hash.slice(1), () => this.later());
   }
 
@@ -51,13 +53,15 @@ export class Page {
   async start(): Promise<void> {
     this.build();
     try {
-      this.list.fill(await api.schedules());
+      const [schedules, formats] = await Promise.all([api.schedules(), api.formats()]);
+      this.list.fill(schedules);
+      this.downloads.fill(formats);
     } catch (error) {
       this.fail(error);
       return;
     }
-    this.use(fromQuery(location.search));
-    window.addEventListener("popstate", () => this.use(fromQuery(location.search)));
+    this.use(fromQuery(location.search, this.settings.fields));
+    window.addEventListener("popstate", () => this.use(fromQuery(location.search, this.settings.fields)));
     window.addEventListener("hashchange", () => {
       this.picture.fragment = location.hash.slice(1);
     });
@@ -88,7 +92,11 @@ export class Page {
   }
 
   private question(): api.Question {
-    return { settings: settingsOf(this.form.typed), schedules: this.list.names, files: this.list.files };
+    return {
+      settings: settingsOf(this.form.typed, this.settings.fields),
+      schedules: this.list.names,
+      files: this.list.files,
+    };
   }
 
   /** Those of the question that are called this. */
@@ -189,7 +197,7 @@ export class Page {
   }
 
   private useConfig(config: api.Config): void {
-    this.form.typed = typedOf(config.settings);
+    this.form.typed = typedOf(config.settings, this.settings.fields);
     if (config.schedules.length > 0) {
       this.list.names = [...new Set([...this.list.names, ...config.schedules])];
       this.shown = config.schedules;
@@ -216,9 +224,9 @@ export class Page {
     }, 4000);
   }
 
-  private async download(format: string, holds: "all" | "one"): Promise<void> {
-    const names = holds === "one" ? this.drawn.slice(0, 1) : this.drawn;
-    const { blob, name } = await api.download(this.questionOf(names), format);
+  private async download(format: api.Format): Promise<void> {
+    const names = format.several ? this.drawn : this.drawn.slice(0, 1);
+    const { blob, name } = await api.download(this.questionOf(names), format.name);
     saveFile(blob, name);
   }
 

@@ -1,0 +1,38 @@
+"""The page of the documentation that lists the formats, made from their table."""
+
+from __future__ import annotations
+
+from pipeplan.api.outputs import all_formats, export_formats
+from pipeplan.formats import Content, Format
+
+_HEAD = """# Formats
+
+Made from the table of formats by `python -m tests.api.test_formats`; do not edit it.
+
+The ending of a file chooses its format: of `-o FILE` (in Python `result.save(FILE)`), of `pipeplan convert IN OUT`, and of
+every file that is read. `pipeplan export NAME --to FORMAT` takes the name. The web app's menu *Download* has all that can be
+written. Of several endings that a file has, such as `.json` and `.trace.json`, the longest counts.
+"""
+
+_WORDS: dict[Content, str] = {
+    "schedule": "a schedule",
+    "timeline": "a timeline",
+    "costs": "costs",
+    "record": "the record of any answer",
+    "pictures": "pictures",
+    "front picture": "a picture of a front",
+}
+
+
+def formats_page() -> str:
+    """The page, in Markdown."""
+    rows = [_row(each) for each in all_formats().values()]
+    head = "| format | ending | media type | written of | read | export | for |\n|---|---|---|---|---|---|---|"
+    return "\n".join([_HEAD, head, *rows, ""])
+
+
+def _row(each: Format) -> str:
+    written = ", ".join(_WORDS[content] for content in each.writers) or "-"
+    read, exported = ("yes" if holds else "-" for holds in (each.read is not None, each.name in export_formats()))
+    cells = (f"`{each.name}`", f"`{each.ending}`", each.media.partition(";")[0], written, read, exported, each.help)
+    return f"| {' | '.join(cells)} |"

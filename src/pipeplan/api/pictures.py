@@ -1,0 +1,95 @@
+"""Pictures as formats: what of the drawing stands in the table of formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+from pipeplan.drawing import View, text_of
+from pipeplan.drawing.html import html_page
+from pipeplan.formats import Format
+
+if TYPE_CHECKING:
+    from pipeplan.drawing.front import FrontView
+    from pipeplan.drawing.sizes import SizeName
+    from pipeplan.drawing.theme import ThemeName
+
+
+_COLUMNS = 120
+"""Width of a picture in letters."""
+
+
+class Look(TypedDict, total=False):
+    """How a picture looks; see :mod:`pipeplan.drawing.theme` and :mod:`pipeplan.drawing.sizes`."""
+
+    theme: ThemeName
+    size: SizeName
+
+
+def _picture(kind: str) -> Callable[..., bytes]:
+    def draw(views: Sequence[View], **look: Unpack[Look]) -> bytes:
+        from pipeplan.drawing.static import save_picture
+
+        file = BytesIO()
+        save_picture(views, file, format=kind, **look)
+        return file.getvalue()
+
+    return draw
+
+
+def _front_picture(kind: str) -> Callable[..., bytes]:
+    def draw(view: FrontView, **look: Unpack[Look]) -> bytes:
+        from pipeplan.drawing.front import save_front
+
+        file = BytesIO()
+        save_front(view, file, format=kind, **look)
+        return file.getvalue()
+
+    return draw
+
+
+def _page(views: Sequence[View], **look: Unpack[Look]) -> str:
+    """A page is as large as its window, and follows the reader's system where no theme is asked for."""
+    return html_page(views, theme=look.get("theme"))
+
+
+def _letters(views: Sequence[View], **_: Unpack[Look]) -> str:
+    """The views one below the other, in letters."""
+    return "".join(f"{text_of(view, width=_COLUMNS)}\n\n" for view in views).removesuffix("\n")
+
+
+def _static(kind: str, help: str, media: str) -> Format:
+    return Format(
+        name=kind,
+        title=f"Picture, {kind.upper()}",
+        help=help,
+        ending=f".{kind}",
+        media=media,
+        draw=_picture(kind),
+        draw_front=_front_picture(kind),
+    )
+
+
+PICTURES = (
+    _static("png", "A picture of pixels.", "image/png"),
+    _static("svg", "A picture that stays sharp, for web pages.", "image/svg+xml"),
+    _static("pdf", "A picture that stays sharp, for papers.", "application/pdf"),
+    Format(
+        name="html",
+        title="Interactive page, HTML",
+        help="A page to zoom and search in, which holds everything and needs no network.",
+        ending=".html",
+        media="text/html; charset=utf-8",
+        draw=_page,
+        explains=True,
+    ),
+    Format(
+        name="text",
+        title="Picture in letters, text",
+        help="A picture in letters, for a terminal or a message.",
+        ending=".txt",
+        media="text/plain; charset=utf-8",
+        draw=_letters,
+    ),
+)

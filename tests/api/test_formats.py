@@ -1,0 +1,156 @@
+"""The table of formats is the only place that names them, and what derives from it is current.
+
+``python -m tests.api.test_formats`` writes ``docs/formats.md`` anew.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pipeplan
+from pipeplan.api.formats_page import formats_page
+from pipeplan.api.outputs import all_formats, content_as, contents_of, export_formats, output_endings
+from pipeplan.costs import Costs
+from pipeplan.errors import FormatError, InputError, ShapeError
+from pipeplan.formats import parse, read_file
+from pipeplan.model import Schedule, Timeline
+
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+WRITTEN = [each for each in all_formats().values() if each.writers]
+
+
+def test_the_page_is_current():
+    assert PAGE.read_text() == formats_page(), "run python -m tests.api.test_formats"
+
+
+def test_names_and_endings_say_which_format_is_meant():
+    declared = list(all_formats().values())
+    assert all(each.name == name for name, each in all_formats().items())
+    assert all(each.title and each.help.endswith(".") and each.ending.startswith(".") for each in declared)
+    holds = [(each.ending, content) for each in WRITTEN for content in each.writers]
+    assert len(holds) == len(set(holds))
+    assert output_endings() == tuple(each.ending for each in WRITTEN)
+
+
+@pytest.mark.parametrize("chosen", WRITTEN, ids=lambda each: each.name)
+def test_every_format_is_written_of_a_result_and_read_back(chosen, tmp_path):
+    result = pipeplan.simulate("1f1b" if chosen.name == "megatron" else "zbv", ranks=2, microbatches=4)
+    path = tmp_path / f"file{chosen.ending}"
+    result.save(path)
+    assert path.stat().st_size > 0
+    if chosen.read is not None:
+        found = read_file(path)
+        assert content_as(chosen, contents_of(found)).startswith(path.read_bytes()[:20])
+
+
+@pytest.mark.parametrize("name", sorted(export_formats()))
+def test_export_is_text_of_every_schedule_or_a_sentence(name):
+    for schedule in ("1f1b", "zbv", "dualpipe", "seq1f1b"):
+        try:
+            text = pipeplan.export(schedule, to=name, ranks=4, microbatches=8)
+        except (FormatError, ShapeError) as error:
+            assert str(error)  # noqa: PT017
+        else:
+            assert text.endswith("\n")
+
+
+def test_the_longest_ending_counts(tmp_path):
+    result = pipeplan.simulate("1f1b", ranks=2, microbatches=2)
+    for ending, start in ((".csv", "0F0"), (".timeline.csv", "schedule,"), (".comms.csv", "0UNSHARD")):
+        result.save(str(tmp_path / f"a{ending}"))
+        assert (tmp_path / f"a{ending}").read_text().startswith(start)
+    result.save(tmp_path / "a.costs.json")
+    assert json.loads((tmp_path / "a.costs.json").read_text())["format"] == "pipeplan-costs"
+
+
+def test_what_an_answer_does_not_hold_is_said_with_what_it_does(tmp_path):
+    table = pipeplan.compare("1f1b", "zbv", ranks=2, microbatches=2)
+    with pytest.raises(InputError, match=r"would hold one schedule, and this is a comparison; choose one of \.png"):
+        table.save(tmp_path / "a.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_text_says_its_format_where_the_ending_does_not():
+    result = pipeplan.simulate("1f1b", ranks=2, microbatches=2)
+    kinds = {"torch-csv": Schedule, "timeline-csv": Timeline, "timeline-columns": Timeline, "costs": Costs}
+    for name, kind in kinds.items():
+        assert isinstance(parse(str(pipeplan.export(result, to=name)), f"a{all_formats()[name].suffix}"), kind)
+
+
+NEW_FORMAT = '''
+"""A schedule as words: a line a rank, ops apart by blanks."""
+
+from pipeplan.formats import Format
+from pipeplan.model import format_schedule, parse_schedule
+
+FORMATS = (
+    Format(
+        name="words",
+        title="Words",
+        help="The text notation, ops apart by blanks.",
+        ending=".words",
+        media="text/plain; charset=utf-8",
+        write_schedule=lambda schedule: format_schedule(schedule) + "\\n",
+        read=lambda text, name, keep: parse_schedule(text).renamed(name),
+    ),
+)
+'''
+
+ERRAND = """
+import sys
+from pathlib import Path
+
+import pipeplan
+import pipeplan.formats
+
+pipeplan.formats.__path__.append(sys.argv[1])
+
+from pipeplan.api.formats_page import formats_page
+from pipeplan.cli import main
+
+assert main(["export", "1f1b", "-p", "2", "-m", "2", "--to", "words"]) == 0
+assert main(["simulate", "1f1b", "-p", "2", "-m", "2", "-o", "a.words"]) == 0
+assert main(["convert", "a.words", "a.csv"]) == 0
+assert main(["convert", "a.csv", "b.words"]) == 0
+assert Path("a.words").read_text() == Path("b.words").read_text()
+assert pipeplan.simulate("a.words").name == "a"
+assert "| `words` | `.words` |" in formats_page()
+"""
+
+
+def test_adding_a_format_takes_one_file(tmp_path):
+    (tmp_path / "added").mkdir()
+    (tmp_path / "added" / "words.py").write_text(NEW_FORMAT)
+    done = subprocess.run(
+        [sys.executable, "-c", ERRAND + WEB * _has_web(), str(tmp_path / "added")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n" + done.stdout[32:]), done.stderr
+
+
+WEB = """
+from pipeplan.web.downloads import download, downloads
+from pipeplan.web.requests import DownloadIn
+
+assert "Words" in [each.title for each in downloads()]
+answer = download(DownloadIn(schedules=["1f1b"], format="words"))
+assert (answer.status, answer.filename) == (200, "1f1b.words")
+"""
+
+
+def _has_web() -> bool:
+    try:
+        import fastapi  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    PAGE.write_text(formats_page())
