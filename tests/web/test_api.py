@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from typing import get_args
 
 import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.api import EXPORTS
+from pipeplan.api.outputs import all_formats, export_formats
 from pipeplan.strategies.registry import STRATEGIES
 from pipeplan.web.drawing import MOST_DRAWN
-from pipeplan.web.requests import Export
 
 COSTS = {"ranks": 4, "microbatches": 8, "p2p_time": 0.25}
 
@@ -163,8 +161,11 @@ def test_a_format_that_has_no_words_for_a_schedule_says_so(client):
     assert errors_of(client.post("/api/download", json={"schedules": ["zbv", "1f1b"], "format": "trace"}))
 
 
-def test_every_format_of_export_can_be_downloaded():
-    assert set(get_args(Export)) == set(EXPORTS) - {"json"}
+def test_every_format_can_be_downloaded_and_stands_in_the_menu(client):
+    listed = {one["name"]: one["several"] for one in client.get("/api/formats").json()}
+    assert list(listed) == [each.name for each in all_formats().values() if each.writers]
+    assert {name for name, several in listed.items() if several} == {"png", "svg", "pdf", "html", "json"}
+    assert export_formats().keys() <= listed.keys()
 
 
 def test_a_config_file_gives_its_settings(client):

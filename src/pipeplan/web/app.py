@@ -13,18 +13,18 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
-from pipeplan.api.catalogue import fixed_chunks, formulas, schedules
+from pipeplan.api.catalogue import fixed_chunks, schedules
 from pipeplan.errors import PipeplanError
-from pipeplan.strategies.strategy import Strategy
 from pipeplan.web import answers
 from pipeplan.web.answers import Answer
-from pipeplan.web.downloads import MEDIA
 from pipeplan.web.downloads import download as make_download
+from pipeplan.web.downloads import downloads, media
 from pipeplan.web.faults import Fault, Faults, fault, faults_in, refusal
+from pipeplan.web.form import FormOut, form
 from pipeplan.web.guard import Guard
 from pipeplan.web.pages import add_pages
 from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
-from pipeplan.web.responses import CompareOut, ConfigOut, ExplainOut, ScheduleOut
+from pipeplan.web.responses import CompareOut, ConfigOut, ExplainOut, FormatOut, ScheduleOut
 from pipeplan.web.weight import require_servable
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
 
@@ -113,6 +113,16 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
         """Every schedule that can be asked for, in the order of the documentation."""
         return _catalogue()
 
+    @app.get("/api/formats", summary="All formats")
+    async def list_formats() -> list[FormatOut]:
+        """Every format that a file can be downloaded in, in the order of a menu."""
+        return downloads()
+
+    @app.get("/api/settings", summary="All settings")
+    async def list_settings() -> FormOut:
+        """Every setting that a form has a field for, in its group."""
+        return form()
+
     @app.post("/api/compare", responses={200: {"model": CompareOut}, **_REFUSALS}, summary="Compare schedules")
     async def compare(question: CompareIn) -> Response:
         """Figures of every schedule, why others cannot be had, and timelines to draw."""
@@ -148,7 +158,7 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
         return _response(await workers.ask(answers.config, (name, content)))
 
 
-_FILE = {"description": "The file", "content": {media.partition(";")[0]: {} for media in MEDIA}}
+_FILE = {"description": "The file", "content": {each.partition(";")[0]: {} for each in media()}}
 
 
 def _weigh(question: Question) -> None:
@@ -165,7 +175,6 @@ def _response(answer: Answer) -> Response:
 def _catalogue() -> list[ScheduleOut]:
     found = []
     for entry in schedules():
-        bubble, memory = formulas(entry)
         found.append(
             ScheduleOut(
                 name=entry.name,
@@ -174,10 +183,10 @@ def _catalogue() -> list[ScheduleOut]:
                 chunks=entry.chunks,
                 takes_chunks=fixed_chunks(entry) is None,
                 accepts=entry.accepts,
-                bubble=bubble,
-                memory=memory,
+                bubble=entry.bubble.text,
+                memory=entry.memory.text,
                 paper=entry.paper,
-                variants=list(entry.variants) if isinstance(entry, Strategy) else [],
+                variants=list(entry.variants),
             )
         )
     return found

@@ -24,6 +24,14 @@ class ScheduleOut(BaseModel):
     variants: list[str]
 
 
+class FormatOut(BaseModel):
+    """A format that a file can be downloaded in."""
+
+    name: str
+    title: str
+    several: bool = Field(description="Whether a file of it can hold more than one schedule.")
+
+
 class BubbleOut(BaseModel):
     """Idle time as three ratios."""
 
