@@ -14,6 +14,7 @@ from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import endings, read_schedule_or_timeline, read_timelines
 from pipeplan.model import Schedule, Timeline
 from pipeplan.model.size import require_size
+from pipeplan.passes import insert_recompute
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
 
 DEFAULT_MICROBATCHES = 8
@@ -88,7 +89,7 @@ def resolve(source: ScheduleLike, settings: Settings, *, of_measured: bool = Fal
     """
     found = opened(source)
     if isinstance(found, str):
-        return build(strategy(found), settings)
+        return _recomputing(build(strategy(found), settings), settings)
     if isinstance(found, Timeline):
         if found.source == "measured" and not of_measured:
             raise InputError(
@@ -96,7 +97,17 @@ def resolve(source: ScheduleLike, settings: Settings, *, of_measured: bool = Fal
                 "take it as it was measured; to simulate its order of ops, convert it to a schedule (.csv) first"
             )
         found = found.schedule
-    return _of_given_shape(found, settings)
+    return _recomputing(_of_given_shape(found, settings), settings)
+
+
+def _recomputing(schedule: Schedule, settings: Settings) -> Schedule:
+    """The schedule with what the settings recompute.
+
+    A strategy that looks at costs has made its schedule as if nothing were recomputed: it keeps its memory limit, with room
+    to spare.
+    """
+    stages = settings.recomputed(schedule.stages)
+    return insert_recompute(schedule, stages) if stages else schedule
 
 
 def label(source: ScheduleLike) -> str:

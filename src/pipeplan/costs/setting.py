@@ -131,6 +131,11 @@ class Setting:
     longest: int = 40
 
     @property
+    def timing(self) -> bool:
+        """Whether it says how long something takes."""
+        return self.group in ("times", "details") and self.kind not in ("flag", "text")
+
+    @property
     def full_help(self) -> str:
         """``help`` with what holds where nobody says."""
         return f"{self.help} Default: {self.default}." if self.default else self.help
