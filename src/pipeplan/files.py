@@ -59,7 +59,7 @@ def _read_limited(path: Path, limit: int, what: str) -> bytes:
         data = b"" if size > limit else b"".join(islice(pieces, limit // MEBIBYTE + 1))
     if max(size, len(data)) > limit:
         raise FormatError(
-            f"the {what} {path} has {max(size, len(data)):,} bytes; more than {limit:,} cannot be a {what}"
+            f"the {what} {path} has {max(size, len(data)):,} bytes; a {what} has at most {limit:,}"
         )
     return data
 
@@ -184,7 +184,7 @@ def _obstacle(path: Path) -> str | None:
         return None
     target = _followed(path)
     if "\0" in path.name:
-        return "no name holds a zero byte"
+        return "a name cannot hold a zero byte"
     if target.is_symlink():
         return "its links go round in a circle"
     if target.exists() and not target.is_file():

@@ -36,8 +36,8 @@ class Outcome:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
 
-Read = Schedule | Timeline | Costs
-"""What a file can hold for pipeplan."""
+Readable = Schedule | Timeline | Costs
+"""What a file can be read as."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,7 +85,7 @@ class Format:
     draw: Callable[..., bytes | str] | None = None
     draw_front: Callable[..., bytes | str] | None = None
     explains: bool = False
-    read: Callable[[str, str, bool], Read] | None = None
+    read: Callable[[str, str, bool], Readable] | None = None
     recognises: Callable[[str], bool] | None = None
 
     @property

@@ -101,7 +101,7 @@ def parse_rank(name: str, text: str) -> RankTrace:
     if not host:
         raise FormatError(
             f"{name}: no annotation of a pipeline ('{PREFIX}2F0') in it; PyTorch's runtime for schedules with several "
-            "stages a rank, or with a CSV, writes them, and so does 'pipeplan run'"
+            "stages a rank, or with a CSV, writes them, and so does a run of pipeplan"
         )
     if abs(trace.baseTimeNanoseconds) >= _LARGEST_CLOCK:
         raise FormatError(f"{name}: baseTimeNanoseconds is no time in nanoseconds: it has more than 64 bits")

@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeplan.costs import Costs
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import MEBIBYTE, read_text
-from pipeplan.formats.format import Read
+from pipeplan.formats.format import Readable
 from pipeplan.formats.kineto import SIZE_LIMIT as TRACE_LIMIT
 from pipeplan.formats.kineto import parse_kineto
 from pipeplan.formats.registry import formats
@@ -25,7 +25,7 @@ def endings() -> tuple[str, ...]:
     return tuple(sorted({each.suffix for each in formats().values() if each.read is not None}))
 
 
-def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Read:
+def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Readable:
     """The schedule, the timeline or the costs that a file holds.
 
     A schedule whose format holds no name is called after the file, as far as that is text.
@@ -50,7 +50,7 @@ def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Read:
     return found.renamed(Path(name).stem) if isinstance(found, Schedule) and found.name == name else found
 
 
-def parse(text: str, name: str, *, keep_duplicates: bool = False) -> Read:
+def parse(text: str, name: str, *, keep_duplicates: bool = False) -> Readable:
     """What the text of a file of this name holds; see :func:`read_file` for what it raises."""
     suffix = Path(name).suffix.lower()
     readers = [each for each in formats().values() if each.suffix == suffix and each.read is not None]

@@ -20,7 +20,7 @@ from pipeplan.strict_json import json_text
 Event = dict[str, Any]
 
 _MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
-"""In a unit of time; costs without a unit are shown as milliseconds."""
+"""Microseconds in each unit of time; times without a unit are shown as milliseconds."""
 
 _MOMENT = 1e-3
 """Microseconds by which an arrow's end lies inside its event: the resolution of the format."""

@@ -39,7 +39,7 @@ def retime(schedule: Schedule) -> Schedule:
 
 
 def _filled(schedule: Schedule) -> Schedule:
-    """One round: what a moved W leaves behind lets others start earlier, which takes a new count of steps."""
+    """One round: a W that moves lets what stood behind it run earlier, so steps are counted anew."""
     needs = dependencies(schedule)
     run = progress(schedule, needs)
     if not run.complete:
