@@ -1,6 +1,6 @@
 /** What the page shows, as its address: the settings by their names, then `schedules`, `show` and `explain`. */
 
-import { FIELDS } from "./fields.js";
+import type { Field } from "./fields.js";
 import type { Typed } from "./values.js";
 
 export interface PageState {
@@ -35,10 +35,10 @@ export function toQuery(state: PageState): string {
 }
 
 /** The state of an address; a page without a query begins with an example. */
-export function fromQuery(text: string): PageState {
+export function fromQuery(text: string, fields: readonly Field[]): PageState {
   const query = new URLSearchParams(text);
   if (query.size === 0) return INITIAL;
-  const said = FIELDS.map((field) => [field.name, query.get(field.name) ?? ""] as const);
+  const said = fields.map((field) => [field.name, query.get(field.name) ?? ""] as const);
   return {
     typed: Object.fromEntries(said.filter(([, value]) => value !== "")),
     schedules: query.has("schedules") ? namesIn(query.get("schedules")) : INITIAL.schedules,

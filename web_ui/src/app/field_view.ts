@@ -5,6 +5,16 @@ import type { Field } from "./fields.js";
 import { StageTable } from "./stage_table.js";
 import { partsOf } from "./values.js";
 
+/** What a field asks of the form around it. */
+export interface Surroundings {
+  /** Called when somebody changed the field. */
+  changed(): void;
+  /** How many stages there are. */
+  stages(): number;
+  /** The number that holds where the field is empty; not a number where words say what holds. */
+  implied(): number;
+}
+
 export class FieldView {
   readonly element: HTMLElement;
   private readonly input: HTMLInputElement | HTMLSelectElement;
@@ -14,14 +24,13 @@ export class FieldView {
 
   constructor(
     readonly field: Field,
-    private readonly changed: () => void,
-    stages: () => number,
+    private readonly form: Surroundings,
   ) {
     const id = `field-${field.name}`;
     this.error = make("p", { class: "error", id: `${id}-error`, role: "alert", hidden: true });
     this.input = this.makeInput(id);
-    this.slider = field.slider === undefined ? null : this.makeSlider(field.slider);
-    this.table = field.perStage ? this.makeTable(stages) : null;
+    this.slider = field.slider === null ? null : this.makeSlider(field.slider);
+    this.table = field.kind === "per_stage" ? this.makeTable() : null;
     this.element = this.build(id);
     this.input.addEventListener("input", () => this.typed());
   }
@@ -29,13 +38,13 @@ export class FieldView {
   get text(): string {
     const { input } = this;
     if (input instanceof HTMLInputElement && input.type === "checkbox") return input.checked ? "1" : "";
-    return input.value === this.field.choices?.[0] ? "" : input.value;
+    return input.value === this.field.choices[0] ? "" : input.value;
   }
 
   set text(text: string) {
     const { input, field } = this;
     if (input instanceof HTMLInputElement && input.type === "checkbox") input.checked = text === "1";
-    else input.value = text === "" && field.choices !== undefined ? field.choices[0] : text;
+    else input.value = text === "" ? (field.choices[0] ?? "") : text;
     this.follow();
   }
 
@@ -46,24 +55,21 @@ export class FieldView {
     this.input.setAttribute("aria-invalid", String(message !== ""));
   }
 
-  /** Fit the table to another number of stages. */
-  fitStages(): void {
-    this.table?.show(this.text);
-  }
-
   private typed(): void {
     this.follow();
-    this.changed();
+    this.form.changed();
   }
 
-  /** Bring slider and table in step with the text. */
-  private follow(): void {
+  /** Bring slider and table in step with the text, and with what the rest of the form implies where there is none. */
+  follow(): void {
     this.table?.show(this.text);
     const { slider, field } = this;
-    if (slider === null || field.slider === undefined) return;
+    if (slider === null || field.slider === null) return;
     const parts = partsOf(this.text);
     const [low, high, step] = field.slider;
-    const said = Number(parts[0] ?? field.fallback);
+    const implied = this.form.implied();
+    this.input.setAttribute("placeholder", Number.isFinite(implied) ? String(implied) : field.default);
+    const said = parts.length > 0 ? Number(parts[0]) : implied;
     const value = Number.isFinite(said) ? said : low;
     slider.disabled = parts.length > 1;
     const most = value <= high ? high : roomFor(value);
@@ -75,49 +81,54 @@ export class FieldView {
   private makeInput(id: string): HTMLInputElement | HTMLSelectElement {
     const { field } = this;
     const common = { id, "aria-describedby": `${id}-error ${id}-hint` };
-    if (field.choices !== undefined) {
+    if (field.kind === "choice") {
       return make("select", common, ...field.choices.map((choice) => make("option", {}, choice)));
     }
-    if (field.flag) return make("input", { ...common, type: "checkbox" });
-    const look = { type: "text", placeholder: field.fallback, autocomplete: "off", spellcheck: "false" };
+    if (field.kind === "flag") return make("input", { ...common, type: "checkbox" });
+    const look = { type: "text", placeholder: field.default, autocomplete: "off", spellcheck: "false" };
     return make("input", { ...common, ...look, maxlength: 400_000 });
   }
 
   private makeSlider([low, high, step]: readonly [number, number, number]): HTMLInputElement {
-    const slider = make("input", { type: "range", min: low, max: high, step, "aria-label": this.field.label });
+    const slider = make("input", { type: "range", min: low, max: high, step, "aria-label": this.field.title });
     slider.addEventListener("input", () => {
       this.input.value = slider.value;
       this.table?.show(slider.value);
-      this.changed();
+      this.form.changed();
     });
     return slider;
   }
 
-  private makeTable(stages: () => number): StageTable {
-    return new StageTable(this.field.label, this.field.fallback, stages, (text) => {
+  private makeTable(): StageTable {
+    return new StageTable(this.field.title, this.field.default, this.form.stages, (text) => {
       this.input.value = text;
       this.follow();
-      this.changed();
+      this.form.changed();
     });
   }
 
   private build(id: string): HTMLElement {
     const { field, input, slider, table, error } = this;
-    const label = make("label", { for: id }, field.label);
+    const label = make("label", { for: id }, field.title);
     const head = make("div", { class: "field-head" }, label);
     if (table !== null) head.append(this.toggle(table));
     const row = make("div", { class: slider === null ? "field-row" : "field-row with-slider" });
     if (slider !== null) row.append(slider);
     row.append(input);
-    const hint = make("p", { class: "hint", id: `${id}-hint`, hidden: field.hint === undefined }, field.hint ?? "");
-    const element = make("div", { class: field.flag ? "field flag" : "field", "data-field": field.name }, head, row);
+    const hint = make("p", { class: "hint", id: `${id}-hint`, hidden: field.hint === "" }, field.hint);
+    const element = make(
+      "div",
+      { class: field.kind === "flag" ? "field flag" : "field", "data-field": field.name },
+      head,
+      row,
+    );
     element.append(hint, error);
     if (table !== null) element.append(table.element);
     return element;
   }
 
   private toggle(table: StageTable): HTMLButtonElement {
-    const toggle = button("per stage", `${this.field.label}: a value for each stage`, () => {
+    const toggle = button("per stage", `${this.field.title}: a value for each stage`, () => {
       table.element.hidden = !table.element.hidden;
       toggle.setAttribute("aria-expanded", String(!table.element.hidden));
       this.follow();

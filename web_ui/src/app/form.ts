@@ -3,25 +3,26 @@
 import { make } from "../dom.js";
 import type { Fault } from "./api.js";
 import { FieldView } from "./field_view.js";
-import { FIELDS, GROUPS, type Group } from "./fields.js";
-import { partsOf, type Typed } from "./values.js";
-
-const OPEN: ReadonlySet<Group> = new Set(["shape", "times"]);
+import type { FormFields, Group } from "./fields.js";
+import { impliedNumber, partsOf, type Typed } from "./values.js";
 
 export class Form {
   readonly element = make("form", { class: "form", autocomplete: "off" });
   private readonly views: readonly FieldView[];
 
-  constructor(changed: () => void) {
-    this.views = FIELDS.map(
+  constructor(
+    private readonly settings: FormFields,
+    changed: () => void,
+  ) {
+    this.views = settings.fields.map(
       (field) =>
-        new FieldView(
-          field,
-          () => this.inform(changed),
-          () => this.stages(),
-        ),
+        new FieldView(field, {
+          changed: () => this.inform(changed),
+          stages: () => this.stages(),
+          implied: () => impliedNumber(field, this.typed, settings.fields),
+        }),
     );
-    this.element.append(...(Object.keys(GROUPS) as Group[]).map((group) => this.section(group)));
+    this.element.append(...settings.groups.map((group) => this.section(group)));
     this.element.addEventListener("submit", (event) => event.preventDefault());
   }
 
@@ -32,6 +33,7 @@ export class Form {
 
   set typed(typed: Typed) {
     for (const view of this.views) view.text = typed[view.field.name] ?? "";
+    for (const view of this.views) view.follow();
     for (const group of this.element.querySelectorAll("details")) {
       group.open ||= this.views.some((view) => group.contains(view.element) && view.text !== "");
     }
@@ -57,11 +59,11 @@ export class Form {
 
   /** What a field is called on the page. */
   labelOf(name: string): string {
-    return FIELDS.find((field) => field.name === name)?.label ?? name;
+    return this.settings.fields.find((field) => field.name === name)?.title ?? name;
   }
 
   private inform(changed: () => void): void {
-    for (const view of this.views) view.fitStages();
+    for (const view of this.views) view.follow();
     changed();
   }
 
@@ -76,8 +78,8 @@ export class Form {
   }
 
   private section(group: Group): HTMLElement {
-    const views = this.views.filter((view) => view.field.group === group).map((view) => view.element);
-    if (OPEN.has(group)) return make("fieldset", {}, make("legend", {}, GROUPS[group]), ...views);
-    return make("details", { class: "group" }, make("summary", {}, GROUPS[group]), ...views);
+    const views = this.views.filter((view) => view.field.group === group.name).map((view) => view.element);
+    if (group.open) return make("fieldset", {}, make("legend", {}, group.title), ...views);
+    return make("details", { class: "group" }, make("summary", {}, group.title), ...views);
   }
 }

@@ -1,6 +1,15 @@
 /** The page of `pipeplan serve`. */
 
 import "./app.css";
+import { settings } from "./api.js";
 import { Page } from "./page.js";
 
-void new Page().start();
+async function open(): Promise<void> {
+  try {
+    await new Page(await settings()).start();
+  } catch (error) {
+    document.querySelector("main")?.replaceChildren(error instanceof Error ? error.message : String(error));
+  }
+}
+
+void open();

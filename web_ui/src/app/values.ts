@@ -1,22 +1,21 @@
 /** Between what is typed into a field and what a request says. */
 
 import type { Settings, Value } from "./api.js";
-import { FIELDS, type Field } from "./fields.js";
+import type { Field } from "./fields.js";
 
 /** What is typed, by the names of the settings; fields that are empty are not in it. */
 export type Typed = Readonly<Record<string, string>>;
 
 /** The settings of a request. What is no number is sent as it stands, and the server says what is wrong with it. */
-export function settingsOf(typed: Typed): Settings {
-  return Object.fromEntries(FIELDS.flatMap((field) => entryOf(field, typed[field.name] ?? "")));
+export function settingsOf(typed: Typed, fields: readonly Field[]): Settings {
+  return Object.fromEntries(fields.flatMap((field) => entryOf(field, typed[field.name] ?? "")));
 }
 
 function entryOf(field: Field, text: string): [string, Value][] {
   const plain = text.trim();
   if (plain === "") return [];
-  if (field.flag) return [[field.name, plain === "1"]];
-  if (field.choices !== undefined || field.name === "variant" || field.name === "time_unit")
-    return [[field.name, plain]];
+  if (field.kind === "flag") return [[field.name, plain === "1"]];
+  if (field.kind === "choice" || field.kind === "text" || field.kind === "stages") return [[field.name, plain]];
   const parts = partsOf(plain);
   return [[field.name, parts.length > 1 ? parts.map(numberOr) : numberOr(parts[0] ?? "")]];
 }
@@ -31,9 +30,20 @@ function numberOr(text: string): number | string {
   return Number.isFinite(value) ? value : text;
 }
 
+/** The number that holds for a field where nothing is typed into it; not a number where words say what holds. */
+export function impliedNumber(field: Field, typed: Typed, fields: readonly Field[]): number {
+  for (const [name, factor] of field.follows) {
+    const [first] = partsOf(typed[name] ?? "");
+    if (first !== undefined && Number.isFinite(Number(first))) return factor * Number(first);
+  }
+  const [name, factor] = field.follows.at(-1) ?? ["", 1];
+  const followed = fields.find((other) => other.name === name);
+  return followed === undefined ? Number(field.default) : factor * Number(followed.default);
+}
+
 /** What would have been typed for these settings. */
-export function typedOf(settings: Settings): Typed {
-  const known = new Set(FIELDS.map((field) => field.name));
+export function typedOf(settings: Settings, fields: readonly Field[]): Typed {
+  const known = new Set(fields.map((field) => field.name));
   const said = Object.entries(withRanks(settings)).filter(([name, value]) => known.has(name) && value !== false);
   return Object.fromEntries(said.map(([name, value]) => [name, textOf(value)]));
 }

@@ -1,0 +1,86 @@
+import { describe, expect, it } from "vitest";
+import type { Field, Kind } from "../src/app/fields.js";
+import { impliedNumber, partsOf, settingsOf, typedOf } from "../src/app/values.js";
+
+function field(name: string, kind: Kind, more: Partial<Field> = {}): Field {
+  const plain = { title: name, group: "times", default: "", hint: "", choices: [], slider: null, follows: [] };
+  return { name, kind, ...plain, ...more };
+}
+
+const FORWARD = field("forward_times", "per_stage", { default: "1" });
+const INPUTS = field("backward_input_times", "per_stage", {
+  default: "half the full one",
+  follows: [
+    ["backward_times", 0.5],
+    ["forward_times", 1],
+  ],
+});
+const FIELDS = [
+  field("ranks", "count", { default: "4" }),
+  field("chunks", "count"),
+  FORWARD,
+  field("backward_times", "per_stage"),
+  INPUTS,
+  field("times_per", "choice", { choices: ["rank", "stage"] }),
+  field("pad_times", "flag"),
+  field("recompute", "stages"),
+  field("memory_limit", "limit"),
+  field("variant", "text"),
+];
+
+describe("what a request says of what is typed", () => {
+  it("reads numbers and lists, and leaves out what is empty", () => {
+    const typed = { ranks: "8", forward_times: "1, 2;3\t4", backward_times: " ", memory_limit: "8act" };
+    expect(settingsOf(typed, FIELDS)).toEqual({ ranks: 8, forward_times: [1, 2, 3, 4], memory_limit: "8act" });
+  });
+
+  it("leaves words as they are", () => {
+    const typed = { times_per: "stage", recompute: "0-3, 6", variant: "2", pad_times: "1" };
+    expect(settingsOf(typed, FIELDS)).toEqual({
+      times_per: "stage",
+      recompute: "0-3, 6",
+      variant: "2",
+      pad_times: true,
+    });
+  });
+
+  it("sends what is no number as it stands, for the server to refuse", () => {
+    expect(settingsOf({ ranks: "many" }, FIELDS)).toEqual({ ranks: "many" });
+  });
+});
+
+describe("what would have been typed for settings", () => {
+  it("is read as the same settings again", () => {
+    const settings = { ranks: 8, forward_times: [1, 2], recompute: "all", pad_times: true, memory_limit: "8act" };
+    expect(settingsOf(typedOf(settings, FIELDS), FIELDS)).toEqual(settings);
+  });
+
+  it("has ranks for a file that gives stages alone", () => {
+    expect(typedOf({ stages: 8, chunks: 2 }, FIELDS)).toEqual({ ranks: "4", chunks: "2" });
+  });
+
+  it("leaves out what the form has no field for", () => {
+    expect(typedOf({ unheard_of: 1, pad_times: false }, FIELDS)).toEqual({});
+  });
+});
+
+describe("the number that an empty field stands for", () => {
+  it("follows the first field that is given", () => {
+    expect(impliedNumber(INPUTS, { backward_times: "5", forward_times: "3" }, FIELDS)).toBe(2.5);
+    expect(impliedNumber(INPUTS, { forward_times: "3, 4" }, FIELDS)).toBe(3);
+  });
+
+  it("is the default where nothing is given", () => {
+    expect(impliedNumber(INPUTS, {}, FIELDS)).toBe(1);
+    expect(impliedNumber(FORWARD, {}, FIELDS)).toBe(1);
+  });
+
+  it("is none where words say what holds", () => {
+    const own = field("chunks", "count", { default: "the schedule's own" });
+    expect(impliedNumber(own, {}, FIELDS)).toBeNaN();
+  });
+});
+
+it("takes rows and columns of spreadsheets apart", () => {
+  expect(partsOf("1,2\n3\t4; 5")).toEqual(["1", "2", "3", "4", "5"]);
+});
