@@ -215,7 +215,7 @@ def test_no_file_is_two_outputs(tmp_path, source):
         (b" \n\n", FormatError, "is empty"),
         (b"\x89PNG\xff", FormatError, "byte 0 is not UTF-8"),
         (b"a\0b", FormatError, "byte 1 is zero"),
-        (b"x" * 101, FormatError, "has 101 bytes; more than 100"),
+        (b"x" * 101, FormatError, "has 101 bytes; a .* has at most 100"),
     ],
 )
 def test_files_that_are_no_text(tmp_path, content, error, message):
