@@ -30,7 +30,7 @@ from pipeplan.solver import Objective, Problem, published, search
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.solver.kernels.arrays import Decisions
-from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, evaluate
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 
 Times = tuple[float, float, float, float]
 """F, I and W of a stage, and a transfer."""

@@ -5,13 +5,14 @@ files, so of two processes that compile at once one can be given what the other 
 signature of a kernel has a file of its own, which begins with the checksum of the rest and is replaced as a whole.
 
 Numba lets nobody else keep its results, so this is the one module that goes behind its public API: it stands on
-``numba.core.caching`` and on a dispatcher's ``_cache``.
+``numba.core.caching``, on a dispatcher's ``_cache``, and on the option ``_nrt``.
 """
 
 from __future__ import annotations
 
 import logging
 import pickle
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -28,22 +29,27 @@ _LOG = logging.getLogger("pipeplan.kernels")
 _CHECKSUM = sha256().digest_size
 
 
-def keep_on_disk(compiled: Any, function: FunctionType) -> None:
-    """Let a dispatcher of Numba's look on disk before it compiles, and keep there what it has compiled.
+def compiled_on_disk(function: FunctionType, *, inline: bool) -> Callable[..., Any]:
+    """``function`` as Numba compiles it, without the GIL; it is looked for on disk first, and kept there when compiled.
 
-    Where there is no folder for that, it goes without, and one sentence is logged for all kernels.
+    Where there is no folder for that, it goes without, and one sentence is logged for all kernels. Kernels write into
+    arrays that others hold, and make none: without Numba's count of who uses them (``_nrt``) they are several times as
+    fast where one calls another.
 
     Parameters
     ----------
-    compiled
-        What ``njit`` made of the function.
     function
         Its name must change with its code and with that of what it calls.
+    inline
+        Whether it becomes part of what calls it.
     """
+    compiled: Any = numba.njit(nogil=True, inline="always" if inline else "never", _nrt=False)(function)
     try:
         compiled._cache = _DiskCache(function)
     except RuntimeError:  # Numba's word for a place that it knows none of
         _tell_once("no folder for them can be written")
+    loop: Callable[..., Any] = compiled
+    return loop
 
 
 class _DiskCache(FunctionCache):  # type: ignore[misc]
@@ -52,6 +58,13 @@ class _DiskCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: FunctionType) -> None:
         super().__init__(function)
         self._cache_file = _Files(Path(self._cache_path), self._impl.filename_base, function.__module__)
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        """Types and processor: the name of the function tells its code, and what it takes from around it.
+
+        Numba's own key holds those variables pickled, and a compiled function pickles differently in each process.
+        """
+        return sig, codegen.magic_tuple()
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a result; a failure to do so is logged, once."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
 from threading import RLock
-from types import FunctionType
-from typing import Any
+from types import CellType, FunctionType
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,19 @@ from numpy.typing import NDArray
 COMPILE_AFTER = 3_000_000
 """Op evaluations after which compiling a kernel has paid for itself."""
 
-Argument = NDArray[Any] | int | float | tuple[NDArray[Any], ...]
+Argument = NDArray[Any] | int | float | tuple[NDArray[Any] | int | float, ...]
 Output = NDArray[Any] | tuple[NDArray[Any], ...]
 Loop = Callable[..., Any]
+Answer = TypeVar("Answer")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Kernel:
     """A hot loop with two ways to run it.
 
     The function's last parameters are its outputs: arrays that it writes in place. It returns None or a number. Arrays
-    that belong together may be passed as one named tuple. It may call other plain functions by name.
+    and numbers that belong together may be passed as one named tuple. It may call other plain functions: by name, or as
+    variables of the function that it is defined in.
 
     Parameters
     ----------
@@ -75,9 +78,44 @@ class Kernel:
 def _as_lists(value: Argument) -> Any:
     """An array as a list, a named tuple of arrays as one of lists, a number as it is."""
     if isinstance(value, tuple):
-        return type(value)(*(array.tolist() for array in value))
+        return type(value)(*map(_as_lists, value))
     return value.tolist() if isinstance(value, np.ndarray) else value
 
+
+def dispatcher(functions: Sequence[Callable[..., Answer]]) -> Callable[..., Answer]:
+    """One function for several of the same signature: its first argument says which of them is called with the others.
+
+    Loops cannot pick a function from a table once they are compiled. This one is a chain of comparisons, which is
+    compiled like any function that a loop calls.
+    """
+    first = functions[0]
+    if len(functions) == 1:
+
+        def call_last(_which: int, *arguments: Any) -> Answer:
+            return first(*arguments)
+
+        return call_last
+    others = dispatcher(functions[1:])
+
+    def call(which: int, *arguments: Any) -> Answer:
+        if which == 0:
+            return first(*arguments)
+        return others(which - 1, *arguments)
+
+    return call
+
+
+def inlined(function: Function) -> Function:
+    """Mark a function that a loop calls for every op: it is compiled into the loop, as if its code stood there.
+
+    A call hands on every array of every tuple, which costs more than such a function does. It may then not be called with
+    ``*arguments``.
+    """
+    vars(function)[_INLINED] = True
+    return function
+
+
+_INLINED = "inlined"
 
 _COMPILING = RLock()
 
@@ -87,39 +125,53 @@ def compile_loop(function: Loop) -> Loop:
 
     Threads that ask for one function at once wait, and get the same.
     """
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"only plain functions are compiled, not {function!r}")
     with _COMPILING:
         return _compiled(function)
 
 
 @cache
-def _compiled(function: Loop) -> Loop:
-    from numba import njit
-
-    from pipeplan.kernel_cache import keep_on_disk
+def _compiled(function: FunctionType) -> Loop:
+    from pipeplan.kernel_cache import compiled_on_disk
 
     helpers = {name: compile_loop(helper) for name, helper in _called(function).items()}
-    linked = FunctionType(function.__code__, function.__globals__ | helpers, function.__name__, function.__defaults__)
+    linked = FunctionType(
+        function.__code__,
+        function.__globals__ | helpers,
+        function.__name__,
+        function.__defaults__,
+        tuple(CellType(helpers.get(name, value)) for name, value in _enclosed(function).items()),
+    )
     linked.__qualname__ = f"{function.__name__}-{_digest(function)}"
-    compiled: Loop = njit(nogil=True)(linked)
-    keep_on_disk(compiled, linked)
-    return compiled
+    return compiled_on_disk(linked, inline=_INLINED in vars(function))
 
 
-def _called(function: Loop) -> dict[str, FunctionType]:
-    """The plain functions that a function calls by name."""
-    known = {name: function.__globals__.get(name) for name in function.__code__.co_names}
-    return {name: helper for name, helper in known.items() if isinstance(helper, FunctionType)}
+def _enclosed(function: FunctionType) -> dict[str, Any]:
+    """The variables of the function that this one is defined in, in the order in which it keeps them."""
+    cells = (cell.cell_contents for cell in function.__closure__ or ())
+    return dict(zip(function.__code__.co_freevars, cells, strict=True))
+
+
+def _named(function: FunctionType) -> dict[str, Any]:
+    """What a function names: globals, and variables of the function that it is defined in."""
+    return {name: function.__globals__.get(name) for name in function.__code__.co_names} | _enclosed(function)
+
+
+def _called(function: FunctionType) -> dict[str, FunctionType]:
+    """The plain functions that a function calls."""
+    return {name: helper for name, helper in _named(function).items() if isinstance(helper, FunctionType)}
 
 
 @cache
-def _digest(function: Loop) -> str:
+def _digest(function: FunctionType) -> str:
     """Changes when the code of a function, a constant that it names, or a function that it calls does.
 
     Numba sees that a cached function is out of date by its own file alone, and what it names may stand in another.
     """
     code = function.__code__
-    named = [function.__globals__.get(name) for name in code.co_names]
-    constants = [value for value in named if isinstance(value, int | float)]
-    own = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames, constants))
+    constants = [value for value in _named(function).values() if isinstance(value, int | float)]
+    inline = _INLINED in vars(function)
+    own = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, inline))
     parts = [own, *(_digest(helper) for helper in _called(function).values())]
     return sha256("".join(parts).encode()).hexdigest()[:12]

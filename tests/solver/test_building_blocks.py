@@ -11,9 +11,9 @@ from pipeplan.model import Placement
 from pipeplan.solver import search
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
-from pipeplan.solver.engines.building_blocks import Bench, BuildingBlocks
+from pipeplan.solver.engines.building_blocks import Bench, BuildingBlocks, block_of
 from pipeplan.solver.engines.list_scheduling import ListScheduling
-from pipeplan.solver.kernels.arrays import AnnealingState, Block
+from pipeplan.solver.kernels.arrays import AnnealingState
 from pipeplan.solver.kernels.block_kernel import anneal_block
 from pipeplan.strategies import strategy
 from tests.solver.problems import problem
@@ -42,8 +42,8 @@ def straight(bench, step):
     return due
 
 
-def plain(due, *, draw=1, eager=0, keep=0, group=1, inner=0.0):
-    return Block(np.array(due, np.float64), np.array([draw, eager, keep, 0, group]), np.array([inner]))
+def made(due, *, draw=True, keep=False, group=1, inner=0.0):
+    return block_of(np.array(due, np.float64), draws_forwards=draw, keeps_weights=keep, group=group, inner=inner)
 
 
 @pytest.mark.parametrize(("ranks", "microbatches"), [(4, 12), (6, 9), (8, 24)])
@@ -51,8 +51,8 @@ def plain(due, *, draw=1, eager=0, keep=0, group=1, inner=0.0):
 def test_the_block_of_v_half_gives_v_half(ranks, microbatches, by_unit):
     case = problem(Placement.v(ranks), microbatches, EQUAL, limit=(ranks + 2) // 2)
     encoder, published = Encoder(case), strategy("v-half")
-    block = plain(v_half_block(ranks) * (1 if by_unit else 10), keep=1)
-    found = Bench(encoder).repeat(block, by_unit=by_unit)
+    found_block = made(v_half_block(ranks) * (1 if by_unit else 10), keep=True)
+    found = Bench(encoder).repeat(found_block, by_unit=by_unit)
     known = encoder.encode(published(published.shape(ranks, microbatches)))
     assert np.array_equal(found.order, known.order)
     assert found.value == known.value
@@ -60,13 +60,13 @@ def test_the_block_of_v_half_gives_v_half(ranks, microbatches, by_unit):
 
 def test_without_drawing_forwards_forward_the_warm_up_takes_longer():
     bench = Bench(Encoder(problem(Placement.v(4), 12, EQUAL, limit=3)))
-    values = [bench.repeat(plain(v_half_block(4), draw=draw), by_unit=True).value for draw in (0, 1)]
+    values = [bench.repeat(made(v_half_block(4), draw=draw), by_unit=True).value for draw in (False, True)]
     assert values == [790, 770]
 
 
 def test_microbatches_in_groups_are_due_by_groups():
     bench = Bench(Encoder(problem(Placement.loop(2, 2), 4, EQUAL, limit=4)))
-    order = bench.repeat(plain(straight(bench, 1), draw=0, group=2, inner=0.5), by_unit=True).order
+    order = bench.repeat(made(straight(bench, 1), draw=False, group=2, inner=0.5), by_unit=True).order
     assert order[:4].tolist() == [0, 0, 4, 4]
 
 
@@ -74,8 +74,8 @@ def test_what_does_not_fit_waits_and_a_block_that_cannot_fit_gets_stuck():
     tight = Bench(Encoder(problem(Placement.v(4), 8, limit=1)))
     one_by_one, eager = straight(tight, 0.1), straight(tight, 0.1)
     eager[0] -= 10_000
-    assert tight.repeat(plain(eager, draw=0), by_unit=False).value == np.inf
-    candidate = tight.repeat(plain(one_by_one, draw=0), by_unit=False)
+    assert tight.repeat(made(eager, draw=False), by_unit=False).value == np.inf
+    candidate = tight.repeat(made(one_by_one, draw=False), by_unit=False)
     schedule = tight.encoder.decode(candidate)
     check(schedule, memory=tight.encoder.problem.memory_limit).require_valid()
 
@@ -84,8 +84,8 @@ def annealed(run, steps=150, *, backward=7.0):
     """The block, and what has been written, after annealing in groups of two under a tight cap."""
     free = problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)
     bench = Bench(Encoder(replace(free, costs=replace(free.costs, backward=np.full(6, backward)))))
-    encoder, block = bench.encoder, plain(straight(bench, 3.5), group=2, inner=1.0)
-    trial, best = (plain(block.due, group=2, inner=1.0) for _ in range(2))
+    encoder, block = bench.encoder, made(straight(bench, 3.5), group=2, inner=1.0)
+    trial, best = (made(block.due, group=2, inner=1.0) for _ in range(2))
     value = bench.repeat(block, by_unit=False).value
     state = AnnealingState(np.full(2, value), np.array([5.0]), np.array([1]), encoder.room_for_chain())
     flat = encoder.flat
@@ -94,7 +94,7 @@ def annealed(run, steps=150, *, backward=7.0):
         flat,
         bench.route,
         encoder.share,
-        bench.period,
+        bench.pace(False).period,
         bench.unit,
         0,
         0.0,
@@ -112,7 +112,7 @@ def test_annealing_betters_a_block_and_keeps_the_best(backward):
     bench, best, state = annealed(anneal_block, backward=backward)
     assert state.value[1] <= state.value[0]
     assert bench.repeat(best, by_unit=False).value == state.value[1]
-    assert state.value[1] < bench.repeat(plain(straight(bench, 3.5), group=2, inner=1.0), by_unit=False).value
+    assert state.value[1] < bench.repeat(made(straight(bench, 3.5), group=2, inner=1.0), by_unit=False).value
 
 
 @pytest.mark.parametrize("backward", [7.0, 6.0])

@@ -1,4 +1,4 @@
-"""The search's kernel against the simulator, and compiled against undecorated."""
+"""Timing and annealing a candidate: against the simulator, and compiled against undecorated."""
 
 from itertools import pairwise
 
@@ -16,8 +16,11 @@ from pipeplan.solver import Problem
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from pipeplan.solver.kernels.arrays import AnnealingState, Decisions
-from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, anneal, evaluate, trace
+from pipeplan.solver.engines.order_annealing import anneal_by
+from pipeplan.solver.kernels.arrays import AnnealingState, Decisions, Reach
+from pipeplan.solver.kernels.critical_kernel import trace
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
+from pipeplan.solver.moves import MOVES
 from tests.solver.problems import problem
 
 PLACEMENTS = [
@@ -29,12 +32,15 @@ PLACEMENTS = [
 ]
 
 
-def annealed(encoder, evaluations, *, seed=1, hot=5.0, run=anneal):
+def annealed(encoder, evaluations, *, seed=1, hot=5.0, compiled=False, moves=MOVES):
     start = list_schedule(encoder, earliest(encoder), 10.0)
     decisions, best = start.copy().decisions, start.copy().decisions
     state = AnnealingState(np.full(2, start.value), np.array([hot]), np.array([seed]), encoder.room_for_chain())
-    reach = np.array([3, 3, 3, int(encoder.overlaps), 8, int(encoder.may_run_full)])
-    inputs = (encoder.flat, encoder.span, 0.0, evaluations, 0.999, reach, WAITS)
+    weights = np.array([move.weight * move.can_gain(encoder) for move in moves])
+    reach = Reach(places=3, stages=3, microbatches=3)
+    inputs = (encoder.flat, weights, reach, 8, encoder.span, 0.0, evaluations, 0.999, WAITS)
+    loop = anneal_by(moves).function
+    run = compile_loop(loop) if compiled else loop
     run(*inputs, decisions, best, state, encoder.room_for_change(), encoder.room_for_timing())
     return decisions, best, state
 
@@ -89,7 +95,7 @@ def test_compiled_and_undecorated_agree_step_by_step(costs):
         forward_times=3.7, backward_input_times=4.1, backward_weight_times=2.9, p2p_time=0.3, times_per="stage", **costs
     )
     encoder = Encoder(Problem(placement, 4, times.costs(placement), Limits(np.full(3, 2.0), in_activations=True)))
-    plain, compiled = annealed(encoder, 300), annealed(encoder, 300, run=compile_loop(anneal))
+    plain, compiled = annealed(encoder, 300), annealed(encoder, 300, compiled=True)
     for one, other in zip(plain, compiled, strict=True):
         for array, same in zip(one, other, strict=True):
             assert np.array_equal(array, same)

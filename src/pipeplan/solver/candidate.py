@@ -9,14 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import Columns, Floats, Ints, Kind, Schedule, ops, source_of
+from pipeplan.model import Columns, Floats, Ints, Kind, Schedule, ops, source_of, tolerances
 from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Timing
-from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, evaluate
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.solver.problem import Problem
-
-MEMORY_SLACK = 5e-10
-"""Share of a cap by which rounded sums may pass it: half of what the checker grants."""
 
 _EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
 
@@ -107,27 +104,27 @@ class Encoder:
         consumer = np.full(self.classes, -1)
         consumer[source[crosses]] = self.rank_of[crosses]
         time, weight_time = self._times()
-        change, weight_change = self._changes()
+        growth, weight_growth = self._growths()
         full_time = np.where(self.is_forward, time, self.problem.costs.backward[self.stage_of])
         held = self.problem.memory_limit.activation[self.stage_of]
         work = np.bincount(self.rank_of, weights=self.share * self.total_times)
         overlap = self.problem.costs.overlap
-        cap = self.problem.memory_limit.limit
+        limit = self.problem.memory_limit.limit
         return FlatProblem(
             offsets=self.offsets,
             work=np.zeros_like(work) if self.overlaps else work.astype(np.float64),
-            cap=cap + MEMORY_SLACK * np.maximum(np.where(np.isfinite(cap), cap, 0.0), 1.0),
+            limit=limit + tolerances.SEARCHED_MEMORY * np.maximum(np.where(np.isfinite(limit), limit, 0.0), 1.0),
             rank=self.rank_of,
             time=time,
-            change=change,
+            growth=growth,
             source=source,
             delay=np.where(crosses, self.problem.costs.transfer.time(), 0.0),
             consumer=consumer,
             first=np.arange(self.classes) * self.share,
             weight_time=weight_time,
-            weight_change=weight_change,
+            weight_growth=weight_growth,
             full_time=full_time,
-            full_change=np.where(self.is_forward, change, -held),
+            full_growth=np.where(self.is_forward, growth, -held),
             overlap=time if overlap is None else overlap[self.stage_of],
         )
 
@@ -148,10 +145,10 @@ class Encoder:
         weight = np.where(self.is_forward | (not split), -1.0, costs.backward_weight[self.stage_of])
         return np.where(self.is_forward, costs.forward[self.stage_of], backward), weight
 
-    def _changes(self) -> tuple[Floats, Floats]:
-        cap = self.problem.memory_limit
-        held = cap.activation[self.stage_of]
-        kept = cap.freed_by_weight[self.stage_of] if self.problem.split_backward else np.zeros(self.classes)
+    def _growths(self) -> tuple[Floats, Floats]:
+        rule = self.problem.memory_limit
+        held = rule.activation[self.stage_of]
+        kept = rule.freed_by_weight[self.stage_of] if self.problem.split_backward else np.zeros(self.classes)
         return np.where(self.is_forward, held, kept - held), -kept
 
     def room_for_timing(self) -> Timing:
@@ -182,8 +179,9 @@ class Encoder:
         return np.zeros(1 + self.positions, np.int64)
 
     def room_for_change(self) -> Change:
-        """Room to note the moves of one step."""
-        return Change(np.zeros(self.positions, np.int64), np.zeros(self.positions, np.int64))
+        """Room for what one step changes."""
+        terms, moves, place, target = (np.zeros(size, np.int64) for size in (4, 1, self.positions, self.positions))
+        return Change(terms, moves, place, target)
 
     def evaluate(self, decisions: Decisions) -> Candidate:
         """The decisions with its value."""

@@ -10,8 +10,8 @@ from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.kernels.arrays import AnnealingState
 
-PIECE = 2_000_000
-"""Op evaluations between two looks at the clock."""
+OPS_BETWEEN_LOOKS = 2_000_000
+"""Op evaluations between two looks at the clock: about 30 ms."""
 
 QUANTILES = 1024
 WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
@@ -28,9 +28,14 @@ def beginning(encoder: Encoder, value: float, temperature: float, seed: int) -> 
     )
 
 
+def cooling_factor(fall: float, steps: int) -> float:
+    """The factor by which the temperature falls a step, so that after so many steps it is ``fall`` times lower."""
+    return float(fall ** (-1 / max(steps, 1)))
+
+
 def pieces(budget: Budget, steps: int, work: int) -> Iterator[int]:
     """Numbers of steps, ``steps`` together, each taking ``work`` op evaluations; no more of them when time is up."""
-    piece = max(PIECE // work, 1)
+    piece = max(OPS_BETWEEN_LOOKS // work, 1)
     while steps > 0 and not budget.out_of_time:
         yield min(piece, steps)
         steps -= piece

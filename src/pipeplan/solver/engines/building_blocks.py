@@ -19,11 +19,23 @@ import numpy as np
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Floats
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
+from pipeplan.solver.engines.annealing import WAITS, beginning, cooling_factor, pieces
 from pipeplan.solver.engines.list_scheduling import earliest
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Block, Decisions, FlatProblem, RankClocks, Route
+from pipeplan.solver.kernels.arrays import (
+    DRAWS_FORWARDS,
+    KEEPS_WEIGHTS,
+    RUNS_FULL,
+    SEARCH_COMPILES_AFTER,
+    TAKES_BACKWARDS,
+    Block,
+    Decisions,
+    FlatProblem,
+    RankClocks,
+    Route,
+)
 from pipeplan.solver.kernels.block_kernel import anneal_block, repeat
-from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, MODULUS
+from pipeplan.solver.kernels.random_kernel import MODULUS
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE
 from pipeplan.solver.run import Run
 
 NAME = "building blocks"
@@ -31,33 +43,8 @@ NAME = "building blocks"
 _ANNEAL_BLOCK = Kernel(anneal_block, SEARCH_COMPILES_AFTER)
 _REPEAT = Kernel(repeat, SEARCH_COMPILES_AFTER)
 
-ISLANDS = 4
-"""Blocks annealed in a round; each is a lineage of its own."""
-
-SHARE = 0.35
-"""The search goes on with something else when this much of its budget is spent."""
-
-FIRST_ROUND = 2_000_000
-"""Op evaluations of each annealing in the first round."""
-
-HEATS = (1.0, 0.3, 3.0, 1.0)
-COOLING = 30.0
-"""Temperatures at which annealings start, in turn, in units of the mean op; they end at that divided by ``COOLING``."""
-
-SPREAD = 0.02
-"""How much the mean over the ranks counts beside the longest."""
-
-SLACKS = (0.0, 0.0, 0.0, 0.5, 1.0)
-"""Time between neighbouring ops of the first blocks beyond the least, in units of the mean op, drawn op by op."""
-
-GROUPED = 0.3
-"""The share of the first blocks whose microbatches come in groups, where ranks have several stages."""
-
 REPEATED = 4
 """Repeating a block takes as long as evaluating this many ops for each of its ops."""
-
-ENOUGH = 2
-"""Blocks are annealed on so many microbatches a rank, since what more of them add is always the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,37 +59,137 @@ class Island:
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BuildingBlocks:
     """Anneals blocks from random ones, in rounds until one betters nothing, and offers what comes of each as a lineage.
 
     Attributes
     ----------
     until
-        The share of the whole budget at which it stops.
+        The share of the whole budget at which it stops: the search goes on with something else.
+    islands
+        Blocks annealed in a round; each is a lineage of its own.
+    first_round
+        Op evaluations of each annealing in the first round.
+    heats
+        Temperatures at which annealings start, in turn, in units of the mean op.
+    cooling
+        The temperature that annealings start at is so many times the one that they end at.
+    spread
+        How much the mean over the ranks counts beside the longest.
+    slacks
+        Time between neighbouring ops of the first blocks beyond the least, in units of the mean op, drawn op by op.
+    grouped
+        The share of the first blocks whose microbatches come in groups, where ranks have several stages.
+    microbatches
+        Blocks are annealed on so many microbatches a rank, since what more of them add is always the same.
     """
 
-    until: float = SHARE
+    until: float = 0.35
+    islands: int = 4
+    first_round: int = 2_000_000
+    heats: tuple[float, ...] = (1.0, 0.3, 3.0, 1.0)
+    cooling: float = 30.0
+    spread: float = 0.02
+    slacks: tuple[float, ...] = (0.0, 0.0, 0.0, 0.5, 1.0)
+    grouped: float = 0.3
+    microbatches: int = 2
 
     def __call__(self, run: Run) -> None:
         """Search."""
-        few = min(run.encoder.share, ENOUGH * run.problem.placement.ranks) * run.encoder.copies
-        bench = Bench(Encoder(replace(run.problem, microbatches=few)))
-        true_size = Bench(run.encoder)
-        bench.compile(run, bench.island(run, 0, 0))
-        for turn, steps in run.rounds(ISLANDS, FIRST_ROUND // bench.encoder.positions, self.until):
+        few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
+        small, true = Bench(Encoder(replace(run.problem, microbatches=few))), Bench(run.encoder)
+        self._compile(run, small)
+        for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, self.until):
             before = run.best
-            islands = [bench.island(run, ISLANDS * turn + number, steps) for number in range(ISLANDS)]
-            found = run.map(lambda island: bench.anneal(run, island), islands)
+            islands = [self._island(run, small, self.islands * turn + number, steps) for number in range(self.islands)]
+            found = run.map(lambda island: self._anneal(run, small, island), islands)
             for island, (block, spent) in zip(islands, found, strict=True):
                 run.budget.evaluations += spent
-                run.offer(true_size.repeat(block, by_unit=island.by_unit), island.name, NAME)
+                run.offer(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
             if run.best is before:
                 return
 
+    def _island(self, run: Run, bench: Bench, number: int, steps: int) -> Island:
+        """A task of its own for each number; every other one goes at the pace of units."""
+        random, by_unit = run.random(1, number), number % 2 == 1
+        return Island(
+            name=f"{NAME} {number + 1}",
+            block=self._random_block(
+                bench,
+                random,
+                by_unit=by_unit,
+                keep_weights=number // 2 % 2 == 1,
+                full=bench.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
+            ),
+            by_unit=by_unit,
+            temperature=self.heats[number % len(self.heats)],
+            steps=steps,
+            seed=int(random.integers(1, MODULUS)),
+        )
+
+    def _random_block(
+        self, bench: Bench, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool
+    ) -> Block:
+        """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
+        placement, copies = bench.encoder.problem.placement, bench.encoder.copies
+        unit = bench.pace(by_unit).unit
+        slack = random.choice(self.slacks, (copies, bench.encoder.classes // copies)) * random.integers(3)
+        due = earliest(bench.encoder)
+        if by_unit:
+            due[bench.route.way] = np.tile(np.arange(slack.shape[1]), copies)
+        due[bench.route.way] += unit * np.cumsum(slack, axis=1).ravel()
+        grouped = placement.chunks > 1 and random.random() < self.grouped
+        group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
+        return block_of(due, draws_forwards=True, keeps_weights=keep_weights, runs_full=full, group=group, inner=unit)
+
+    def _anneal(self, run: Run, bench: Bench, island: Island) -> tuple[Block, int]:
+        """The best block found and the evaluations made; stops early when time is up."""
+        inputs, outputs, best = self._arrays(bench, island)
+        work, done = REPEATED * bench.encoder.positions, 0
+        for steps in pieces(run.budget, island.steps, work):
+            _ANNEAL_BLOCK((*inputs, steps), outputs, work=steps * work)
+            done += steps
+        return best, done
+
+    def _compile(self, run: Run, bench: Bench) -> None:
+        """Have the kernel compiled."""
+        inputs, outputs, _ = self._arrays(bench, self._island(run, bench, 0, 0))
+        run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
+
+    def _arrays(self, bench: Bench, island: Island) -> tuple[tuple[Argument, ...], tuple[Output, ...], Block]:
+        """What the kernel takes, but for the number of steps; what it writes; and of that, the best block."""
+        encoder, pace = bench.encoder, bench.pace(island.by_unit)
+        block, trial, best = (_copy(island.block) for _ in range(3))
+        value = min(bench.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
+        state = beginning(encoder, value, island.temperature * bench.unit, island.seed)
+        cooling = cooling_factor(self.cooling, island.steps)
+        rules = 1 + (RUNS_FULL if encoder.may_run_full else KEEPS_WEIGHTS)
+        times = (encoder.flat, pace.times, bench.route, encoder.share, pace.period, pace.unit)
+        inputs = (*times, encoder.span, self.spread, cooling, WAITS, rules)
+        outputs = (block, trial, best, bench.decisions(), state, bench.room_for_clocks(), encoder.room_for_timing())
+        return inputs, outputs, best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pace:
+    """At which pace ranks repeat a block: the time of everything, the period of a microbatch, and the mean op."""
+
+    times: FlatProblem
+    period: float
+    unit: float
+
 
 class Bench:
-    """The arrays of a problem on which blocks are tried."""
+    """The arrays of a problem on which blocks are tried.
+
+    Attributes
+    ----------
+    encoder, route
+        The problem as the kernels take it.
+    unit
+        The mean time of an op.
+    """
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -111,12 +198,12 @@ class Bench:
         follower[flat.source[flat.source >= 0]] = np.flatnonzero(flat.source >= 0)
         self.route = Route(
             offsets=np.concatenate(([0], np.cumsum(np.bincount(encoder.rank_of, minlength=ranks)))),
-            item=np.argsort(encoder.rank_of, kind="stable"),
+            on_rank=np.argsort(encoder.rank_of, kind="stable"),
             follower=follower,
             way=np.array(encoder.topological),
         )
         owes = flat.weight_time >= 0
-        self.units = flat._replace(
+        units = flat._replace(
             time=np.ones_like(flat.time),
             delay=np.zeros_like(flat.delay),
             weight_time=np.where(owes, 1.0, -1.0),
@@ -124,100 +211,27 @@ class Bench:
         )
         times = encoder.total_times
         self.unit = float(times.sum() / np.count_nonzero(times) / 1.5) if times.any() else 1.0
-        self.period = self._busiest(times)
-        self.period_in_units = self._busiest(np.where(owes, 2.0, 1.0))
+        self._true_pace = Pace(flat, self._busiest(times), self.unit)
+        self._unit_pace = Pace(units, self._busiest(np.where(owes, 2.0, 1.0)), 1.0)
 
     def _busiest(self, times: Floats) -> float:
         """The work of the busiest rank for a microbatch."""
         return float(np.bincount(self.encoder.rank_of, weights=times).max())
 
-    def island(self, run: Run, number: int, steps: int) -> Island:
-        """A task of its own for each number; every other one goes by the unit clock."""
-        random, by_unit = run.random(1, number), number % 2 == 1
-        return Island(
-            name=f"{NAME} {number + 1}",
-            block=self._random_block(
-                random,
-                by_unit=by_unit,
-                keep_weights=number // 2 % 2 == 1,
-                full=self.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
-            ),
-            by_unit=by_unit,
-            temperature=HEATS[number % len(HEATS)],
-            steps=steps,
-            seed=int(random.integers(1, MODULUS)),
-        )
-
-    def _random_block(self, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool) -> Block:
-        """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
-        placement, copies = self.encoder.problem.placement, self.encoder.copies
-        unit = self._pace(by_unit)[2]
-        slack = random.choice(SLACKS, (copies, self.encoder.classes // copies)) * random.integers(3)
-        due = earliest(self.encoder)
-        if by_unit:
-            due[self.route.way] = np.tile(np.arange(slack.shape[1]), copies)
-        due[self.route.way] += unit * np.cumsum(slack, axis=1).ravel()
-        grouped = placement.chunks > 1 and random.random() < GROUPED
-        group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
-        return Block(due, np.array([1, 0, int(keep_weights), int(full), group]), np.array([unit]))
-
-    def anneal(self, run: Run, island: Island) -> tuple[Block, int]:
-        """The best block found and the evaluations made; stops early when time is up."""
-        inputs, outputs, best = self._arrays(island)
-        work, done = REPEATED * self.encoder.positions, 0
-        for steps in pieces(run.budget, island.steps, work):
-            _ANNEAL_BLOCK((*inputs, steps), outputs, work=steps * work)
-            done += steps
-        return best, done
-
-    def compile(self, run: Run, island: Island) -> None:
-        """Have the kernel compiled."""
-        inputs, outputs, _ = self._arrays(island)
-        run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
-
-    def _arrays(self, island: Island) -> tuple[tuple[Argument, ...], tuple[Output, ...], Block]:
-        """What the kernel takes, but for the number of steps; what it writes; and of that, the best block."""
-        encoder = self.encoder
-        block, trial, best = (_copy(island.block) for _ in range(3))
-        value = min(self.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
-        state = beginning(encoder, value, island.temperature * self.unit, island.seed)
-        pace, period, unit = self._pace(island.by_unit)
-        cooling = COOLING ** (-1 / max(island.steps, 1))
-        rules = 4 if encoder.may_run_full else 3
-        inputs = (
-            encoder.flat,
-            pace,
-            self.route,
-            encoder.share,
-            period,
-            unit,
-            encoder.span,
-            SPREAD,
-            cooling,
-            WAITS,
-            rules,
-        )
-        return (
-            inputs,
-            (block, trial, best, self.decisions(), state, self.room_for_clocks(), encoder.room_for_timing()),
-            best,
-        )
+    def pace(self, by_unit: bool) -> Pace:
+        """The true times, or one unit for each op."""
+        return self._unit_pace if by_unit else self._true_pace
 
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
         """What comes of a block, as a candidate; of infinite value if the block gets stuck."""
-        pace, period, _ = self._pace(by_unit)
-        decisions = self.decisions()
-        inputs = (self.encoder.flat, pace, self.route, self.encoder.share, period)
+        pace, decisions = self.pace(by_unit), self.decisions()
+        inputs = (self.encoder.flat, pace.times, self.route, self.encoder.share, pace.period)
         outputs = (block, decisions, self.room_for_clocks(), self.encoder.room_for_timing())
         complete = _REPEAT(inputs, outputs, work=REPEATED * self.encoder.positions)
         return self.encoder.evaluate(decisions) if complete else Candidate(decisions, np.inf)
 
-    def _pace(self, by_unit: bool) -> tuple[FlatProblem, float, float]:
-        """The times to go by, the period, and the mean op."""
-        return (self.units, self.period_in_units, 1.0) if by_unit else (self.encoder.flat, self.period, self.unit)
-
     def decisions(self) -> Decisions:
-        """Room for an order."""
+        """Room for what is decided."""
         return self.encoder.decisions(np.zeros(self.encoder.positions, np.int64))
 
     def room_for_clocks(self) -> RankClocks:
@@ -226,5 +240,24 @@ class Bench:
         return RankClocks(np.zeros(ranks), np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
 
 
+def block_of(
+    due: Floats,
+    *,
+    draws_forwards: bool = False,
+    takes_backwards: bool = False,
+    keeps_weights: bool = False,
+    runs_full: bool = False,
+    group: int = 1,
+    inner: float = 0.0,
+) -> Block:
+    """A block of these times, shape (classes,), and rules; see :class:`~pipeplan.solver.kernels.arrays.Block`."""
+    rules = np.zeros(4, np.int64)
+    rules[DRAWS_FORWARDS] = draws_forwards
+    rules[TAKES_BACKWARDS] = takes_backwards
+    rules[KEEPS_WEIGHTS] = keeps_weights
+    rules[RUNS_FULL] = runs_full
+    return Block(due, rules, np.array([group]), np.array([inner]))
+
+
 def _copy(block: Block) -> Block:
-    return Block(block.due.copy(), block.style.copy(), block.inner.copy())
+    return Block(*(array.copy() for array in block))

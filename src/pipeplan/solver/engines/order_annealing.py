@@ -9,131 +9,160 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import TypeVar
 
 import numpy as np
 
-from pipeplan.kernels import Argument, Kernel
+from pipeplan.kernels import Argument, Kernel, dispatcher
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, AnnealingState
-from pipeplan.solver.kernels.evaluate_kernel import MODULUS, anneal
+from pipeplan.solver.engines.annealing import WAITS, beginning, cooling_factor, pieces
+from pipeplan.solver.kernels.annealing_kernel import annealing_by
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Reach
+from pipeplan.solver.kernels.random_kernel import MODULUS
+from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.run import Lineage, Run
 
-_ANNEAL = Kernel(anneal, SEARCH_COMPILES_AFTER)
-
-TASKS = 4
-"""Annealings in a round."""
-
-HEATS = (0.3, 1.0, 0.5, 2.0, 0.15, 1.0, 0.3)
-HEAT = 15.0
-COOLING = 20.0
-"""Temperatures at which annealings start, in turn, in units of the mean time of an op times ``HEAT`` / positions; they end
-at that divided by ``COOLING``. The more ops there are, the more of them can go wrong at one temperature."""
-
-HOTTEST = 1.0
-"""The highest temperature, in units of the mean time of an op."""
-
-REACHES = ((3, 3, 3), (2, 2, 2), (3, 8, 24), (3, 3, 3), (5, 16, 5))
-"""How far moves go, in places, stages and microbatches, in turn."""
-
-LINEAGES = (0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 4)
-"""Which lineage, counted from the best, each annealing in turn goes on with; the best are more often among them."""
-
-FIRST_ROUND = 500_000
-"""Op evaluations of each annealing in the first round."""
-
-SPREADS = (0.0, 0.1, 0.02)
-"""How much the mean over the ranks counts beside the longest, in turn; see the kernel."""
-
-CRITICAL = 10
-"""Of 16 steps, how many start at an op of the longest chain: no other can make the schedule shorter on its own."""
+Option = TypeVar("Option")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Annealing:
-    """One task of a round: from where, how hot, how long, with which random numbers."""
+    """One task of a round: from where, how hot, how far moves go, how long, with which random numbers.
+
+    ``spread`` is how much the mean over the ranks counts beside the longest.
+    """
 
     lineage: Lineage
     temperature: float
-    reach: tuple[int, int, int]
+    reach: Reach
     spread: float
     evaluations: int
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSearch:
-    """Anneals until the run is over.
+    """Anneals until the run is over. Options that are rows are taken in turn, annealing after annealing.
 
     Attributes
     ----------
     until
         The share of the whole budget at which it stops; its first round may pass it.
+    moves
+        What a step may do, each with its weight.
+    tasks
+        Annealings in a round.
+    first_round
+        Op evaluations of each annealing in the first round.
+    heats, heat
+        Temperatures at which annealings start, in units of the mean time of an op times ``heat`` / positions: the more ops
+        there are, the more of them can go wrong at one temperature.
+    hottest
+        The highest temperature, in units of the mean time of an op.
+    cooling
+        The temperature that annealings start at is so many times the one that they end at.
+    reaches
+        How far moves go.
+    spreads
+        How much the mean over the ranks counts beside the longest.
+    lineages
+        Which lineage, counted from the best, an annealing goes on with; the best are more often among them.
+    critical
+        Of 16 steps, how many start at an op of the longest chain: no other can make the schedule shorter on its own.
     """
 
     until: float = 1.0
+    moves: tuple[Move, ...] = MOVES
+    tasks: int = 4
+    first_round: int = 500_000
+    heats: tuple[float, ...] = (0.3, 1.0, 0.5, 2.0, 0.15, 1.0, 0.3)
+    heat: float = 15.0
+    hottest: float = 1.0
+    cooling: float = 20.0
+    reaches: tuple[Reach, ...] = (
+        Reach(places=3, stages=3, microbatches=3),
+        Reach(places=2, stages=2, microbatches=2),
+        Reach(places=3, stages=8, microbatches=24),
+        Reach(places=3, stages=3, microbatches=3),
+        Reach(places=5, stages=16, microbatches=5),
+    )
+    spreads: tuple[float, ...] = (0.0, 0.1, 0.02)
+    lineages: tuple[int, ...] = (0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 4)
+    critical: int = 10
 
     def __call__(self, run: Run) -> None:
         """Search; needs a start."""
         if run.best is None:
             return
-        bench = _Bench(run.encoder, next(self._tasks(run, 0, 0)))
-        run.compile(_ANNEAL, bench.inputs(0), bench.outputs)
-        for turn, length in run.rounds(TASKS, FIRST_ROUND // run.encoder.positions, self.until):
+        kernel = anneal_by(self.moves)
+        bench = Bench(self, run.encoder, next(self._tasks(run, 0, 0)))
+        run.compile(kernel, bench.inputs(0), bench.outputs)
+        for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
             tasks = list(self._tasks(run, turn, length))
-            for task, (candidate, spent) in zip(tasks, run.map(lambda task: work(run, task), tasks), strict=True):
+            for task, (candidate, spent) in zip(
+                tasks, run.map(lambda task: self._anneal(run, task), tasks), strict=True
+            ):
                 run.budget.evaluations += spent
                 run.offer(candidate, task.lineage.name, f"local search from {task.lineage.name}")
             run.report()
 
     def _tasks(self, run: Run, turn: int, length: int) -> Iterator[Annealing]:
         lineages = run.lineages
-        for task in range(TASKS):
-            count = TASKS * turn + task
-            lineage = LINEAGES[count % len(LINEAGES)] % len(lineages)
-            seed = int(run.random(2, turn, task).integers(1, MODULUS))
+        for task in range(self.tasks):
+            count = self.tasks * turn + task
             left = run.budget.evaluations_left
             if left is not None:
                 length = min(length, max(left - task * length, 0))
             yield Annealing(
-                lineages[lineage],
-                min(HEATS[count % len(HEATS)] * HEAT / run.encoder.positions, HOTTEST),
-                REACHES[count % len(REACHES)],
-                SPREADS[count % len(SPREADS)],
-                length,
-                seed,
+                lineage=lineages[_in_turn(self.lineages, count) % len(lineages)],
+                temperature=min(_in_turn(self.heats, count) * self.heat / run.encoder.positions, self.hottest),
+                reach=_in_turn(self.reaches, count),
+                spread=_in_turn(self.spreads, count),
+                evaluations=length,
+                seed=int(run.random(2, turn, task).integers(1, MODULUS)),
             )
 
+    def _anneal(self, run: Run, task: Annealing) -> tuple[Candidate, int]:
+        """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
+        kernel, bench = anneal_by(self.moves), Bench(self, run.encoder, task)
+        positions = run.encoder.positions
+        done = 0
+        for steps in pieces(run.budget, task.evaluations, positions):
+            kernel(bench.inputs(steps), bench.outputs, work=steps * positions)
+            done += steps
+            if bench.state.value[1] <= run.bound.value:
+                break
+        return run.encoder.evaluate(bench.best), done
 
-class _Bench:
+
+class Bench:
     """The arrays with which the kernel carries out a task."""
 
-    def __init__(self, encoder: Encoder, task: Annealing) -> None:
-        self.encoder = encoder
-        self.spread = task.spread
-        self.cooling = COOLING ** (-1 / max(task.evaluations, 1))
-        self.reach = np.array([*task.reach, int(encoder.overlaps), CRITICAL, int(encoder.may_run_full)], np.int64)
-        decisions, self.best = task.lineage.candidate.copy().decisions, task.lineage.candidate.copy().decisions
+    def __init__(self, options: LocalSearch, encoder: Encoder, task: Annealing) -> None:
+        self.options, self.encoder, self.task = options, encoder, task
+        self.weights = np.array([move.weight * move.can_gain(encoder) for move in options.moves], np.int64)
+        self.cooling = cooling_factor(options.cooling, task.evaluations)
+        decisions, self.best = (task.lineage.candidate.copy().decisions for _ in range(2))
         temperature = task.temperature * float(np.mean(encoder.flat.time))
         self.state = beginning(encoder, encoder.score(decisions, task.spread), temperature, task.seed)
         self.outputs = (decisions, self.best, self.state, encoder.room_for_change(), encoder.room_for_timing())
 
     def inputs(self, steps: int) -> tuple[Argument, ...]:
         """What the kernel takes for so many steps."""
-        return self.encoder.flat, self.encoder.span, self.spread, steps, self.cooling, self.reach, WAITS
+        encoder, task = self.encoder, self.task
+        reach, critical = task.reach, self.options.critical
+        return encoder.flat, self.weights, reach, critical, encoder.span, task.spread, steps, self.cooling, WAITS
 
 
-def work(run: Run, task: Annealing) -> tuple[Candidate, int]:
-    """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
-    bench, positions = _Bench(run.encoder, task), run.encoder.positions
-    done = 0
-    for steps in pieces(run.budget, task.evaluations, positions):
-        _ANNEAL(bench.inputs(steps), bench.outputs, work=steps * positions)
-        done += steps
-        if _is_optimal(run, bench.state):
-            break
-    return run.encoder.evaluate(bench.best), done
+@cache
+def anneal_by(moves: tuple[Move, ...]) -> Kernel:
+    """The kernel that anneals by these moves."""
+    propose = dispatcher([move.propose for move in moves])
+    apply = dispatcher([move.apply for move in moves])
+    undo = dispatcher([move.undo for move in moves])
+    return Kernel(annealing_by(propose, apply, undo), SEARCH_COMPILES_AFTER)
 
 
-def _is_optimal(run: Run, state: AnnealingState) -> bool:
-    return bool(state.value[1] <= run.bound.value)
+def _in_turn(options: tuple[Option, ...], count: int) -> Option:
+    return options[count % len(options)]

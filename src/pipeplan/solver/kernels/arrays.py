@@ -1,7 +1,25 @@
 """The arrays that the search's kernels read and write; in an undecorated run they are lists.
 
-Ops come in *classes*: class ``2 * s`` is the forward of stage s (stages of further model copies count on), and class
-``2 * s + 1`` its backward.
+What the kernels count and name, one meaning a name:
+
+============== ========================================================================================================
+``rank``       a pipeline rank, from 0
+``op_class``   forwards or backwards of one stage: class ``2 * s`` is the forward of stage s, class ``2 * s + 1`` its
+               backward; the stages of further copies of the model count on
+``index``      which op of its class, from 0: the k-th is that of the copy's k-th microbatch, as microbatches are alike
+``share``      microbatches of each copy: how many ops every class has
+``op``         ``first[op_class] + index``: the number of an op among all of them
+``place``      a position in ``Decisions.order``: rank after rank, each rank's ops in the order in which they run
+``source``     the class whose result an op waits for, from the same microbatch; -1: none
+``owed``       a weight backward (W) whose input backward (I) has run
+``pending``    where to look for the next W owed; they run first in, first out
+``time``       in the unit of the costs
+``held``       of a rank: activations it holds, in the unit of the limits
+``growth``     what an op adds to that, below 0 where it frees
+============== ========================================================================================================
+
+Arrays are named below with their shapes: ``ranks`` and ``classes`` are numbers of ranks and classes, ``positions`` is the
+number of forwards and backwards of all ranks, ``ops`` is ``classes * share`` and equal to ``positions``.
 """
 
 from __future__ import annotations
@@ -15,64 +33,65 @@ SEARCH_COMPILES_AFTER = 500_000
 
 
 class FlatProblem(NamedTuple):
-    """The problem as flat arrays, by rank (``offsets``, ``work``, ``cap``) and by class (the others).
+    """A problem as flat arrays: times and memory, and what waits for what.
 
     Attributes
     ----------
     offsets
-        Rank r's order is ``order[offsets[r]:offsets[r + 1]]``.
+        Rank r's order is ``order[offsets[r]:offsets[r + 1]]``; shape (ranks + 1,).
     work
-        The least time that all ops of a rank take together, weight backwards included.
-    cap
-        The most that a rank may hold, with the slack of rounded sums.
-    rank, time, change
-        Where a class runs, how long it takes, and what it adds to the memory of its rank.
+        The least time that all ops of a rank take together, weight backwards included; shape (ranks,).
+    limit
+        The most that a rank may hold, with the slack of rounded sums; shape (ranks,).
+    rank, time, growth
+        Where a class runs, how long an op of it takes, and what it adds to what its rank holds; shape (classes,), like all
+        that follow.
     source, delay
         The class whose result it waits for (-1: none), and how long the transfer takes.
     consumer
         The rank that may wait for the class, or -1.
     first
-        Where the ends of the class stand in ``Timing.finish``.
-    weight_time, weight_change
-        How long the weight backward takes that a backward of the class leaves owed, and what it adds to memory; a
-        negative time for classes that leave none owed.
-    full_time, full_change
-        The same as ``time`` and ``change`` where a backward of the class runs in full, and leaves nothing owed.
+        The number of the class's first op.
+    weight_time, weight_growth
+        How long the W takes that an I of the class leaves owed, and what it adds to memory; the time is below 0 for classes
+        that leave none owed.
+    full_time, full_growth
+        The same as ``time`` and ``growth`` where a backward of the class runs in full, and leaves nothing owed.
     overlap
         How long a forward takes together with the backward that it overlaps with, at least.
     """
 
     offsets: Ints
     work: Floats
-    cap: Floats
+    limit: Floats
     rank: Ints
     time: Floats
-    change: Floats
+    growth: Floats
     source: Ints
     delay: Floats
     consumer: Ints
     first: Ints
     weight_time: Floats
-    weight_change: Floats
+    weight_growth: Floats
     full_time: Floats
-    full_change: Floats
+    full_growth: Floats
     overlap: Floats
 
 
 class Decisions(NamedTuple):
-    """A candidate: ``order``, ``forced`` and ``joined`` by position, rank after rank; ``full`` by op.
+    """What is decided: all that tells one candidate from another.
 
     Attributes
     ----------
     order
-        The class that runs there.
+        The class that runs at each place; shape (positions,).
     forced
-        How many weight backwards must run before it.
+        How many weight backwards must run before it; shape (positions,).
     joined
-        1 where a forward and a backward, this op and the next, run overlapped.
+        1 where a forward and a backward, this op and the next, run overlapped; shape (positions,).
     full
-        1 where a backward runs full: I and W in one. Ops stand as in ``Timing.finish``, so that it moves with its op.
-        Empty where full backwards gain nothing.
+        1 where a backward runs in full: I and W in one; shape (ops,), so that it moves with its op. Empty where full
+        backwards gain nothing.
     """
 
     order: Ints
@@ -86,18 +105,21 @@ class Timing(NamedTuple):
 
     Attributes
     ----------
-    cursor, pending, owed, clock, held, left, begin, stack
-        By rank: the op reached; where to look for the next W owed; how many are owed; when the rank is free; what it
-        holds; work not yet done; its first start; ranks that can go on.
+    cursor, pending, owed
+        The place that a rank has reached, where to look for its next W owed, and how many are owed; shape (ranks,).
+    clock, held, left, begin
+        When a rank is free, what it holds, its work not yet done, and its first start (0 where that does not count);
+        shape (ranks,).
+    stack
+        Ranks that can go on; shape (ranks,).
     done, waiting
-        By class: how many have run; whether a rank waits for the next.
-    finish
-        End of each op of each class.
-    weights, owes, waited
-        By position of the order: how many Ws run right before that op; 1 where it leaves a W owed; and 1 where it waits
-        for its source (2: for that of the op that it overlaps with).
-    position
-        Where each op of each class stands in the order.
+        How many ops of a class have run, and 1 where a rank waits for the next; shape (classes,).
+    finish, position
+        The end of each op, and its place; shape (ops,).
+    weights, owes
+        How many Ws run right before the op at a place, and 1 where it leaves a W owed; shape (positions,).
+    waited
+        1 where the op at a place waits for its source, 2 where for that of the op it overlaps with; shape (positions,).
     """
 
     cursor: Ints
@@ -123,13 +145,13 @@ class AnnealingState(NamedTuple):
     Attributes
     ----------
     value
-        Of the current decisions, and of the best.
+        Of the current candidate, and of the best; shape (2,).
     temperature
-        One number: how much worse, on average, a step may be.
+        How much worse, on average, a step may be, in the unit of the costs; shape (1,).
     random
-        One number: the generator's state.
+        The state of the random numbers; shape (1,).
     critical
-        How many positions the longest chain of the current decisions has, and then these positions.
+        How many places the longest chain of the current candidate has, and then these places; shape (1 + positions,).
     """
 
     value: Floats
@@ -138,9 +160,29 @@ class AnnealingState(NamedTuple):
     critical: Ints
 
 
-class Change(NamedTuple):
-    """From where to where ops were moved, in order; to undo it."""
+class Reach(NamedTuple):
+    """How far a move goes at most: so many places, stages and microbatches."""
 
+    places: int
+    stages: int
+    microbatches: int
+
+
+class Change(NamedTuple):
+    """What a move is about to change, or has changed: enough to take it back.
+
+    Attributes
+    ----------
+    terms
+        What the move has drawn: its file says what each of the numbers is; shape (4,).
+    moves
+        How many ops were moved; shape (1,).
+    place, target
+        From where to where each of them was moved, in order; shape (positions,).
+    """
+
+    terms: Ints
+    moves: Ints
     place: Ints
     target: Ints
 
@@ -150,14 +192,15 @@ class ListState(NamedTuple):
 
     Attributes
     ----------
-    room, spare, filled
-        By rank: what it may still take in, all owed weight backwards done; the same in the test for dead ends; where its
-        next op goes.
+    room, spare
+        What a rank may still take in, all Ws owed done; and the same in the test for dead ends; shape (ranks,).
+    filled
+        The place of a rank's next op; shape (ranks,).
     done
-        By class: how many have run.
+        How many ops of a class are placed; shape (classes,).
     refused
-        By class: how many backwards had run when its next forward was found to lead to a dead end; until one more has
-        run, it still does.
+        How many backwards were placed when the next forward of a class was found to lead to a dead end: until one more
+        is, it still does; shape (classes,).
     """
 
     room: Floats
@@ -167,52 +210,66 @@ class ListState(NamedTuple):
     refused: Ints
 
 
+DRAWS_FORWARDS = 0
+"""Rule of a block: 1 where forwards are drawn forward before a rank's first backward."""
+
+TAKES_BACKWARDS = 1
+"""Rule of a block: 1 where a backward that is ready goes before something due that is not."""
+
+KEEPS_WEIGHTS = 2
+"""Rule of a block: 1 where weight backwards stay where repeating has put them."""
+
+RUNS_FULL = 3
+"""Rule of a block: 1 where backwards run in full."""
+
+
 class Block(NamedTuple):
     """A building block: when the ops of a microbatch are due, and how it is repeated.
 
     Attributes
     ----------
     due
-        By class: when it is due for the first microbatch.
-    style
-        Five numbers. 1 where forwards are drawn forward before a rank's first backward; 1 where a backward that is ready
-        goes before something due that is not; 1 where weight backwards stay where repeating has put them; 1 where
-        backwards run in full; and how many microbatches make a group.
+        When each class is due for the first microbatch, in the unit of the pace; shape (classes,).
+    rules
+        0 or 1 for each of the rules above; shape (4,).
+    group
+        How many microbatches make a group; shape (1,).
     inner
-        One number: the time between the microbatches of a group.
+        The time between the microbatches of a group; shape (1,).
     """
 
     due: Floats
-    style: Ints
+    rules: Ints
+    group: Ints
     inner: Floats
 
 
 class Route(NamedTuple):
-    """How classes lie.
+    """Which classes a rank runs, and the way of a microbatch through them.
 
     Attributes
     ----------
-    offsets, item
-        Rank r runs the classes ``item[offsets[r]:offsets[r + 1]]``.
+    offsets, on_rank
+        Rank r runs the classes ``on_rank[offsets[r]:offsets[r + 1]]``; shapes (ranks + 1,) and (classes,).
     follower
-        By class: the class that waits for it, or -1.
+        The class that waits for a class, or -1; shape (classes,).
     way
-        The classes in the order in which a microbatch passes through them, copy after copy.
+        The classes in the order in which a microbatch passes through them, copy after copy; shape (classes,).
     """
 
     offsets: Ints
-    item: Ints
+    on_rank: Ints
     follower: Ints
     way: Ints
 
 
 class RankClocks(NamedTuple):
-    """What repeating a block writes by rank beside a timing.
+    """What repeating a block writes by rank beside a timing; shape (ranks,).
 
     Attributes
     ----------
     wake, busy
-        When it next decides what to do, and 1 if until then it runs something.
+        When a rank next decides what to do, and 1 if until then it runs something.
     backwards
         How many of its backwards have run.
     """

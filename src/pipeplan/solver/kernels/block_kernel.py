@@ -1,24 +1,44 @@
-"""The hot loops of building blocks: repeating a block for every microbatch, and annealing the block itself.
+"""Building blocks: repeating a block for every microbatch, and annealing the block itself.
 
 A block says when the ops of the first microbatch are due, and when those of the others follow. Repeating it means that
-every rank goes by a pace and does next what is due next, with these exceptions: weight backwards go into the waits, and
+every rank does next what is due next, at a pace of its own, with these exceptions: weight backwards go into the waits, and
 before what does not fit into memory; before its first backward a rank may draw forwards forward; after its last
 forward it takes the backwards as they come. What comes of it is an order, which is then timed like any candidate.
+
+Ranks take turns: the one that can decide the earliest does, and then either runs something until it can decide again, or
+waits. ``arrays`` says what is in the arrays; the *pace* is a flat problem of which only the times are used, which need not
+be the true ones. ``due`` and ``ready`` are times: when an op should run, and when its input is there.
 """
 
+from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
-from pipeplan.solver.kernels.arrays import AnnealingState, Block, Decisions, FlatProblem, RankClocks, Route, Timing
-from pipeplan.solver.kernels.evaluate_kernel import INFEASIBLE, draw, evaluate
+from pipeplan.model.tolerances import LAST_DIGITS
+from pipeplan.solver.kernels.annealing_kernel import accept, accepted_up_to
+from pipeplan.solver.kernels.arrays import (
+    DRAWS_FORWARDS,
+    KEEPS_WEIGHTS,
+    RUNS_FULL,
+    TAKES_BACKWARDS,
+    AnnealingState,
+    Block,
+    Decisions,
+    FlatProblem,
+    RankClocks,
+    Route,
+    Timing,
+)
+from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
+from pipeplan.solver.kernels.random_kernel import draw
+from pipeplan.solver.kernels.timing_kernel import evaluate
 
 NEVER = 1e300
 
-IN_TIME = 1e-12
-"""Share of a time by which rounded sums may pass it."""
 
-
-def due_at(first: float, index: int, period: float, group: int, inner: float) -> float:
-    """When an op is due for a microbatch: groups follow each other by a period a microbatch, those in a group closer."""
-    return first + index // group * group * period + index % group * inner
+@inlined
+def due_at(block: Block, op_class: int, index: int, period: float) -> float:
+    """When an op is due: groups follow each other by a period a microbatch, the microbatches of a group closer."""
+    group = block.group[0]
+    return block.due[op_class] + index // group * group * period + index % group * block.inner[0]
 
 
 def repeat(
@@ -32,12 +52,24 @@ def repeat(
     clocks: RankClocks,
     timing: Timing,
 ) -> bool:
-    """Write into ``decisions`` what comes of a block; false if it gets stuck, which only a lack of memory can bring about.
+    """Write into ``decisions`` what comes of a block; false if it gets stuck, which only a lack of memory makes it do."""
+    begin_repeating(problem, decisions, clocks, timing)
+    left = len(decisions.order)
+    while left > 0:
+        rank = first_awake(clocks)
+        if clocks.wake[rank] >= NEVER:
+            return False
+        op_class = decide(problem, pace, route, share, period, block, decisions, clocks, timing, rank)
+        if op_class >= 0:
+            run_op(problem, pace, route, block, decisions, clocks, timing, rank, op_class)
+            left -= 1
+    return True
 
-    Ranks go by the times of ``pace``, which need not be those of the problem.
-    """
-    for item in range(len(problem.rank)):
-        timing.done[item] = 0
+
+def begin_repeating(problem: FlatProblem, decisions: Decisions, clocks: RankClocks, timing: Timing) -> None:
+    """Set everything to before the first op."""
+    for op_class in range(len(problem.rank)):
+        timing.done[op_class] = 0
     for rank in range(len(problem.work)):
         clocks.wake[rank] = 0.0
         clocks.busy[rank] = 0
@@ -51,125 +83,178 @@ def repeat(
         decisions.joined[place] = 0
     for op in range(len(decisions.full)):
         decisions.full[op] = 0
-    group = block.style[4]
-    inner = block.inner[0]
-    left = len(decisions.order)
-    while left > 0:
-        rank = 0
-        for other in range(1, len(problem.work)):
-            if clocks.wake[other] < clocks.wake[rank]:
-                rank = other
-        now = clocks.wake[rank]
-        if now >= NEVER:
-            return False
-        clocks.busy[rank] = 0
-        # Of all classes the one that is due first; of those that can run, the first forward and the first backward.
-        head = forward = backward = -1
-        head_due = forward_due = backward_due = NEVER
-        head_ready = later = NEVER
-        forwards_left = 0
-        for slot in range(route.offsets[rank], route.offsets[rank + 1]):
-            item = route.item[slot]
-            index = timing.done[item]
-            if index == share:
-                continue
-            forwards_left += 1 - item % 2
-            source = problem.source[item]
-            ready = NEVER
-            if source < 0:
-                ready = 0.0
-            elif timing.done[source] > index:
-                ready = timing.finish[problem.first[source] + index] + pace.delay[item]
-            due = due_at(block.due[item], index, period, group, inner)
-            if due < head_due:
-                head, head_due, head_ready = item, due, ready
-            if ready > now:
-                later = min(later, ready)
-            elif item % 2 == 0:
-                if due < forward_due:
-                    forward, forward_due = item, due
-            elif due < backward_due:
-                backward, backward_due = item, due
-        if head < 0:
-            clocks.wake[rank] = NEVER
+
+
+@inlined
+def first_awake(clocks: RankClocks) -> int:
+    """The rank that can decide the earliest."""
+    rank = 0
+    for other in range(1, len(clocks.wake)):
+        if clocks.wake[other] < clocks.wake[rank]:
+            rank = other
+    return rank
+
+
+@inlined
+def decide(
+    problem: FlatProblem,
+    pace: FlatProblem,
+    route: Route,
+    share: int,
+    period: float,
+    block: Block,
+    decisions: Decisions,
+    clocks: RankClocks,
+    timing: Timing,
+    rank: int,
+) -> int:
+    """The class whose op a rank runs now; -1 if it waits, or runs a weight backward instead, which is then seen to."""
+    now = clocks.wake[rank]
+    clocks.busy[rank] = 0
+
+    # Of all classes the one that is due first; of those that can run, the first forward and the first backward.
+    head = forward = backward = -1
+    head_due = forward_due = backward_due = NEVER
+    head_ready = later = NEVER
+    forwards_left = 0
+    for slot in range(route.offsets[rank], route.offsets[rank + 1]):
+        op_class = route.on_rank[slot]
+        index = timing.done[op_class]
+        if index == share:
             continue
-        chosen = -1
-        if head_ready <= now:
-            chosen = head
-        elif forward >= 0 and block.style[0] == 1 and clocks.backwards[rank] == 0:
-            # All other forwards of the rank that are due before it keep their room.
-            room = problem.cap[rank] - timing.held[rank] - problem.change[forward]
-            for slot in range(route.offsets[rank], route.offsets[rank + 1]):
-                item = route.item[slot]
-                index = timing.done[item]
-                while item % 2 == 0 and item != forward and index < share:
-                    if due_at(block.due[item], index, period, group, inner) >= forward_due:
-                        break
-                    room -= problem.change[item]
-                    index += 1
-            if room >= 0:
-                chosen = forward
-        elif forwards_left == 0 or block.style[1] == 1:
-            chosen = backward
-        no_room = False
-        if chosen >= 0:
-            full = chosen % 2 == 1 and block.style[3] == 1
-            change = problem.full_change[chosen] if full else problem.change[chosen]
-            no_room = timing.held[rank] + change > problem.cap[rank]
-        if timing.owed[rank] > 0 and (no_room or chosen < 0):
-            while problem.weight_time[decisions.order[timing.pending[rank]]] < 0:
-                timing.pending[rank] += 1
-            item = decisions.order[timing.pending[rank]]
-            if no_room or head_ready >= NEVER or now + pace.weight_time[item] <= head_ready * (1 + IN_TIME):
-                if block.style[2] == 1 and timing.cursor[rank] < problem.offsets[rank + 1]:
-                    decisions.forced[timing.cursor[rank]] += 1
-                timing.pending[rank] += 1
-                timing.owed[rank] -= 1
-                timing.held[rank] += problem.weight_change[item]
-                clocks.wake[rank] = now + pace.weight_time[item]
-                clocks.busy[rank] = 1
-                continue
-        if no_room:
-            chosen = backward
-        if chosen < 0:
-            clocks.wake[rank] = later
-            continue
-        full = chosen % 2 == 1 and block.style[3] == 1
-        end = now + (pace.full_time[chosen] if full else pace.time[chosen])
-        op = problem.first[chosen] + timing.done[chosen]
-        timing.finish[op] = end
-        timing.done[chosen] += 1
-        if full:
-            decisions.full[op] = 1
-            timing.held[rank] += problem.full_change[chosen]
-        else:
-            timing.held[rank] += problem.change[chosen]
-            timing.owed[rank] += 1 if problem.weight_time[chosen] >= 0 else 0
-        clocks.backwards[rank] += chosen % 2
-        decisions.order[timing.cursor[rank]] = chosen
-        timing.cursor[rank] += 1
-        left -= 1
-        clocks.wake[rank] = end
-        clocks.busy[rank] = 1
-        follower = route.follower[chosen]
-        if follower >= 0:
-            other = problem.rank[follower]
-            if clocks.busy[other] == 0:
-                clocks.wake[other] = min(clocks.wake[other], end + pace.delay[follower])
-    return True
+        forwards_left += 1 - op_class % 2
+        source = problem.source[op_class]
+        ready = NEVER
+        if source < 0:
+            ready = 0.0
+        elif timing.done[source] > index:
+            ready = timing.finish[problem.first[source] + index] + pace.delay[op_class]
+        due = due_at(block, op_class, index, period)
+        if due < head_due:
+            head, head_due, head_ready = op_class, due, ready
+        if ready > now:
+            later = min(later, ready)
+        elif op_class % 2 == 0:
+            if due < forward_due:
+                forward, forward_due = op_class, due
+        elif due < backward_due:
+            backward, backward_due = op_class, due
+    if head < 0:
+        clocks.wake[rank] = NEVER
+        return -1
+
+    # What is due, or what may run before it while it is not ready.
+    chosen = -1
+    if head_ready <= now:
+        chosen = head
+    elif forward >= 0 and block.rules[DRAWS_FORWARDS] == 1 and clocks.backwards[rank] == 0:
+        if leaves_room(problem, route, share, period, block, timing, rank, forward, forward_due):
+            chosen = forward
+    elif forwards_left == 0 or block.rules[TAKES_BACKWARDS] == 1:
+        chosen = backward
+    lacks_room = False
+    if chosen >= 0:
+        full = chosen % 2 == 1 and block.rules[RUNS_FULL] == 1
+        growth = problem.full_growth[chosen] if full else problem.growth[chosen]
+        lacks_room = timing.held[rank] + growth > problem.limit[rank]
+
+    # A weight backward before it, or else a backward where it does not fit.
+    if timing.owed[rank] > 0 and (lacks_room or chosen < 0):
+        place = next_owed(timing.owes, timing.pending[rank])
+        end = now + pace.weight_time[decisions.order[place]]
+        if runs_before(False, lacks_room, end, head_ready * (1 + LAST_DIGITS)):
+            if block.rules[KEEPS_WEIGHTS] == 1 and timing.cursor[rank] < problem.offsets[rank + 1]:
+                decisions.forced[timing.cursor[rank]] += 1
+            timing.pending[rank] = place + 1
+            timing.owed[rank] -= 1
+            timing.held[rank] += problem.weight_growth[decisions.order[place]]
+            clocks.wake[rank] = end
+            clocks.busy[rank] = 1
+            return -1
+    if lacks_room:
+        chosen = backward
+    if chosen < 0:
+        clocks.wake[rank] = later
+    return chosen
+
+
+@inlined
+def leaves_room(
+    problem: FlatProblem,
+    route: Route,
+    share: int,
+    period: float,
+    block: Block,
+    timing: Timing,
+    rank: int,
+    forward: int,
+    forward_due: float,
+) -> bool:
+    """Whether a forward leaves room for all other forwards of the rank that are due before it."""
+    room = problem.limit[rank] - timing.held[rank] - problem.growth[forward]
+    for slot in range(route.offsets[rank], route.offsets[rank + 1]):
+        op_class = route.on_rank[slot]
+        index = timing.done[op_class]
+        while op_class % 2 == 0 and op_class != forward and index < share:
+            if due_at(block, op_class, index, period) >= forward_due:
+                break
+            room -= problem.growth[op_class]
+            index += 1
+    return room >= 0
+
+
+@inlined
+def run_op(
+    problem: FlatProblem,
+    pace: FlatProblem,
+    route: Route,
+    block: Block,
+    decisions: Decisions,
+    clocks: RankClocks,
+    timing: Timing,
+    rank: int,
+    op_class: int,
+) -> None:
+    """Run the next op of a class, and wake the rank that it is for when its result is there."""
+    place = timing.cursor[rank]
+    full = op_class % 2 == 1 and block.rules[RUNS_FULL] == 1
+    end = clocks.wake[rank] + (pace.full_time[op_class] if full else pace.time[op_class])
+    op = problem.first[op_class] + timing.done[op_class]
+    timing.finish[op] = end
+    timing.done[op_class] += 1
+    timing.owes[place] = 0
+    if full:
+        decisions.full[op] = 1
+        timing.held[rank] += problem.full_growth[op_class]
+    else:
+        timing.held[rank] += problem.growth[op_class]
+        if problem.weight_time[op_class] >= 0:
+            timing.owes[place] = 1
+            timing.owed[rank] += 1
+    clocks.backwards[rank] += op_class % 2
+    decisions.order[place] = op_class
+    timing.cursor[rank] += 1
+    clocks.wake[rank] = end
+    clocks.busy[rank] = 1
+    follower = route.follower[op_class]
+    if follower >= 0:
+        other = problem.rank[follower]
+        if clocks.busy[other] == 0:
+            clocks.wake[other] = min(clocks.wake[other], end + pace.delay[follower])
 
 
 def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> None:
-    """Change a block: how it is repeated, or when something is due: one op, those after it, or some of those after it.
+    """Change a block: in 1 of 20 cases one of its first ``rules`` rules; in 1 of 20, where it has groups, their inner time.
 
-    Of its style the first ``rules`` numbers may change.
+    Else, once or in 1 of 3 cases twice, when something is due: one op, those after it, or some of those after it, by up to
+    six half units, small ones more often.
     """
     choice = draw(random, 20)
     if choice == 0:
         rule = draw(random, rules)
-        block.style[rule] = 1 - block.style[rule]
+        block.rules[rule] = 1 - block.rules[rule]
         return
-    if choice == 1 and block.style[4] > 1:
+    if choice == 1 and block.group[0] > 1:
         block.inner[0] = max(block.inner[0] + (draw(random, 2) - 0.5) * unit, 0.0)
         return
     passes = len(route.way)
@@ -184,16 +269,17 @@ def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> N
             stop = passes
         elif scope == 2:
             stop = min(passes, stop + draw(random, max(passes // 2, 1)))
-        for place in range(start, stop):
-            block.due[route.way[place]] += amount
+        for step in range(start, stop):
+            block.due[route.way[step]] += amount
 
 
 def copy_block(source: Block, target: Block) -> None:
     """Copy one block onto another."""
-    for item in range(len(source.due)):
-        target.due[item] = source.due[item]
-    for rule in range(len(source.style)):
-        target.style[rule] = source.style[rule]
+    for op_class in range(len(source.due)):
+        target.due[op_class] = source.due[op_class]
+    for rule in range(len(source.rules)):
+        target.rules[rule] = source.rules[rule]
+    target.group[0] = source.group[0]
     target.inner[0] = source.inner[0]
 
 
@@ -220,21 +306,19 @@ def anneal_block(
 ) -> None:
     """Simulated annealing of a block for a number of steps; the best one seen goes to ``best``.
 
-    As ``anneal`` of the evaluation kernel, but a step varies the block, and what comes of it is timed.
+    A step varies the block, and what comes of it is timed. It is kept if the value grows by no more than the temperature
+    allows. The temperature falls by the factor ``cooling`` a step.
     """
-    random = state.random
     for _ in range(steps):
         state.temperature[0] *= cooling
         copy_block(block, trial)
-        vary(route, unit, rules, trial, random)
+        vary(route, unit, rules, trial, state.random)
         if not repeat(problem, pace, route, share, period, trial, decisions, clocks, timing):
             continue
-        limit = min(state.value[0] + state.temperature[0] * waits[draw(random, len(waits))], INFEASIBLE / 2)
+        limit = accepted_up_to(state, waits)
         value = evaluate(problem, decisions, span, spread, limit, timing)
         if value > limit:
             continue
-        state.value[0] = value
         copy_block(trial, block)
-        if value < state.value[1]:
-            state.value[1] = value
+        if accept(state, value):
             copy_block(trial, best)

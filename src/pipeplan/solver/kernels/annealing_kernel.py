@@ -1,0 +1,98 @@
+"""Simulated annealing: what all annealings share, and that of a candidate by moves."""
+
+from collections.abc import Callable
+
+from pipeplan.model import Floats, Ints
+from pipeplan.solver.kernels.arrays import AnnealingState, Change, Decisions, FlatProblem, Reach, Timing
+from pipeplan.solver.kernels.critical_kernel import trace
+from pipeplan.solver.kernels.random_kernel import draw, draw_weighted
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
+
+CRITICAL_OF = 16
+"""Of so many steps, some start at an op of the longest chain."""
+
+
+def accepted_up_to(state: AnnealingState, waits: Floats) -> float:
+    """The largest value that a step may lead to: the current one and the temperature times an exponential variate.
+
+    The variate is drawn from the quantiles ``waits``, before the value is known. So the evaluation can stop as soon as a
+    rank must be later than that.
+    """
+    allowance = state.temperature[0] * waits[draw(state.random, len(waits))]
+    return min(state.value[0] + allowance, INFEASIBLE / 2)
+
+
+def accept(state: AnnealingState, value: float) -> bool:
+    """Go on from a step's value; true if none before was better."""
+    state.value[0] = value
+    if value < state.value[1]:
+        state.value[1] = value
+        return True
+    return False
+
+
+def copy_decisions(source: Decisions, target: Decisions) -> None:
+    """Copy one candidate's decisions onto another's."""
+    for place in range(len(source.order)):
+        target.order[place] = source.order[place]
+        target.forced[place] = source.forced[place]
+        target.joined[place] = source.joined[place]
+    for op in range(len(source.full)):
+        target.full[op] = source.full[op]
+
+
+def draw_place(state: AnnealingState, critical: int, positions: int) -> int:
+    """Where a step starts: in ``critical`` of 16 cases at an op of the longest chain, else at any.
+
+    No other op can make the schedule shorter on its own.
+    """
+    if state.critical[0] > 0 and draw(state.random, CRITICAL_OF) < critical:
+        place: int = state.critical[1 + draw(state.random, state.critical[0])]
+        return place
+    return draw(state.random, positions)
+
+
+def annealing_by(
+    propose: Callable[..., None], apply: Callable[..., bool], undo: Callable[..., None]
+) -> Callable[..., None]:
+    """The annealing of a candidate by moves; each function takes the number of a move, and what that move's own takes."""
+
+    def anneal(
+        problem: FlatProblem,
+        weights: Ints,
+        reach: Reach,
+        critical: int,
+        span: int,
+        spread: float,
+        steps: int,
+        cooling: float,
+        waits: Floats,
+        decisions: Decisions,
+        best: Decisions,
+        state: AnnealingState,
+        change: Change,
+        timing: Timing,
+    ) -> None:
+        """Anneal for a number of steps; the best candidate seen goes to ``best``.
+
+        A step draws where it starts, a move by its weight, and what that move does there. It is kept if the value grows by
+        no more than the temperature allows, else taken back. The temperature falls by the factor ``cooling`` a step.
+        """
+        for _ in range(steps):
+            state.temperature[0] *= cooling
+            place = draw_place(state, critical, len(decisions.order))
+            move = draw_weighted(state.random, weights)
+            propose(move, problem, reach, decisions, place, change, state.random)
+            if not apply(move, problem, decisions, change):
+                continue
+            limit = accepted_up_to(state, waits)
+            value = evaluate(problem, decisions, span, spread, limit, timing)
+            if value > limit:
+                undo(move, problem, decisions, change)
+                continue
+            if critical > 0:
+                trace(problem, decisions, timing, state.critical)
+            if accept(state, value):
+                copy_decisions(decisions, best)
+
+    return anneal

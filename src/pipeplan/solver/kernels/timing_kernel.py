@@ -1,0 +1,198 @@
+"""Timing one candidate: the loop that a search spends its time in.
+
+Ranks run their rows in order, each until it needs a result that is not there; the rank that makes it wakes it. Every op is
+visited once, so the time is linear in the ops. Weight backwards are not in the order: ``owed_kernel`` says where they go.
+``arrays`` says what is in the arrays.
+"""
+
+from pipeplan.kernels import inlined
+from pipeplan.solver.kernels.arrays import Decisions, FlatProblem, Timing
+from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
+
+INFEASIBLE = 1e300
+"""The value of a candidate that deadlocks, does not fit into memory, or is above the limit given."""
+
+STUCK = -1
+"""What ``run_rank`` returns, instead of how many ranks can go on, when it finds a candidate infeasible."""
+
+
+def evaluate(
+    problem: FlatProblem, decisions: Decisions, span: int, spread: float, limit: float, timing: Timing
+) -> float:
+    """The makespan of a candidate, or with ``span`` 1 its longest span; ``INFEASIBLE`` if that must be more than ``limit``.
+
+    ``spread`` times the mean of that over the ranks is added, so that of two candidates that are equal the one that leaves
+    more ranks early is the better.
+    """
+    begin(problem, timing)
+    ranks = len(problem.work)
+    waiting_to_run = ranks
+    unfinished = ranks
+    longest = 0.0
+    total = 0.0
+    while waiting_to_run > 0:
+        rank = timing.stack[waiting_to_run - 1]
+        waiting_to_run = run_rank(problem, decisions, span, limit, rank, waiting_to_run - 1, timing)
+        if waiting_to_run == STUCK:
+            return INFEASIBLE
+        if timing.cursor[rank] == problem.offsets[rank + 1]:
+            unfinished -= 1
+            run_rest(problem, decisions, rank, timing)
+            duration = timing.clock[rank] - timing.begin[rank]
+            longest = max(longest, duration)
+            total += duration
+    return INFEASIBLE if unfinished > 0 else longest + spread * total / ranks
+
+
+def begin(problem: FlatProblem, timing: Timing) -> None:
+    """Set everything to before the first op; all ranks can go on, the first one first."""
+    ranks = len(problem.work)
+    for op_class in range(len(problem.rank)):
+        timing.done[op_class] = 0
+        timing.waiting[op_class] = 0
+    for rank in range(ranks):
+        timing.cursor[rank] = problem.offsets[rank]
+        timing.pending[rank] = problem.offsets[rank]
+        timing.owed[rank] = 0
+        timing.clock[rank] = 0.0
+        timing.held[rank] = 0.0
+        timing.left[rank] = problem.work[rank]
+        timing.stack[rank] = ranks - 1 - rank
+
+
+@inlined
+def run_rank(
+    problem: FlatProblem, decisions: Decisions, span: int, limit: float, rank: int, top: int, timing: Timing
+) -> int:
+    """Run a rank until it waits for another or is done; ``top`` ranks stand on the stack, and how many then do is returned.
+
+    ``STUCK`` if the candidate turns out to deadlock on this rank, not to fit, or to end later than ``limit``.
+    """
+    start = problem.offsets[rank]
+    stop = problem.offsets[rank + 1]
+    place = timing.cursor[rank]
+    pending = timing.pending[rank]
+    owed = timing.owed[rank]
+    clock = timing.clock[rank]
+    held = timing.held[rank]
+    left = timing.left[rank]
+    may_run_full = len(decisions.full) > 0
+    while place < stop:
+        # When the op's input is there. On the same rank it would have to come first: what is not done never will be.
+        op_class = decisions.order[place]
+        index = timing.done[op_class]
+        source = problem.source[op_class]
+        arrival = 0.0
+        cause = 1
+        if source >= 0:
+            if timing.done[source] <= index:
+                if problem.rank[source] == rank:
+                    return STUCK
+                timing.waiting[source] = 1
+                break
+            arrival = timing.finish[problem.first[source] + index] + problem.delay[op_class]
+        time = problem.time[op_class]
+        growth = problem.growth[op_class]
+        if may_run_full and decisions.full[problem.first[op_class] + index] == 1:
+            time = problem.full_time[op_class]
+            growth = problem.full_growth[op_class]
+
+        # The next op too, where both run overlapped: they start when both inputs are there, and end together.
+        partner = -1
+        if decisions.joined[place] == 1 and place + 1 < stop and (op_class + decisions.order[place + 1]) % 2 == 1:
+            partner = decisions.order[place + 1]
+            source = problem.source[partner]
+            if source >= 0:
+                if timing.done[source] <= timing.done[partner]:
+                    if problem.rank[source] == rank:
+                        return STUCK
+                    timing.waiting[source] = 1
+                    break
+                other = timing.finish[problem.first[source] + timing.done[partner]] + problem.delay[partner]
+                if other > arrival:
+                    arrival = other
+                    cause = 2
+            other_time = problem.time[partner]
+            other_growth = problem.growth[partner]
+            if may_run_full and decisions.full[problem.first[partner] + timing.done[partner]] == 1:
+                other_time = problem.full_time[partner]
+                other_growth = problem.full_growth[partner]
+            # The forward takes its memory first; an I may add to that.
+            forward = op_class if op_class % 2 == 0 else partner
+            time = max(problem.overlap[forward], time, other_time)
+            growth = max(problem.growth[forward], growth + other_growth)
+
+        # Weight backwards before it.
+        room = problem.limit[rank] - growth
+        weights = 0
+        while owed > 0:
+            pending = next_owed(timing.owes, pending)
+            weight = decisions.order[pending]
+            end = clock + problem.weight_time[weight]
+            if not runs_before(weights < decisions.forced[place], held > room, end, arrival):
+                break
+            clock = end
+            held += problem.weight_growth[weight]
+            left -= problem.weight_time[weight]
+            owed -= 1
+            pending += 1
+            weights += 1
+        if held > room:
+            return STUCK
+        timing.weights[place] = weights
+
+        # It starts. The rank's remaining work says already how early it can be done.
+        timing.waited[place] = 0
+        if arrival > clock:
+            clock = arrival
+            timing.waited[place] = cause
+        if place == start:
+            timing.begin[rank] = clock * span
+        if clock + left - timing.begin[rank] > limit:
+            return STUCK
+        clock += time
+
+        # It ends, and with it the op that it overlaps with; whoever waits for them can go on.
+        while True:
+            op = problem.first[op_class] + index
+            timing.owes[place] = 0
+            if may_run_full and decisions.full[op] == 1:
+                held += problem.full_growth[op_class]
+                left -= problem.full_time[op_class]
+            else:
+                held += problem.growth[op_class]
+                left -= problem.time[op_class]
+                if problem.weight_time[op_class] >= 0:
+                    timing.owes[place] = 1
+                    owed += 1
+            timing.finish[op] = clock
+            timing.position[op] = place
+            timing.done[op_class] = index + 1
+            if timing.waiting[op_class] == 1:
+                timing.waiting[op_class] = 0
+                timing.stack[top] = problem.consumer[op_class]
+                top += 1
+            place += 1
+            if partner < 0:
+                break
+            op_class = partner
+            index = timing.done[op_class]
+            timing.weights[place] = 0
+            timing.waited[place] = 0
+            partner = -1
+    timing.cursor[rank] = place
+    timing.pending[rank] = pending
+    timing.owed[rank] = owed
+    timing.clock[rank] = clock
+    timing.held[rank] = held
+    timing.left[rank] = left
+    return top
+
+
+def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: Timing) -> None:
+    """Run the weight backwards that a rank still owes after its last op."""
+    pending = timing.pending[rank]
+    for _ in range(timing.owed[rank]):
+        pending = next_owed(timing.owes, pending)
+        timing.clock[rank] += problem.weight_time[decisions.order[pending]]
+        pending += 1

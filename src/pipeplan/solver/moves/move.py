@@ -1,0 +1,61 @@
+"""What a move of the annealing is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeplan.errors import InputError
+from pipeplan.model import Ints
+from pipeplan.solver.kernels.arrays import Change, Decisions, FlatProblem, Reach
+
+if TYPE_CHECKING:
+    from pipeplan.solver.candidate import Encoder
+
+Propose = Callable[[FlatProblem, Reach, Decisions, int, Change, Ints], None]
+Apply = Callable[[FlatProblem, Decisions, Change], bool]
+Undo = Callable[[FlatProblem, Decisions, Change], None]
+
+
+def always(_: Encoder) -> bool:
+    """For moves that can gain on every problem."""
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A small change of a candidate, in three functions that are written as kernels are.
+
+    Attributes
+    ----------
+    name
+        What it does, in a few words.
+    weight
+        How often it is drawn, beside the weights of the others; at least 0.
+    propose
+        Takes the flat problem, the reach, the decisions, a place, the change to fill in and the random numbers. It draws
+        what is to be done at that place into ``change.terms``, and changes nothing else.
+    apply
+        Takes the flat problem, the decisions and the change. It changes the decisions, and returns whether it has.
+    undo
+        Takes the same after ``apply`` has returned true, and leaves the decisions as they were before.
+    can_gain
+        Whether it can better anything on the problem that an encoder stands for; where it cannot, it is not drawn.
+
+    Raises
+    ------
+    InputError
+        For a weight below 0.
+    """
+
+    name: str
+    weight: int
+    propose: Propose
+    apply: Apply
+    undo: Undo
+    can_gain: Callable[[Encoder], bool] = always
+
+    def __post_init__(self) -> None:
+        if self.weight < 0:
+            raise InputError(f"move {self.name}: the weight must be at least 0, not {self.weight}")

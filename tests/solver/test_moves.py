@@ -1,0 +1,121 @@
+"""Moves: each can be taken back, none proposes by changing, and a new one is a function of three and a row."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeplan.costs import Settings
+from pipeplan.errors import InputError
+from pipeplan.kernels import dispatcher
+from pipeplan.model import Placement
+from pipeplan.solver import Problem, search
+from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.engines.list_scheduling import ListScheduling
+from pipeplan.solver.engines.order_annealing import LocalSearch, anneal_by
+from pipeplan.solver.kernels.arrays import Reach
+from pipeplan.solver.kernels.random_kernel import draw_weighted
+from pipeplan.solver.moves import MOVES, Move
+from tests.solver.problems import problem
+from tests.solver.test_evaluate import PLACEMENTS, annealed
+
+REACH = Reach(places=5, stages=4, microbatches=4)
+
+
+def everything_gains(placement):
+    """Costs on which full backwards are shorter and overlapping gains."""
+    times = {"forward_times": 6, "backward_times": 7, "backward_input_times": 4, "backward_weight_times": 4}
+    costs = Settings(**times, overlap_times=8, times_per="stage")
+    return Problem(placement, 4, costs.costs(placement))
+
+
+@pytest.mark.parametrize("move", MOVES, ids=lambda move: move.name)
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(PLACEMENTS), st.integers(1, 10**6), st.data())
+def test_a_move_is_taken_back_whole(move, placement, seed, data):
+    encoder = Encoder(everything_gains(placement))
+    assert move.can_gain(encoder)
+    decisions = encoder.from_order(encoder.one_by_one()).copy().decisions
+    change, random = encoder.room_for_change(), np.array([seed])
+    place = data.draw(st.integers(0, encoder.positions - 1))
+    before = [array.copy() for array in decisions]
+    move.propose(encoder.flat, REACH, decisions, place, change, random)
+    assert all(np.array_equal(*pair) for pair in zip(before, decisions, strict=True))
+    changes = move.apply(encoder.flat, decisions, change)
+    assert changes is any(not np.array_equal(*pair) for pair in zip(before, decisions, strict=True))
+    if changes:
+        move.undo(encoder.flat, decisions, change)
+    assert all(np.array_equal(*pair) for pair in zip(before, decisions, strict=True))
+
+
+def test_moves_that_cannot_gain_are_not_drawn():
+    encoder = Encoder(problem(Placement.v(3), 4))
+    assert [move.name for move in MOVES if not move.can_gain(encoder)] == ["overlap a pair", "make backwards full"]
+
+
+def test_weights_say_how_often_a_move_is_drawn():
+    weights, random = np.array([3, 0, 1]), np.array([1])
+    drawn = np.bincount([draw_weighted(random, weights) for _ in range(4000)], minlength=3)
+    assert drawn[1] == 0
+    assert drawn[0] / 4000 == pytest.approx(0.75, abs=0.03)
+
+
+def test_without_weights_that_move_anything_forward_the_order_stays():
+    still = tuple(replace(move, weight=move.weight * (move.name == "force a weight backward")) for move in MOVES)
+    encoder = Encoder(problem(Placement.v(3), 4, limit=2))
+    decisions, _, _ = annealed(encoder, 200, moves=still)
+    start, _, _ = annealed(encoder, 0)
+    assert np.array_equal(decisions.order, start.order)
+    assert decisions.forced.any()
+
+
+def propose_swap(flat, reach, decisions, place, change, random):
+    change.terms[0] = place
+
+
+def swap(flat, decisions, change):
+    """Swap an op with the next one of its rank."""
+    place = change.terms[0]
+    order = decisions.order
+    if (
+        place + 1 == len(order)
+        or flat.rank[order[place]] != flat.rank[order[place + 1]]
+        or order[place] == order[place + 1]
+    ):
+        return False
+    order[place], order[place + 1] = order[place + 1], order[place]
+    return True
+
+
+def swap_back(flat, decisions, change):
+    swap(flat, decisions, change)
+
+
+SWAP = Move(name="swap neighbours", weight=5, propose=propose_swap, apply=swap, undo=swap_back)
+
+
+def test_a_new_move_takes_part_compiled_and_not():
+    encoder = Encoder(problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), limit=2))
+    plain, compiled = (annealed(encoder, 200, compiled=compiled, moves=(SWAP,)) for compiled in (False, True))
+    for one, other in zip(plain, compiled, strict=True):
+        for array, same in zip(one, other, strict=True):
+            assert np.array_equal(array, same)
+    engines = (ListScheduling(), LocalSearch(moves=(*MOVES, SWAP)))
+    found = search(encoder.problem, evaluations=2000, engines=engines)
+    assert found.value < search(encoder.problem, evaluations=0, engines=engines).value
+
+
+def test_one_table_of_moves_is_one_kernel():
+    assert anneal_by(MOVES) is anneal_by(tuple(MOVES))
+
+
+def test_a_weight_below_0_is_refused():
+    with pytest.raises(InputError, match="swap neighbours: the weight must be at least 0, not -1"):
+        replace(SWAP, weight=-1)
+
+
+def test_a_dispatcher_calls_the_one_that_it_is_told():
+    call = dispatcher([lambda x: x + 1, lambda x: 2 * x, lambda x: -x])
+    assert [call(which, 5) for which in range(3)] == [6, 10, -5]
