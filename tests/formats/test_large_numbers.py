@@ -34,7 +34,7 @@ def trace(*names: str, **more: object) -> str:
         ("a.json", json.dumps(TIMELINE | {"placement": [0, 50_000_000]}), "rank from 0 to 50000000 holds a stage"),
         ("a.json", json.dumps(PLAN | {"placement": [0, 10**4000]}), r"rank from 0 to about 10\^4000 holds a stage"),
         ("a.json", json.dumps(PLAN | {"placement": [[0]] * 1000}), "at most 64 copies of the model, not 1000"),
-        ("a.json", json.dumps(PLAN | {"microbatches": 10**17}), "at most 20,000,000 are planned"),
+        ("a.json", json.dumps(PLAN | {"microbatches": 10**17}), "at most 20,000,000 can be scheduled"),
         ("a.json", json.dumps(PLAN | {"microbatches": 10**4000}), r"2 stages x about 10\^4000 microbatches need"),
         ("a.json", json.dumps(PLAN | {"slices": 10**9}), "slices must be at most 32,768, not 1000000000"),
         ("a.json", json.dumps(PLAN | {"ranks": 10**9, "stages": 10**9}), "says 1000000000 ranks, .* placement has 2"),

@@ -101,7 +101,7 @@ def test_what_a_stage_waits_for_last_is_what_its_op_waits_for(ranks, chunks, mic
 def depth_first(placement, microbatches, *, split):
     """Each microbatch all the way down and back, on every rank in that order."""
     backward = (Kind.I, Kind.W) if split else (Kind.B,)
-    rows = [[] for _ in range(placement.ranks)]
+    rows: list[list[Op]] = [[] for _ in range(placement.ranks)]
     for microbatch in range(microbatches):
         for stage in range(placement.stages):
             rows[placement.rank_of[0][stage]].append(Op(Kind.F, stage, microbatch))

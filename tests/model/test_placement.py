@@ -70,7 +70,7 @@ def test_what_cannot_be(make, rule):
         (lambda: Placement.of((0, -(10**9999))), r"not from about -10\^9999"),
         (
             lambda: Placement.linear(10**9),
-            "1000000000 ranks need 1,000,000,000 forwards; at most 20,000,000 are planned",
+            "1000000000 ranks need 1,000,000,000 forwards; at most 20,000,000 can be scheduled",
         ),
         (lambda: Placement.loop(4, 10**9), "4 ranks x 1000000000 chunks need 4,000,000,000 forwards"),
         (lambda: Placement.wave(4, 10**9), "4 ranks x 1000000000 chunks need 4,000,000,000 forwards"),

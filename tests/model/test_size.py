@@ -10,7 +10,7 @@ from pipeplan.model.size import MOST_FORWARDS, require_size
     ("counts", "rule"),
     [
         ({"ranks": 0}, "^ranks must be at least 1, not 0$"),
-        ({"ranks": 10**9}, "^1000000000 ranks need 1,000,000,000 forwards; at most 20,000,000 are planned$"),
+        ({"ranks": 10**9}, "^1000000000 ranks need 1,000,000,000 forwards; at most 20,000,000 can be scheduled$"),
         (
             {"ranks": 4, "chunks": 1, "microbatches": 10**7},
             "^4 ranks x 10000000 microbatches need 40,000,000 forwards;",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -84,7 +85,7 @@ def test_what_looks_at_costs_keeps_the_limits_or_says_that_it_cannot(found, data
     placement = found.placed(shape)
     times = st.lists(st.integers(1, 9), min_size=placement.stages, max_size=placement.stages)
     even = data.draw(st.booleans())
-    per_stage = {
+    per_stage: dict[str, Any] = {
         name: tuple(map(float, data.draw(times)[:1] * placement.stages if even else data.draw(times)))
         for name in ("forward_times", "backward_input_times", "backward_weight_times", "activation_bytes")
     }

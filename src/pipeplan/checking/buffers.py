@@ -1,8 +1,8 @@
 """How many received messages wait for their op at once?
 
-A receive takes a buffer when it is posted, and holds it until the op that needs it runs. A plan that receives early keeps
-ranks from waiting, and pays with buffers; one that receives far too early runs out of memory that no plan of activations
-accounts for.
+A receive takes a buffer when it is posted, and holds it until the op that needs it runs. A schedule that receives early
+keeps ranks from waiting, and pays with buffers; one that receives far too early runs out of memory that no count of
+activations shows.
 """
 
 from __future__ import annotations

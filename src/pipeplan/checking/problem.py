@@ -15,9 +15,9 @@ class Problem:
     Attributes
     ----------
     rule
-        The rule it breaks, in one word. Of any plan: ``incomplete``, ``duplicate``, ``microbatch``, ``rank``, ``overlap``,
-        ``order``, ``deadlock``, ``memory``. Of messages: ``message`` (missing or one too many), ``channel`` (out of
-        order), ``rendezvous``, ``buffers``. Of whole stages: ``reduce-grad``, ``sharding``.
+        The rule it breaks, in one word. Of any schedule: ``incomplete``, ``duplicate``, ``microbatch``, ``rank``,
+        ``overlap``, ``order``, ``deadlock``, ``memory``. Of messages: ``message`` (missing or one too many), ``channel``
+        (out of order), ``rendezvous``, ``buffers``. Of whole stages: ``reduce-grad``, ``sharding``.
     where
         The place: rank, number of the op in its row, the op.
     message
@@ -71,7 +71,7 @@ class Report:
         if self.valid:
             return
         first = self.problems[0]
-        more = f"\n({len(self.problems) - 1} more; 'pipeplan check' lists them)" if len(self.problems) > 1 else ""
+        more = f"\n({len(self.problems) - 1} more; check lists them all)" if len(self.problems) > 1 else ""
         grid = "" if first.position is None else "\n" + marked_grid(self.schedule, first.position)
         error = DeadlockError if first.rule in ("deadlock", "rendezvous") else InvalidScheduleError
         raise error(f"{first}{grid}{more}")

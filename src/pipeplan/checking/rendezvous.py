@@ -1,7 +1,7 @@
 """Would it run where a send blocks until its receive is there?
 
 Runtimes buffer sends to different degrees: gloo and PyTorch's ``isend`` always, NCCL up to the size of its buffers, MPI's
-``Ssend`` never. A plan whose ranks come to every transfer in an order that lets them meet runs on all of them.
+``Ssend`` never. A schedule whose ranks come to every transfer in an order that lets them meet runs on all of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Are a stage's parameters there when it computes, and are its gradients reduced?
 
-UNSHARD, RESHARD and REDUCE_GRAD belong to stages that are sharded or replicated over a data-parallel group. A plan that says
-when some stage does them must say so for every stage: the runtime does nothing by itself.
+UNSHARD, RESHARD and REDUCE_GRAD belong to stages that are sharded or replicated over a data-parallel group. A schedule that
+says when some stage does them must say so for every stage: the runtime does nothing by itself.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def note_no_reduce_grad(schedule: Schedule) -> Iterator[Problem]:
 
 
 def check_sharding(schedule: Schedule) -> Iterator[Problem]:
-    """Every compute op of a stage between an UNSHARD of it and the RESHARD after; no rule where a plan has neither."""
+    """Every compute op of a stage between an UNSHARD of it and the RESHARD after; no rule where a schedule has neither."""
     if schedule.kinds.isdisjoint((Kind.UNSHARD, Kind.RESHARD)):
         return
     kind, cell = schedule.columns.kind, _cell(schedule, np.arange(len(schedule)))

@@ -7,7 +7,7 @@ paper, while each phrase is a handful of numpy calls over whole arrays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,11 @@ class Columns:
 
     def __getitem__(self, where: Span | NDArray[np.intp] | NDArray[np.bool_]) -> Columns:
         return Columns(
-            self.kind[where], self.stage[where], self.microbatch[where], self.slice[where], self.group[where]
+            kind=self.kind[where],
+            stage=self.stage[where],
+            microbatch=self.microbatch[where],
+            slice=self.slice[where],
+            group=self.group[where],
         )
 
     def __eq__(self, other: object) -> bool:
@@ -98,11 +102,11 @@ def concatenate(*phrases: Columns) -> Columns:
         groups.append(np.where(phrase.group == NO_GROUP, NO_GROUP, phrase.group + used).astype(np.int32))
         used += int(phrase.group.max(initial=NO_GROUP)) + 1
     return Columns(
-        np.concatenate([phrase.kind for phrase in phrases]),
-        np.concatenate([phrase.stage for phrase in phrases]),
-        np.concatenate([phrase.microbatch for phrase in phrases]),
-        np.concatenate([phrase.slice for phrase in phrases]),
-        np.concatenate(groups),
+        kind=np.concatenate([phrase.kind for phrase in phrases]),
+        stage=np.concatenate([phrase.stage for phrase in phrases]),
+        microbatch=np.concatenate([phrase.microbatch for phrase in phrases]),
+        slice=np.concatenate([phrase.slice for phrase in phrases]),
+        group=np.concatenate(groups),
     )
 
 
@@ -130,5 +134,4 @@ def overlap(first: Columns, second: Columns) -> Columns:
     if len(first) != len(second):
         raise ValueError(f"overlap needs two phrases of one length, not {len(first)} and {len(second)}")
     pairs = alternate(first, second)
-    group = np.repeat(np.arange(len(first), dtype=np.int32), 2)
-    return Columns(pairs.kind, pairs.stage, pairs.microbatch, pairs.slice, group)
+    return replace(pairs, group=np.repeat(np.arange(len(first), dtype=np.int32), 2))

@@ -30,7 +30,7 @@ class Placement:
     Raises
     ------
     ShapeError
-        For no stage, a rank that holds nothing, copies of different length, more copies or stages than can be planned.
+        For no stage, a rank that holds nothing, copies of different length, more copies or stages than can be scheduled.
     """
 
     name: str

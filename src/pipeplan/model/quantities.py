@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pipeplan.errors import CostError
 
 LARGEST = 1e100
-"""A float holds the sum of more such numbers than any plan has ops, in whatever unit it is then written."""
+"""A float holds the sum of more such numbers than any schedule has ops, in whatever unit it is then written."""
 
 SMALLEST = 1e-100
 """Of what others are divided by: a float then holds the ratio too."""

@@ -1,4 +1,4 @@
-"""A schedule: the plan. Each rank's ops in order, and where the stages are. It has no times."""
+"""A schedule: each rank's ops in order, and where the stages are. It has no times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Schedule(Displayed):
     Raises
     ------
     ShapeError
-        For less than one microbatch or slice, more of them than can be planned, or rows that are not as many as the ranks.
+        For less than one microbatch or slice, more of them than can be scheduled, or rows that are not as many as the ranks.
     InvalidScheduleError
         For a stage, microbatch or slice out of range.
     """
@@ -83,7 +83,7 @@ class Schedule(Displayed):
     ) -> Schedule:
         """The schedule whose rank r runs ``rows[r]``; groups of different rows stay apart."""
         offsets = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int64)
-        return cls(placement, microbatches, concatenate(*rows), offsets, slices, name)
+        return cls(placement, microbatches, columns=concatenate(*rows), offsets=offsets, slices=slices, name=name)
 
     @property
     def ranks(self) -> int:
@@ -107,7 +107,7 @@ class Schedule(Displayed):
         return (self[rank] for rank in range(self.ranks))
 
     def __eq__(self, other: object) -> bool:
-        """Whether two schedules are the same plan, whatever they are called."""
+        """Whether two schedules run the same ops in the same order, whatever they are called."""
         if not isinstance(other, Schedule):
             return NotImplemented
         return (
@@ -195,5 +195,5 @@ class Schedule(Displayed):
         return replace(self, columns=self.columns[chosen], offsets=counts[self.offsets].astype(np.int64))
 
     def renamed(self, name: str) -> Schedule:
-        """The same plan under another name."""
+        """The same schedule under another name."""
         return replace(self, name=name)

@@ -39,7 +39,7 @@ def require_size(**counts: int) -> None:
     if forwards > MOST_FORWARDS:
         factors = " x ".join(f"{in_digits(count)} {name}" for name, count in counts.items() if count > 1)
         raise ShapeError(
-            f"{factors} need {in_digits(forwards, ',')} forwards; at most {MOST_FORWARDS:,} are planned",
+            f"{factors} need {in_digits(forwards, ',')} forwards; at most {MOST_FORWARDS:,} can be scheduled",
             field=max(counts, key=lambda name: counts[name]),
         )
 

@@ -42,7 +42,7 @@ class Timeline(Displayed):
     Attributes
     ----------
     schedule
-        The plan that was run or simulated.
+        What was run or simulated.
     start, end
         Shape (ops,), in the order of the schedule's columns, in the unit of the costs. Read-only.
     unit

@@ -1,4 +1,4 @@
-"""A plan and its costs give a timeline, memory, a bound, and the reasons for what is lost."""
+"""A schedule and costs give a timeline, memory, a bound, and the reasons why ranks idle."""
 
 from pipeplan.simulation.bounds import Bound, earliest_starts, lower_bound, span_bound
 from pipeplan.simulation.critical import CriticalPath, critical_path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from pipeplan.model import COMPUTE_KINDS, NONE, Timeline, among, crosses_ranks, dependencies
@@ -13,7 +15,7 @@ def compute_only(timeline: Timeline) -> Timeline:
     if compute.all():
         return timeline
     schedule = timeline.schedule.keep(compute)
-    return Timeline(schedule, timeline.start[compute], timeline.end[compute], timeline.unit, timeline.source)
+    return replace(timeline, schedule=schedule, start=timeline.start[compute], end=timeline.end[compute])
 
 
 class Chains:

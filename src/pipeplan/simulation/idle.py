@@ -2,9 +2,9 @@
 
 An idle gap ends when something arrives. Walked back from there, the chain behind it says what happened elsewhere at every
 moment of the gap: an op was running on another rank, or a message was under way. What an op takes beyond the mean of its
-kind over the stages counts as imbalance. Before its first op a rank could not have started earlier than the first microbatch can
-reach it (start-up); after its last op it has nothing to do (drain). Where a memory limit is given and the next forward had
-arrived but did not fit, the limit is the reason.
+kind over the stages counts as imbalance. Before its first op a rank could not have started earlier than the first
+microbatch can reach it (start-up); after its last op it has nothing to do (drain). Where a memory limit is given and the
+next forward had arrived but did not fit, the limit is the reason.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None)
     pieces = [piece for rank in range(ranks) for piece in walker.rank(rank)]
     rank, start, end, reason, cause = zip(*pieces, strict=True) if pieces else ((), (), (), (), ())
     return IdleTimes(
-        np.array(rank, np.int32),
-        np.array(start, np.float64),
-        np.array(end, np.float64),
-        np.array(reason, np.int8),
-        np.array(cause, np.int64),
+        rank=np.array(rank, np.int32),
+        start=np.array(start, np.float64),
+        end=np.array(end, np.float64),
+        reason=np.array(reason, np.int8),
+        cause=np.array(cause, np.int64),
     )
 
 

@@ -122,7 +122,9 @@ def _on_rank(
     )
     least = time.copy()
     least[FORWARD] -= gains[stage]
-    return RankClasses(copy, stage, head, time, tail, counts[copy] * least, counts[copy])
+    return RankClasses(
+        copy=copy, stage=stage, head=head, time=time, tail=tail, work=counts[copy] * least, count=counts[copy]
+    )
 
 
 def _gains(placement: Placement, costs: Costs) -> Floats:

@@ -73,7 +73,7 @@ class Simulation:
 
     @property
     def schedule(self) -> Schedule:
-        """The plan that was simulated."""
+        """What was simulated."""
         return self.timeline.schedule
 
     @cached_property

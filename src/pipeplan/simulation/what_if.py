@@ -20,7 +20,7 @@ class WhatIf:
 
 
 def what_ifs(simulation: Simulation, *, communication: Communication = "edge", stages: int = 3) -> list[WhatIf]:
-    """The same plan with transfers free, with all stages balanced, and with each of the slowest ``stages`` balanced.
+    """The same schedule with transfers free, with all stages balanced, and with each of the slowest ``stages`` balanced.
 
     A stage is balanced when its ops take the mean of their kind over all stages.
     """

@@ -34,7 +34,7 @@ class Shape:
     Raises
     ------
     ShapeError
-        For less than one of anything, or more forwards than can be planned.
+        For less than one of anything, or more forwards than can be scheduled.
     """
 
     ranks: int
@@ -182,7 +182,14 @@ class Strategy:
             raise UnknownNameError(f"variant of {self.name}", variant, self.variants, field="variant")
         chunks = self.chunks if chunks is None else chunks
         slices = self.slices if slices is None else slices
-        return Shape(ranks, microbatches, chunks, group_size, slices, variant)
+        return Shape(
+            ranks=ranks,
+            microbatches=microbatches,
+            chunks=chunks,
+            group_size=group_size,
+            slices=slices,
+            variant=variant,
+        )
 
     def __call__(self, shape: Shape, costs: Costs | None = None, limits: Limits | None = None) -> Schedule:
         """The schedule for a shape, named after the strategy.
