@@ -8,7 +8,6 @@ from fractions import Fraction
 from math import floor, lcm
 from typing import Any
 
-from pipeplan.costs import Settings
 from pipeplan.solver.problem import Objective
 
 Numbers = tuple[Fraction, ...]
@@ -80,11 +79,10 @@ class Case:
         static = [sum(self.static[stage] for stage in self.stages_on(rank)) for rank in range(self.ranks)]
         return tuple(limit - fixed for limit, fixed in zip(self.limits, static, strict=True))
 
-    def settings(self) -> Settings:
-        """The same as pipeplan's settings."""
-        lists = {name: None if value is None else tuple(map(float, value)) for name, value in self._lists().items()}
-        given: dict[str, Any] = {**self._shape(), **lists, **self._rest()}
-        return Settings(**given)
+    def settings(self) -> dict[str, Any]:
+        """The same as keywords of pipeplan's functions."""
+        lists = {name: tuple(map(float, value)) for name, value in self._lists().items() if value is not None}
+        return {name: value for name, value in {**self._shape(), **lists, **self._rest()}.items() if value is not None}
 
     def options(self, **budget: Any) -> dict[str, Any]:
         """The same as options of a search."""

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-
 import pipeplan
-from pipeplan.api.catalogue import schedules
-from pipeplan.api.arguments import as_keywords
-from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, PipeplanError
 from pipeplan.simulation import lower_bound, span_bound
 from pipeplan.strategies import Strategy
@@ -80,12 +76,12 @@ def _reachable(answer: Answer) -> float | None:
 def published(case: Case) -> Iterator[tuple[str, Any]]:
     """Every published order on the placement of a case, unsliced, with what it takes: simulated, whether it fits or not."""
     settings = case.settings()
-    chunks = case.stages // case.ranks if case.stages % case.ranks == 0 else None
-    settings = replace(settings, chunks=chunks)
-    for entry in schedules():
-        for label, chosen in _ways(entry, settings):
+    if case.stages % case.ranks == 0:
+        settings["chunks"] = case.stages // case.ranks
+    for strategy in pipeplan.schedules():
+        for label, chosen in _ways(strategy, settings):
             try:
-                result = simulate(entry.name, **as_keywords(chosen))
+                result = pipeplan.simulate(strategy.name, **chosen)
             except PipeplanError:
                 continue
             schedule = result.schedule
@@ -93,20 +89,21 @@ def published(case: Case) -> Iterator[tuple[str, Any]]:
                 yield label, result
 
 
-def _ways(entry: Strategy, settings: Settings) -> Iterator[tuple[str, Settings]]:
-    """Every way to ask for an entry: variants, group sizes, no slices; heuristics with the limit and without."""
-    if entry.looks_at_costs:
-        yield entry.name, settings
-        if settings.memory_limit is not None:
-            yield f"{entry.name} without a limit", replace(settings, memory_limit=None)
+def _ways(strategy: Strategy, settings: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every way to ask for a strategy: variants, group sizes, no slices; those that look at costs without the limit too."""
+    if strategy.looks_at_costs:
+        yield strategy.name, settings
+        unlimited = {name: value for name, value in settings.items() if name != "memory_limit"}
+        yield f"{strategy.name} without a limit", unlimited
         return
-    groups = [None, *range(1, (settings.microbatches or 1) + 1)] if entry.grouped else [None]
-    for variant in entry.variants or (None,):
+    groups = [None, *range(1, settings["microbatches"] + 1)] if strategy.grouped else [None]
+    for variant in strategy.variants or (None,):
         for group_size in groups:
-            for slices in (None, 1) if entry.slices > 1 else (None,):
-                more = {"variant": variant, "group_size": group_size, "slices": slices}
-                words = [entry.name, *(f"{name}={value}" for name, value in more.items() if value is not None)]
-                yield " ".join(words), replace(settings, **more)  # type: ignore[arg-type]
+            for slices in (None, 1) if strategy.slices > 1 else (None,):
+                asked = {"variant": variant, "group_size": group_size, "slices": slices}
+                more = {name: value for name, value in asked.items() if value is not None}
+                words = [strategy.name, *(f"{name}={value}" for name, value in more.items())]
+                yield " ".join(words), {**settings, **more}
 
 
 def _look_at_published(verdict: Verdict) -> None:
@@ -153,7 +150,7 @@ def _look_at_bounds(verdict: Verdict) -> None:
     if reachable is None:
         return
     case = verdict.case
-    settings = case.settings()
+    settings = pipeplan.Settings(**case.settings())
     placement = pipeplan.Placement("custom", (case.rank_of,))
     costs = settings.costs(placement)
     limits = settings.limits(placement)
@@ -177,7 +174,7 @@ def _look_at_search(verdict: Verdict, budget: dict[str, Any]) -> None:
     case, answer = verdict.case, verdict.answer
     reachable = _reachable(answer)
     try:
-        result = search(**case.options(**budget), **as_keywords(case.settings()))
+        result = pipeplan.search(**case.options(**budget), **case.settings())
     except InfeasibleError as error:
         if reachable is not None:
             verdict.blame("infeasible", f"{reachable:g} is reachable, and the search says: {error}")
@@ -210,7 +207,7 @@ def _look_at_search(verdict: Verdict, budget: dict[str, Any]) -> None:
 def _look_at_schedule(verdict: Verdict, result: Any) -> None:
     """The schedule found is valid, within the limits, and takes what the search says."""
     case, shop = verdict.case, verdict.answer.shop
-    report = check(result.schedule, **as_keywords(case.settings()))
+    report = pipeplan.check(result.schedule, **case.settings())
     if not report.valid:
         verdict.blame("invalid", f"the schedule found has {len(report.problems)} problems: {report.problems[0]}")
     if not _peaks_fit(case, result):

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("ortools", reason="the independent model needs OR-Tools: the extra 'search'")
 
-from tests.solver.judge import judge
+from tests.solver.case import Case, numbers
+from tests.solver.judge import judge, published
 from tests.solver.known_cases import KNOWN, OVERTAKING
 from tests.solver.random_cases import random_case
 
@@ -17,6 +18,21 @@ def test_random_cases(seed):
     case = random_case(seed, cells=12, cells_of_span=8)
     verdict = judge(case, model_seconds=5.0, seconds=1.0)
     assert verdict.violations == [], case.command()
+
+
+def test_published_orders_of_every_placement_are_asked_for():
+    names = {
+        (0, 1): {"gpipe", "1f1b", "eager-1f1b", "1f1b-overlap", "zb-h1", "zb-h2", "zb-auto", "zb-auto without a limit"},
+        (0, 1, 0, 1): {"looped-bfs", "interleaved-1f1b variant=megatron group_size=2", "interleaved-zb"},
+        (0, 1, 1, 0): {"zbv", "v-min", "v-half", "dualpipev", "hanayo", "zbv-heuristic without a limit"},
+    }
+    for rank_of, expected in names.items():
+        times = numbers(*[1] * len(rank_of))
+        case = Case(
+            placement="", rank_of=rank_of, microbatches=4, forward=times, backward=times, inputs=times, weights=times
+        )
+        found = {name for name, _ in published(case)}
+        assert found >= expected
 
 
 def test_spans_where_one_microbatch_overtakes_another():

@@ -6,8 +6,7 @@ import pytest
 
 pytest.importorskip("ortools", reason="the independent model needs OR-Tools: the extra 'search'")
 
-from pipeplan import check, simulate
-from pipeplan.api.arguments import as_keywords
+import pipeplan
 from tests.conformance import conformance
 from tests.solver.case import Case, numbers, whole
 from tests.solver.independent_enumeration import Enumeration
@@ -48,10 +47,10 @@ def test_pipeplan_simulates_and_accepts_the_orders_that_the_model_finds(first):
             continue
         schedule = schedule_of(answer.shop, answer.rows)
         assert list(map(list, rows_of(schedule))) == list(map(list, answer.rows))
-        result = simulate(schedule, **as_keywords(case.settings()))
+        result = pipeplan.simulate(schedule, **case.settings())
         value = result.makespan if case.objective == "makespan" else result.timeline.spans.max()
         assert value == pytest.approx(float(answer.reachable), rel=1e-9)
-        assert check(schedule, **as_keywords(case.settings())).valid
+        assert pipeplan.check(schedule, **case.settings()).valid
         assert result.fits
 
 
