@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipeplan import api
 from pipeplan.api.arguments import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
+from pipeplan.cli.terminal_picture import show_in_terminal
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()
@@ -31,13 +34,15 @@ def compare(
     """
     asked = request(names, settings, output)
     comparison = api.compare(*asked.names, **as_keywords(asked.settings))
-    with written(dict.fromkeys(asked.outputs, comparison.save)):
+    with written(dict.fromkeys(asked.outputs, partial(comparison.save, **asked.look))):
         if json:
             print_json(comparison.to_dict())
             for name, reason in comparison.refused.items():
                 tell(f"not possible here: {name}: {reason}")
         else:
             comparison.print()
+            if asked.pictures:
+                show_in_terminal((result.view() for result in comparison.results), asked.look)
         for warning in comparison.warnings:
             tell(f"warning: {warning}")
     return 0 if comparison.fits else 1

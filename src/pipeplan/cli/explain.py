@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipeplan import api
 from pipeplan.api.arguments import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
@@ -32,7 +34,7 @@ def explain(
     """
     asked = request(() if name is None else (name,), settings, output)
     explanation = api.explain(asked.name, **as_keywords(asked.settings))
-    with written(dict.fromkeys(asked.outputs, explanation.save)):
+    with written(dict.fromkeys(asked.outputs, partial(explanation.save, **asked.look))):
         if json:
             print_json(explanation.to_dict())
             for warning in explanation.result.warnings:

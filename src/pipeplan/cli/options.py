@@ -10,7 +10,10 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 
+from pipeplan.api.outputs import output_endings
+from pipeplan.api.pictures import Look
 from pipeplan.costs import SETTINGS, Setting, SettingKind
+from pipeplan.drawing import SizeName, ThemeName
 from pipeplan.errors import CostError, InputError
 
 OUTPUT = Group("Input and output", sort_key=4)
@@ -128,16 +131,42 @@ class SettingOptions(_GivenSettings):  # type: ignore[misc]
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class OutputOptions:
+class LookOptions:
+    """How pictures look."""
+
+    theme: Annotated[ThemeName | None, _option(OUTPUT, "The colours of pictures (light).", "--theme")] = None
+    size: Annotated[
+        SizeName | None,
+        _option(
+            OUTPUT,
+            "How large pictures are: a 16:9 slide, a page as high as it needs to be, or a paper's column (slide).",
+            "--size",
+        ),
+    ] = None
+
+    @property
+    def look(self) -> Look:
+        """What is said of it, as keywords for saving."""
+        look = Look()
+        if self.theme is not None:
+            look["theme"] = self.theme
+        if self.size is not None:
+            look["size"] = self.size
+        return look
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions(LookOptions):
     """Where the answer goes."""
 
     output: Annotated[
         tuple[Path, ...],
-        _option(
-            OUTPUT, "The ending chooses: .png .svg .pdf .html .json .csv .trace.json; repeatable.", "--output", "-o"
-        ),
+        _option(OUTPUT, f"The ending chooses: {' '.join(output_endings())}; repeatable.", "--output", "-o"),
     ] = ()
-    no_visualization: Annotated[bool, _option(OUTPUT, "No picture.", "--no-visualization")] = False
+    no_visualization: Annotated[bool, _option(OUTPUT, "No picture, in the terminal neither.", "--no-visualization")] = (
+        False
+    )
 
 
 Json = Annotated[bool, _option(OUTPUT, "One JSON object on stdout, and nothing else there.", "--json")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypedDict
 
@@ -116,7 +117,7 @@ def search(
             **search.common(),
             **as_keywords(asked.settings),
         )
-    with written(dict.fromkeys(asked.outputs, result.save)):
+    with written(dict.fromkeys(asked.outputs, partial(result.save, **asked.look))):
         if json:
             print_json(result.to_dict())
             for warning in result.warnings:
@@ -138,7 +139,7 @@ def _front(search: Search, asked: Request, *, json: bool) -> int:
             **search.common(),
             **as_keywords(asked.settings),
         )
-    with written(dict.fromkeys(asked.outputs, front.save)):
+    with written(dict.fromkeys(asked.outputs, partial(front.save, **asked.look))):
         if json:
             print_json(front.to_dict())
         else:

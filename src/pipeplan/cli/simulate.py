@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipeplan import api
 from pipeplan.api.arguments import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
+from pipeplan.cli.terminal_picture import show_in_terminal
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()
@@ -23,7 +26,7 @@ def simulate(
 ) -> int:
     """Times, bubble, memory, bound and picture of one schedule.
 
-    Without `--output` and `--json` it draws `pipeline_NAME.png`. Exits with 1 if a rank is over its memory limit.
+    Without `--output` and `--json` it draws `pipeline_NAME.png`; a terminal shows a small picture too. Exits with 1 if a rank is over its memory limit.
 
     Parameters
     ----------
@@ -32,11 +35,13 @@ def simulate(
     """
     asked = request(() if name is None else (name,), settings, output, draws=not json)
     result = api.simulate(asked.name, **as_keywords(asked.settings))
-    with written(dict.fromkeys(asked.outputs, result.save)):
+    with written(dict.fromkeys(asked.outputs, partial(result.save, **asked.look))):
         if json:
             print_json(result.to_dict())
             for warning in result.warnings:
                 tell(f"warning: {warning}")
         else:
             result.print()
+            if asked.pictures:
+                show_in_terminal([result.view()], asked.look)
     return 0 if result.fits else 1

@@ -1,10 +1,11 @@
 """Pictures of schedules: one neutral view, one theme, and renderers that draw it and know nothing else.
 
-What needs matplotlib stands in :mod:`pipeplan.drawing.static` and :mod:`pipeplan.drawing.notebook`, so that importing this
-package costs nothing.
+What needs matplotlib is in :mod:`pipeplan.drawing.static`, :mod:`pipeplan.drawing.front` and
+:mod:`pipeplan.drawing.notebook`, so that importing this package costs nothing.
 """
 
 from pipeplan.drawing.from_timeline import IdleTimes, MemoryLimit, order_of, view_of
+from pipeplan.drawing.sizes import SIZES, SizeName
 from pipeplan.drawing.text import text_of
 from pipeplan.drawing.theme import DARK, LIGHT, Theme, ThemeName, theme_named
 from pipeplan.drawing.view import Gaps, Part, View
@@ -12,10 +13,12 @@ from pipeplan.drawing.view import Gaps, Part, View
 __all__ = [
     "DARK",
     "LIGHT",
+    "SIZES",
     "Gaps",
     "IdleTimes",
     "MemoryLimit",
     "Part",
+    "SizeName",
     "Theme",
     "ThemeName",
     "View",

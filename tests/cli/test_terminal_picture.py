@@ -1,0 +1,127 @@
+"""The picture in the terminal, the options of pictures, and pictures in letters."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.image import imread
+
+from pipeplan.drawing import DARK, LIGHT, SIZES
+
+ROW = "rank 1 ..F0B0--F1B1--...."
+SMALL = "simulate 1f1b -p 2 -m 2 -f 1"
+
+
+@pytest.fixture
+def seen(run, monkeypatch):
+    """What a command writes to a terminal without colours, 80 columns wide and 24 lines high."""
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("LINES", "24")
+
+    def seen(line: str) -> str:
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+        return run(line)[1]
+
+    return seen
+
+
+def test_a_terminal_shows_the_picture_below_the_table(seen):
+    shown = seen(SMALL)
+    assert shown.index("makespan") < shown.index(ROW)
+
+
+@pytest.mark.parametrize("options", [" --json", " --no-visualization"])
+def test_no_picture_where_none_is_wanted(seen, options):
+    assert "rank 1 " not in seen(SMALL + options)
+
+
+def test_no_picture_where_a_config_file_wants_none(seen):
+    Path("none.yaml").write_text("no_visualization: true\n")
+    assert ROW not in seen(f"{SMALL} -c none.yaml")
+
+
+def test_no_picture_in_a_pipe(run):
+    assert ROW not in run(SMALL)[1]
+
+
+def test_no_picture_in_a_terminal_too_narrow_for_one(seen, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "30")
+    assert "rank 1 " not in seen(SMALL)
+
+
+def test_a_comparison_shows_as_many_pictures_as_fit_on_the_screen(seen, monkeypatch):
+    line = "compare gpipe 1f1b zb-h1 zb-h2 -p 4 -m 4"
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert len(re.findall("^rank 3 ", seen(line), re.MULTILINE)) == 3
+    monkeypatch.setenv("LINES", "5")
+    assert len(re.findall("^rank 3 ", seen(line), re.MULTILINE)) == 1
+
+
+def test_a_real_terminal_gets_colours(tmp_path):
+    far, near = pty.openpty()
+    command = [sys.executable, "-m", "pipeplan", *SMALL.split(), "--theme", "dark"]
+    environment = os.environ | {"COLORTERM": "truecolor", "TERM": "xterm-256color", "COLUMNS": "80"}
+    environment.pop("NO_COLOR", None)
+    subprocess.run(command, stdout=near, stderr=subprocess.DEVNULL, cwd=tmp_path, env=environment, check=True)
+    os.close(near)
+    shown = b""
+    try:
+        while part := os.read(far, 65536):
+            shown += part
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    os.close(far)
+    forward = DARK.shades(0, 1)[0]
+    assert ("48;2;" + ";".join(str(int(forward[at : at + 2], 16)) for at in (1, 3, 5))).encode() in shown
+
+
+def test_pictures_in_letters_are_files_too(run):
+    assert run("compare 1f1b gpipe -p 2 -m 2 -o both.txt")[0] == 0
+    pictures = Path("both.txt").read_text()
+    assert ROW in pictures
+    assert pictures.count("\n\n") == 1
+    assert pictures.endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "width", "page"),
+    [
+        ("", 1920, LIGHT.page),
+        (" --size slide --theme dark", 1920, DARK.page),
+        (" --size page", SIZES["page"].width / 72 * SIZES["page"].dpi, LIGHT.page),
+        (" --size column --theme light", SIZES["column"].width / 72 * SIZES["column"].dpi, LIGHT.page),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", ["simulate 1f1b -p 2 -m 2", "compare 1f1b gpipe -p 2 -m 2", "explain 1f1b -p 2 -m 2"]
+)
+def test_pictures_have_the_theme_and_the_size_that_were_asked_for(run, command, options, width, page):
+    assert run(f"{command} -o x.png{options}")[0] == 0
+    picture = imread("x.png")
+    assert picture.shape[1] == pytest.approx(width, abs=1)
+    assert to_hex(picture[0, 0]) == page
+
+
+def test_a_page_begins_in_the_theme(run):
+    run(f"{SMALL} -o x.html --theme dark")
+    assert 'data-begin="theme=dark"' in Path("x.html").read_text()
+
+
+def test_a_converted_schedule_has_a_theme_too(run):
+    Path("plan.csv").write_text("0F0,0B0\n1F0,1B0\n")
+    assert run("convert plan.csv plan.png --theme dark --size page")[0] == 0
+    assert to_hex(imread("plan.png")[0, 0]) == DARK.page
+
+
+def test_an_unknown_theme_names_the_known_ones(run):
+    code, _, said = run(f"{SMALL} -o x.png --theme drak")
+    assert code == 2
+    assert "dark" in said
+    assert not Path("x.png").exists()
