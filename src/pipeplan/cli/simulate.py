@@ -26,7 +26,8 @@ def simulate(
 ) -> int:
     """Times, bubble, memory, bound and picture of one schedule.
 
-    Without `--output` and `--json` it draws `pipeline_NAME.png`; a terminal shows a small picture too. Exits with 1 if a rank is over its memory limit.
+    Without `--output` and `--json` it draws `pipeline_NAME.png`, and a terminal shows a small picture too. Exits with 1 if a
+    rank is over its memory limit.
 
     Parameters
     ----------
