@@ -26,14 +26,8 @@ NAME = "exact"
 Event = tuple[Schedule | None, int]
 """A schedule found, or None, and the bound known by then."""
 
-_SECONDS_PER_OP = 30e-9
-"""About what an evaluation takes for an op: turns a budget of evaluations into the solver's own measure of work."""
 
-_POLL = 0.05
-"""Seconds between looks at the budget while the solver works."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
     """Proves the best schedule optimal, or finds better ones.
 
@@ -47,17 +41,27 @@ class Exact:
         How much of what is left of the budget it may spend.
     required
         Whether it is an error that OR-Tools is not installed; otherwise the engine then does nothing.
+    op_seconds
+        About what an evaluation takes for an op: turns a budget of evaluations into the solver's own measure of work.
+    poll_seconds
+        Seconds between looks at the budget while the solver works.
     """
 
     largest: int = 800
     share: float = 1.0
     required: bool = True
+    op_seconds: float = 30e-9
+    poll_seconds: float = 0.05
 
     def seconds_left(self, run: Run) -> float:
         """How long the solver may work, in seconds of its own: what is left, or what the evaluations left stand for."""
         left = run.budget.evaluations_left
-        work = float("inf") if left is None else left * run.encoder.positions * _SECONDS_PER_OP
+        work = float("inf") if left is None else left * self.evaluation_seconds(run)
         return self.share * min(work, run.budget.seconds_left)
+
+    def evaluation_seconds(self, run: Run) -> float:
+        """Seconds of the solver's that an evaluation stands for."""
+        return self.op_seconds * run.encoder.positions
 
     def __call__(self, run: Run) -> None:
         """Search and prove. On a budget of evaluations it uses one worker and gives the same answer every time.
@@ -75,21 +79,22 @@ class Exact:
         least = ceil(Fraction(run.bound.value) * (1 - Fraction(1, 10**9)) / integers.unit)
         beaten = integers.horizon + 1 if run.best is None else integers.value_in_units(run.best.value)
         if beaten > least:
-            _Proof(run, integers, least, beaten).run_within(self.share)
+            _Proof(self, run, integers, least, beaten).run()
 
 
 class _Proof:
     """One run of the solver, for a value of at least ``least`` and below ``beaten``."""
 
-    def __init__(self, run: Run, integers: IntegerProblem, least: int, beaten: int) -> None:
+    def __init__(self, options: Exact, run: Run, integers: IntegerProblem, least: int, beaten: int) -> None:
+        self.options = options
         self.search, self.integers, self.beaten = run, integers, beaten
         self.model = ExactModel(integers, least, beaten - 1)
         self.events: SimpleQueue[Event] = SimpleQueue()
         self.solver = self._solver()
 
-    def run_within(self, share: float) -> None:
+    def run(self) -> None:
         """Solve in another thread, and take what it finds in this one, which the user can interrupt."""
-        self._limit(share)
+        self._limit()
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(self.solver.solve, self.model.model, self._listener())
             try:
@@ -106,10 +111,10 @@ class _Proof:
     @property
     def _evaluation(self) -> float:
         """Seconds of an evaluation, about."""
-        return self.search.encoder.positions * _SECONDS_PER_OP
+        return self.options.evaluation_seconds(self.search)
 
-    def _limit(self, share: float) -> None:
-        budget, parameters = self.search.budget, self.solver.parameters
+    def _limit(self) -> None:
+        budget, parameters, share = self.search.budget, self.solver.parameters, self.options.share
         parameters.random_seed = self.search.seed
         parameters.num_workers = self.search.workers
         if isfinite(budget.seconds_left):
@@ -120,7 +125,7 @@ class _Proof:
 
     def _take_next(self) -> None:
         try:
-            schedule, bound = self.events.get(timeout=_POLL)
+            schedule, bound = self.events.get(timeout=self.options.poll_seconds)
         except Empty:
             return
         if schedule is not None:
@@ -144,7 +149,7 @@ class _Proof:
         """Stop a solver, which hears nothing before it has begun."""
         while not answer.done():
             self.solver.stop_search()
-            wait([answer], timeout=_POLL)
+            wait([answer], timeout=self.options.poll_seconds)
 
     def _solver(self) -> Any:
         from ortools.sat.python.cp_model import CpSolver

@@ -44,20 +44,20 @@ class IntegerMemory:
     ----------
     held
         What one microbatch holds of each stage.
-    cap
+    limit
         The most that the rank may hold.
     microbatches
         How many there are, of all copies of the model.
     """
 
     held: Mapping[int, Held]
-    cap: int
+    limit: int
     microbatches: int
 
     @property
     def binds(self) -> bool:
         """Whether all microbatches together would not fit."""
-        return self.cap < self.microbatches * sum(map(sum, self.held.values()))
+        return self.limit < self.microbatches * sum(map(sum, self.held.values()))
 
     def change(self, job: Job) -> int:
         """What a job adds to the memory of its rank."""
@@ -175,22 +175,18 @@ class IntegerProblem:
         """How far down a microbatch's way through the model a job stands; a W stands with its backward."""
         return job.stage if job.kind is Kind.F else 2 * self.problem.placement.stages - 1 - job.stage
 
-    def arrival(self, stage: int) -> int:
-        """When the first microbatch can reach a stage of the first copy at the earliest."""
-        return sum(self.time[Kind.F][before] + self.delay(0, before) for before in range(stage))
-
     def memory(self, rank: int) -> IntegerMemory:
-        """What the jobs of a rank hold, and its cap."""
-        cap = self.problem.memory_limit
+        """What the jobs of a rank hold, and its limit."""
+        rule = self.problem.memory_limit
         stages = sorted({job.stage for job in self.jobs_on(rank)})
-        parts = [self._parts(float(cap.activation[stage]), float(cap.freed_by_weight[stage])) for stage in stages]
+        parts = [self._parts(float(rule.activation[stage]), float(rule.freed_by_weight[stage])) for stage in stages]
         copies = self.problem.placement.copies
         most = copies * self.share * sum(map(sum, parts))
-        if float(cap.limit[rank]) >= most:
+        if float(rule.limit[rank]) >= most:
             return IntegerMemory(dict.fromkeys(stages, Held(0, 0, 0)), 0, copies * self.share)
         unit = common_unit([part for sizes in parts for part in sizes], most)
         held = [Held(*(in_units(part, unit) for part in sizes)) for sizes in parts]
-        limit = in_units(float(cap.limit[rank]) * (1 + tolerances.MEMORY), unit)
+        limit = in_units(float(rule.limit[rank]) * (1 + tolerances.MEMORY), unit)
         return IntegerMemory(dict(zip(stages, held, strict=True)), limit, copies * self.share)
 
     def _parts(self, activation: float, freed_by_weight: float) -> tuple[Fraction, Fraction, Fraction]:

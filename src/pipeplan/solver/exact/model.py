@@ -122,15 +122,17 @@ class ExactModel:
             self._start_at_once(firsts)
 
     def _start_at_once(self, firsts: Sequence[Job]) -> None:
-        """Nobody puts off the first microbatch where nothing can be in its way: a later start would shorten the span."""
-        placement = self.integers.problem.placement
+        """The first stage begins at 0: spans stay what they are when everything is shifted.
+
+        Other ranks may begin later than they could, which can make their span shorter. A schedule cannot say so, but it can
+        do so: its rank waits for a microbatch that another one overtakes.
+        """
         for first in firsts:
-            passed = placement.rank_of[0][: first.stage + 1]
-            if placement.copies == 1 and len(set(passed)) == len(passed):
-                self.model.add(self.start[first] == self.integers.arrival(first.stage))
+            if self.integers.problem.placement.copies == 1 and first.stage == 0:
+                self.model.add(self.start[first] == 0)
 
     def _stay_within(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:
-        """Within the cap, and in one order where a rank has several stages."""
+        """Within the limit, and in one order where a rank has several stages."""
         released = self._released_at_once(memory, jobs)
         if released is not None:
             self._wait_for_release(memory, released, jobs)
@@ -154,7 +156,7 @@ class ExactModel:
     def _wait_for_release(self, memory: IntegerMemory, released: Kind, jobs: Sequence[Job]) -> None:
         """A forward waits for what frees the microbatch that many before which fit."""
         if memory.binds:
-            count = memory.cap // memory.change(jobs[0])
+            count = memory.limit // memory.change(jobs[0])
             for job in jobs:
                 if job.kind is Kind.F and job.turn >= count:
                     self.model.add(self.start[job] >= self._end(job._replace(kind=released, turn=job.turn - count)))
@@ -165,7 +167,7 @@ class ExactModel:
         for job, added in changes:
             if added > 0:
                 before = [change * self._comes_first(other, job) for other, change in changes if other != job]
-                within = self.model.add(added + sum(before) <= memory.cap)
+                within = self.model.add(added + sum(before) <= memory.limit)
                 if job in self.full:
                     within.only_enforce_if(~self.full[job])
         for job in jobs:
