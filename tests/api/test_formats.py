@@ -80,24 +80,11 @@ def test_text_says_its_format_where_the_ending_does_not():
         assert isinstance(parse(str(pipeplan.export(result, to=name)), f"a{all_formats()[name].suffix}"), kind)
 
 
-NEW_FORMAT = '''
-"""A schedule as words: a line a rank, ops apart by blanks."""
+def recipe() -> str:
+    """The code of the recipe in the documentation: the format, then its test."""
+    section = (PAGE.parent / "extending.md").read_text().partition("## A format\n")[2].partition("\n## ")[0]
+    return "".join(block.partition("```")[0] for block in section.split("```python\n")[1:])
 
-from pipeplan.formats import Format
-from pipeplan.model import format_schedule, parse_schedule
-
-FORMATS = (
-    Format(
-        name="words",
-        title="Words",
-        help="The text notation, ops apart by blanks.",
-        ending=".words",
-        media="text/plain; charset=utf-8",
-        write_schedule=lambda schedule: format_schedule(schedule) + "\\n",
-        read=lambda text, name, keep: parse_schedule(text).renamed(name),
-    ),
-)
-'''
 
 ERRAND = """
 import sys
@@ -117,13 +104,15 @@ assert main(["convert", "a.words", "a.csv"]) == 0
 assert main(["convert", "a.csv", "b.words"]) == 0
 assert Path("a.words").read_text() == Path("b.words").read_text()
 assert pipeplan.simulate("a.words").name == "a"
+sys.modules["pipeplan.formats.words"].__dict__["pipeplan"] = pipeplan
+sys.modules["pipeplan.formats.words"].test_reader_and_writer_undo_each_other()
 assert "| `words` | `.words` |" in formats_page()
 """
 
 
 def test_adding_a_format_takes_one_file(tmp_path):
     (tmp_path / "added").mkdir()
-    (tmp_path / "added" / "words.py").write_text(NEW_FORMAT)
+    (tmp_path / "added" / "words.py").write_text(recipe())
     done = subprocess.run(
         [sys.executable, "-c", ERRAND + WEB * _has_web(), str(tmp_path / "added")],
         cwd=tmp_path,
