@@ -71,7 +71,7 @@ def test_options_override_the_config_file(run):
 def test_json_is_alone_on_stdout(run):
     code, out, err = run("simulate --memory-limit 2act --pad-times -f 1 1 --json -o a.svg -o a.csv")
     assert code == 1
-    assert len(json.loads(out)["warnings"]) == 2
+    assert len(json.loads(out)["warnings"]) == 3
     assert "wrote a.svg\nwrote a.csv\n" in err
     assert "warning: over the memory limit: rank 0 needs 4 activations, its limit is 2" in err
 
@@ -358,6 +358,11 @@ def test_as_a_module_and_without_much_import():
     assert found.stdout.endswith("[] 0\n")
     command = [sys.executable, "-m", "pipeplan", "simulate", "zbw"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 2
+
+
+def test_the_command_line_starts_without_numbers():
+    code = "import sys, pipeplan.cli; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_reader_that_stops_early_is_no_error():

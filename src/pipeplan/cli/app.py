@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
-from pipeplan.drawing.style import keep_out_users_settings
+from pipeplan.cli.users_matplotlib import keep_out_users_settings
 from pipeplan.errors import PipeplanError
 
 _HELP = """The workbench for pipeline-parallel training schedules.

@@ -7,12 +7,14 @@ What needs matplotlib is in :mod:`pipeplan.drawing.static`, :mod:`pipeplan.drawi
 from pipeplan.drawing.from_timeline import IdleTimes, MemoryLimit, order_of, view_of
 from pipeplan.drawing.sizes import SIZES, SizeName
 from pipeplan.drawing.text import text_of
-from pipeplan.drawing.theme import DARK, LIGHT, Theme, ThemeName, theme_named
+from pipeplan.drawing.theme import DARK, KIND_TITLES, LIGHT, REASON_TITLES, Theme, ThemeName, theme_named
 from pipeplan.drawing.view import Gaps, Part, View
 
 __all__ = [
     "DARK",
+    "KIND_TITLES",
     "LIGHT",
+    "REASON_TITLES",
     "SIZES",
     "Gaps",
     "IdleTimes",

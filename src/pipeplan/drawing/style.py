@@ -1,23 +1,18 @@
 """The style of our pictures: matplotlib's defaults and a few settings of ours, whatever a reader's own settings are.
 
-Names are text: a ``$`` in the name of a schedule or a file stands for itself, and what would break a line or turn its
-direction is shown as a mark.
+Names are text: a ``$`` in the name of a schedule or a file stands for itself, and whatever would break a line or reverse its
+direction is shown as a replacement mark.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 LONGEST_NAME = 120
-"""Characters of a title, beyond which its middle is left out: no page is wider."""
+"""Characters of a title beyond which its middle is left out: no page is wider."""
 
 _OURS: dict[str, Any] = {
     "text.usetex": False,
@@ -33,14 +28,13 @@ _OURS: dict[str, Any] = {
 _NOT_STYLE = ("backend", "interactive", "toolbar", "timezone", "date.", "docstring.", "tk.", "webagg.", "keymap.")
 """Beginnings of matplotlib's settings that do not change a picture, or that belong to the process."""
 
-
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode's categories of controls, marks of direction, halves of characters, and ends of lines and paragraphs."""
 
 
 @contextmanager
 def our_style(font: str) -> Iterator[None]:
-    """While it lasts, figures are made and written in our style and this font family."""
+    """Within it, figures are made and written in our style and this font family."""
     import matplotlib
 
     defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith(_NOT_STYLE)}
@@ -50,7 +44,7 @@ def our_style(font: str) -> Iterator[None]:
 
 @contextmanager
 def names_as_text() -> Iterator[None]:
-    """While it lasts, texts that are made have no markup; all else is as the reader has set it."""
+    """Within it, new texts have no markup; everything else is as the reader has set it."""
     import matplotlib
 
     with matplotlib.rc_context({"text.usetex": False, "text.parse_math": False}):
@@ -58,22 +52,8 @@ def names_as_text() -> Iterator[None]:
 
 
 def plain(name: str, most: int = LONGEST_NAME) -> str:
-    """A name on one line, at most so long: controls, line ends and marks of direction become a replacement mark."""
+    """A name on one line of at most ``most`` characters; controls, line ends and direction marks are replaced by a mark."""
     if len(name) > most:
         half = (most - 3) // 2
         name = f"{name[:half]}...{name[-half:]}"
     return "".join("\ufffd" if unicodedata.category(letter) in _UNSEEN else letter for letter in name)
-
-
-def keep_out_users_settings() -> None:
-    """For a process of our own: matplotlib, once it is imported, reads no matplotlibrc and no ``MPLBACKEND`` of the user.
-
-    A backend that does not exist, or a matplotlibrc that cannot be read, would end in an error or in messages on stderr.
-    """
-    if "matplotlib" in sys.modules:
-        return
-    os.environ["MPLBACKEND"] = "agg"
-    found = find_spec("matplotlib")
-    if found is not None and found.origin is not None:
-        os.environ["MATPLOTLIBRC"] = str(Path(found.origin).parent / "mpl-data" / "matplotlibrc")
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
