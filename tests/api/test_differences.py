@@ -20,7 +20,9 @@ PLAN = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1", name="mine")
 
 
 def run_of(schedule: Schedule, factors: np.ndarray | None = None, **given_settings) -> Timeline:
-    costs = Settings(**{"times_per": "stage", "backward_times": 2.0, "time_unit": "ms", **given_settings}).costs(schedule.placement)
+    costs = Settings(**{"times_per": "stage", "backward_times": 2.0, "time_unit": "ms", **given_settings}).costs(
+        schedule.placement
+    )
     return simulate(schedule, costs, factors=factors).timeline
 
 

@@ -6,7 +6,7 @@ import pytest
 def test_a_run_as_planned_and_one_that_is_slower(run, tmp_path):
     plan, slower = tmp_path / "plan.json", tmp_path / "slower.json"
     run(f"simulate zb-h1 -p 2 -m 3 --time-unit ms --no-visualization -o {plan}")
-    run(f"simulate zb-h1 -p 2 -m 3 -f 1.5 --time-unit ms --no-visualization -o {slower}")
+    run(f"simulate zb-h1 -p 2 -m 3 -f 1.5 -bw 2 --time-unit ms --no-visualization -o {slower}")
     code, out, _ = run(f"diff {plan} {plan} --json")
     same = json.loads(out)
     assert code == 0

@@ -48,4 +48,7 @@ def test_profile_then_run_with_it(tmp_path, capsys):
     assert document["predicted_seconds"] > 0
     assert document["makespan"] == pytest.approx(document["step_seconds"]["median"] * 1e3, rel=0.5)
     assert json.loads((tmp_path / "run.trace").read_text())["traceEvents"]
-    assert main(["simulate", timeline, "--no-visualization", "--json"]) == 0
+    assert main(["simulate", timeline, "--no-visualization"]) == 2
+    assert "holds a measured timeline" in capsys.readouterr().err
+    assert main(["explain", timeline, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["makespan"] == pytest.approx(document["makespan"])

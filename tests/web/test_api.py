@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import pipeplan
 from pipeplan.api.outputs import all_formats, export_formats
+from pipeplan.errors import ShapeError
+from pipeplan.formats import timeline_json
 from pipeplan.strategies.registry import STRATEGIES
 from pipeplan.web.drawing import MOST_DRAWN
 
@@ -88,11 +91,45 @@ def test_over_the_limit_is_said_and_comes_last(client):
 
 def test_schedules_of_ones_own(client):
     text = pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=4)
-    question = {"settings": {"ranks": 4}, "files": [{"name": "mine.csv", "text": text}], "schedules": ["1f1b"]}
+    question = {"settings": {}, "files": [{"name": "mine.csv", "text": text}], "schedules": ["1f1b"]}
     results = {result["schedule"]: result for result in client.post("/api/compare", json=question).json()["results"]}
-    assert results["mine.csv"]["ranks"] == 2
     assert results["mine.csv"]["makespan"] == pipeplan.simulate("zb-h1", ranks=2, microbatches=4).makespan
-    assert results["1f1b"]["ranks"] == 4
+    assert [(each["ranks"], each["microbatches"]) for each in results.values()] == [(2, 4), (2, 4)]
+
+
+def test_schedules_of_other_ranks_or_microbatches_are_not_ranked_with_the_others(client, tmp_path):
+    """The same sentence as on the command line, at the field that the file contradicts."""
+    text = pipeplan.export("zb-h1", "torch-csv", ranks=4, microbatches=8)
+    (tmp_path / "mine.csv").write_text(text)
+    question = {
+        "settings": {"ranks": 8, "microbatches": 24},
+        "files": [{"name": "mine.csv", "text": text}],
+        "schedules": ["1f1b"],
+    }
+    answer = client.post("/api/compare", json=question).json()
+    assert [result["schedule"] for result in answer["results"]] == ["1f1b"]
+    (refused,) = answer["refused"]
+    assert (refused["schedule"], refused["field"]) == ("mine.csv", "ranks")
+    with pytest.raises(ShapeError) as error:
+        pipeplan.compare("1f1b", tmp_path / "mine.csv", ranks=8, microbatches=24)
+    assert refused["message"].replace("mine.csv", "mine") == str(error.value)
+
+
+def test_a_files_shape_does_not_bring_in_more_than_is_served(client):
+    text = "\n".join(",".join(f"{rank}{kind}0" for kind in "FB") for rank in range(2000))
+    question = {"files": [{"name": "wide.csv", "text": text}], "schedules": ["interleaved-1f1b"]}
+    settings = {"chunks": 500}
+    assert "too large" in str(errors_of(client.post("/api/compare", json=question | {"settings": settings})))
+
+
+def test_a_measured_timeline_is_explained_and_not_compared(client):
+    timeline = replace(pipeplan.simulate("1f1b", **COSTS, time_unit="ms").timeline, source="measured")
+    files = [{"name": "run.json", "text": timeline_json(timeline)}]
+    errors = errors_of(client.post("/api/compare", json={"files": files}))
+    assert "holds a measured timeline" in errors["file"]
+    answer = client.post("/api/explain", json={"settings": {"forward_times": 3.0}, "files": files}).json()
+    assert answer["makespan"] == timeline.makespan
+    assert answer["what_ifs"] == []
 
 
 @pytest.mark.parametrize(
@@ -135,7 +172,7 @@ def test_explain_adds_up(client):
 
 def test_explain_wants_one_schedule(client):
     for names in ([], ["1f1b", "zbv"]):
-        assert "choose one" in errors_of(client.post("/api/explain", json={"schedules": names}))[""]
+        assert "choose one" in errors_of(client.post("/api/explain", json={"schedules": names}))["schedules"]
 
 
 @pytest.mark.parametrize(

@@ -2,43 +2,102 @@
 
 from __future__ import annotations
 
-from pipeplan.strategies import STRATEGIES, Strategy, is_strategy, strategy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
 
-Entry = Strategy
-entry, is_name = strategy, is_strategy
+from pipeplan.api.presentable import Presentable
+from pipeplan.drawing import View
+from pipeplan.strategies import STRATEGIES, Strategy, strategy
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
-def schedules(name: str | None = None) -> list[Strategy]:
-    """All strategies in the order of the documentation, or the one of this name or alias.
+@final
+@dataclass(frozen=True, eq=False)
+class Catalogue(Presentable):
+    """Strategies in the order of the documentation.
+
+    Iteration gives the strategies, ``catalogue["zbv"]`` one of them; ``to_frame()`` has a row a strategy.
+
+    Attributes
+    ----------
+    strategies
+        All, or the one that was asked for; a catalogue of one also tells how it works.
+    """
+
+    strategies: tuple[Strategy, ...]
+
+    def __iter__(self) -> Iterator[Strategy]:
+        return iter(self.strategies)
+
+    def __len__(self) -> int:
+        return len(self.strategies)
+
+    def __contains__(self, name: object) -> bool:
+        return any(found.name == name for found in self.strategies)
+
+    def __getitem__(self, name: str) -> Strategy:
+        """The strategy of this name or alias. Raises UnknownNameError, naming the nearest one."""
+        return strategy(name)
+
+    def views(self) -> Sequence[View]:
+        """None: a strategy is drawn when it is simulated."""
+        return []
+
+    def to_dict(self) -> dict[str, Any]:
+        """``schedules``: what each takes, what its authors promise, and who they are."""
+        return {"schedules": [_record(found) for found in self.strategies]}
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [_record(found) for found in self.strategies]
+
+    def _tables(self) -> Iterable[RenderableType]:
+        from pipeplan.api.tables.catalogue import catalogue_parts
+
+        return catalogue_parts(self)
+
+    def __repr__(self) -> str:
+        return f"<Catalogue: {', '.join(found.name for found in self.strategies)}>"
+
+
+def _record(found: Strategy) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "title": found.title,
+        "placement": found.placement,
+        "chunks": fixed_chunks(found),
+        "accepts": found.accepts,
+        "bubble": found.bubble.text,
+        "memory": found.memory.text,
+        "paper": found.paper,
+        "aliases": list(found.aliases),
+        "variants": list(found.variants),
+    }
+
+
+def schedules(name: str | None = None, /) -> Catalogue:
+    """The strategies by name: placement, shapes, bubble and memory formulas, paper.
+
+    Parameters
+    ----------
+    name
+        One of them, by name or alias: its table also tells its idea and timing. Default: all.
 
     Raises
     ------
     UnknownNameError
-        Naming the nearest one.
+        For an unknown name; the message suggests the nearest one.
+
+    Examples
+    --------
+    >>> pipeplan.schedules("ZBVZeroBubble")
+    <Catalogue: zbv>
     """
-    return list(STRATEGIES.values()) if name is None else [strategy(name)]
+    return Catalogue(tuple(STRATEGIES.values()) if name is None else (strategy(name),))
 
 
 def fixed_chunks(found: Strategy) -> int | None:
     """The chunks a rank that a strategy has whatever is asked for; None where it takes any."""
     return found.chunks if found.fixed_chunks else None
-
-
-def idea(found: Strategy) -> str:
-    """What a strategy does: its idea and timing table."""
-    return found.idea
-
-
-def formulas(found: Strategy) -> tuple[str, str]:
-    """The published bubble and memory, in words."""
-    return found.bubble.text, found.memory.text
-
-
-def variants(found: Strategy) -> tuple[str, ...]:
-    """The rules that are published under its one name."""
-    return found.variants
-
-
-def names() -> list[str]:
-    """Every strategy's name."""
-    return list(STRATEGIES)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
-from pipeplan.api.catalogue import entry, is_name, names, variants
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import simulated
@@ -16,6 +15,7 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Schedule, Timeline
+from pipeplan.strategies import STRATEGIES, is_strategy, strategy
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -80,7 +80,7 @@ class Comparison(Presentable):
         InputError
             For a schedule that was refused, with the reason.
         """
-        meant = entry(name).name if is_name(name) else name
+        meant = strategy(name).name if is_strategy(name) else name
         found = next((result for result in self.results if result.name == meant), None)
         if found is not None:
             return found
@@ -181,7 +181,7 @@ def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[
     found: list[tuple[str, str | Schedule | Timeline]] = []
     results: list[Result] = []
     refused: dict[str, PipeplanError] = {}
-    for source in list(sources) or names():
+    for source in list(sources) or list(STRATEGIES):
         try:
             found.append((label(source), opened(source)))
         except PipeplanError as error:
@@ -200,7 +200,7 @@ def _require_variant(found: Iterable[str | Schedule | Timeline], variant: str | 
     """A schedule without this variant leaves it out, but one of them must have it."""
     if variant is None:
         return
-    known = {each for name in found if isinstance(name, str) and is_name(name) for each in variants(entry(name))}
+    known = {each for name in found if isinstance(name, str) and is_strategy(name) for each in strategy(name).variants}
     if not known:
         raise InputError("none of these schedules has variants", field="variant")
     if variant not in known:
@@ -221,5 +221,5 @@ def with_shape_of(found: Iterable[str | Schedule | Timeline], settings: Settings
 def settings_for(meant: str | Schedule | Timeline, settings: Settings) -> Settings:
     """The settings that a schedule has: one that is given as such has its own chunks, groups and slices."""
     if isinstance(meant, str):
-        return as_taken_by(entry(meant), settings)
+        return as_taken_by(strategy(meant), settings)
     return replace(settings, chunks=None, group_size=None, slices=None, variant=None)

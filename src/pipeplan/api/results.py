@@ -13,18 +13,14 @@ import numpy as np
 from pipeplan.api.presentable import Presentable
 from pipeplan.costs import Costs, Limits
 from pipeplan.drawing import View, view_of
-from pipeplan.formats import placement_record
-from pipeplan.formats.timeline_table import timeline_table
-from pipeplan.model import Schedule, Timeline
-from pipeplan.model.memory import MemoryUse
-from pipeplan.model.tolerances import MEMORY, ROUNDING
+from pipeplan.formats import placement_record, timeline_table
+from pipeplan.model import MemoryUse, Schedule, Timeline, tolerances
 from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pipeplan.solver import Robustness
-    from pipeplan.solver.problem import Objective
+    from pipeplan.solver import Objective, Robustness
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +98,8 @@ class Result(Presentable):
         The memory limit of every rank, or None.
     warnings
         What the reader should know, a sentence each.
+    notes
+        What the table says beside its figures, a sentence each: the round numbers that stand for times nobody gave.
     search
         How a search found it; None where none did.
     """
@@ -112,6 +110,7 @@ class Result(Presentable):
     bound: Bound
     limits: Limits | None = None
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     search: SearchRecord | None = None
 
     @property
@@ -214,6 +213,7 @@ def result_of(
     *,
     limits: Limits | None = None,
     warnings: Iterable[str] = (),
+    notes: Iterable[str] = (),
     search: SearchRecord | None = None,
 ) -> Result:
     """The result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
@@ -229,6 +229,7 @@ def result_of(
         bound=max(bounds, key=attrgetter("value")),
         limits=limits,
         warnings=(*warnings, *([over] if over else [])),
+        notes=tuple(notes),
         search=search,
     )
 
@@ -236,14 +237,14 @@ def result_of(
 def gap_above(value: float, bound: Bound) -> float:
     """``value / bound - 1``, without what rounding makes of nothing."""
     gap = value / bound.value - 1
-    return 0.0 if abs(gap) <= ROUNDING else gap
+    return 0.0 if abs(gap) <= tolerances.ROUNDING else gap
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> str | None:
     """Which rank is furthest over its limit, what it needs and what the limit is, in words; None where all are within."""
     peaks = memory.peak_activation if limits.in_activations else memory.peak_bytes
     assert peaks is not None
-    over = peaks > limits.values * (1 + MEMORY)
+    over = peaks > limits.values * (1 + tolerances.MEMORY)
     if not over.any():
         return None
     worst = int(np.argmax(peaks / limits.values))

@@ -10,15 +10,14 @@ from typing import Unpack
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.fronts import FrontPoint, ParetoFront
 from pipeplan.api.results import Result, SearchRecord, result_of
+from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, label, resolve
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, Schedule
-from pipeplan.solver.front import pareto as front_of
-from pipeplan.solver.portfolio import search as search_for
-from pipeplan.solver.problem import Objective, Problem
-from pipeplan.solver.result import Found, SearchProgress
-from pipeplan.solver.robustness import Jitter
+from pipeplan.solver import Found, Jitter, Objective, Problem, SearchProgress
+from pipeplan.solver import pareto as front_of
+from pipeplan.solver import search as search_for
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4}
 """The placements that are searched by name, and their chunks when nobody says."""
@@ -91,7 +90,7 @@ def search(
         progress=progress,
         jitter=None if jitter is None else Jitter(jitter),
     )
-    return result_found(found)
+    return result_found(found, given)
 
 
 def pareto(
@@ -139,7 +138,10 @@ def pareto(
     )
     front = tuple(
         FrontPoint(
-            None if point.limit == float("inf") else point.limit, point.peak, point.value, result_found(point.result)
+            None if point.limit == float("inf") else point.limit,
+            point.peak,
+            point.value,
+            result_found(point.result, given),
         )
         for point in found.points
     )
@@ -151,7 +153,7 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def result_found(found: Found) -> Result:
+def result_found(found: Found, settings: Settings) -> Result:
     """What the solver found as a result, under the name of a search."""
     simulation = found.simulation
     timeline = replace(simulation.timeline, schedule=found.schedule.renamed("search"))
@@ -166,7 +168,12 @@ def result_found(found: Found) -> Result:
         interrupted=found.interrupted,
         jitter=found.robustness,
     )
-    return result_of(replace(simulation, timeline=timeline), limits=found.problem.limits, search=record)
+    return result_of(
+        replace(simulation, timeline=timeline),
+        limits=found.problem.limits,
+        search=record,
+        **assumed_times(settings, found.schedule),
+    )
 
 
 def problem_of(

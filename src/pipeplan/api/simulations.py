@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Unpack
+from dataclasses import replace
+from typing import TypedDict, Unpack
 
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.measured_costs import settings_measured
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.sources import label, opened, resolve
+from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
-from pipeplan.checking.checker import Sends
-from pipeplan.costs import Settings
+from pipeplan.costs import SETTINGS, Settings
 from pipeplan.errors import InputError
 from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies
-from pipeplan.passes.communication import insert_communication
+from pipeplan.passes import insert_communication
 from pipeplan.simulation import Simulation
 from pipeplan.simulation import simulate as simulate_schedule
 
-TIME_SETTINGS = (
-    "forward_times",
-    "backward_times",
-    "backward_input_times",
-    "backward_weight_times",
-    "overlap_times",
-    "recompute_times",
-    "p2p_time",
-    "p2p_bytes",
-    "p2p_bandwidth",
-    "communication",
-)
+TIME_SETTINGS = tuple(setting.name for setting in SETTINGS.values() if setting.timing)
 """The settings that a timeline, which has its times, has no use for."""
 
 
@@ -68,13 +58,15 @@ def simulate(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given])
 def simulated(source: ScheduleLike, settings: Settings) -> Result:
     """See :func:`simulate`."""
     found = opened(source)
-    schedule = resolve(found, settings)
+    schedule = resolve(found, settings, called=label(source))
     check_schedule(schedule, sends=sends(settings)).require_valid()
     if settings.communication == "blocking":
         schedule = _with_communication(schedule)
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
-    return result_of(simulation, limits=limits, warnings=(*_again(source, found), *_padding(settings, schedule)))
+    said = assumed_times(settings, schedule)
+    warnings = (*_again(source, found), *_padding(settings, schedule), *said["warnings"])
+    return result_of(simulation, limits=limits, warnings=warnings, notes=said["notes"])
 
 
 def timed(source: ScheduleLike, settings: Settings) -> Result:
@@ -96,7 +88,7 @@ def timed(source: ScheduleLike, settings: Settings) -> Result:
     if found.source == "simulated":
         return simulated(found, settings)
     raise InputError(
-        f"{label(source)} holds a measured timeline, which has its times: leave out {given.replace('_', ' ')}; to simulate "
+        f"{label(source)} holds a measured timeline, which has its times: leave out {given}; to simulate "
         "its order of ops on other costs, convert it to a schedule (.csv) first",
         field=given,
     )
@@ -111,6 +103,25 @@ def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
     limits = settings.limits(placement)
     costs = settings_measured(timeline, settings).costs(placement)
     return result_of(Simulation(timeline, costs, limits), limits=limits)
+
+
+class Said(TypedDict):
+    """What a result says of the times that it was simulated on."""
+
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def assumed_times(settings: Settings, schedule: Schedule) -> Said:
+    """Who gives some of the times is warned of those that are assumed; who gives none has asked for round numbers."""
+    assumed = settings.assumed(schedule)
+    return {"warnings": assumed, "notes": ()} if settings.times_given else {"warnings": (), "notes": assumed}
+
+
+def without_times(settings: Settings) -> Settings:
+    """The settings that a timeline, which has its times, has a use for."""
+    default = Settings()
+    return replace(settings, **{name: getattr(default, name) for name in TIME_SETTINGS})
 
 
 def sends(settings: Settings) -> Sends:
@@ -142,14 +153,4 @@ def _padding(settings: Settings, schedule: Schedule) -> Iterable[str]:
             yield f"{name.replace('_', ' ')}: {len(value)} values for {schedule.stages} stages; {done}"
 
 
-_PER_STAGE = (
-    "forward_times",
-    "backward_times",
-    "backward_input_times",
-    "backward_weight_times",
-    "overlap_times",
-    "recompute_times",
-    "activation_bytes",
-    "weight_activation_bytes",
-    "static_bytes",
-)
+_PER_STAGE = tuple(setting.name for setting in SETTINGS.values() if setting.kind == "per_stage")

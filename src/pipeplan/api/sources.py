@@ -12,8 +12,7 @@ from pipeplan.api.results import Result
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import endings, read_schedule_or_timeline, read_timelines
-from pipeplan.model import Schedule, Timeline
-from pipeplan.model.size import require_size
+from pipeplan.model import Schedule, Timeline, require_size
 from pipeplan.passes import insert_recompute
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
 
@@ -68,13 +67,17 @@ def median_step(steps: Sequence[Timeline]) -> Timeline:
     return sorted(steps, key=lambda step: step.makespan)[(len(steps) - 1) // 2]
 
 
-def resolve(source: ScheduleLike, settings: Settings, *, of_measured: bool = False) -> Schedule:
+def resolve(
+    source: ScheduleLike, settings: Settings, *, of_measured: bool = False, called: str | None = None
+) -> Schedule:
     """The schedule that a name, a file, a schedule or a timeline stands for.
 
     Parameters
     ----------
     of_measured
         Whether a measured timeline stands for its order of ops too: for what neither shows nor replaces its times.
+    called
+        What messages call it, where that is not its own name.
 
     Raises
     ------
@@ -93,8 +96,8 @@ def resolve(source: ScheduleLike, settings: Settings, *, of_measured: bool = Fal
     if isinstance(found, Timeline):
         if found.source == "measured" and not of_measured:
             raise InputError(
-                f"{label(source)} holds a measured timeline, whose times are not simulated again: explain, export and diff "
-                "take it as it was measured; to simulate its order of ops, convert it to a schedule (.csv) first"
+                f"{called or label(source)} holds a measured timeline, whose times are not simulated again: explain, export and "
+                "diff take it as it was measured; to simulate its order of ops, convert it to a schedule (.csv) first"
             )
         found = found.schedule
     return _recomputing(_of_given_shape(found, settings), settings)

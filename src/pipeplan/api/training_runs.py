@@ -21,7 +21,7 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError
 from pipeplan.model import Schedule
-from pipeplan.passes.torch_lowering import require_expressible
+from pipeplan.passes import require_expressible
 from pipeplan.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -240,7 +240,8 @@ def run(
     source, given = asked(schedule, settings)
     if given.forward_times is not None and given.time_unit not in SECONDS:
         raise CostError(
-            f"say the unit of the times, to compare them with a run: {', '.join(SECONDS)}", field="time_unit"
+            f"times are compared with a run in their unit: give time_unit, one of {', '.join(SECONDS)}",
+            field="time_unit",
         )
     machine = _Machine(
         model=model,

@@ -43,7 +43,7 @@ def tell(message: str) -> None:
 def sentence(error: Exception) -> str:
     """What an error says to the user."""
     if isinstance(error, PipeplanError):
-        return f"pipeplan: {error}"
+        return f"pipeplan: {_with_option(error)}"
     if isinstance(error, CycloptsError):
         return f"pipeplan: {' '.join(str(error).split())}"
     if isinstance(error, MemoryError):
@@ -52,6 +52,13 @@ def sentence(error: Exception) -> str:
         f"pipeplan: an error that should not have happened: {type(error).__name__}: {error}; "
         "please report it with what --debug shows"
     )
+
+
+def _with_option(error: PipeplanError) -> str:
+    """An error's message, in which a setting that it names in Python's way has the name of its option."""
+    message, option = str(error), f"--{error.field.replace('_', '-')}"
+    named = "_" in error.field and "config file" not in message
+    return message.replace(error.field, option) if named else message
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic_core import to_json
 
 from pipeplan.api import Comparison
-from pipeplan.api.catalogue import entry, is_name
 from pipeplan.api.config_files import load_config
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
+from pipeplan.strategies import is_strategy, strategy
 from pipeplan.web.drawing import choose, views
 from pipeplan.web.explanation import explanation
 from pipeplan.web.faults import Fault, Faults, fault
@@ -70,7 +70,7 @@ def config(upload: tuple[str, bytes]) -> Answer:
         except PipeplanError as error:
             return refused(Fault(field="file", message=fault(error).message.replace(str(path), f"'{name}'")))
     named = found.schedule
-    names = [entry(named).name] if named is not None and is_name(named) else []
+    names = [strategy(named).name] if named is not None and is_strategy(named) else []
     notes = [f"the schedule '{named}' is left out: drop its file"] if named is not None and not names else []
     # What is no number becomes text, so that the field that it is put into says so.
     document = {"settings": found.settings, "schedules": names, "notes": notes}

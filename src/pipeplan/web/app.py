@@ -173,20 +173,18 @@ def _response(answer: Answer) -> Response:
 
 
 def _catalogue() -> list[ScheduleOut]:
-    found = []
-    for entry in schedules():
-        found.append(
-            ScheduleOut(
-                name=entry.name,
-                title=entry.title,
-                placement=entry.placement,
-                chunks=entry.chunks,
-                takes_chunks=fixed_chunks(entry) is None,
-                accepts=entry.accepts,
-                bubble=entry.bubble.text,
-                memory=entry.memory.text,
-                paper=entry.paper,
-                variants=list(entry.variants),
-            )
+    return [
+        ScheduleOut(
+            name=found.name,
+            title=found.title,
+            placement=found.placement,
+            chunks=found.chunks,
+            takes_chunks=fixed_chunks(found) is None,
+            accepts=found.accepts,
+            bubble=found.bubble.text,
+            memory=found.memory.text,
+            paper=found.paper,
+            variants=list(found.variants),
         )
-    return found
+        for found in schedules()
+    ]

@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeplan.api import Result
-from pipeplan.api.catalogue import entry, names
 from pipeplan.api.comparisons import compared, settings_for, with_shape_of
+from pipeplan.api.simulations import without_times
 from pipeplan.costs import Costs, Settings
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError, NotationError, PipeplanError
 from pipeplan.formats import endings, parse
 from pipeplan.model import Schedule, Timeline
+from pipeplan.strategies import STRATEGIES, strategy
 from pipeplan.web.faults import Fault, fault
 from pipeplan.web.requests import FileIn, Question
 from pipeplan.web.weight import MOST_OPS, require_servable
@@ -34,19 +35,13 @@ def only_one(question: Question) -> tuple[Meant, Settings]:
     if len(asked) != 1:
         raise InputError(f"choose one schedule, not {len(asked)}", field="schedules")
     meant = _opened(asked[0])
-    return meant, settings_for(meant, question.settings.settings())
+    settings = settings_for(meant, question.settings.settings())
+    # A form always has times; those of a measured timeline are its own.
+    return meant, without_times(settings) if isinstance(meant, Timeline) and meant.source == "measured" else settings
 
 
 def results(question: Question) -> tuple[list[Result], dict[str, Fault]]:
-    """The results that can be had, the best first, and what is wrong with the other schedules: as ``compare`` has them.
-
-    Raises
-    ------
-    InputError
-        For what :func:`pipeplan.api.comparisons.compared` raises it.
-    ShapeError
-        For schedules that a file's ranks and microbatches make too large to be served.
-    """
+    """The results that can be had, the best first, and what is wrong with the others; what is wrong with all has no name."""
     settings = question.settings.settings()
     meant: list[Meant] = []
     wrong: dict[str, Fault] = {}
@@ -59,26 +54,29 @@ def results(question: Question) -> tuple[list[Result], dict[str, Fault]]:
             wrong[name] = fault(error)
     if not meant:
         return [], wrong
-    if strategies := [each for each in meant if isinstance(each, str)]:
-        require_servable(strategies, with_shape_of(meant, settings))
-    had, refused = compared(meant, settings)
+    try:
+        if strategies := [each for each in meant if isinstance(each, str)]:
+            require_servable(strategies, with_shape_of(meant, settings))
+        had, refused = compared(meant, settings)
+    except PipeplanError as error:
+        return [], wrong | {"": fault(error)}
     own = {file.name for file in question.files}
     return had, wrong | {name: _fault(error, name in own) for name, error in refused.items()}
 
 
 def _fault(error: PipeplanError, of_file: bool) -> Fault:
-    """What is wrong with one schedule; where its ops are, the file is at fault."""
-    return fault(error, "file" if of_file and isinstance(error, InvalidScheduleError) else None)
+    """What is wrong with one schedule; where no setting is, its file is at fault."""
+    return fault(error, "file" if of_file and (isinstance(error, InvalidScheduleError) or not error.field) else None)
 
 
 def _asked(question: Question) -> dict[str, str | FileIn]:
     """What a question is about, by name; without names and files, all strategies."""
-    chosen = question.schedules if question.schedules or question.files else names()
+    chosen = question.schedules if question.schedules or question.files else list(STRATEGIES)
     return {name: name for name in chosen} | {file.name: file for file in question.files}
 
 
 def _opened(asked: str | FileIn) -> Meant:
-    return entry(asked).name if isinstance(asked, str) else _read(asked)
+    return strategy(asked).name if isinstance(asked, str) else _read(asked)
 
 
 def _read(file: FileIn) -> Schedule | Timeline:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipeplan.api.catalogue import entry, schedules
 from pipeplan.api.sources import as_taken_by, same_ranks, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
+from pipeplan.strategies import STRATEGIES, strategy
 
 MOST_OPS = 2_000_000
 """The most ops of all the schedules of a request together."""
@@ -38,7 +38,7 @@ def require_servable(names: Iterable[str], settings: Settings) -> None:
         For a name that nobody knows: a name is never a file here.
     """
     settings = same_ranks(settings)
-    chosen = [found.name for found in map(entry, names)] or [found.name for found in schedules()]
+    chosen = [strategy(name).name for name in names] or list(STRATEGIES)
     ops = {name: ops_at_most(name, settings) for name in chosen}
     total = sum(ops.values())
     if total > MOST_OPS:
@@ -54,6 +54,6 @@ def require_servable(names: Iterable[str], settings: Settings) -> None:
 
 def ops_at_most(name: str, settings: Settings) -> int:
     """More ops than a schedule of this name can have under these settings."""
-    found = entry(name)
+    found = strategy(name)
     forwards = shape_of(found, as_taken_by(found, settings)).forwards
     return forwards * (_KINDS + (_MESSAGES if settings.communication == "blocking" else 0))

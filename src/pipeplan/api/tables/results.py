@@ -40,7 +40,14 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
         ]
     )
     story = [] if result.search is None else search_parts(result.search)
-    return Text(heading, style="bold"), Padding(figures, (1, 0)), _ranks(result), *story, *_warnings(result.warnings)
+    return (
+        Text(heading, style="bold"),
+        Padding(figures, (1, 0)),
+        _ranks(result),
+        *story,
+        *_notes(result.notes),
+        *_warnings(result.warnings),
+    )
 
 
 def _ranks(result: Result) -> Table:
@@ -71,7 +78,13 @@ def comparison_parts(comparison: Comparison) -> tuple[RenderableType, ...]:
         table.add_row(*_row(result, in_bytes))
     heading = f"{first.schedule.ranks} ranks, {first.schedule.microbatches} microbatches"
     marked = [] if all(result.fits for result in comparison) else [Text("\n! over the memory limit")]
-    return Text(f"{heading}\n", style="bold"), table, *marked, *_refused(comparison)
+    return Text(f"{heading}\n", style="bold"), table, *marked, *_refused(comparison), *_below(comparison)
+
+
+def _below(comparison: Comparison) -> tuple[RenderableType, ...]:
+    """Notes that any schedule has, and warnings, apart by a line; being over the limit is marked already."""
+    notes = _notes(note for result in comparison for note in result.notes)
+    return (Text(""), *notes) if notes else ()
 
 
 def _row(result: Result, in_bytes: bool) -> list[str]:
@@ -95,6 +108,10 @@ def _refused(comparison: Comparison) -> tuple[RenderableType, ...]:
     reasons = ((name, reason.splitlines()[0].removeprefix(f"{name}: ")) for name, reason in comparison.refused.items())
     lines = [Padding(Text(f"{name}: {reason}"), (0, 0, 0, 2)) for name, reason in reasons]
     return Text("\nnot possible here:"), *lines
+
+
+def _notes(notes: Iterable[str]) -> tuple[RenderableType, ...]:
+    return tuple(Text(f"note: {note}") for note in dict.fromkeys(notes))
 
 
 def _warnings(warnings: Iterable[str]) -> tuple[RenderableType, ...]:
