@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, InputError, PipeplanError
-from pipeplan.formats import parse_kineto, read_timelines, timeline_json
+from pipeplan.formats import parse_kineto, read_schedule_or_timeline, read_timelines, timeline_json
 from pipeplan.model import Kind, Schedule, Timeline, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
@@ -150,6 +150,23 @@ def test_what_was_run_is_what_is_read(schedule: Schedule, forward: float):
 def test_bad_traces(given_traces: dict[str, str], message: str):
     with pytest.raises(FormatError, match=message):
         parse_kineto(given_traces)
+
+
+def test_a_trace_as_a_file_is_its_step_of_median_length(tmp_path):
+    alone = run_of(parse_schedule("0F0 1F0 1B0 0B0"))
+    first = annotations(alone, 0)
+    steps = [
+        event | {"ts": event["ts"] * slow + 1e6 * turn, "dur": event.get("dur", 0) * slow}
+        for turn, slow in enumerate((3, 1, 2))
+        for event in first
+        if "ts" in event
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(rank_trace(alone, 0, distributedInfo=None, traceEvents=steps))
+    timeline = read_schedule_or_timeline(path)
+    assert isinstance(timeline, Timeline)
+    assert timeline.source == "measured"
+    assert timeline.makespan == pytest.approx(2 * alone.makespan)
 
 
 def test_files_and_folders(tmp_path):
