@@ -1,6 +1,6 @@
 """The obvious slow simulator: what the fast one, and every published formula, is compared with.
 
-It shares nothing with ``pipeplan.model.dependencies``: what waits for what is spelled out once more here, op by op, in
+It shares nothing with ``pipeplan.model.dependency``: what waits for what is spelled out once more here, op by op, in
 the words of the field, and ranks run their rows in order with plain Python dictionaries.
 """
 

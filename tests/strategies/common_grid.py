@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeplan.costs import Settings
-from pipeplan.strategies.strategy import Strategy
+from pipeplan.strategies.protocol import Strategy
 from tests.conformance import conformance
 from tests.slow_simulator import peak_activations, slow_simulate
 

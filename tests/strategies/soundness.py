@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from pipeplan.model import Kind, Schedule
-from pipeplan.strategies.strategy import Shape, Strategy
+from pipeplan.strategies.protocol import Shape, Strategy
 from tests.slow_simulator import peak_activations, worst_bubble
 
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from pipeplan.costs import Settings
 from pipeplan.model import Schedule
-from pipeplan.strategies.strategy import Shape
+from pipeplan.strategies.protocol import Shape
 from tests.slow_simulator import slow_simulate
 from tests.strategies.picture import picture
 

@@ -12,7 +12,7 @@ from pipeplan.simulation import Simulation, simulate
 from pipeplan.strategies import controllable_memory
 from pipeplan.strategies.building_block_kernel import run_block
 from pipeplan.strategies.controllable_memory import FAMILY, v_half, v_min
-from pipeplan.strategies.strategy import Strategy
+from pipeplan.strategies.protocol import Strategy
 from tests.conformance import conformance
 from tests.strategies.picture import picture
 

@@ -14,7 +14,7 @@ from pipeplan.strategies.interleaved import (
     interleaved_zb,
 )
 from pipeplan.strategies.one_f_one_b import eager_1f1b, forward_with_backward
-from pipeplan.strategies.strategy import Shape, Strategy
+from pipeplan.strategies.protocol import Shape, Strategy
 from pipeplan.strategies.zero_bubble import zb_h1
 from tests.slow_simulator import slow_simulate
 from tests.strategies.common_grid import assert_matches_common_grid

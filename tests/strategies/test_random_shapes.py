@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeplan.errors import ShapeError
 from pipeplan.strategies import gpipe, interleaved, one_f_one_b, seq1f1b
-from pipeplan.strategies.strategy import Strategy
+from pipeplan.strategies.protocol import Strategy
 from tests.slow_simulator import peak_activations, worst_bubble
 from tests.strategies.soundness import assert_sound
 

@@ -11,7 +11,7 @@ from pipeplan.errors import CostError, InfeasibleError
 from pipeplan.model import Kind, Placement, Timeline, format_schedule
 from pipeplan.simulation import simulate
 from pipeplan.strategies.greedy_rank import rank_costs
-from pipeplan.strategies.strategy import Shape
+from pipeplan.strategies.protocol import Shape
 from pipeplan.strategies.zbv_heuristic import best_run, zbv_heuristic
 from tests.conformance import conformance
 from tests.solver.published import grid_settings, model_bytes, times

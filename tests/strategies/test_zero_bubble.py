@@ -11,7 +11,7 @@ from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.model import Schedule, Timeline, format_schedule
 from pipeplan.simulation import simulate
-from pipeplan.strategies.strategy import Strategy
+from pipeplan.strategies.protocol import Strategy
 from pipeplan.strategies.zero_bubble import FAMILY, zb_h1, zb_h2
 from tests.conformance import conformance
 from tests.slow_simulator import slow_simulate

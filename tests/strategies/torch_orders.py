@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pipeplan.model import format_cells
-from pipeplan.strategies.strategy import Strategy
+from pipeplan.strategies.protocol import Strategy
 from tests.conformance import conformance
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeplan.costs import Settings
 from pipeplan.model import Schedule, format_cells
-from pipeplan.strategies.strategy import Strategy
+from pipeplan.strategies.protocol import Strategy
 from tests.conformance import conformance
 from tests.slow_simulator import slow_simulate
 

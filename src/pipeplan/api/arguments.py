@@ -9,8 +9,7 @@ from typing import cast
 
 from pipeplan.api.config_files import load_config
 from pipeplan.api.results import Result
-from pipeplan.costs import Config, Settings, merged, settings_given
-from pipeplan.costs.settings import SettingsGiven
+from pipeplan.costs import Config, Settings, SettingsGiven, merged, settings_given
 from pipeplan.model import Schedule, Timeline
 
 ScheduleLike = str | os.PathLike[str] | Schedule | Timeline | Result

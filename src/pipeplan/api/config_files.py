@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeplan.costs import Config
-from pipeplan.costs.config import SIZE_LIMIT
-from pipeplan.costs.config import load_config as load_settings
-from pipeplan.costs.to_settings import settings_of
+from pipeplan.costs import SIZE_LIMIT, Config, settings_of
+from pipeplan.costs import load_config as load_settings
 from pipeplan.files import read_text
 from pipeplan.formats import is_costs_json, parse_costs_json
 

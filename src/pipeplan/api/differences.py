@@ -27,8 +27,7 @@ from pipeplan.drawing import View, view_of
 from pipeplan.errors import InputError
 from pipeplan.formats import read_timelines
 from pipeplan.model import Schedule, Timeline
-from pipeplan.simulation import critical_path
-from pipeplan.simulation.chain import compute_only
+from pipeplan.simulation import compute_only, critical_path
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

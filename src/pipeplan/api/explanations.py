@@ -15,8 +15,7 @@ from pipeplan.api.sources import opened
 from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.errors import PipeplanError
-from pipeplan.model import Timeline
-from pipeplan.model.arrays import Floats
+from pipeplan.model import Floats, Timeline
 from pipeplan.simulation import CriticalPath, IdleTimes, Reason, Simulation, WhatIf, critical_path, what_ifs
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from pipeplan.api.resimulation import transfer_of
 from pipeplan.costs import Settings, Times
-from pipeplan.model import Kind, Timeline
-from pipeplan.model.arrays import Floats
-from pipeplan.simulation.chain import compute_only
+from pipeplan.model import Floats, Kind, Timeline
+from pipeplan.simulation import compute_only
 
 
 def settings_measured(timeline: Timeline, settings: Settings) -> Settings:

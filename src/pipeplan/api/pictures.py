@@ -11,9 +11,8 @@ from pipeplan.drawing.html import html_page
 from pipeplan.formats import Format
 
 if TYPE_CHECKING:
+    from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.drawing.front import FrontView
-    from pipeplan.drawing.sizes import SizeName
-    from pipeplan.drawing.theme import ThemeName
 
 
 _COLUMNS = 120

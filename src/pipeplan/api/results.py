@@ -13,7 +13,7 @@ import numpy as np
 from pipeplan.api.presentable import Presentable
 from pipeplan.costs import Costs, Limits
 from pipeplan.drawing import View, view_of
-from pipeplan.formats import placement_record, timeline_table
+from pipeplan.formats import placement_record, timeline_columns
 from pipeplan.model import MemoryUse, Schedule, Timeline, tolerances
 from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times
 
@@ -191,7 +191,7 @@ class Result(Presentable):
         return record if self.search is None else record | self.search.to_dict()
 
     def _rows(self) -> Mapping[str, Sequence[Any]]:
-        columns: dict[str, Sequence[Any]] = msgspec.structs.asdict(timeline_table(self.timeline))
+        columns: dict[str, Sequence[Any]] = msgspec.structs.asdict(timeline_columns(self.timeline))
         return columns
 
     def _tables(self) -> Iterable[RenderableType]:

@@ -21,7 +21,7 @@ from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import Request, request
 from pipeplan.cli.search_progress import ProgressLine, keep_best
 from pipeplan.errors import InputError
-from pipeplan.solver.problem import Objective
+from pipeplan.solver import Objective
 
 SEARCH = Group("Search", sort_key=0)
 

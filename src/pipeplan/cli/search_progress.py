@@ -17,7 +17,7 @@ from pipeplan.api.tables.parts import number
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream
 from pipeplan.model import Schedule
-from pipeplan.solver.result import SearchProgress
+from pipeplan.solver import SearchProgress
 
 EVERY = 1.0
 """Seconds between two writes of the best schedule so far."""

@@ -1,15 +1,17 @@
 """Times and bytes: tables per stage, and the settings they come from."""
 
-from pipeplan.costs.config import Config, load_config, merged, settings_given
+from pipeplan.costs.config import SIZE_LIMIT, Config, load_config, merged, settings_given
 from pipeplan.costs.limits import Limits, parse_limit
 from pipeplan.costs.setting import GROUPS, Setting, SettingKind
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, Settings, SettingsGiven, Times, TimesPer
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
+from pipeplan.costs.to_settings import settings_of
 
 __all__ = [
     "GROUPS",
     "SETTINGS",
     "SETTING_NAMES",
+    "SIZE_LIMIT",
     "Communication",
     "Config",
     "Costs",
@@ -27,4 +29,5 @@ __all__ = [
     "parse_limit",
     "per_stage",
     "settings_given",
+    "settings_of",
 ]

@@ -11,8 +11,7 @@ import numpy as np
 
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.errors import CostError, ShapeError
-from pipeplan.model import Kind, Placement, Schedule
-from pipeplan.model.arrays import Floats
+from pipeplan.model import Floats, Kind, Placement, Schedule
 
 if TYPE_CHECKING:
     from pipeplan.costs.settings import Settings

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pipeplan.errors import CostError
-from pipeplan.model.arrays import Floats
-from pipeplan.model.quantities import require_range
+from pipeplan.model import Floats, require_range
 
 if TYPE_CHECKING:
     from pipeplan.costs.settings import Settings

@@ -10,8 +10,7 @@ from typing import Any, Literal
 from pipeplan.costs.from_settings import ranges_in
 from pipeplan.costs.limits import parse_limit
 from pipeplan.errors import CostError, ShapeError, UnknownNameError
-from pipeplan.model.quantities import LARGEST, SMALLEST
-from pipeplan.model.size import MOST_FORWARDS, in_digits
+from pipeplan.model import LARGEST, MOST_FORWARDS, SMALLEST, in_digits
 
 SettingKind = Literal["count", "number", "per_stage", "choice", "text", "flag", "limit", "stages"]
 """``per_stage``: one number, or one per stage; ``limit``: sizes with their unit, one or one per rank; ``stages``: which."""

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs.limits import Limits
 from pipeplan.errors import CostError
-from pipeplan.model import Floats, Kind, MemoryRule, Placement, Schedule, held_throughout, in_activations
-from pipeplan.model.quantities import require_range
+from pipeplan.model import Floats, Kind, MemoryRule, Placement, Schedule, held_throughout, in_activations, require_range
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipeplan.costs.table import Costs
-from pipeplan.model.arrays import Floats
+from pipeplan.model import Floats
 
 
 def settings_of(costs: Costs) -> dict[str, Any]:

@@ -24,7 +24,7 @@ VERSION = 1
 """Of the JSON contract; a change that older readers cannot read raises it."""
 
 WAITS = ("arrival", "own_stage", "previous_slice")
-"""What a link stands for, by its code; see :class:`~pipeplan.model.dependencies.Dependencies`."""
+"""What a link stands for, by its code; see :class:`~pipeplan.model.Dependencies`."""
 
 
 class Part(IntEnum):

@@ -14,7 +14,7 @@ from pipeplan.formats.reading import (
     read_timelines,
 )
 from pipeplan.formats.registry import formats
-from pipeplan.formats.timeline_table import timeline_csv
+from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
 from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
 from pipeplan.formats.torchtitan import torchtitan_toml
 from pipeplan.formats.trace import chrome_trace
@@ -40,6 +40,7 @@ __all__ = [
     "read_schedule_or_timeline",
     "read_timelines",
     "schedule_json",
+    "timeline_columns",
     "timeline_csv",
     "timeline_json",
     "torch_csv",

@@ -18,8 +18,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from pipeplan.costs import Costs
-from pipeplan.costs.table import Memory, Transfer
+from pipeplan.costs import Costs, Memory, Transfer
 from pipeplan.errors import CostError, FormatError
 from pipeplan.formats.format import Format
 from pipeplan.strict_json import json_text

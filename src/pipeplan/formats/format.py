@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pipeplan.costs import Costs
-from pipeplan.model import Schedule, Timeline
-from pipeplan.model.memory import MemoryUse
+from pipeplan.model import MemoryUse, Schedule, Timeline
 
 Content = Literal["schedule", "timeline", "costs", "record", "pictures", "front picture"]
 """What a format can hold: one schedule without times or with them, costs, the figures of any answer, pictures."""

@@ -18,16 +18,18 @@ from pipeplan.formats.format import Format
 from pipeplan.formats.kineto_rank import PREFIX, RankTrace, occurrences, parse_rank
 from pipeplan.model import (
     MISSING,
+    PASS_KINDS,
+    RECEIVE_KINDS,
     Floats,
     Kind,
     Schedule,
     Timeline,
+    among,
     crosses_ranks,
     dependencies,
     parse_cell,
     schedule_from_cells,
 )
-from pipeplan.model.op import PASS_KINDS, RECEIVE_KINDS, among
 
 SIZE_LIMIT = 2048 * MEBIBYTE
 """No trace that can be read here is larger than this, in bytes."""

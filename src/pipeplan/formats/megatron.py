@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeplan.errors import ShapeError
-from pipeplan.model import Schedule
-from pipeplan.model.op import Kind
+from pipeplan.model import Kind, Schedule
 
 
 def megatron_flags(

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import CostError, FormatError, InvalidScheduleError, ShapeError
 from pipeplan.formats.format import Format
-from pipeplan.model import Columns, Kind, Schedule, Timeline
-from pipeplan.model.notation import infer_placement
+from pipeplan.model import Columns, Kind, Schedule, Timeline, infer_placement
 from pipeplan.strict_json import json_text
 
 
@@ -46,7 +45,7 @@ class TimelineTable(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 COLUMNS = TimelineTable.__struct_fields__
 
 
-def timeline_table(timeline: Timeline) -> TimelineTable:
+def timeline_columns(timeline: Timeline) -> TimelineTable:
     """The columns of a timeline."""
     schedule, count = timeline.schedule, len(timeline.schedule)
     columns = schedule.columns
@@ -72,13 +71,13 @@ def timeline_csv(timeline: Timeline) -> str:
     strange = "\r" in timeline.schedule.name + timeline.unit
     writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL if strange else csv.QUOTE_MINIMAL)
     text.write(",".join(COLUMNS) + "\n")
-    writer.writerows(zip(*msgspec.structs.astuple(timeline_table(timeline)), strict=True))
+    writer.writerows(zip(*msgspec.structs.astuple(timeline_columns(timeline)), strict=True))
     return text.getvalue()
 
 
 def timeline_columns_json(timeline: Timeline) -> str:
     """A timeline as JSON: an object with a list a column."""
-    return json_text(timeline_table(timeline), compact=True) + "\n"
+    return json_text(timeline_columns(timeline), compact=True) + "\n"
 
 
 def parse_timeline_csv(text: str, *, name: str = "") -> Timeline:

@@ -14,8 +14,7 @@ import tomli_w
 
 from pipeplan.errors import ShapeError
 from pipeplan.formats.format import Format
-from pipeplan.model import Schedule
-from pipeplan.model.names import one_line
+from pipeplan.model import Schedule, one_line
 
 _NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
 """A schedule of PyTorch with each placement that torchtitan can build."""

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 
 from pipeplan.formats.format import Format
-from pipeplan.model import Kind, Timeline, crosses_ranks, dependencies
-from pipeplan.model.memory import MemoryUse
-from pipeplan.model.op import COMPUTE_KINDS, among
+from pipeplan.model import COMPUTE_KINDS, Kind, MemoryUse, Timeline, among, crosses_ranks, dependencies
 from pipeplan.strict_json import json_text
 
 Event = dict[str, Any]

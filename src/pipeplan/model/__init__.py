@@ -3,9 +3,19 @@
 from pipeplan.model import tolerances
 from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, ops, overlap
-from pipeplan.model.dependencies import MISSING, NONE, Dependencies, crosses_ranks, dependencies, source_of
+from pipeplan.model.dependency import MISSING, NONE, Dependencies, crosses_ranks, dependencies, source_of
 from pipeplan.model.memory import MemoryRule, MemoryUse, held_throughout, in_activations, memory_changes, memory_levels
-from pipeplan.model.notation import format_cells, format_schedule, parse_cell, parse_schedule, schedule_from_cells
+from pipeplan.model.names import (
+    one_line,
+)
+from pipeplan.model.notation import (
+    format_cells,
+    format_schedule,
+    infer_placement,
+    parse_cell,
+    parse_schedule,
+    schedule_from_cells,
+)
 from pipeplan.model.op import (
     BACKWARD_KINDS,
     COMMUNICATION_KINDS,
@@ -22,10 +32,18 @@ from pipeplan.model.op import (
     among,
 )
 from pipeplan.model.placement import Placement
-from pipeplan.model.progress import Progress, progress, rendezvous
-from pipeplan.model.quantities import LARGEST, require_range
+from pipeplan.model.quantities import (
+    LARGEST,
+    SMALLEST,
+    require_range,
+)
+from pipeplan.model.running import Progress, progress, rendezvous
 from pipeplan.model.schedule import Schedule
-from pipeplan.model.size import MOST_FORWARDS, require_size
+from pipeplan.model.size import (
+    MOST_FORWARDS,
+    in_digits,
+    require_size,
+)
 from pipeplan.model.timeline import Bubble, Timeline
 
 __all__ = [
@@ -41,6 +59,7 @@ __all__ = [
     "PASS_KINDS",
     "RECEIVE_KINDS",
     "SEND_KINDS",
+    "SMALLEST",
     "STAGE_WIDE_KINDS",
     "WEIGHT_KINDS",
     "Bools",
@@ -67,8 +86,11 @@ __all__ = [
     "from_ops",
     "held_throughout",
     "in_activations",
+    "in_digits",
+    "infer_placement",
     "memory_changes",
     "memory_levels",
+    "one_line",
     "ops",
     "overlap",
     "parse_cell",

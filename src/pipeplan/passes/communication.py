@@ -22,17 +22,18 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import DeadlockError
 from pipeplan.model import (
+    COMMUNICATION_KINDS,
     Columns,
     Dependencies,
     Kind,
     Schedule,
+    among,
     concatenate,
     crosses_ranks,
     dependencies,
     ops,
     progress,
 )
-from pipeplan.model.op import COMMUNICATION_KINDS, among
 
 Receives = Literal["early", "late"]
 

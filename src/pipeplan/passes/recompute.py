@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeplan.errors import ShapeError
-from pipeplan.model import Kind, Schedule, concatenate, ops
-from pipeplan.model.op import BACKWARD_KINDS
+from pipeplan.model import BACKWARD_KINDS, Kind, Schedule, concatenate, ops
 
 
 def insert_recompute(schedule: Schedule, stages: Iterable[int] | None = None) -> Schedule:

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import DeadlockError
-from pipeplan.model import Dependencies, Kind, Progress, Schedule, dependencies, progress
-from pipeplan.model.op import COMPUTE_KINDS, among
+from pipeplan.model import COMPUTE_KINDS, Dependencies, Kind, Progress, Schedule, among, dependencies, progress
 
 
 def retime(schedule: Schedule) -> Schedule:

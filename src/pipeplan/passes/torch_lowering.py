@@ -13,8 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import ShapeError
-from pipeplan.model import NO_MICROBATCH, Columns, Kind, Schedule, concatenate, ops
-from pipeplan.model.op import COMMUNICATION_KINDS, PASS_KINDS, WEIGHT_KINDS, among
+from pipeplan.model import (
+    COMMUNICATION_KINDS,
+    NO_MICROBATCH,
+    PASS_KINDS,
+    WEIGHT_KINDS,
+    Columns,
+    Kind,
+    Schedule,
+    among,
+    concatenate,
+    ops,
+)
 from pipeplan.passes.communication import Receives, insert_communication
 
 ACTIVE_STAGES = 3

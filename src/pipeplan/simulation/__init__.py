@@ -1,6 +1,7 @@
 """A schedule and costs give a timeline, memory, a bound, and the reasons why ranks idle."""
 
 from pipeplan.simulation.bounds import Bound, earliest_starts, lower_bound, span_bound
+from pipeplan.simulation.chain import compute_only
 from pipeplan.simulation.critical import CriticalPath, critical_path
 from pipeplan.simulation.idle import IdleTimes, Reason, idle_times
 from pipeplan.simulation.memory import memory_use
@@ -15,6 +16,7 @@ __all__ = [
     "Reason",
     "Simulation",
     "WhatIf",
+    "compute_only",
     "critical_path",
     "earliest_starts",
     "idle_times",

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeplan.model import Kind, Timeline
-from pipeplan.model.arrays import Floats
+from pipeplan.model import Floats, Kind, Timeline
 from pipeplan.simulation.chain import Chains, compute_only
 
 

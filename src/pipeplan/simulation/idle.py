@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.errors import ShapeError
-from pipeplan.model import Kind, Timeline, tolerances
-from pipeplan.model.arrays import Floats
+from pipeplan.model import Floats, Kind, Timeline, tolerances
 from pipeplan.simulation.bounds import earliest_starts
 from pipeplan.simulation.chain import Chains, compute_only
 from pipeplan.simulation.memory import memory_use

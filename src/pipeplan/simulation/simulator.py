@@ -33,15 +33,15 @@ from pipeplan.model import (
     MISSING,
     NONE,
     Dependencies,
+    Floats,
     Kind,
+    MemoryUse,
     Schedule,
     Timeline,
     among,
     crosses_ranks,
     dependencies,
 )
-from pipeplan.model.arrays import Floats
-from pipeplan.model.memory import MemoryUse
 from pipeplan.simulation.blocking_kernel import time_ops_blocking
 from pipeplan.simulation.bounds import Bound, lower_bound
 from pipeplan.simulation.memory import memory_use

@@ -1,6 +1,6 @@
 """Every rule that makes a schedule, published orders and cost-driven heuristics alike: one family a file."""
 
+from pipeplan.strategies.protocol import Formula, FromCosts, Shape, Strategy
 from pipeplan.strategies.registry import STRATEGIES, is_strategy, strategy
-from pipeplan.strategies.strategy import Formula, FromCosts, Shape, Strategy
 
 __all__ = ["STRATEGIES", "Formula", "FromCosts", "Shape", "Strategy", "is_strategy", "strategy"]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pipeplan.kernels import Kernel
 from pipeplan.model import Columns, Kind, Placement, Schedule, ops, source_of
 from pipeplan.strategies.building_block_kernel import run_block
-from pipeplan.strategies.strategy import Formula, Shape, Strategy
+from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 INTERVAL = 6
 """Units of time from one microbatch's block to the next: F, I and W of two chunks."""

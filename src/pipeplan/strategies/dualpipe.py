@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeplan.model import NO_GROUP, Columns, Kind, Placement, Schedule, alternate, concatenate, ops, overlap
-from pipeplan.strategies.strategy import Formula, Shape, Strategy, require
+from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
 
 
 def build_dualpipe(shape: Shape) -> Schedule:

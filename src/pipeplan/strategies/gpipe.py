@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.model import Kind, Placement, Schedule, concatenate, ops
-from pipeplan.strategies.strategy import Formula, Shape, Strategy
+from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 
 def build_gpipe(shape: Shape) -> Schedule:

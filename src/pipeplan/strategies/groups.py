@@ -29,7 +29,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeplan.model import Ints
-from pipeplan.strategies.strategy import Shape, require
+from pipeplan.strategies.protocol import Shape, require
 
 LEAST_SUM: dict[str, Callable[[int], int]] = {
     "interleaved-1f1b": lambda p: 2 * (p - 1),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.model import Placement, Schedule
+from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
 from pipeplan.strategies.slots import round_trips
-from pipeplan.strategies.strategy import Formula, Shape, Strategy, require
 
 
 def build_hanayo(shape: Shape) -> Schedule:

@@ -21,7 +21,7 @@ import numpy as np
 from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, ops
 from pipeplan.strategies.groups import group_size, in_groups
 from pipeplan.strategies.one_f_one_b import forward_with_backward, one_forward_one_backward
-from pipeplan.strategies.strategy import Formula, Shape, Strategy
+from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 
 def build_interleaved_1f1b(shape: Shape) -> Schedule:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, ops, overlap
-from pipeplan.strategies.strategy import Formula, Shape, Strategy
+from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 Row = Callable[[Columns, Columns, int], Columns]
 """A rank's row from its forwards, its backwards, each in order, and the length of its warm-up."""

@@ -8,7 +8,7 @@ from pkgutil import iter_modules
 
 from pipeplan import strategies
 from pipeplan.errors import UnknownNameError
-from pipeplan.strategies.strategy import Strategy
+from pipeplan.strategies.protocol import Strategy
 
 _FIRST = (
     "gpipe",

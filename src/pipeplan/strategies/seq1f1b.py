@@ -6,7 +6,7 @@ import numpy as np
 
 from pipeplan.model import Kind, Placement, Schedule, ops
 from pipeplan.strategies.one_f_one_b import one_forward_one_backward
-from pipeplan.strategies.strategy import Formula, Shape, Strategy
+from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 
 def build_seq1f1b(shape: Shape) -> Schedule:

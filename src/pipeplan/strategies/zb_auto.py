@@ -20,7 +20,7 @@ from typing import NamedTuple
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Kind, Placement, Schedule
 from pipeplan.strategies.greedy_rank import Arrivals, GreedyRank, RankCosts, largest_bubble, rank_costs, to_schedule
-from pipeplan.strategies.strategy import Formula, FromCosts, Shape, Strategy
+from pipeplan.strategies.protocol import Formula, FromCosts, Shape, Strategy
 
 
 class Choice(NamedTuple):

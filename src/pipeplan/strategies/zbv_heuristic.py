@@ -28,7 +28,7 @@ from pipeplan.strategies.greedy_rank import (
     rank_costs,
     to_schedule,
 )
-from pipeplan.strategies.strategy import Formula, FromCosts, Shape, Strategy
+from pipeplan.strategies.protocol import Formula, FromCosts, Shape, Strategy
 
 
 class Fill(NamedTuple):

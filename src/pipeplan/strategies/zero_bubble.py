@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, ops
-from pipeplan.strategies.strategy import Formula, Shape, Strategy
+from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 Work = tuple[Columns, Columns, Columns]
 """A rank's Fs, Is and Ws, each in the order of microbatches."""

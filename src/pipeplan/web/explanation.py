@@ -7,7 +7,7 @@ from typing import Any
 from pipeplan.api.explanations import explained
 from pipeplan.api.simulations import timed
 from pipeplan.costs import Settings
-from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES
+from pipeplan.drawing import KIND_TITLES, REASON_TITLES
 from pipeplan.errors import InputError
 from pipeplan.simulation import CriticalPath, Reason
 from pipeplan.web.drawing import can_be_explained

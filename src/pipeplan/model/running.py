@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.kernels import Kernel
-from pipeplan.model.dependencies import NONE, Dependencies, crosses_ranks
+from pipeplan.model.dependency import NONE, Dependencies, crosses_ranks
 from pipeplan.model.op import RECEIVE_KINDS
-from pipeplan.model.progress_kernel import run_rows
+from pipeplan.model.running_kernel import run_rows
 from pipeplan.model.schedule import Schedule
 
 _RUN_ROWS = Kernel(run_rows)
