@@ -191,7 +191,7 @@ def test_search_finds_ops_and_steps_through_them(opened):
     page.painted()
     assert page.page.locator(".pp-found").inner_text() == "2 of 4"
     assert page.find("9F9") == "no such op"
-    assert page.find("3?7") == "an op is like 3F7"
+    assert page.find("3?7") == "type an op, such as 3F7"
     page.page.keyboard.press("Escape")
     page.painted()
     assert page.ask("timeline.lit.found") == []
@@ -281,7 +281,7 @@ def test_a_measured_run_lies_over_its_plan(opened):
 
 def test_schedules_of_different_ranks_cannot_be_overlaid(opened):
     page = opened(plan(), plan(ranks=2), fragment="layout=overlaid")
-    assert page.page.get_by_role("button", name="lay the schedules").count() == 0
+    assert page.page.get_by_role("button", name="overlay the schedules").count() == 0
     assert page.place("0F0", 1)[1] > page.place("3F0", 0)[1]
 
 
@@ -322,7 +322,7 @@ def test_a_broken_link_shows_everything(opened, fragment):
 def test_svg_is_what_shows(opened, tmp_path: Path):
     page = opened(plan(title="a <b> & 'c'"), fragment="critical=1&gaps=1")
     with page.page.expect_download() as saving:
-        page.page.get_by_role("button", name="save what shows as SVG").click()
+        page.page.get_by_role("button", name="save the view as SVG").click()
     saving.value.save_as(tmp_path / "x.svg")
     assert saving.value.suggested_filename == "a_b_c.svg"
     root = ElementTree.parse(tmp_path / "x.svg").getroot()
@@ -336,7 +336,7 @@ def test_svg_is_what_shows(opened, tmp_path: Path):
 def test_png_is_what_shows(opened, tmp_path: Path):
     page = opened(plan())
     with page.page.expect_download() as saving:
-        page.page.get_by_role("button", name="save what shows as PNG").click()
+        page.page.get_by_role("button", name="save the view as PNG").click()
     saving.value.save_as(tmp_path / "x.png")
     data = (tmp_path / "x.png").read_bytes()
     assert data.startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-/** The picture on the page: two canvases, one for the timeline and one for what is lit, and the pointer over them. */
+/** The picture on the page: a canvas for the timeline, one for highlights, and the pointer over them. */
 
 import { CanvasSurface } from "./canvas_surface.js";
 import type { Description } from "./describe.js";

@@ -1,4 +1,4 @@
-/** Memory below the lanes: a step curve a rank, those that matter in colour, and the limit. */
+/** Memory below the lanes: a step curve per rank, those that matter in colour, and the limit. */
 
 import { scaleLinear } from "d3-scale";
 import { memoryScale, memoryText, type Scale } from "./format.js";
@@ -7,7 +7,7 @@ import { AXIS, MEMORY_HEADER, type MemoryPanel } from "./layout.js";
 import type { Memory } from "./plot.js";
 import type { Surface } from "./surface.js";
 
-/** Of more lanes than this, only every second, third and so on has a faint curve; the pointer shows those of all. */
+/** With more lanes than this, only every second, third and so on has a faint curve; the pointer shows any lane's. */
 const MOST_FAINT = 16;
 
 interface Panel {

@@ -1,4 +1,4 @@
-/** What there is to say about an op or an idle time, for the tooltip and for the status line. */
+/** The description of an op or an idle time, for the tooltip and the status line. */
 
 import { memoryScale, memoryText, percent, signed, timeText } from "./format.js";
 import type { Theme } from "./palette.js";

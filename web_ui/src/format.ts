@@ -23,7 +23,7 @@ export interface Scale {
   unit: string;
 }
 
-/** What to divide memory by, and the name of what is left. */
+/** What to divide memory by, and the unit that this gives. */
 export function memoryScale(unit: "activations" | "bytes", highest: number): Scale {
   if (unit === "activations") return { divisor: 1, unit };
   const power = Math.min(Math.max(Math.floor(Math.log2(Math.max(highest, 1)) / 10), 0), BINARY.length - 1);

@@ -1,4 +1,4 @@
-/** What is lit over the picture: the hovered and the focused op, chains, the critical path, what a search found. */
+/** Highlights over the picture: the hovered and the focused op, chains, the critical path, what a search found. */
 
 import { drawCurveOf } from "./curves.js";
 import { type Frame, plotWidth, spanOf, toPicture, visibleRows } from "./frame.js";

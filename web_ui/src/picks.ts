@@ -1,4 +1,4 @@
-/** What is picked out: the op under the pointer, the focused and the selected one, and what a search found. */
+/** What is picked: the op under the pointer, the focused and the selected one, and what a search found. */
 
 import type { Lit } from "./highlight.js";
 import type { Hit } from "./hit.js";
@@ -6,7 +6,7 @@ import type { Plot } from "./plot.js";
 import { type BarRef, findBars, parseQuery } from "./search.js";
 import type { State } from "./state.js";
 
-/** Of more matches than this, only the current one is lit. */
+/** With more matches than this, only the current one is highlighted. */
 const MOST_RINGS = 500;
 
 export class Picks {
@@ -34,7 +34,7 @@ export class Picks {
     return { lane, hovered, focused, selected, chain, critical, found, current: this.found[this.current] ?? null };
   }
 
-  /** Take over a state that has changed, or new data, for which everything is looked up anew. */
+  /** Follow a changed state, or new data, for which everything is looked up again. */
   follow(plots: readonly Plot[], before: State | null, state: State): void {
     if (before === null) {
       this.hovered = null;
@@ -59,7 +59,7 @@ export class Picks {
   /** `2 of 8`, for people. */
   foundText(query: string): string {
     if (query.trim() === "") return "";
-    if (this.found.length === 0) return parseQuery(query) === null ? "an op is like 3F7" : "no such op";
+    if (this.found.length === 0) return parseQuery(query) === null ? "type an op, such as 3F7" : "no such op";
     return `${Math.max(this.current, 0) + 1} of ${this.found.length}`;
   }
 

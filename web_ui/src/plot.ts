@@ -1,4 +1,4 @@
-/** One view, ready to be drawn: columns as typed arrays, and each lane's bars in tracks that can be searched by time. */
+/** One view, ready to draw: columns as typed arrays, and each lane's bars in tracks that can be searched by time. */
 
 import { floats, integers, VERSION, type ViewJson } from "./data.js";
 import { Links } from "./links.js";
@@ -166,7 +166,7 @@ export class Memory {
   }
 }
 
-/** Idle times and why, a track a lane. */
+/** Idle times and their reasons, a track per lane. */
 export class Gaps {
   readonly reasons: readonly string[];
   readonly lane: Int32Array;

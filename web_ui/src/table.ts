@@ -1,4 +1,4 @@
-/** The timelines as tables: a row a rank. What a screen reader reads instead of the picture. */
+/** The timelines as tables with a row per rank: what a screen reader reads instead of the picture. */
 
 import { make } from "./dom.js";
 import { memoryScale, memoryText, percent, timeText } from "./format.js";

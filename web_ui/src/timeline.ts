@@ -242,7 +242,7 @@ export class Timeline {
     this.select(hit === null || hit.bar < 0 ? null : { view: hit.plot.index, bar: hit.bar });
   }
 
-  /** Select an op, or let go of it where it was selected already. */
+  /** Select an op, or clear the selection if it was selected already. */
   private select(ref: BarRef | null): void {
     const { selected } = this.picks;
     const again = ref !== null && ref.bar === selected?.bar && ref.view === selected.view;

@@ -42,15 +42,15 @@ export class Toolbar {
   constructor(private readonly actions: Actions) {
     this.gaps = this.toggle("Idle reasons", "colour idle time by its reason (g)", "gaps");
     this.memory = this.toggle("Memory", "show memory (m)", "memory");
-    this.critical = this.toggle("Critical path", "light the critical path (c)", "critical");
-    this.layout = button("Overlay", "lay the schedules over each other (o)", () => this.switchLayout());
-    this.theme = button("Theme", "light, dark, or as the system says (t)", () => this.switchTheme());
+    this.critical = this.toggle("Critical path", "highlight the critical path (c)", "critical");
+    this.layout = button("Overlay", "overlay the schedules (o)", () => this.switchLayout());
+    this.theme = button("Theme", "light, dark, or the system's setting (t)", () => this.switchTheme());
     this.search.addEventListener("input", () => actions.find(this.search.value));
     this.search.addEventListener("keydown", (event) => this.typed(event));
     this.element.append(this.searchGroup(), this.zoomGroup(), this.showGroup(), this.saveGroup());
   }
 
-  /** Show how things stand. */
+  /** Show the current state. */
   update(state: State, possible: Possible, found: string): void {
     press(this.gaps, state.gaps && possible.gaps, possible.gaps);
     press(this.memory, state.memory && possible.memory, possible.memory);
@@ -106,8 +106,8 @@ export class Toolbar {
   }
 
   private saveGroup(): HTMLElement {
-    const png = button("PNG", "save what shows as PNG", () => this.actions.save("png"));
-    const svg = button("SVG", "save what shows as SVG", () => this.actions.save("svg"));
+    const png = button("PNG", "save the view as PNG", () => this.actions.save("png"));
+    const svg = button("SVG", "save the view as SVG", () => this.actions.save("svg"));
     const help = button("Keys", "keys and gestures (?)", () => this.actions.help());
     return group("pp-last", png, svg, this.theme, help);
   }

@@ -1,4 +1,4 @@
-/** The menu of everything that can be taken away. */
+/** The menu of files to download. */
 
 import { button, make } from "../dom.js";
 import type { Format } from "./api.js";

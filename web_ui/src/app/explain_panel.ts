@@ -77,13 +77,16 @@ function path({ critical_path: found, makespan }: Explanation): HTMLElement {
   const stages = found.by_stage.map((time, stage) => ({ stage, time })).filter(({ time }) => time > 0);
   const first = stages.sort((one, other) => other.time - one.time).slice(0, 4);
   const text = first.map(({ stage, time }) => `${stage} (${percent(time / makespan)})`).join(", ");
-  const about = make("p", {}, `${found.ops} ops. Stages with most time on it: ${text}.`);
+  const about = make("p", {}, `${found.ops} ops. Stages with the most time on it: ${text}.`);
   return section("The critical path", stack, make("ul", { class: "legend" }, ...list), about);
 }
 
 function changes({ what_ifs: found, makespan, time_unit: unit }: Explanation): HTMLElement {
   if (found.length === 0)
-    return section("What would help", make("p", {}, "Nothing to change: transfers are free and stages balanced."));
+    return section(
+      "What would help",
+      make("p", {}, "Nothing to change: transfers are free and the stages are balanced."),
+    );
   const rows = found.map((each) => {
     const difference = each.makespan - makespan;
     const cells = [

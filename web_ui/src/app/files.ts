@@ -3,7 +3,7 @@
 import { make } from "../dom.js";
 import { type Config, config, type OwnFile, Refusal } from "./api.js";
 
-/** As the server has it. */
+/** The server's limit. */
 const MOST_BYTES = 8 * 1024 * 1024;
 const ENDINGS = ".yaml,.yml,.toml,.json,.csv";
 
@@ -68,7 +68,7 @@ export class FileDrop {
   private async takeOne(file: File): Promise<void> {
     if (file.size > MOST_BYTES) {
       const size = (file.size / 1024 / 1024).toFixed(0);
-      throw new Refusal([{ field: "file", message: `${file.name} has ${size} MiB; at most 8 MiB are taken` }]);
+      throw new Refusal([{ field: "file", message: `${file.name} has ${size} MiB; the limit is 8 MiB` }]);
     }
     if (await holdsSchedule(file)) {
       this.taken.schedule({ name: file.name.slice(-80), text: await file.text() });
@@ -76,7 +76,7 @@ export class FileDrop {
     } else {
       const found = await config(file);
       this.taken.config(found);
-      this.tell([`costs and shape are those of ${file.name}`, ...found.notes].join("; "), "");
+      this.tell([`costs and shape are from ${file.name}`, ...found.notes].join("; "), "");
     }
   }
 

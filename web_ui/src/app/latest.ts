@@ -1,4 +1,4 @@
-/** Keeps up with something that changes faster than it can be followed. */
+/** Keeps up with something that changes faster than the task that follows it. */
 export class Latest {
   private running = false;
   private again = false;
@@ -6,7 +6,7 @@ export class Latest {
   /** `task` must not fail. */
   constructor(private readonly task: () => Promise<void>) {}
 
-  /** Run the task now, or once more when the one that runs is done: never two at a time, and never one too few. */
+  /** Run the task now, or once more after the running one: never two at a time, and always once after the last request. */
   async ask(): Promise<void> {
     this.again = true;
     if (this.running) return;

@@ -1,4 +1,4 @@
-/** The page as one: whatever changes is asked for anew, and what comes back is shown. */
+/** The whole page: asks again whenever something changes, and shows the answer. */
 
 import { make } from "../dom.js";
 import { download as saveFile } from "../export.js";
@@ -15,7 +15,7 @@ import { ResultTable } from "./results.js";
 import { ScheduleList } from "./schedule_list.js";
 import { settingsOf, typedOf } from "./values.js";
 
-/** How long nothing must change before the address is written: browsers refuse too many changes. */
+/** Milliseconds without a change before the address is written: browsers refuse too many changes. */
 const QUIET = 250;
 
 export class Page {
@@ -49,7 +49,7 @@ export class Page {
     this.picture = new Picture(location.hash.slice(1), () => this.later());
   }
 
-  /** Put everything in its place, as the address says, and ask for the first time. */
+  /** Set everything as the address says, and ask for the first time. */
   async start(): Promise<void> {
     this.build();
     try {
@@ -99,7 +99,7 @@ export class Page {
     };
   }
 
-  /** Those of the question that are called this. */
+  /** The part of the question with these names. */
   private questionOf(names: readonly string[]): api.Question {
     const { settings, schedules, files } = this.question();
     return {
@@ -114,7 +114,7 @@ export class Page {
     void this.comparing.ask();
   }
 
-  /** Write the address, and explain anew, once nothing has changed for a moment. */
+  /** Write the address, and explain again, once nothing has changed for a moment. */
   private later(): void {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => {
@@ -163,7 +163,7 @@ export class Page {
     this.show(faults, true);
   }
 
-  /** Show what is wrong next to its fields and the rest on top; what stands below is old where nothing new came. */
+  /** Show each fault at its field and the rest on top; where no new answer came, mark the one below as stale. */
   private show(faults: readonly (api.Fault & { readonly schedule?: string })[], stale = false): void {
     const everyone = this.list.names.length + this.list.files.length;
     const common =
@@ -176,7 +176,7 @@ export class Page {
     ];
     const old = stale || common.length > 0;
     this.banner.textContent =
-      rest !== "" ? rest : `Nothing new to show: see what is said at ${marked.join(", ") || "Schedules"}.`;
+      rest !== "" ? rest : `Not up to date: see the message at ${marked.join(", ") || "Schedules"}.`;
     this.banner.hidden = !old;
     this.answer.classList.toggle("stale", old);
   }

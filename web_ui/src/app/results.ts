@@ -1,4 +1,4 @@
-/** The comparison as a table: a row a schedule, the best first, and below why others cannot be had. */
+/** The comparison as a table: a row per schedule, the best first, and below them why others are not possible. */
 
 import { make } from "../dom.js";
 import { memoryScale, memoryText, percent, timeText } from "../format.js";
@@ -30,7 +30,7 @@ export class ResultTable {
     const focused = document.activeElement?.getAttribute("data-key") ?? "";
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows, ...refused));
     this.element.replaceChildren(make("div", { class: "scroll" }, table), ...notes(comparison));
-    // The rows are new, and whoever was on one of them with the keyboard still is.
+    // The rows are new; the keyboard's focus stays where it was.
     if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -79,13 +79,13 @@ function columns({ results }: Comparison): readonly Column[] {
   const inBytes = results.some((result) => result.peak_bytes !== null);
   const scale = memoryScale(inBytes ? "bytes" : "activations", Math.max(...peaks));
   return [
-    ["show", "which timelines show below", () => ""],
+    ["show", "which timelines are shown below", () => ""],
     ["schedule", "", () => ""],
     ["chunks", "chunks a rank", (result) => String(result.chunks)],
     [`makespan${unit === "" ? "" : `, ${unit}`}`, "from 0 to the last op's end", (result) => withBar(bars.get(result))],
-    ["bubble", "idle time over all time", (result) => percent(result.bubble.idle_over_total)],
-    ["over ideal", "the same over busy time", (result) => percent(result.bubble.over_ideal)],
-    ["of span", "idle share of the longest rank's own span", (result) => percent(result.bubble.span)],
+    ["bubble", "idle time as a share of all time", (result) => percent(result.bubble.idle_over_total)],
+    ["over ideal", "idle time relative to busy time", (result) => percent(result.bubble.over_ideal)],
+    ["of span", "idle share of the longest span of a rank", (result) => percent(result.bubble.span)],
     [
       `peak, ${scale.unit === "activations" ? "act." : scale.unit}`,
       inBytes
@@ -94,7 +94,7 @@ function columns({ results }: Comparison): readonly Column[] {
       (result) => memoryText(peakOf(result), scale),
     ],
     ["bound", "no schedule of this placement and these costs is faster", (result) => bound(result)],
-    ["gap", "how much longer than the bound", gap],
+    ["gap", "optimality gap: how far the makespan is above the bound", gap],
   ];
 }
 
@@ -106,7 +106,7 @@ function bound(result: Result): HTMLElement {
   return make("span", { title: result.bound_reason }, timeText(result.lower_bound));
 }
 
-/** One that is over its memory limit has no gap: the bound is for those that keep to it. */
+/** A schedule over its memory limit has no optimality gap: the bound holds for schedules within the limit. */
 function gap(result: Result): string {
   return result.gap === null ? "\u2013" : percent(Math.max(result.gap, 0));
 }
@@ -132,8 +132,6 @@ function refusedRow(name: string, message: string): HTMLElement {
 }
 
 function notes(comparison: Comparison): Node[] {
-  const undrawn = comparison.undrawn.map(
-    (name) => `${name} is too large to be drawn here; download its page or picture.`,
-  );
+  const undrawn = comparison.undrawn.map((name) => `${name} is too large to draw here; download its page or picture.`);
   return [...comparison.warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
 }

@@ -1,4 +1,4 @@
-/** Which schedules to compare: those that there are, and files of one's own. */
+/** Which schedules to compare: those that pipeplan knows, and the user's own files. */
 
 import { button, make } from "../dom.js";
 import type { OwnFile, Schedule } from "./api.js";
@@ -18,7 +18,7 @@ export class ScheduleList {
     this.element.append(head, this.error, this.own, make("div", { class: "boxes" }));
   }
 
-  /** Fill the list with what there is. */
+  /** Fill the list with the known schedules. */
   fill(schedules: readonly Schedule[]): void {
     const rows = schedules.map((schedule) => this.row(schedule));
     this.element.querySelector(".boxes")?.replaceChildren(...rows);
@@ -37,7 +37,7 @@ export class ScheduleList {
     return this.held;
   }
 
-  /** Add a file, in the place of an older one of this name. */
+  /** Add a file, replacing one of the same name. */
   add(file: OwnFile): void {
     this.hold([...this.held.filter((other) => other.name !== file.name), file]);
   }
