@@ -66,7 +66,7 @@ def case(
     sizes: tuple[float, float] | None = None,
     objective: Objective = "makespan",
 ) -> Problem:
-    """Times of a chunk, under a cap of so many chunk activations; ``sizes``: bytes of one, and what only W frees of it."""
+    """Times of a chunk, under a limit of so many chunk activations; ``sizes``: bytes of one, and what only W frees of it."""
     a_rank = placement.chunks
     bytes_held = (
         {} if sizes is None else {"activation_bytes": a_rank * sizes[0], "weight_activation_bytes": a_rank * sizes[1]}
@@ -190,7 +190,7 @@ def table(seconds: float, workers: int, only: str) -> list[str]:
 
 
 def small_problems() -> Iterator[tuple[str, Problem]]:
-    """Up to 4 ranks and 8 microbatches: placements, times, caps from the least feasible to none that binds, objectives."""
+    """Up to 4 ranks and 8 microbatches: placements, times, limits from the least feasible to none that binds, objectives."""
     shapes = [
         (Placement.linear(3), 5),
         (Placement.linear(4), 8),

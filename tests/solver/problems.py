@@ -25,8 +25,8 @@ def problem(
         p2p_time=transfer,
         times_per="stage",
     )
-    caps = None if limit is None else Limits(np.broadcast_to(np.array(limit, float), placement.ranks).copy(), True)
-    return Problem(placement, microbatches, settings.costs(placement), caps, **more)
+    limits = None if limit is None else Limits(np.broadcast_to(np.array(limit, float), placement.ranks).copy(), True)
+    return Problem(placement, microbatches, settings.costs(placement), limits, **more)
 
 
 def proven(row: dict[str, Any]) -> Problem:

@@ -81,7 +81,7 @@ def test_what_does_not_fit_waits_and_a_block_that_cannot_fit_gets_stuck():
 
 
 def annealed(run, steps=150, *, backward=7.0):
-    """The block, and what has been written, after annealing in groups of two under a tight cap."""
+    """The block, and what has been written, after annealing in groups of two under a tight limit."""
     free = problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)
     bench = Bench(Encoder(replace(free, costs=replace(free.costs, backward=np.full(6, backward)))))
     encoder, block = bench.encoder, made(straight(bench, 3.5), group=2, inner=1.0)

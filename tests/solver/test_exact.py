@@ -118,11 +118,11 @@ def everything(request: pytest.FixtureRequest) -> list[Simulation]:
 
 
 @pytest.mark.parametrize("objective", ["makespan", "span"])
-@pytest.mark.parametrize("cap", [2.0, 3.0, 4.0, 5.0])
-def test_nothing_that_can_be_enumerated_is_better(everything, objective, cap):
-    limits = Limits(np.full(2, cap), in_activations=False)
+@pytest.mark.parametrize("limit", [2.0, 3.0, 4.0, 5.0])
+def test_nothing_that_can_be_enumerated_is_better(everything, objective, limit):
+    limits = Limits(np.full(2, limit), in_activations=False)
     question = Problem(TWO, 2, everything[0].costs, limits, objective=objective)
-    fitting = [found for found in everything if (found.memory.peak_bytes <= cap).all()]
+    fitting = [found for found in everything if (found.memory.peak_bytes <= limit).all()]
     assert optimum(question) == pytest.approx(min(question.value(found.timeline) for found in fitting))
 
 

@@ -1,4 +1,4 @@
-"""List scheduling finds a schedule within every cap that allows one."""
+"""List scheduling finds a schedule within every memory limit that allows one."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -22,7 +22,7 @@ PLACEMENTS = [
 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(PLACEMENTS), st.integers(1, 4), st.floats(1.0, 5.0), st.floats(0.0, 60.0), st.integers(0, 99))
-def test_it_fits_under_every_feasible_cap(placement, pairs, limit, period, seed):
+def test_it_fits_under_every_feasible_limit(placement, pairs, limit, period, seed):
     case = problem(placement, 2 * pairs, limit=max(limit, placement.copies))
     encoder = Encoder(case)
     due = earliest(encoder) + np.random.default_rng(seed).uniform(0, 30, encoder.classes)
@@ -30,7 +30,7 @@ def test_it_fits_under_every_feasible_cap(placement, pairs, limit, period, seed)
     check(schedule, memory=case.memory_limit).require_valid()
 
 
-def test_the_least_cap_holds_one_microbatch_everywhere():
+def test_the_least_limit_holds_one_microbatch_everywhere():
     case = problem(Placement.v(3), 4, limit=1)
     encoder = Encoder(case)
     schedule = encoder.decode(list_schedule(encoder, earliest(encoder), 0.0))

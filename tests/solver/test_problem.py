@@ -10,13 +10,13 @@ from pipeplan.solver import Problem
 from tests.solver.problems import problem
 
 
-def test_a_cap_below_the_least_feasible_one_names_it():
+def test_a_limit_below_the_least_feasible_one_names_it():
     with pytest.raises(InfeasibleError, match=r"rank 1 may hold 0.9 activations.*needs 1 there: the least feasible"):
         problem(Placement.v(2), 4, limit=[1, 0.9])
 
 
 @pytest.mark.parametrize("split", [True, False])
-def test_input_backwards_that_hold_more_leave_the_least_cap_as_backwards_may_run_full(split):
+def test_input_backwards_that_hold_more_leave_the_least_limit_as_backwards_may_run_full(split):
     placement = Placement.linear(2)
     costs = Settings(activation_bytes=10.0, weight_activation_bytes=17.0, static_bytes=(5.0, 7.0)).costs(placement)
     least = Limits(np.array([15.0, 17.0]), in_activations=False)

@@ -36,7 +36,7 @@ def test_never_worse_than_what_was_published_nor_better_than_what_was_proven():
 
 @pytest.mark.parametrize("placement", [Placement.loop(3, 2), Placement.wave(2, 4), Placement.bidirectional(4)])
 @pytest.mark.parametrize("split", [True, False])
-def test_every_placement_gives_a_valid_schedule_within_its_cap(placement, split):
+def test_every_placement_gives_a_valid_schedule_within_its_limit(placement, split):
     case = problem(placement, 6, limit=[2.0] * (placement.ranks - 1) + [2.5], split_backward=split)
     result = search(case, evaluations=3000)
     check(result.schedule, memory=case.memory_limit).require_valid()
@@ -171,5 +171,9 @@ def test_jitter_reports_mean_and_p95_and_repeats():
     assert result.value * 0.95 < result.robustness.mean < result.robustness.p95
     still = robustness(result.schedule, case, Jitter(0.0, samples=1))
     assert still.mean == still.p95 == result.value
-    with pytest.raises(InputError, match="jitter needs"):
-        Jitter(-0.1)
+
+
+@pytest.mark.parametrize("deviation", [-0.1, 1e308, float("nan")])
+def test_a_jitter_that_cannot_be_is_refused(deviation):
+    with pytest.raises(InputError, match="jitter must be from 0 to 10, not "):
+        Jitter(deviation)

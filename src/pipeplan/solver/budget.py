@@ -31,8 +31,9 @@ class Budget:
     def __init__(self, seconds: float | None, evaluations: int | None, clock: Callable[[], float]) -> None:
         if seconds is None and evaluations is None:
             raise InputError("a search needs a budget: seconds, evaluations, or both")
-        if not (seconds is None or seconds >= 0) or not (evaluations is None or evaluations >= 0):
-            raise InputError(f"a budget is at least 0, not {seconds} seconds and {evaluations} evaluations")
+        for name, amount in (("seconds", seconds), ("evaluations", evaluations)):
+            if not (amount is None or amount >= 0):
+                raise InputError(f"a budget is at least 0, not {amount} {name}", field=name)
         self.limit_seconds = seconds
         self.limit_evaluations = evaluations
         self.evaluations = 0

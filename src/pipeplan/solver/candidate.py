@@ -9,8 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import Columns, Floats, Ints, Kind, Schedule, ops, source_of, tolerances
-from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP
+from pipeplan.model import BACKWARD_KINDS, NO_GROUP, Columns, Floats, Ints, Kind, Schedule, ops, source_of, tolerances
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Timing
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.solver.problem import Problem

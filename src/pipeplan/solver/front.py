@@ -1,4 +1,4 @@
-"""The trade-off between memory and time: the best schedule under each of a row of memory caps."""
+"""The trade-off between memory and time: the best schedule under each of a row of memory limits."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
 
 MOST_POINTS = 1000
-"""Caps of a front: each is a search of its own."""
+"""Limits of a front: each takes a search of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """The best schedule found under one cap.
+    """The best schedule found under one limit.
 
     Attributes
     ----------
     limit
-        What every rank may hold: in bytes with everything static included, or in activations; infinite without a cap.
+        What every rank may hold: in bytes with everything static included, or in activations; infinite without a limit.
     peak
         What the worst rank does hold.
     result
@@ -60,7 +60,7 @@ class Front:
     Attributes
     ----------
     points
-        From the least feasible cap to none; times fall.
+        From the least feasible limit to none; times fall.
     marks
         Published schedules of the same placement, by memory.
     in_bytes
@@ -82,22 +82,22 @@ def pareto(
     workers: int = 1,
     progress: Callable[[float, SearchProgress], None] | None = None,
 ) -> Front:
-    """The best schedules of a problem from the least feasible cap to no cap at all; its own limits are ignored.
+    """The best schedules of a problem from the least feasible memory limit to none at all; its own limits are ignored.
 
-    Memory is in bytes where the costs hold bytes, else in activations. Every cap starts from the schedule found under the
-    one below, so that more memory never takes longer. A cap larger than what the search without one uses is not tried.
+    Memory is in bytes where the costs hold bytes, else in activations. Every limit starts from the schedule found under the
+    one below, so that more memory never takes longer. A limit larger than what the search without one uses is not tried.
     Of schedules that dominate each other only the better stays.
 
     Parameters
     ----------
     points
-        About how many caps to try, at least 2; the peaks of published schedules that no other beats are always among them.
+        About how many limits to try, at least 2; the peaks of published schedules that no other beats are always among them.
     seconds, evaluations
-        The budget of the whole front; each cap has an equal share. With neither, ten seconds a cap.
+        The budget of the whole front; each limit has an equal share. With neither, ten seconds a limit.
     seed, workers
         As in :func:`~pipeplan.solver.portfolio.search`.
     progress
-        Called with the cap and how far its search is.
+        Called with the limit and how far its search is.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def pareto(
         For fewer than two points or more than ``MOST_POINTS``, and as ``search``.
     """
     if not 2 <= points <= MOST_POINTS:
-        raise InputError(f"a front has at least two points and at most {MOST_POINTS:,}, not {points}")
+        raise InputError(f"a front has at least two points and at most {MOST_POINTS:,}, not {points}", field="points")
     problem = replace(problem, limits=None)
     share = {
         "seconds": None if seconds is None else seconds / points,
@@ -113,9 +113,9 @@ def pareto(
     }
 
     def solve(limit: float, start: Sequence[Schedule]) -> Point:
-        capped = _capped(problem, limit)
+        limited = _limited(problem, limit)
         report = None if progress is None else (lambda news: progress(limit, news))
-        result = search(capped, seed=seed, workers=workers, start=start, progress=report, **share)  # type: ignore[arg-type]
+        result = search(limited, seed=seed, workers=workers, start=start, progress=report, **share)  # type: ignore[arg-type]
         return Point(limit, _peak(result.schedule, problem), result)
 
     marks = _marks(problem)
@@ -127,12 +127,12 @@ def pareto(
     if found and found[-1].value < free.value:
         better = replace(found[-1].result, problem=problem, bound=free.result.bound)
         free = Point(np.inf, found[-1].peak, better)
-    points_found = _with_bounds_of_larger_caps([*found, free])
+    points_found = _with_bounds_of_larger_limits([*found, free])
     return Front(_undominated(points_found), tuple(marks), problem.costs.memory.in_bytes)
 
 
-def _with_bounds_of_larger_caps(points: list[Point]) -> list[Point]:
-    """The points, by cap, each with the best bound that was proven under its own cap or under a larger one."""
+def _with_bounds_of_larger_limits(points: list[Point]) -> list[Point]:
+    """The points, by limit, each with the best bound that was proven under its own limit or under a larger one."""
     known: list[Point] = []
     for point in reversed(points):
         if known and known[-1].result.bound.value > point.result.bound.value:
@@ -141,7 +141,7 @@ def _with_bounds_of_larger_caps(points: list[Point]) -> list[Point]:
     return known[::-1]
 
 
-def _capped(problem: Problem, limit: float) -> Problem:
+def _limited(problem: Problem, limit: float) -> Problem:
     if np.isinf(limit):
         return problem
     limits = Limits(np.full(problem.placement.ranks, limit), not problem.costs.memory.in_bytes)
@@ -165,15 +165,15 @@ def _marks(problem: Problem) -> list[Mark]:
 
 
 def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> list[float]:
-    """Caps from the least feasible one to below ``most``, each by the same factor larger, and published schedules' peaks.
+    """Limits from the least feasible one to below ``most``, each by the same factor larger, and published schedules' peaks.
 
-    Time falls about as memory grows, so equal factors show the trade-off evenly. A cap that lies near a published peak makes
-    room for it.
+    Time falls about as memory grows, so equal factors show the trade-off evenly. Limits near a published peak make room
+    for it.
     """
-    least = float(_capped(problem, most).least_limit.max()) if np.isfinite(most) else 0.0
+    least = float(_limited(problem, most).least_limit.max()) if np.isfinite(most) else 0.0
     if not 0 < least < most:
         return [least]
-    sizes = _capped(problem, most).memory_limit.activation
+    sizes = _limited(problem, most).memory_limit.activation
     step = float(sizes[sizes > 0].min(initial=np.inf))
     levels = least + np.floor((np.geomspace(least, most, count + 1)[:-1] - least) / step + tolerances.ROUNDING) * step
     near = (most / least) ** (0.5 / max(count, 1))

@@ -15,47 +15,22 @@ from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
+from pipeplan.solver.engines.proving import Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
-from pipeplan.solver.exact.engine import Exact
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.solver.robustness import Jitter, Robustness, robustness
 from pipeplan.solver.run import Engine, Lineage, Run
-
-ANNEALED_FIRST = 0.1
-SECONDS_FIRST = 2.0
-"""The share of the budget that is annealed, at most for so many seconds, before a proof: that nothing beats a good schedule
-is shown the fastest."""
-
-PROVING = 0.6
-"""The share of what is then left that goes into the proof; where it does not come, annealing goes on."""
-
-WORTH_PROVING = 0.5
-"""Seconds of the solver's work that the budget must allow: with less it proves nothing, and annealing is the better use."""
-
-
-def prove(run: Run) -> None:
-    """On a problem small enough for the exact solver: anneal for a while, then prove the best optimal or find better."""
-    exact = Exact(share=PROVING, required=False)
-    small = 3 * run.problem.placement.stages * run.problem.microbatches <= exact.largest
-    if small and exact.seconds_left(run) >= WORTH_PROVING:
-        LocalSearch(until=min(ANNEALED_FIRST, run.budget.share_in(SECONDS_FIRST)))(run)
-        if not run.is_over:
-            exact(run)
-
 
 ENGINES: tuple[Engine, ...] = (
     FixedOrders(),
     ListScheduling(),
     DrivenByCosts(),
     BuildingBlocks(),
-    prove,
+    Proving(),
     LocalSearch(),
 )
 """What a search runs, one after the other, until its budget is spent."""
-
-JITTER_FINALISTS = 6
-"""How many lineages are compared under jitter."""
 
 
 def search(
@@ -104,7 +79,7 @@ def search(
         If interrupted before anything was found.
     """
     if workers < 1:
-        raise InputError(f"workers must be at least 1, not {workers}")
+        raise InputError(f"workers must be at least 1, not {workers}", field="workers")
     if seconds is None and evaluations is None:
         seconds = 10.0
     run = Run(problem, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
@@ -125,7 +100,8 @@ def _require_shape(schedule: Schedule, problem: Problem) -> None:
     if not same or schedule.slices > 1:
         raise ShapeError(
             f"cannot start from {schedule!r}: the search is for {problem.placement.ranks} ranks, "
-            f"{problem.placement.stages} stages ({problem.placement.name}), {problem.microbatches} microbatches, unsliced"
+            f"{problem.placement.stages} stages ({problem.placement.name}), {problem.microbatches} microbatches, unsliced",
+            field="start",
         )
     check(schedule).require_valid()
 
@@ -152,7 +128,7 @@ def _answer(run: Run, jitter: Jitter | None) -> Found:
 
 def _steadiest(run: Run, jitter: Jitter) -> tuple[Lineage, Robustness]:
     """The lineage of the least p95 under jitter among the best of the lineages."""
-    finalists = run.lineages[:JITTER_FINALISTS]
+    finalists = run.lineages[: jitter.finalists]
     results = [robustness(run.schedule(lineage), run.problem, jitter) for lineage in finalists]
     best = int(np.argmin([result.p95 for result in results]))
     return finalists[best], results[best]

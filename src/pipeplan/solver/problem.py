@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
-from pipeplan.model import Floats, MemoryRule, Placement, Timeline, held_throughout, tolerances
-from pipeplan.model.size import require_size
+from pipeplan.model import Floats, MemoryRule, Placement, Timeline, held_throughout, require_size, tolerances
 from pipeplan.simulation import Bound, lower_bound, span_bound
 
 Objective = Literal["makespan", "span"]
@@ -29,7 +28,7 @@ class Problem:
     placement, microbatches, costs
         The shape and the times.
     limits
-        The cap of every rank; None where there is none.
+        The memory limit of every rank; None where there is none.
     objective
         ``makespan``: from 0 to the last end. ``span``: the longest rank's own time from its first start to its last end,
         which is the step time where the optimizer step needs no barrier.
@@ -41,9 +40,9 @@ class Problem:
     ShapeError
         For less than one microbatch, more than can be planned, or as many as the copies of the model cannot share equally.
     CostError
-        For costs of another number of stages, caps that are not one a rank, or in bytes where the costs hold none.
+        For costs of another number of stages, limits that are not one a rank, or in bytes where the costs hold none.
     InfeasibleError
-        For a cap below what one microbatch alone needs; the message names the least feasible one.
+        For a limit below what one microbatch alone needs; the message names the least feasible one.
     """
 
     placement: Placement
@@ -57,7 +56,10 @@ class Problem:
         copies = self.placement.copies
         require_size(stages=self.placement.stages, microbatches=self.microbatches)
         if self.microbatches % copies:
-            raise ShapeError(f"{self.microbatches} microbatches do not make an equal share for {copies} model copies")
+            raise ShapeError(
+                f"{self.microbatches} microbatches do not make an equal share for {copies} model copies",
+                field="microbatches",
+            )
         if self.costs.stages != self.placement.stages:
             raise CostError(f"costs for {self.costs.stages} stages do not fit {self.placement.stages} stages")
         if self.limits is not None:
@@ -65,16 +67,22 @@ class Problem:
 
     def _check_limits(self, limits: Limits) -> None:
         if len(limits.values) != self.placement.ranks:
-            raise CostError(f"memory limit: {len(limits.values)} values for {self.placement.ranks} ranks")
+            raise CostError(
+                f"memory limit: {len(limits.values)} values for {self.placement.ranks} ranks", field="memory_limit"
+            )
         if not limits.in_activations and not self.costs.memory.in_bytes:
-            raise CostError("a memory limit in bytes needs activation bytes; give them, or a limit in activations")
+            raise CostError(
+                "a memory limit in bytes needs activation bytes; give them, or a limit in activations",
+                field="memory_limit",
+            )
         short = np.flatnonzero(limits.values < self.least_limit * (1 - tolerances.MEMORY))
         if short.size:
             rank = int(short[0])
             unit = "activations" if limits.in_activations else "bytes"
             raise InfeasibleError(
                 f"rank {rank} may hold {limits.values[rank]:.6g} {unit}, and one microbatch alone needs "
-                f"{self.least_limit[rank]:.6g} there: the least feasible limit"
+                f"{self.least_limit[rank]:.6g} there: the least feasible limit",
+                field="memory_limit",
             )
 
     @cached_property
@@ -94,19 +102,19 @@ class Problem:
         It can take less time, alone or overlapped with a forward, and where I adds to what is held it needs less memory.
         Elsewhere the halves can do all that it can.
         """
-        costs, cap = self.costs, self.memory_limit
+        costs, rule = self.costs, self.memory_limit
         if not self.split_backward:
             return np.zeros(costs.stages, np.bool_)
         shorter = costs.backward < (costs.backward_input + costs.backward_weight) * (1 - tolerances.LAST_DIGITS)
-        smaller = (cap.freed_by_weight > cap.activation * (1 + tolerances.LAST_DIGITS)) & bool(
-            np.isfinite(cap.limit).any()
+        smaller = (rule.freed_by_weight > rule.activation * (1 + tolerances.LAST_DIGITS)) & bool(
+            np.isfinite(rule.limit).any()
         )
         overlapped = costs.overlap is not None and costs.overlap.min() < costs.forward.max() + costs.backward
         return shorter | smaller | overlapped
 
     @cached_property
     def least_limit(self) -> Floats:
-        """The least feasible cap of every rank, shape (ranks,), in the unit of the limits.
+        """The least feasible limit of every rank, shape (ranks,), in the unit of the limits.
 
         One microbatch must pass through all the stages of a rank before the first of its backwards there, and
         microbatches one after the other, each with full backwards, need no more.

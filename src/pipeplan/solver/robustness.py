@@ -11,6 +11,9 @@ from pipeplan.model import Schedule
 from pipeplan.simulation import simulate
 from pipeplan.solver.problem import Problem
 
+LARGEST_DEVIATION = 10.0
+"""Above it factors are 0 or astronomical, and a float does not hold them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Jitter:
@@ -24,17 +27,28 @@ class Jitter:
         How many runs are sampled.
     seed
         Of the samples; the same for every schedule of one shape, so that schedules are compared fairly.
+    finalists
+        How many lineages of a search are compared.
+
+    Raises
+    ------
+    InputError
+        For a deviation below 0 or above ``LARGEST_DEVIATION``, no samples, or no finalists.
     """
 
     deviation: float
     samples: int = 100
     seed: int = 0
+    finalists: int = 6
 
     def __post_init__(self) -> None:
-        if not 0 <= self.deviation < np.inf or self.samples < 1:
+        if not 0 <= self.deviation <= LARGEST_DEVIATION:
             raise InputError(
-                f"jitter needs a deviation of at least 0 and at least one sample, not {self.deviation} and {self.samples}"
+                f"jitter must be from 0 to {LARGEST_DEVIATION:g}, not {self.deviation:g}: 0.05 is about 5 %",
+                field="jitter",
             )
+        if self.samples < 1 or self.finalists < 1:
+            raise InputError(f"jitter needs samples and finalists, not {self.samples} and {self.finalists}")
 
 
 @dataclass(frozen=True, slots=True)

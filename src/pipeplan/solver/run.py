@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from pipeplan.checking.memory import check_memory
+from pipeplan.checking import check_memory
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Kind, Schedule, tolerances
 from pipeplan.simulation import Bound, simulate

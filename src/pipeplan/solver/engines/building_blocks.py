@@ -260,4 +260,4 @@ def block_of(
 
 
 def _copy(block: Block) -> Block:
-    return Block(*(array.copy() for array in block))
+    return Block(block.due.copy(), block.rules.copy(), block.group.copy(), block.inner.copy())

@@ -1,11 +1,13 @@
-"""List scheduling: next comes always the op that is due first. It finds a schedule within every cap that allows one.
+"""List scheduling: next comes always the op that is due first.
 
 When an op is due follows from a table: classes (F and backward of each stage) have an offset, and microbatches follow each
 other by a period. The banker's algorithm keeps it out of dead ends: a forward is placed only if afterwards all microbatches
-could still be finished one by one.
+could still be finished one by one. So it finds a schedule within every memory limit that allows one.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,9 +24,6 @@ STEPS = 4
 """Placing an op takes as long as evaluating this many ops a class: every class is looked at, for each microbatch."""
 
 NAME = "list scheduling"
-
-SHARE = 0.1
-"""The search goes on with something else when this much of its budget is spent."""
 
 
 def list_schedule(encoder: Encoder, due: Floats, period: float) -> Candidate:
@@ -57,8 +56,25 @@ def earliest(encoder: Encoder) -> Floats:
     return starts
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListScheduling:
-    """List scheduling by a few simple tables, from backwards first to forwards first."""
+    """List scheduling by a few simple tables, from backwards first to forwards first.
+
+    In each, ops are due when they could first run; those of the next microbatch a period later.
+
+    Attributes
+    ----------
+    until
+        The share of the whole budget at which it stops: the search goes on with something else.
+    leads
+        How much earlier forwards are due, in times of the busiest rank's work for one microbatch.
+    stretches
+        The period, in the same times.
+    """
+
+    until: float = 0.1
+    leads: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
+    stretches: tuple[float, ...] = (1.0, 0.5, 0.0)
 
     def __call__(self, run: Run) -> None:
         """Offer the best schedule of these tables."""
@@ -66,9 +82,9 @@ class ListScheduling:
         run.offer(encoder.from_order(encoder.one_by_one()), NAME, "one by one")
         starts = earliest(encoder)
         work = float(np.max(np.bincount(encoder.rank_of, weights=encoder.total_times)))
-        for lead in (0.0, 0.5, 1.0, 2.0):
-            for stretch in (1.0, 0.5, 0.0):
-                if run.is_over or run.budget.share > SHARE:
+        for lead in self.leads:
+            for stretch in self.stretches:
+                if run.is_over or run.budget.share > self.until:
                     return
                 due = starts + np.where(encoder.is_forward, -lead * work, 0.0)
                 run.budget.evaluations += 1

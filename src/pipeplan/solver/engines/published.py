@@ -1,8 +1,9 @@
-"""Published schedules as starts: every strategy and heuristic of the problem's placement that fits."""
+"""Published schedules as starts: what every strategy makes of the problem's placement, where it fits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,29 +14,50 @@ from pipeplan.solver.problem import Problem
 from pipeplan.solver.run import Run
 from pipeplan.strategies import STRATEGIES, Shape, Strategy
 
-MOST_OPS_OF_EVERY_GROUP = 200
+EVERY_GROUP_UP_TO = 200
 """Forwards up to which interleaved schedules are tried with every size of groups: they take milliseconds."""
 
+ACTIVATIONS_A_RANK = (1.0, 1.5, 2.0)
+"""Limits under which strategies that look at costs are tried beside the problem's own, in activations, times the ranks."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FixedOrders:
-    """Offers each strategy's schedule that fits as a lineage; it takes next to no time, so it is done on any budget."""
+    """Offers each strategy's schedule that fits as a lineage; it takes next to no time, so it is done on any budget.
+
+    Attributes
+    ----------
+    every_group_up_to
+        Forwards up to which interleaved schedules are tried with every size of groups.
+    """
+
+    every_group_up_to: int = EVERY_GROUP_UP_TO
 
     def __call__(self, run: Run) -> None:
         """Offer them all."""
-        for name, schedule in fixed_orders(run.problem):
+        for name, schedule in fixed_orders(run.problem, every_group_up_to=self.every_group_up_to):
             if run.is_optimal or run.budget.stopped.is_set():
                 return
             run.offer_schedule(schedule, name)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DrivenByCosts:
-    """Offers each heuristic's schedules as lineages, as long as there is time."""
+    """Offers the schedules of each strategy that looks at costs as lineages, as long as there is time.
+
+    Attributes
+    ----------
+    activations_a_rank
+        Limits under which they are tried beside the problem's own, in activations, times the ranks.
+    """
+
+    activations_a_rank: tuple[float, ...] = ACTIVATIONS_A_RANK
 
     def __call__(self, run: Run) -> None:
         """Offer them."""
         if run.budget.out_of_time:
             return
-        for name, schedule in driven_by_costs(run.problem):
+        for name, schedule in driven_by_costs(run.problem, activations_a_rank=self.activations_a_rank):
             run.offer_schedule(schedule, name)
             if run.is_optimal or run.budget.out_of_time:
                 return
@@ -47,19 +69,21 @@ def published(problem: Problem) -> Iterator[tuple[str, Schedule]]:
     yield from driven_by_costs(problem)
 
 
-def fixed_orders(problem: Problem) -> Iterator[tuple[str, Schedule]]:
+def fixed_orders(problem: Problem, *, every_group_up_to: int = EVERY_GROUP_UP_TO) -> Iterator[tuple[str, Schedule]]:
     """The strategies' schedules of this placement and number of microbatches, by name."""
     for strategy in STRATEGIES.values():
         if not strategy.looks_at_costs:
-            yield from _of_strategy(strategy, problem)
+            yield from _of_strategy(strategy, problem, every_group_up_to)
 
 
-def driven_by_costs(problem: Problem) -> Iterator[tuple[str, Schedule]]:
-    """The heuristics' schedules, by name, under the problem's own limits and under others."""
+def driven_by_costs(
+    problem: Problem, *, activations_a_rank: tuple[float, ...] = ACTIVATIONS_A_RANK
+) -> Iterator[tuple[str, Schedule]]:
+    """The schedules of strategies that look at costs, by name, under the problem's own limits and under others."""
     for heuristic in STRATEGIES.values():
         shape = Shape(problem.placement.ranks, problem.microbatches, heuristic.chunks)
         if heuristic.looks_at_costs and heuristic.placed(shape).rank_of == problem.placement.rank_of:
-            for suffix, limits in _limits(problem):
+            for suffix, limits in _limits(problem, activations_a_rank):
                 try:
                     schedule = heuristic(shape, problem.costs, limits)
                 except (InfeasibleError, CostError):
@@ -67,10 +91,10 @@ def driven_by_costs(problem: Problem) -> Iterator[tuple[str, Schedule]]:
                 yield heuristic.name + suffix, schedule
 
 
-def _of_strategy(strategy: Strategy, problem: Problem) -> Iterator[tuple[str, Schedule]]:
+def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -> Iterator[tuple[str, Schedule]]:
     """What a strategy makes of the shape, in each of its variants and with several sizes of groups."""
     for variant in strategy.variants or (None,):
-        for group in (None, *(_groups(problem) if strategy.placement == "loop" else ())):
+        for group in (None, *(_groups(problem, every_group_up_to) if strategy.placement == "loop" else ())):
             try:
                 shape = strategy.shape(
                     problem.placement.ranks,
@@ -88,21 +112,21 @@ def _of_strategy(strategy: Strategy, problem: Problem) -> Iterator[tuple[str, Sc
                 yield " ".join([strategy.name, *([f"({', '.join(details)})"] if details else [])]), schedule
 
 
-def _groups(problem: Problem) -> Iterator[int]:
-    """Sizes of groups beside a strategy's own: half the ranks, and on small instances every size."""
+def _groups(problem: Problem, every_group_up_to: int) -> Iterator[int]:
+    """Sizes of groups beside a strategy's own: half the ranks, and on small problems every size."""
     ranks, microbatches = problem.placement.ranks, problem.microbatches
-    small = microbatches * problem.placement.stages <= MOST_OPS_OF_EVERY_GROUP
+    small = microbatches * problem.placement.stages <= every_group_up_to
     yield from range(1, microbatches + 1) if small else [ranks // 2] if ranks >= 4 else []
 
 
-def _limits(problem: Problem) -> Iterator[tuple[str, Limits | None]]:
-    """Limits for heuristics: the problem's own, and others that may lead them to something better that fits, too."""
+def _limits(problem: Problem, activations_a_rank: tuple[float, ...]) -> Iterator[tuple[str, Limits | None]]:
+    """Limits to try: the problem's own, and others that may lead them to something better that fits, too."""
     yield "", problem.limits
     ranks, own = problem.placement.ranks, problem.limits
     if own is not None:
         yield " without a limit", None
     most = float(own.values.max()) if own is not None and own.in_activations else np.inf
-    levels = {share * ranks for share in (1.0, 1.5, 2.0) if share * ranks < most}
+    levels = {share * ranks for share in activations_a_rank if share * ranks < most}
     if np.isfinite(most) and own is not None and bool((own.values < np.ceil(most)).any()):
         levels.add(float(np.ceil(most)))
     for level in sorted(levels):

@@ -19,7 +19,8 @@ def accepted_up_to(state: AnnealingState, waits: Floats) -> float:
     rank must be later than that.
     """
     allowance = state.temperature[0] * waits[draw(state.random, len(waits))]
-    return min(state.value[0] + allowance, INFEASIBLE / 2)
+    limit: float = min(state.value[0] + allowance, INFEASIBLE / 2)
+    return limit
 
 
 def accept(state: AnnealingState, value: float) -> bool:

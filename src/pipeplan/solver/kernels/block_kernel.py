@@ -38,7 +38,8 @@ NEVER = 1e300
 def due_at(block: Block, op_class: int, index: int, period: float) -> float:
     """When an op is due: groups follow each other by a period a microbatch, the microbatches of a group closer."""
     group = block.group[0]
-    return block.due[op_class] + index // group * group * period + index % group * block.inner[0]
+    due: float = block.due[op_class] + index // group * group * period + index % group * block.inner[0]
+    return due
 
 
 def repeat(
@@ -200,7 +201,7 @@ def leaves_room(
                 break
             room -= problem.growth[op_class]
             index += 1
-    return room >= 0
+    return bool(room >= 0)
 
 
 @inlined

@@ -37,7 +37,8 @@ class Move:
         Takes the flat problem, the reach, the decisions, a place, the change to fill in and the random numbers. It draws
         what is to be done at that place into ``change.terms``, and changes nothing else.
     apply
-        Takes the flat problem, the decisions and the change. It changes the decisions, and returns whether it has.
+        Takes the flat problem, the decisions and the change. It changes the decisions; false if there was nothing to
+        change.
     undo
         Takes the same after ``apply`` has returned true, and leaves the decisions as they were before.
     can_gain
