@@ -1,33 +1,33 @@
 """Names are text in every picture, and a reader's own matplotlib settings do not reach it."""
 
 import io
+import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import matplotlib
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from pipeplan.drawing import View, view_of
 from pipeplan.drawing.front import FrontView, draw_front, save_front
+from pipeplan.drawing.html import html_page
+from pipeplan.drawing.notebook import html_of
+from pipeplan.drawing.sizes import SizeName
 from pipeplan.drawing.static import draw, figure_of, save_picture
-from pipeplan.drawing.style import LONGEST_NAME, plain
 from pipeplan.drawing.text import text_of
+from pipeplan.drawing.words import fitted, width_of
+from pipeplan.model.names import cell_width, one_line
 from tests.drawing.examples import one_f_one_b
+from tests.names import ODD
 
-NAMES = [
-    "$",
-    "a$x$b",
-    "run_$1_$2.csv",
-    r"$\frac{1}{",
-    "[bold]x[/bold]",
-    "</script><b>&amp;",
-    "%s {x} {0}",
-    "x^2_3",
-]
 FRONT = FrontView("front $", "memory ($)", "time $t$", [(1.0, 2.0), (2.0, 1.0)], [1.0, 1.0], [("a$x$b", 1.5, 2.5)])
 
 
@@ -39,16 +39,31 @@ def texts(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if not text.get_parse_math()]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_a_name_is_drawn_as_it_stands(name, ending):
     view = replace(example_view(), title=name, unit="$s$")
     figure = figure_of(view)
-    assert {name, "time ($s$)"} <= set(texts(figure))
-    save_picture(view, io.BytesIO(), format=ending)
+    title = fitted(name, 10, 300, bold=True)[:9].strip()
+    assert any(text.startswith(title) for text in texts(figure))
+    assert "time ($s$)" in texts(figure)
+    save_picture(view, io.BytesIO(), format=ending, size="column")
     own = draw(view).figure
     assert isinstance(own, Figure)
-    assert name in texts(own)
+    assert any(text.startswith(title) for text in texts(own))
+
+
+@pytest.mark.parametrize("name", ["a$x$b", "[red]x", "</script><b>", "&amp;", "%s {x}"])
+def test_what_can_be_seen_stands_for_itself(name):
+    assert name in texts(figure_of(replace(example_view(), title=name)))
+
+
+def test_axes_of_ones_own_take_names_as_text():
+    figure = Figure()
+    ax = figure.add_subplot()
+    draw(replace(example_view(), title="$", unit="$x"), ax)
+    figure.savefig(io.BytesIO(), format="svg")
+    assert (ax.get_title(loc="left"), ax.get_xlabel()) == ("$", "time ($x)")
 
 
 def test_names_in_a_front_are_drawn_as_they_stand(tmp_path):
@@ -58,19 +73,57 @@ def test_names_in_a_front_are_drawn_as_they_stand(tmp_path):
     save_front(FRONT, tmp_path / "front.svg")
 
 
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [("two\nlines\u202eturned\x07", "two\ufffdlines\ufffdturned\ufffd"), ("größe 模型 🚀", "größe 模型 🚀")],
-)
-def test_what_breaks_a_line_or_turns_it_is_a_mark(name, shown):
-    assert plain(name) == shown
-    assert shown in text_of(replace(example_view(), title=name))
+@pytest.mark.parametrize("name", ODD)
+def test_the_terminal_shows_a_name_in_one_line_with_its_figures(name):
+    view = replace(example_view(), title=name, unit="m\ns")
+    for width in (80, 60):
+        headline, *_ = text_of(view, width=width).split("\n")
+        assert headline.isprintable() or "\u200d" in headline
+        assert headline.endswith(": simulated, makespan 9 m\\ns, idle 33.3%")
+        assert cell_width(headline) <= width
 
 
-def test_a_long_name_keeps_its_ends():
-    assert len(plain("x" * 1_000_000)) <= LONGEST_NAME
-    assert plain("begin" + "x" * 1000 + "end").startswith("begin")
-    assert plain("begin" + "x" * 1000 + "end").endswith("end")
+@pytest.mark.parametrize("name", ODD)
+def test_no_name_breaks_out_of_a_page_or_a_fragment(name):
+    view = replace(example_view(), title=name, unit=name)
+    page = html_page(view)
+    before_the_script = page.partition("<script>")[0]
+    assert before_the_script.count("</script>") == before_the_script.count("</title>") == 1
+    assert before_the_script.count("<b>") == 0
+    (data,) = re.findall(r'<script type="application/json" id="pipeplan-data">(.*?)</script>', page, re.DOTALL)
+    assert json.loads(data)["views"][0]["title"] == one_line(name)
+    fragment = html_of(view)
+    assert (fragment.count("<"), fragment.count(">"), fragment.count('"')) == (1, 1, 6)
+
+
+def test_titles_make_room_for_figures_and_pages():
+    for size in get_args(SizeName):
+        figure = figure_of(replace(example_view(), title="begin" + "x" * 10_000 + "end", unit="u" * 100), size=size)
+        figure.draw_without_rendering()
+        ax = figure.axes[0]
+        left, right = (ax.get_title(loc=loc) for loc in ("left", "right"))
+        assert left.startswith("be")
+        assert "…" in left
+        assert left.endswith("d")
+        boxes = [
+            text.get_window_extent()
+            for text in figure.findobj(matplotlib.text.Text)
+            if text.get_text() in (left, right)
+        ]
+        first, second = sorted(boxes, key=lambda box: box.x0)
+        assert figure.bbox.x0 <= first.x0 < first.x1 < second.x0 < second.x1 <= figure.bbox.x1
+
+
+def test_what_the_font_has_no_sign_for_is_a_mark():
+    assert fitted("模型 é", 10, 1000) == "\ufffd\ufffd é"
+
+
+@given(st.text(max_size=500), st.floats(20, 400), st.booleans())
+@settings(deadline=None)
+def test_any_text_fits_its_room(text, room, bold):
+    shown = fitted(text, 9, room, bold=bold)
+    assert width_of(shown, 9, bold) <= room
+    assert shown == one_line(text) or "…" in shown or "\ufffd" in shown
 
 
 OWN = """
@@ -97,20 +150,42 @@ def test_a_readers_own_settings_change_no_byte(ending):
         assert drawn() == before
 
 
-@pytest.mark.parametrize("settings", [OWN, "no such thing\n\x00: [", None])
-def test_the_command_reads_no_settings_of_the_user(tmp_path, settings):
-    def command(folder: Path, environment: dict[str, str]) -> bytes:
-        folder.mkdir()
-        shell = [sys.executable, "-m", "pipeplan", "simulate", "-p", "2", "-m", "2", "-o", "x.svg"]
-        whole = os.environ | environment
-        done = subprocess.run(shell, cwd=folder, env=whole, capture_output=True, text=True, check=True)
-        assert done.stderr.splitlines() == ["wrote x.svg"]
-        return (folder / "x.svg").read_bytes()
+DRAWING = """
+from pipeplan.drawing.front import FrontView, save_front
+from pipeplan.drawing.static import save_picture
+from tests.drawing.examples import one_f_one_b
+from pipeplan.drawing import view_of
+save_picture(view_of(one_f_one_b()), "picture.pdf")
+save_front(FrontView("front", "memory", "time", [(1.0, 2.0), (2.0, 1.0)], [1.0, 1.0], []), "front.svg")
+"""
 
-    environment = {"MPLBACKEND": "nonsense"}
-    if settings is not None:
-        (tmp_path / "matplotlibrc").write_text(settings)
-        environment["MATPLOTLIBRC"] = str(tmp_path / "matplotlibrc")
-    (tmp_path / "file").write_text("")
-    environment["MPLCONFIGDIR"] = str(tmp_path / "file" / "below")
-    assert command(tmp_path / "theirs", environment) == command(tmp_path / "ours", {})
+
+def drawn_in(folder: Path, content: bytes | None, **environment: str) -> list[bytes]:
+    """Pictures of a process of its own, in a folder with these settings, to which warnings are errors."""
+    if content is not None:
+        (folder / "matplotlibrc").write_bytes(content)
+    whole = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
+    shell = [sys.executable, "-W", "error", "-c", DRAWING]
+    done = subprocess.run(shell, cwd=folder, env=whole, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return [(folder / file).read_bytes() for file in ("picture.pdf", "front.svg")]
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory) -> list[bytes]:
+    return drawn_in(tmp_path_factory.mktemp("ours"), None)
+
+
+@pytest.mark.parametrize(
+    ("content", "environment"),
+    [
+        (OWN.encode(), {}),
+        (b"no such thing\nbackend: nonsense\n\x00: [", {}),
+        (b"\xff\xfe\x80", {"MPLBACKEND": "nonsense"}),
+        (None, {"MPLBACKEND": "nonsense"}),
+        (None, {"MPLCONFIGDIR": "/dev/null/below"}),
+    ],
+    ids=["other settings", "unknown settings", "no text and no backend", "no backend", "no folder to write to"],
+)
+def test_no_settings_of_the_reader_change_or_stop_a_picture_or_are_spoken_of(tmp_path, ours, content, environment):
+    assert drawn_in(tmp_path, content, **environment) == ours

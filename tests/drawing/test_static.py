@@ -14,12 +14,12 @@ from matplotlib.text import Text
 from pipeplan.drawing import DARK, LIGHT, order_of, view_of
 from pipeplan.drawing.front import FrontView, save_front
 from pipeplan.drawing.labels import fit_labels, text_widths
-from pipeplan.drawing.lanes import FONT
 from pipeplan.drawing.legend import legend_entries
 from pipeplan.drawing.memory import lanes_that_matter
 from pipeplan.drawing.notebook import html_of, png_of
 from pipeplan.drawing.sizes import SIZES
 from pipeplan.drawing.static import draw, figure_of, save_picture
+from pipeplan.drawing.style import FONT
 from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import Curves, Gaps
 from pipeplan.errors import FormatError, InputError, UnknownNameError

@@ -35,9 +35,9 @@ def test_any_name_is_one_line_that_can_be_written(name):
     ("text", "cells", "shown"),
     [
         ("abcdef", 6, "abcdef"),
-        ("abcdef", 5, "abcd…"),
-        ("模型abc", 6, "模型a…"),
-        ("模型", 3, "模…"),
+        ("abcdef", 5, "ab…ef"),
+        ("模型abc", 6, "模…bc"),
+        ("模型", 3, "…"),
         ("abc", 1, "…"),
         ("abc", 0, ""),
     ],

@@ -11,7 +11,6 @@ from cyclopts import App, Parameter
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
-from pipeplan.cli.users_matplotlib import keep_out_users_settings
 from pipeplan.errors import PipeplanError
 
 _HELP = """The workbench for pipeline-parallel training schedules.
@@ -58,8 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments
         What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
     """
-    if arguments is None:
-        keep_out_users_settings()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _app()(given, exit_on_error=False, print_error=False)

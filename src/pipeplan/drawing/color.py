@@ -6,6 +6,7 @@ OKLab is Ottosson's (2020, "A perceptual color space for image processing"); con
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -47,10 +48,15 @@ class Ramp:
 
         Beyond ``MOST_SHADES``, neighbours share a shade.
         """
-        steps = min(count, MOST_SHADES)
-        lightness = np.linspace(self.dark, self.light, steps) if steps > 1 else [(self.dark + self.light) / 2]
-        distinct = [oklch(float(value), self.chroma, self.hue) for value in lightness]
-        return tuple(distinct[place * steps // count] for place in range(count))
+        return _shades(self, count)
+
+
+@lru_cache(maxsize=64)
+def _shades(ramp: Ramp, count: int) -> tuple[str, ...]:
+    steps = min(count, MOST_SHADES)
+    lightness = np.linspace(ramp.dark, ramp.light, steps) if steps > 1 else [(ramp.dark + ramp.light) / 2]
+    distinct = [oklch(float(value), ramp.chroma, ramp.hue) for value in lightness]
+    return tuple(distinct[place * steps // count] for place in range(count))
 
 
 def oklch(lightness: float, chroma: float, hue: float) -> str:

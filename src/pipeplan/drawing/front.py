@@ -8,16 +8,18 @@ from operator import itemgetter
 from pathlib import PurePath
 from typing import BinaryIO
 
+from pipeplan.drawing.style import names_as_text, our_style  # before matplotlib, whose import it guards
+
+# isort: split
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from pipeplan.drawing.lanes import FONT
 from pipeplan.drawing.sizes import Size, SizeName, size_named
 from pipeplan.drawing.static import save_figure
-from pipeplan.drawing.style import names_as_text, our_style, plain
 from pipeplan.drawing.theme import Theme, ThemeName, theme_named
 from pipeplan.drawing.view import time_text
+from pipeplan.drawing.words import fitted
 
 WIDE = 2.5
 """The ratio of the largest to the least value from which on an axis is logarithmic."""
@@ -62,31 +64,23 @@ def draw_front(
 
 
 def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
+    height = page.height or 0.6 * page.width
     if ax is None:
-        height = page.height or 0.6 * page.width
         figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout="constrained")
         ax = figure.add_subplot(facecolor=colors.page)
     memory, times = zip(*view.points, strict=True)
-    ours, others = colors.curves[0], colors.curves[1]
+    ours = colors.curves[0]
     ax.step(memory, times, where="post", color=ours, linewidth=0.15 * page.font, zorder=2)
     ax.plot(memory, times, "o", color=ours, markersize=0.5 * page.font, label="search", zorder=3)
     ax.plot(memory, view.bounds, "_", color=colors.limit, markersize=0.8 * page.font, label="lower bound", zorder=3)
     if view.marks:
-        _, peaks, spent = zip(*view.marks, strict=True)
-        ax.plot(peaks, spent, "D", color=others, markersize=0.42 * page.font, label="published", zorder=3)
-        for name, x, y in _labelled(view.marks):
-            ax.annotate(
-                name,
-                (x, y),
-                (0, 0.5 * page.font),
-                textcoords="offset points",
-                ha="center" if x < max(peaks) else "right",
-                fontsize=0.8 * page.font,
-                color=colors.text,
-            )
-    ax.set_title(plain(view.title), loc="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
-    ax.set_xlabel(plain(view.memory_label), fontsize=page.font, color=colors.text)
-    ax.set_ylabel(plain(view.time_label), fontsize=page.font, color=colors.text)
+        _mark_published(view, ax, colors, page)
+    title = fitted(view.title, 1.15 * page.font, 0.85 * page.width, bold=True)
+    ax.set_title(title, loc="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text, parse_math=False)
+    memory_label = fitted(view.memory_label, page.font, 0.85 * page.width)
+    ax.set_xlabel(memory_label, fontsize=page.font, color=colors.text, parse_math=False)
+    time_label = fitted(view.time_label, page.font, 0.85 * height)
+    ax.set_ylabel(time_label, fontsize=page.font, color=colors.text, parse_math=False)
     if _far_apart([*memory, *(peak for _, peak, _ in view.marks)]):
         ax.set_xscale("log")
     if _far_apart([*times, *view.bounds, *(spent for _, _, spent in view.marks)]):
@@ -101,6 +95,21 @@ def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(fontsize=0.9 * page.font, frameon=False, labelcolor=colors.text, loc="upper right")
     return ax
+
+
+def _mark_published(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
+    _, peaks, spent = zip(*view.marks, strict=True)
+    ax.plot(peaks, spent, "D", color=colors.curves[1], markersize=0.42 * page.font, label="published", zorder=3)
+    for name, x, y in _labelled(view.marks):
+        ax.annotate(
+            fitted(name, 0.8 * page.font, 0.3 * page.width),
+            (x, y),
+            (0, 0.5 * page.font),
+            textcoords="offset points",
+            ha="center" if x < max(peaks) else "right",
+            fontsize=0.8 * page.font,
+            color=colors.text,
+        )
 
 
 def _far_apart(values: Sequence[float]) -> bool:
@@ -135,7 +144,7 @@ def save_front(
 
     Parameters and errors are those of :func:`~pipeplan.drawing.static.save_picture`.
     """
-    with our_style(FONT):
+    with our_style():
         figure = draw_front(view, theme=theme, size=size).figure
     assert isinstance(figure, Figure)
     save_figure(figure, file, format=format)

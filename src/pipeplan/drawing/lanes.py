@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.labels import Labels, fit_labels
 from pipeplan.drawing.sizes import Size
+from pipeplan.drawing.style import FONT
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import Part, View
 from pipeplan.model import Floats, Kind
-
-FONT = "DejaVu Sans"
-"""The font that comes with matplotlib: the same bytes everywhere."""
 
 EDGES = {Part.FULL: (-0.43, 0.43), Part.UPPER: (-0.43, 0.0), Part.LOWER: (0.0, 0.43), Part.STRIP: (0.29, 0.43)}
 """Top and bottom of each part, from the middle of a lane of height 1; down is positive."""

@@ -12,17 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import BinaryIO
 
+from pipeplan.drawing.style import names_as_text, our_style  # before matplotlib, whose import it guards
+
+# isort: split
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from pipeplan.drawing.lanes import FONT, draw_lanes
+from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.legend import draw_legend, legend_entries, legend_rows
 from pipeplan.drawing.memory import draw_memory, legend_height
 from pipeplan.drawing.sizes import TALLEST, Size, SizeName, size_named
-from pipeplan.drawing.style import names_as_text, our_style, plain
 from pipeplan.drawing.theme import Theme, ThemeName, theme_named
 from pipeplan.drawing.view import View, time_text
+from pipeplan.drawing.words import fitted, width_of
 from pipeplan.errors import FormatError, InputError
 
 FORMATS = ("png", "svg", "pdf")
@@ -50,11 +53,22 @@ def draw(view: View, ax: Axes | None = None, *, theme: ThemeName = "light", size
         if ax is None:
             ax = _new_axes(view, page, colors)
         draw_lanes(view, ax, colors, page, view.makespan or 1.0)
-        ax.set_title(plain(view.title), loc="left", fontsize=1.15 * page.font, color=colors.text)
+        title = fitted(view.title, 1.15 * page.font, _points(ax))
+        ax.set_title(title, loc="left", fontsize=1.15 * page.font, color=colors.text, parse_math=False)
         ax.xaxis.set_major_formatter(lambda value, _: time_text(value))
-        ax.set_xlabel(_time_label([view]), fontsize=page.font, color=colors.text)
+        _name_time_axis(ax, [view], page, colors)
         ax.tick_params(axis="x", labelsize=0.9 * page.font, colors=colors.text)
     return ax
+
+
+def _points(ax: Axes) -> float:
+    """How wide axes are."""
+    return float(ax.get_window_extent().width * 72 / ax.figure.dpi)
+
+
+def _name_time_axis(ax: Axes, views: Sequence[View], size: Size, theme: Theme, pad: float | None = None) -> None:
+    label = fitted(_time_label(views), size.font, _points(ax))
+    ax.set_xlabel(label, fontsize=size.font, color=theme.text, labelpad=pad, parse_math=False)
 
 
 def _new_axes(view: View, page: Size, colors: Theme) -> Axes:
@@ -82,7 +96,7 @@ def figure_of(views: View | Sequence[View], *, size: SizeName = "page", theme: T
     chosen = [views] if isinstance(views, View) else list(views)
     if not chosen:
         raise ValueError("a picture needs at least one view")
-    with our_style(FONT):
+    with our_style():
         return _Page(_that_fit(chosen, size_named(size)), size_named(size), theme_named(theme)).draw()
 
 
@@ -119,7 +133,7 @@ def save_figure(
 ) -> None:
     """Write a figure, the same bytes for the same figure. Parameters and errors are those of :func:`save_picture`."""
     chosen = _format(path, format)
-    with our_style(FONT):
+    with our_style():
         figure.savefig(
             path,
             format=chosen,
@@ -146,7 +160,7 @@ def _time_label(views: Sequence[View]) -> str:
     units = sorted({view.unit for view in views if view.source != "order"} - {""})
     if len(units) > 1:
         raise InputError(f"times in {' and '.join(units)} cannot share an axis")
-    return f"time ({plain(units[0], 20)})" if units else "time"
+    return f"time ({units[0]})" if units else "time"
 
 
 def _that_fit(views: list[View], size: Size) -> list[View]:
@@ -227,18 +241,19 @@ class _Page:
         return below
 
     def _write_title(self, ax: Axes, view: View) -> None:
-        font, theme, pad = self.size.font, self.theme, 0.55 * self.size.font
-        name = plain(view.title)
-        ax.set_title(name, loc="left", fontsize=1.15 * font, color=theme.text, fontweight="bold", pad=pad)
+        font, color, pad, room = self.size.font, self.theme.text, 0.55 * self.size.font, _points(ax)
         if view.source != "order":
-            unit = f" {plain(view.unit, 20)}" if view.unit else ""
-            figures = f"makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
+            unit = f" {fitted(view.unit, font, 0.25 * room)}" if view.unit else ""
             measured = ", measured" if view.source == "measured" else ""
-            ax.set_title(figures + measured, loc="right", fontsize=font, color=theme.text, pad=pad)
+            figures = f"makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}{measured}"
+            ax.set_title(figures, loc="right", fontsize=font, color=color, pad=pad)
+            room -= width_of(figures, font) + font
+        name = fitted(view.title, 1.15 * font, room, bold=True)
+        ax.set_title(name, loc="left", fontsize=1.15 * font, color=color, fontweight="bold", pad=pad)
 
     def _time_axis(self, ax: Axes) -> None:
         font, theme = self.size.font, self.theme
         ax.tick_params(axis="x", bottom=True, labelbottom=True, labelsize=font * 0.9, colors=theme.text)
         ax.tick_params(axis="x", length=font / 4, width=0.6)
         ax.xaxis.set_major_formatter(lambda value, _: time_text(value))
-        ax.set_xlabel(_time_label(self.views), fontsize=font, color=theme.text, labelpad=0.25 * font)
+        _name_time_axis(ax, self.views, self.size, theme, 0.25 * font)

@@ -1,20 +1,27 @@
 """The style of our pictures: matplotlib's defaults and a few settings of ours, whatever a reader's own settings are.
 
-Names are text: a ``$`` in the name of a schedule or a file stands for itself, and whatever would break a line or reverse its
-direction is shown as a replacement mark.
+Names are text: a ``$`` in the name of a schedule or a file stands for itself.
+
+Matplotlib reads ``matplotlibrc`` and ``MPLBACKEND`` when it is imported, and may fail or complain there. So what draws with
+it imports this module first.
 """
 
 from __future__ import annotations
 
-import unicodedata
+import logging
+import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-LONGEST_NAME = 120
-"""Characters of a title beyond which its middle is left out: no page is wider."""
+FONT = "DejaVu Sans"
+"""The font that comes with matplotlib: the same bytes everywhere."""
 
 _OURS: dict[str, Any] = {
+    "font.family": FONT,
     "text.usetex": False,
     "text.parse_math": False,
     "svg.fonttype": "path",
@@ -28,32 +35,64 @@ _OURS: dict[str, Any] = {
 _NOT_STYLE = ("backend", "interactive", "toolbar", "timezone", "date.", "docstring.", "tk.", "webagg.", "keymap.")
 """Beginnings of matplotlib's settings that do not change a picture, or that belong to the process."""
 
-_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Unicode's categories of controls, marks of direction, halves of characters, and ends of lines and paragraphs."""
-
 
 @contextmanager
-def our_style(font: str) -> Iterator[None]:
-    """Within it, figures are made and written in our style and this font family."""
-    import matplotlib
-
+def our_style() -> Iterator[None]:
+    """Within it, figures are made and written in our style."""
     defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith(_NOT_STYLE)}
-    with matplotlib.rc_context({**defaults, **_OURS, "font.family": font}):
+    with matplotlib.rc_context({**defaults, **_OURS}):
         yield
 
 
 @contextmanager
 def names_as_text() -> Iterator[None]:
     """Within it, new texts have no markup; everything else is as the reader has set it."""
-    import matplotlib
-
     with matplotlib.rc_context({"text.usetex": False, "text.parse_math": False}):
         yield
 
 
-def plain(name: str, most: int = LONGEST_NAME) -> str:
-    """A name on one line of at most ``most`` characters; controls, line ends and direction marks are replaced by a mark."""
-    if len(name) > most:
-        half = (most - 3) // 2
-        name = f"{name[:half]}...{name[-half:]}"
-    return "".join("\ufffd" if unicodedata.category(letter) in _UNSEEN else letter for letter in name)
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Without what matplotlib logs about a reader's settings and folders."""
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextmanager
+def _without_the_readers_settings() -> Iterator[None]:
+    """Where matplotlib finds its own settings file before any other, and no backend is asked for."""
+    found = find_spec("matplotlib")
+    assert found is not None
+    assert found.origin is not None
+    backend = os.environ.pop("MPLBACKEND", None)
+    try:
+        with chdir(Path(found.origin).parent / "mpl-data"):
+            yield
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+
+
+def _import_it() -> None:
+    import matplotlib.font_manager  # noqa: F401 - it reads or makes a list of fonts
+
+
+def _forget_what_was_imported() -> None:
+    """After a failure parts are left that a second import would not join again."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        del sys.modules[name]
+
+
+with _unheard():
+    try:
+        _import_it()
+    except (ValueError, OSError):  # a backend that is none, a settings file that is no text or cannot be read
+        _forget_what_was_imported()
+        with _without_the_readers_settings():
+            _import_it()
+    import matplotlib

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.drawing.color import readable_on
-from pipeplan.drawing.style import plain
 from pipeplan.drawing.theme import KIND_TITLES, Theme, ThemeName, theme_named
 from pipeplan.drawing.view import Part, View, bar_numbers, time_text
-from pipeplan.model import Floats, Kind, tolerances
+from pipeplan.model import Floats, Kind, cell_width, shortened, tolerances
 
 _IDLE = -1
 _NARROW = 40
+_SHORTEST_TITLE = 8
 
 
 def text_of(
@@ -49,7 +49,7 @@ def text_of(
     names = [label if width >= _NARROW else label.split()[-1] for label in view.lanes.label]
     margin = max(len(name) for name in names) + 1
     canvas = _paint(view, max(width - margin, 1), color)
-    lines = [_headline(view)[:width]]
+    lines = [_headline(view, width)]
     for lane, name in enumerate(names):
         if len(names) > max_lanes and lane == max_lanes // 2:
             lines.append(f"... {len(names) - max_lanes} more"[:width])
@@ -213,11 +213,14 @@ def _block(text: str, fill: str) -> str:
     return f"\x1b[38;2;{ink};48;2;{ground}m{text}\x1b[0m"
 
 
-def _headline(view: View) -> str:
+def _headline(view: View, width: int) -> str:
+    """The title, shortened where the figures would not fit beside it, and the figures."""
+    unit = f" {shortened(view.unit, 12)}" if view.unit else ""
+    figures = f": {view.source}, makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
     if view.source == "order":
-        return f"{plain(view.title)}: order of ops, without times"
-    unit = f" {view.unit}" if view.unit else ""
-    return f"{plain(view.title)}: {view.source}, makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
+        figures = ": order of ops, without times"
+    title = shortened(view.title, max(width - cell_width(figures), _SHORTEST_TITLE))
+    return shortened(title + figures, width)
 
 
 def _ruler(view: View, columns: int) -> str:

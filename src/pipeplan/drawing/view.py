@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model import Floats, Kind
+from pipeplan.model import Floats, Kind, one_line
 
 Integers = NDArray[np.integer[Any]]
 
@@ -174,7 +174,7 @@ class View:
     Attributes
     ----------
     title, unit
-        What it is called, and the unit of time (may be empty).
+        What it is called, and the unit of time (may be empty), each in one line.
     source
         Whether its times were simulated or measured, or are only places in each rank's order.
     makespan, idle_over_total
@@ -195,6 +195,10 @@ class View:
     links: Links
     memory: Curves | None = None
     gaps: Gaps | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("title", "unit"):
+            object.__setattr__(self, name, one_line(getattr(self, name)))
 
     @property
     def shade(self) -> NDArray[np.int64]:

@@ -5,9 +5,7 @@ from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, ops, overlap
 from pipeplan.model.dependency import MISSING, NONE, Dependencies, crosses_ranks, dependencies, source_of
 from pipeplan.model.memory import MemoryRule, MemoryUse, held_throughout, in_activations, memory_changes, memory_levels
-from pipeplan.model.names import (
-    one_line,
-)
+from pipeplan.model.names import cell_width, one_line, shortened
 from pipeplan.model.notation import (
     format_cells,
     format_schedule,
@@ -78,6 +76,7 @@ __all__ = [
     "Timeline",
     "alternate",
     "among",
+    "cell_width",
     "concatenate",
     "crosses_ranks",
     "dependencies",
@@ -100,6 +99,7 @@ __all__ = [
     "require_range",
     "require_size",
     "schedule_from_cells",
+    "shortened",
     "source_of",
     "tolerances",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate
 from unicodedata import category, combining, east_asian_width
 
 _INVISIBLE_PARTS = "\u200c\u200d"
@@ -34,13 +36,15 @@ def _cells(sign: str) -> int:
 
 
 def shortened(text: str, cells: int) -> str:
-    """A line in so many cells of a terminal, with ``…`` where something of it is left out."""
+    """A line in so many cells of a terminal, with ``…`` for what is left out of its middle."""
     if cell_width(text) <= cells:
         return text
-    kept, used = 0, 1
-    for sign in text:
-        used += _cells(sign)
-        if used > cells:
-            break
-        kept += 1
-    return text[:kept] + "…" if cells > 0 else ""
+    if cells < 1:
+        return ""
+    head, tail = _fitting(text, cells // 2), _fitting(reversed(text), (cells - 1) // 2)
+    return text[:head] + "…" + text[len(text) - tail :]
+
+
+def _fitting(signs: Iterable[str], cells: int) -> int:
+    """How many of the first signs have room."""
+    return sum(used <= cells for used in accumulate(map(_cells, signs)))
