@@ -95,9 +95,7 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
 def _option_of(setting: Setting) -> Any:
     """The annotation of a setting's option."""
     held, convert, many = (Literal[setting.choices], None, False) if setting.kind == "choice" else _TYPES[setting.kind]
-    names = [name.replace("_", "-") for name in (setting.name, *setting.aliases)]
-    flags = (*(f"--{name}" for name in names), *setting.flags)
-    option = _option(_GROUPS[setting.group], setting.full_help, *flags, convert=convert, many=many)
+    option = _option(_GROUPS[setting.group], setting.full_help, *setting.options, convert=convert, many=many)
     return Annotated[held | None, option]
 
 

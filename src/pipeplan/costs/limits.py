@@ -62,7 +62,7 @@ def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
     Raises
     ------
     CostError
-        For text that is no size, and for a size that is not more than 0 and finite, or too large to be reckoned with.
+        For text that is no size, and for a size that is not more than 0 and finite, or too large to compute with.
     """
     match = _LIMIT.fullmatch(str(value))
     try:

@@ -58,9 +58,9 @@ class Range:
         if low or value == math.inf:
             return f" must be {'more than' if self.open else 'at least'} {self.least:g} and finite, not {value:g}"
         if value > LARGEST:
-            return f": {value:g} is too large to be reckoned with; choose a larger unit"
+            return f": {value:g} is too large to compute with; choose a larger unit"
         if self.divides and 0 < value < SMALLEST:
-            return f": {value:g} is too small to be reckoned with; choose a smaller unit"
+            return f": {value:g} is too small to compute with; choose a smaller unit"
         return None
 
 
@@ -133,6 +133,11 @@ class Setting:
     def timing(self) -> bool:
         """Whether it says how long something takes."""
         return self.group in ("times", "details") and self.kind not in ("flag", "text")
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Its options in the shell: its name, its aliases, then the short ones."""
+        return (*(f"--{name.replace('_', '-')}" for name in (self.name, *self.aliases)), *self.flags)
 
     @property
     def full_help(self) -> str:

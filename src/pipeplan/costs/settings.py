@@ -11,6 +11,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
+from numpy.typing import NDArray
+
 from pipeplan.costs.setting import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, Setting, setting
 from pipeplan.errors import ShapeError
 
@@ -112,7 +114,7 @@ class Settings:
     )  # fmt: skip
     p2p_bandwidth: float | None = setting(
         kind="number", title="Bandwidth, bytes a time", group="details", help="Bytes a link carries in a unit of time.",
-        default="unlimited", unit="bytes a time", range=POSITIVE,
+        default="unlimited", unit="bytes in a unit of time", range=POSITIVE,
     )  # fmt: skip
     communication: Communication = setting(
         "edge", kind="choice", title="A transfer", group="details", choices=get_args(Communication), default="edge",
@@ -218,7 +220,7 @@ class Settings:
         return ranks
 
 
-GivenTimes = float | Sequence[float]
+GivenTimes = float | Sequence[float] | NDArray[Any]
 """One number, or one per stage; an array is as good as a list."""
 
 

@@ -19,7 +19,7 @@ class Transfer:
     Raises
     ------
     CostError
-        For a part that is negative, not finite, or too large to be reckoned with.
+        For a part that is negative, not finite, or too large to compute with.
     """
 
     latency: float = 0.0
@@ -63,7 +63,7 @@ class Memory:
     Raises
     ------
     CostError
-        For a size that is too large or too small to be reckoned with.
+        For a size that is too large or too small to compute with.
     """
 
     activation: Floats
@@ -120,7 +120,7 @@ class Costs:
     Raises
     ------
     CostError
-        For a time that is not more than 0 and finite, or too large or too small to be reckoned with; arrays of different
+        For a time that is not more than 0 and finite, or too large or too small to compute with; arrays of different
         lengths; an overlap below its longer half.
     """
 

@@ -1,0 +1,171 @@
+"""One table of settings, and everything that derives from it."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.costs import SETTINGS, Settings, SettingsGiven, settings_given
+from pipeplan.costs.reference import settings_markdown
+from pipeplan.errors import CostError, InputError, PipeplanError, ShapeError, UnknownNameError
+from pipeplan.model import Placement
+from pipeplan.strategies import strategy
+
+DOCS = Path(__file__).parents[2] / "docs"
+SAMPLES = {
+    "count": 3,
+    "number": 1.5,
+    "per_stage": [1.0, 2.0],
+    "text": "x",
+    "flag": True,
+    "limit": ["8act", 7.0],
+    "stages": [0, 1],
+}
+
+
+def sample(name: str):
+    setting = SETTINGS[name]
+    return setting.choices[-1] if setting.choices else SAMPLES[setting.kind]
+
+
+def test_the_table_has_every_field_and_every_keyword():
+    assert tuple(SETTINGS) == tuple(field.name for field in fields(Settings)) == tuple(SettingsGiven.__annotations__)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_keywords_and_fields_have_the_same_types(name):
+    """Keywords take None and lists where a field has its default and tuples."""
+    keyword, field = get_type_hints(SettingsGiven)[name], get_type_hints(Settings)[name]
+    assert type(None) in get_args(keyword)
+    plain = {part for part in get_args(field) or (field,) if part is not type(None)}
+    scalars = {part for part in plain if part in (int, float, str, bool)}
+    assert scalars <= set(get_args(keyword)) or plain <= set(get_args(get_args(keyword)[0]) or ())
+    assert settings_given({name: sample(name)})[name] is not None
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_setting_is_said_in_words(name):
+    setting = SETTINGS[name]
+    assert setting.help.endswith(".")
+    assert setting.title
+    assert setting.group
+    assert setting.range is not None or setting.kind not in ("count", "number", "per_stage")
+    assert bool(setting.choices) == (setting.kind == "choice")
+
+
+def test_names_are_told_apart():
+    names = [name for setting in SETTINGS.values() for name in (setting.name, *setting.aliases)]
+    flags = [flag for setting in SETTINGS.values() for flag in setting.options]
+    assert len(set(names)) == len(names)
+    assert len(set(flags)) == len(flags)
+
+
+def test_the_documentation_is_current():
+    assert (DOCS / "settings.md").read_text() == settings_markdown(), "write it with python -m pipeplan.costs.reference"
+
+
+@pytest.mark.parametrize(
+    ("given", "forward", "inputs", "weights", "full"),
+    [
+        ({}, 1, 1, 1, 2),
+        ({"forward_times": 12.0}, 12, 12, 12, 24),
+        ({"backward_times": 5.0}, 1, 2.5, 2.5, 5),
+        ({"forward_times": 3.0, "backward_times": 5.0}, 3, 2.5, 2.5, 5),
+        ({"backward_input_times": 3.0, "backward_weight_times": 4.0}, 1, 3, 4, 7),
+        ({"forward_times": 2.0, "backward_input_times": 3.0}, 2, 3, 2, 5),
+        ({"backward_times": 5.0, "backward_input_times": 3.0}, 1, 3, 2, 5),
+        ({"backward_times": 5.0, "backward_weight_times": 3.0}, 1, 2, 3, 5),
+        ({"backward_times": 5.0, "backward_input_times": 3.0, "backward_weight_times": 4.0}, 1, 3, 4, 5),
+    ],
+)
+def test_what_is_not_given_follows_from_what_is(given, forward, inputs, weights, full):
+    costs = Settings(**given).costs(Placement.linear(2))
+    found = (costs.forward, costs.backward_input, costs.backward_weight, costs.backward, costs.recompute)
+    for values, expected in zip(found, (forward, inputs, weights, full, forward), strict=True):
+        assert values.tolist() == [expected] * 2
+
+
+def test_a_list_of_forwards_gives_a_list_of_backwards():
+    assert Settings(forward_times=(1.0, 3.0)).costs(Placement.linear(2)).backward.tolist() == [2.0, 6.0]
+
+
+def test_a_half_is_less_than_the_whole():
+    with pytest.raises(
+        CostError, match=r"backward input time 3 of stage 0 must be less .* full backward time, 2"
+    ) as caught:
+        Settings(backward_times=2.0, backward_input_times=3.0).costs(Placement.linear(2))
+    assert caught.value.field == "backward_input_times"
+
+
+def plan(name: str):
+    return strategy(name)(strategy(name).shape(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("1f1b", {"forward_times": 1.0, "backward_times": 2.0}, []),
+        ("1f1b", {}, ["times are assumed: forward 1"]),
+        ("1f1b", {"forward_times": 3.0}, ["the backward time is assumed to be twice the forward's"]),
+        ("1f1b", {"backward_times": 3.0}, ["the forward time is assumed to be 1"]),
+        ("zb-h1", {"forward_times": 1.0, "backward_times": 2.0}, ["half of the full one each"]),
+        ("zb-h1", {"forward_times": 1.0, "backward_input_times": 2.0}, ["backward time for weights is assumed"]),
+        (
+            "dualpipe",
+            {"forward_times": 1.0, "backward_times": 2.0, "backward_input_times": 1.0},
+            ["the sum of the two"],
+        ),
+        ("zb-h1", {"forward_times": 1.0, "backward_input_times": 2.0, "backward_weight_times": 1.0}, []),
+    ],
+)
+def test_what_was_assumed_is_said(name, given, said):
+    found = Settings(**given).assumed(plan(name))
+    assert len(found) == len(said)
+    assert all(part in sentence for part, sentence in zip(said, found, strict=True))
+    assert Settings(**given).times_given == bool(given)
+
+
+@pytest.mark.parametrize(
+    ("recompute", "stages"),
+    [("none", ()), ("all", (0, 1, 2, 3)), ("0-1,3", (0, 1, 3)), ("2 0", (0, 2)), ((3, 1), (1, 3)), ((), ())],
+)
+def test_which_stages_recompute(recompute, stages):
+    assert Settings(recompute=recompute).recomputed(4) == stages
+
+
+@given(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([n for n, s in SETTINGS.items() if s.range]))
+def test_a_number_is_taken_or_refused_at_its_field(value, name):
+    setting = SETTINGS[name]
+    number = int(value) if setting.kind == "count" and np.isfinite(value) else value
+    if setting.kind == "count" and not isinstance(number, int):
+        return
+    error = refusal_of(name, number)
+    assert error is None or (error.field == name and str(error).startswith(setting.noun))
+
+
+def refusal_of(name: str, value: float) -> InputError | None:
+    try:
+        Settings(**{name: value})
+    except InputError as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ShapeError("too many", field="ranks"),
+        UnknownNameError("strategy", "zbw", ["zbv"], field="schedules"),
+        PipeplanError("plain"),
+    ],
+)
+def test_errors_travel_between_processes(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.field) == (type(error), str(error), error.field)
