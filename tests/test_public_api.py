@@ -1,38 +1,98 @@
-"""``import pipeplan``: every public name is there, and none costs anything before it is used."""
+"""``import pipeplan``: every public name is there, takes what its command takes, reads well, and costs nothing unused."""
 
+import doctest
 import importlib
+import inspect
+import pkgutil
 import subprocess
 import sys
+from dataclasses import fields
 
 import pytest
 
 import pipeplan
+from pipeplan.api.arguments import Given
+from pipeplan.cli.options import SettingOptions
+from pipeplan.cli.run import RunOptions
+from pipeplan.cli.search import Search
+from pipeplan.cli.training_options import ModelOptions
+
+FUNCTIONS = [name for name in pipeplan.__all__ if inspect.isfunction(getattr(pipeplan, name))]
 
 
 def test_every_public_name_is_there():
     for name in pipeplan.__all__:
-        assert getattr(pipeplan, name).__doc__, name
+        # An alias of a union has no text of its own.
+        assert name == "ScheduleLike" or getattr(pipeplan, name).__doc__, name
     assert set(pipeplan.__all__) <= set(dir(pipeplan))
     assert pipeplan.__version__
 
 
-def test_a_name_that_is_not_there():
-    with pytest.raises(AttributeError, match="no attribute 'simulation'"):
-        _ = pipeplan.simulation
+def test_every_command_has_its_function():
+    commands = "simulate compare explain search pareto check export convert profile run diff schedules read save"
+    assert sorted(FUNCTIONS) == sorted(commands.split())
 
 
-@pytest.mark.parametrize("name", ["simulate", "check"])
-def test_functions_keep_their_names_though_subpackages_share_them(name):
-    module = importlib.import_module(f"pipeplan.{name}")
-    assert getattr(pipeplan, name) is not module
-    assert callable(getattr(pipeplan, name))
+def test_names_that_are_not_there():
+    with pytest.raises(AttributeError, match="no attribute 'simulat'"):
+        _ = pipeplan.simulat
+    with pytest.raises(AttributeError, match=r"pipeplan\.read_schedule is gone: use pipeplan\.read"):
+        _ = pipeplan.read_schedule
+    with pytest.raises(ImportError, match="read_schedule"):
+        exec("from pipeplan import read_schedule")
+
+
+def test_no_function_shadows_a_module():
+    """Importing ``package.x`` sets ``package.x`` to the module, whatever it was before."""
+    found = [module.name for module in pkgutil.walk_packages(pipeplan.__path__, "pipeplan.", onerror=lambda _: None)]
+    for package, _, name in (each.rpartition(".") for each in found):
+        if name in FUNCTIONS:
+            importlib.import_module(f"{package}.{name}")
+            assert inspect.ismodule(getattr(importlib.import_module(package), name)), f"{package}.{name}"
+            assert package != "pipeplan"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_help_names_every_parameter(name):
+    function = getattr(pipeplan, name)
+    text = inspect.getdoc(function)
+    assert text
+    assert "Raises\n------" in text
+    for parameter in inspect.signature(function).parameters.values():
+        assert parameter.name in text, parameter.name
+        assert parameter.annotation is not inspect.Parameter.empty
+    # A line of help() in a terminal of 125 columns, indented by 4.
+    assert max(map(len, text.splitlines())) <= 121
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("search", [Search]), ("pareto", [Search]), ("run", [RunOptions, ModelOptions]), ("profile", [ModelOptions])],
+)
+def test_functions_take_what_their_commands_take(name, options):
+    """By the same names; outputs are written with ``save``, and a front starts from everything."""
+    taken = set(inspect.signature(getattr(pipeplan, name)).parameters)
+    asked = {field.name for each in options for field in fields(each)}
+    assert asked - taken <= {"pareto", "points", "trace"} | ({"start", "jitter"} if name == "pareto" else set())
+
+
+def test_keywords_are_the_settings_of_the_command_line():
+    assert {field.name for field in fields(SettingOptions)} == set(Given.__optional_keys__)
+
+
+@pytest.mark.parametrize(
+    "module", ["simulations", "comparisons", "explanations", "checks", "exports", "searches", "catalogue", "arguments"]
+)
+def test_examples_in_docstrings(module):
+    found = doctest.testmod(importlib.import_module(f"pipeplan.api.{module}"), extraglobs={"pipeplan": pipeplan})
+    assert found.failed == 0
 
 
 def test_importing_pipeplan_imports_nothing_heavy():
     code = (
-        "import sys, pipeplan; light = set(sys.modules); pipeplan.simulate();"
+        "import sys, pipeplan; light = set(sys.modules); pipeplan.simulate('zb-auto');"
         "print([m for m in ('numpy', 'msgspec') if m in light],"
-        "[m for m in ('matplotlib', 'numba', 'cyclopts', 'rich', 'yaml') if m in sys.modules])"
+        "[m for m in ('matplotlib', 'numba', 'cyclopts', 'rich', 'yaml', 'pandas', 'pipeplan.solver') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "[] []\n"

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -281,13 +282,14 @@ def test_checking(tmp_path):
 )
 def test_checking_memory_agrees_with_simulating_it(settings, faulty):
     report = pipeplan.check("1f1b", **settings)
+    assert report.schedule is not None
     ranks = [int(report.schedule.rank[problem.position]) for problem in report.problems]
     assert ranks == faulty
     assert pipeplan.simulate("1f1b", **settings).fits == (not faulty)
 
 
 def test_exporting():
-    shape = {"ranks": 2, "microbatches": 1}
+    shape: dict[str, Any] = {"ranks": 2, "microbatches": 1}
     assert pipeplan.export("1f1b", to="torch-csv", **shape) == "0F0,0B0\n1F0,1B0\n"
     assert (
         pipeplan.export("1f1b", to="torch-csv-comms", **shape)

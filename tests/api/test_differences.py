@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,7 +147,7 @@ def test_what_is_planned_and_measured_may_be_files(tmp_path):
     met = simulate(insert_communication(PLAN), costs, communication="blocking").timeline
     for name, text in traces(met).items():
         (tmp_path / "traces" / name).write_text(text)
-    shape = {"ranks": 2, "microbatches": 2}
+    shape: dict[str, Any] = {"ranks": 2, "microbatches": 2}
     assert diff(tmp_path / "plan.json", tmp_path / "run.json").error == pytest.approx(1.0)
     assert diff(str(tmp_path / "plan.csv"), tmp_path / "run.json").error == pytest.approx(1.0)
     assert diff("1f1b", run, **shape).error == pytest.approx(1.0)

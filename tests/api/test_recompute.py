@@ -1,11 +1,13 @@
 """Recomputation as a setting: which stages, what it takes, what it saves."""
 
+from typing import Any
+
 import pytest
 
 import pipeplan
 from pipeplan.errors import InputError, ShapeError
 
-SHAPE = {"ranks": 4, "microbatches": 8}
+SHAPE: dict[str, Any] = {"ranks": 4, "microbatches": 8}
 
 
 def test_every_stage():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +15,9 @@ from pipeplan.api.outputs import all_formats, export_formats
 from pipeplan.errors import ShapeError
 from pipeplan.formats import timeline_json
 from pipeplan.strategies.registry import STRATEGIES
-from pipeplan.web.drawing import MOST_DRAWN
+from pipeplan.web.timeline_views import MOST_DRAWN
 
-COSTS = {"ranks": 4, "microbatches": 8, "p2p_time": 0.25}
+COSTS: dict[str, Any] = {"ranks": 4, "microbatches": 8, "p2p_time": 0.25}
 
 
 def errors_of(answer, status=422):
@@ -201,7 +202,7 @@ def test_a_format_that_has_no_words_for_a_schedule_says_so(client):
 def test_every_format_can_be_downloaded_and_stands_in_the_menu(client):
     listed = {one["name"]: one["several"] for one in client.get("/api/formats").json()}
     assert list(listed) == [each.name for each in all_formats().values() if each.writers]
-    assert {name for name, several in listed.items() if several} == {"png", "svg", "pdf", "html", "json"}
+    assert {name for name, several in listed.items() if several} == {"png", "svg", "pdf", "html", "text", "json"}
     assert export_formats().keys() <= listed.keys()
 
 

@@ -190,7 +190,7 @@ def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[
     settings = with_shape_of([meant for _, meant in found], settings)
     for name, meant in found:
         try:
-            results.append(simulated(meant, settings_for(meant, settings)))
+            results.append(simulated(meant, settings_for(meant, settings), called=name))
         except PipeplanError as error:
             refused[name] = error
     return sorted(results, key=lambda result: (not result.fits, result.makespan)), refused

@@ -55,17 +55,17 @@ def simulate(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given])
     return simulated(*asked(schedule, settings))
 
 
-def simulated(source: ScheduleLike, settings: Settings) -> Result:
-    """See :func:`simulate`."""
-    found = opened(source)
-    schedule = resolve(found, settings, called=label(source))
+def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:
+    """See :func:`simulate`; messages say ``called`` for the source, where that is given."""
+    found, name = opened(source), called or label(source)
+    schedule = resolve(found, settings, called=name)
     check_schedule(schedule, sends=sends(settings)).require_valid()
     if settings.communication == "blocking":
         schedule = _with_communication(schedule)
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
     said = assumed_times(settings, schedule)
-    warnings = (*_again(source, found), *_padding(settings, schedule), *said["warnings"])
+    warnings = (*_again(name, found), *_padding(settings, schedule), *said["warnings"])
     return result_of(simulation, limits=limits, warnings=warnings, notes=said["notes"])
 
 
@@ -136,10 +136,10 @@ def _with_communication(schedule: Schedule) -> Schedule:
     return insert_communication(schedule)
 
 
-def _again(source: ScheduleLike, found: str | Schedule | Timeline) -> Iterable[str]:
+def _again(name: str, found: str | Schedule | Timeline) -> Iterable[str]:
     """A warning where times were thrown away."""
     if isinstance(found, Timeline):
-        yield f"{label(source)} holds a timeline that was simulated before: its order is simulated again, on these costs"
+        yield f"{name} holds a timeline that was simulated before: its order is simulated again, on these costs"
 
 
 def _padding(settings: Settings, schedule: Schedule) -> Iterable[str]:

@@ -96,8 +96,8 @@ def resolve(
     if isinstance(found, Timeline):
         if found.source == "measured" and not of_measured:
             raise InputError(
-                f"{called or label(source)} holds a measured timeline, whose times are not simulated again: explain, export and "
-                "diff take it as it was measured; to simulate its order of ops, convert it to a schedule (.csv) first"
+                f"{called or label(source)} holds a measured timeline, whose times are not simulated again: explain, export "
+                "and diff take it as it was measured; to simulate its order of ops, convert it to a schedule (.csv) first"
             )
         found = found.schedule
     return _recomputing(_of_given_shape(found, settings), settings)

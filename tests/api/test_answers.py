@@ -1,0 +1,129 @@
+"""What every answer can do: be printed, saved, shown in a notebook, and turned into a dictionary or a frame."""
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.api.presentable import Presentable
+from pipeplan.errors import InputError, MissingExtraError, UnknownNameError
+
+SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 3}
+
+
+def answers() -> dict[str, Presentable]:
+    result = pipeplan.simulate("1f1b", **SHAPE)
+    return {
+        "simulate": result,
+        "compare": pipeplan.compare("1f1b", "zbv", **SHAPE),
+        "explain": pipeplan.explain("1f1b", **SHAPE),
+        "search": pipeplan.search(evaluations=50, **SHAPE),
+        "pareto": pipeplan.pareto(evaluations=100, points=2, **SHAPE),
+        "check": pipeplan.check("1f1b", memory_limit="1act", **SHAPE),
+        "diff": pipeplan.diff(result, result),
+        "schedules": pipeplan.schedules(),
+    }
+
+
+ANSWERS = answers()
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_answer_can_be_looked_at(name, capsys, tmp_path):
+    answer = ANSWERS[name]
+    assert json.loads(json.dumps(answer.to_dict())) == answer.to_dict()
+    answer.print()
+    assert len(capsys.readouterr().out.splitlines()) > 3
+    assert len(answer.to_frame()) > 0
+    assert repr(answer).startswith(f"<{type(answer).__name__}")
+    assert answer._repr_html_().startswith(("<img", "<pre>"))
+    assert (answer._repr_png_() or b"\x89PNG").startswith(b"\x89PNG")
+    answer.save(str(tmp_path / "answer.json"))
+    assert json.loads((tmp_path / "answer.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("simulate", "simulate 1f1b -p 2 -m 3"),
+        ("compare", "compare 1f1b zbv -p 2 -m 3"),
+        ("explain", "explain 1f1b -p 2 -m 3"),
+        ("check", "check 1f1b -p 2 -m 3 --memory-limit 1act"),
+        ("schedules", "schedules"),
+    ],
+)
+def test_printing_and_the_dictionary_are_the_commands(name, line, capsys):
+    from pipeplan.cli import main
+
+    ANSWERS[name].print()
+    printed = capsys.readouterr().out
+    picture = [] if name in ("check", "schedules") else ["--no-visualization"]
+    main([*line.split(), *picture])
+    assert capsys.readouterr().out == printed
+    main([*line.split(), *picture, "--json"])
+    assert json.loads(capsys.readouterr().out) == ANSWERS[name].to_dict()
+
+
+def test_frames():
+    assert list(ANSWERS["simulate"].to_frame().columns)[:4] == ["schedule", "rank", "kind", "stage"]
+    assert len(ANSWERS["simulate"].to_frame()) == 12
+    assert ANSWERS["compare"].to_frame().set_index("schedule").makespan["zbv"] == ANSWERS["compare"]["zbv"].makespan  # type: ignore[index]
+    assert ANSWERS["check"].to_frame().rule.tolist() == ["memory"]
+    assert set(ANSWERS["schedules"].to_frame().name) == {found.name for found in pipeplan.schedules()}
+
+
+def test_frames_need_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'pipeplan\[pandas\]'"):
+        ANSWERS["simulate"].to_frame()
+
+
+def test_results_of_a_comparison_have_names():
+    table = pipeplan.compare("1f1b", "zbv-heuristic", "zbv", memory_limit="3act", **SHAPE)
+    assert table["ZBVZeroBubble"] is table["zbv"]
+    assert "zbv" in table
+    assert "gpipe" not in table
+    with pytest.raises(UnknownNameError, match="'zbw'; did you mean 'zbv'"):
+        table["zbw"]
+    refused = pipeplan.compare(ranks=3, microbatches=4)
+    with pytest.raises(InputError, match=r"dualpipe is not possible here: .*even number"):
+        refused["dualpipe"]
+
+
+def test_a_config_file_says_what_the_keywords_do_not(tmp_path):
+    path = tmp_path / "costs.yaml"
+    path.write_text("ranks: 2\nmicrobatches: 3\nschedule: zbv\nforward_times: 2\nbackward_times: 4\n")
+    assert pipeplan.simulate(config=path).name == "zbv"
+    result = pipeplan.simulate("1f1b", config=str(path), microbatches=4)
+    assert (result.schedule.ranks, result.schedule.microbatches, result.makespan) == (2, 4, 30.0)
+    assert len(pipeplan.compare("1f1b", "gpipe", config=path)) == 2
+
+
+def test_answers_are_sources():
+    result = ANSWERS["simulate"]
+    assert isinstance(result, pipeplan.Result)
+    assert pipeplan.check(result).valid
+    again = pipeplan.simulate(result)
+    assert again.makespan == result.makespan
+    assert "simulated before" in again.warnings[0]
+    assert pipeplan.export(result, to="torch-csv") == pipeplan.export("1f1b", to="torch-csv", **SHAPE)
+
+
+def test_an_export_can_be_saved(tmp_path, capsys):
+    text = pipeplan.export("1f1b", to="torch-csv", **SHAPE)
+    text.save(str(tmp_path / "plan.csv"))
+    assert pipeplan.read(str(tmp_path / "plan.csv")) == pipeplan.simulate("1f1b", **SHAPE).schedule
+    text.print()
+    assert capsys.readouterr().out == text
+
+
+def test_schedules_and_timelines_are_saved_and_read(tmp_path):
+    result = pipeplan.simulate("zbv", **SHAPE)
+    pipeplan.save(result.schedule, str(tmp_path / "plan.csv"))
+    pipeplan.save(result.timeline, tmp_path / "times.json")
+    assert pipeplan.read(tmp_path / "plan.csv") == result.schedule
+    read = pipeplan.read(tmp_path / "times.json")
+    assert isinstance(read, pipeplan.Timeline)
+    assert read.end.tolist() == result.timeline.end.tolist()
