@@ -1,0 +1,99 @@
+"""The errands of docs/extending.md, done as they stand there on a copy of the package."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+BUILDS_ON = {"A cost": ("A setting",)}
+"""Errands that go on from others."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its title, its text."""
+
+    language: str
+    title: str
+    text: str
+
+
+def errands() -> dict[str, list[Block]]:
+    """The blocks under each heading."""
+    parts = re.split(r"^## (.+)$", PAGE, flags=re.MULTILINE)[1:]
+    return {
+        heading: [Block(*(found or "" for found in match.groups())) for match in BLOCK.finditer(text)]
+        for heading, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def change(root: Path, block: Block) -> None:
+    """Write a file, or change one as a diff says: its old lines must stand there once."""
+    path = root / block.title
+    if block.language == "python":
+        assert not path.exists(), f"{path} is there already"
+        path.write_text(block.text, encoding="utf-8")
+        return
+    lines = block.text.splitlines(keepends=True)
+    old = "".join(line[1:] for line in lines if line[0] in " -")
+    new = "".join(line[1:] for line in lines if line[0] in " +")
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{path} has these lines {text.count(old)} times:\n{old}"
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def commands(block: Block) -> Iterator[tuple[list[str], int]]:
+    """The command lines of a block, as they run on the copy, and with what they exit."""
+    for line in block.text.splitlines():
+        command, _, remark = line.partition("#")
+        tool, *arguments = command.split()
+        yield [sys.executable, "-m", tool, *arguments], int(remark.removeprefix(" exits with ") or 0)
+
+
+@pytest.mark.parametrize("errand", errands())
+def test_an_errand_does_what_its_recipe_says(errand: str, tmp_path: Path) -> None:
+    found = errands()
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src"), "COLUMNS": "120"}
+    blocks = [block for name in (*BUILDS_ON.get(errand, ()), errand) for block in found[name]]
+    said, expected, ran = "", [], 0
+    for block in blocks:
+        if block.title == "try it":
+            subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, env=environment, check=True)
+        elif block.title:
+            change(tmp_path, block)
+    for block in found[errand]:
+        if block.language == "shell":
+            for command, code in commands(block):
+                done = subprocess.run(
+                    command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+                )
+                assert done.returncode == code, done.stderr + done.stdout
+                said += done.stdout + done.stderr
+                ran += 1
+        elif block.language == "text":
+            expected += block.text.splitlines()
+    assert ran
+    assert expected
+    assert [line for line in expected if line not in said] == [], said
+
+
+def test_the_page_has_all_errands() -> None:
+    assert list(errands()) == [
+        "A strategy",
+        "A format",
+        "A move of the search",
+        "A setting",
+        "A cost",
+    ]
