@@ -157,7 +157,7 @@ def failing(monkeypatch):
         raise TypeError("found_by")
 
     monkeypatch.setattr("pipeplan.drawing.static.save_picture", full)
-    monkeypatch.setattr("pipeplan.drawing.static.save_figure", full)
+    monkeypatch.setattr("pipeplan.drawing.front.save_front", full)
     monkeypatch.setattr("pipeplan.formats.trace.chrome_trace", wrong)
 
 

@@ -21,7 +21,7 @@ from pipeplan.costs import Costs
 from pipeplan.drawing import View, order_of, view_of
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import replacing, require_writable
-from pipeplan.formats import Content, Format, Outcome, formats
+from pipeplan.formats import Content, Format, Outcome, formats, in_order
 from pipeplan.model import Schedule, Timeline
 
 FilePath = str | os.PathLike[str]
@@ -44,8 +44,8 @@ MOST_EXPLAINED = 200_000
 
 @cache
 def all_formats() -> Mapping[str, Format]:
-    """Every format by name: pictures, then those of :mod:`pipeplan.formats`, then Megatron-LM's flags."""
-    return {each.name: each for each in (*PICTURES, *formats().values(), MEGATRON)}
+    """Every format by name: pictures, then those of :mod:`pipeplan.formats` and Megatron-LM's flags."""
+    return {each.name: each for each in PICTURES} | in_order((*formats().values(), MEGATRON))
 
 
 @cache

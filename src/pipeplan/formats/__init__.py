@@ -13,7 +13,7 @@ from pipeplan.formats.reading import (
     read_schedule_or_timeline,
     read_timelines,
 )
-from pipeplan.formats.registry import formats
+from pipeplan.formats.registry import formats, in_order
 from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
 from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
 from pipeplan.formats.torchtitan import torchtitan_toml
@@ -27,6 +27,7 @@ __all__ = [
     "costs_json",
     "endings",
     "formats",
+    "in_order",
     "is_costs_json",
     "megatron_flags",
     "parse",

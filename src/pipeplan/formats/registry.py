@@ -5,7 +5,7 @@ Pictures, and what only the strategies can vouch for, are added in :mod:`pipepla
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -21,6 +21,11 @@ def formats() -> Mapping[str, Format]:
     package = import_module(__package__)
     modules = [import_module(f"{package.__name__}.{found.name}") for found in iter_modules(package.__path__)]
     declared = [each for module in modules for each in getattr(module, "FORMATS", ())]
+    return in_order(declared)
+
+
+def in_order(declared: Iterable[Format]) -> dict[str, Format]:
+    """Formats by name, in the order in which lists and menus show them."""
     return {each.name: each for each in sorted(declared, key=_place)}
 
 
