@@ -76,7 +76,7 @@ def test_what_pytorchs_deferred_lowering_makes_of_zbv():
             "stage 1 is at the end of the model, where nothing is to be sent or received; nobody would receive it",
         ),
         (("0RECV_F0 " + ROW_0, ROW_1), "message", "rank 0, op 0 (0RECV_F0)", "it would wait for ever"),
-        ((ROW_0 + " 0SEND_F1", ROW_1), "duplicate", "rank 0, op 8 (0SEND_F1)", "stands a second time"),
+        ((ROW_0 + " 0SEND_F1", ROW_1), "duplicate", "rank 0, op 8 (0SEND_F1)", "occurs a second time"),
         ((ROW_0.replace("0F0 0SEND_F0", "0SEND_F0 0F0"), ROW_1), "order", "rank 0, op 0 (0SEND_F0)", "waits for 0F0"),
     ],
 )

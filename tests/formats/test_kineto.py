@@ -112,7 +112,7 @@ def test_what_was_run_is_what_is_read(schedule: Schedule, forward: float):
             "a and b are traces of different runs: of 2 and of 8 processes",
         ),
         ({"a": rank_trace(RUN, 0)}, "a: 0SEND_F0 is there, so there is a stage 1: the trace of its rank is missing"),
-        ({"b": rank_trace(RUN, 1)}, "b: stage 0 stands on no rank"),
+        ({"b": rank_trace(RUN, 1)}, "b: no rank holds stage 0"),
         (
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, traceEvents=annotations(RUN, 1)[:-6])},
             "different runs: .* waits for an op that no trace has",
@@ -127,7 +127,7 @@ def test_what_was_run_is_what_is_read(schedule: Schedule, forward: float):
         ),
         (
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, traceEvents=annotations(RUN, 0))},
-            "a, b: duplicate: 0F0 stands on rank 0 and again on rank 1",
+            "a, b: duplicate: 0F0 is on rank 0 and again on rank 1",
         ),
         (
             {"a": rank_trace(RUN, 0, traceEvents=annotations(RUN, 0) + annotations(RUN, 0)[-1:])},

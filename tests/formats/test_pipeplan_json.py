@@ -109,7 +109,7 @@ def test_strict(text, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rows": [["0F0", "0B0"]]}, "2 ranks has as many rows, not 1"),
+        ({"rows": [["0F0", "0B0"]]}, "2 ranks needs as many rows, not 1"),
         ({"rows": [["0F7"], ["1F0"]]}, "microbatch 7 of 0F7 is out of range"),
         ({"rows": [["5F0"], ["1F0"]]}, "stage 5 of 5F0 is out of range"),
     ],

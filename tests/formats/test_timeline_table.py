@@ -92,7 +92,7 @@ def test_a_csv_file_with_this_header_is_a_timeline(tmp_path):
         (",0,B,0,1", ",-1,B,0,1", "a rank is from 0 to 1000000000, not -1"),
         (",0,F,0,0", ",1,F,0,0", "ranks stand in order"),
         (",0,B,0,1", ",0,Q,0,1", "unknown kind 'Q'"),
-        (",0,B,0,1", ",0,B,2,1", "stage 1 stands on no rank"),
+        (",0,B,0,1", ",0,B,2,1", "no rank holds stage 1"),
         (",0,B,0,1,0,", ",0,B,0,1,99999,", "a slice is from 0 to 32767, not 99999"),
         (",0,B,0,1", ",0,B,99999999999999999999,1", "a stage is from 0 to 1000000000|Integer value out of range"),
         ("4.0,6.0", "4.0,nan", r"rank 0, op 3 \(0B1\) has no time"),

@@ -35,7 +35,7 @@ def test_as_pytorch_writes_it():
         ("0F0xyz,0B0\n", "line 1|0F0xyz"),
         ("0F0,(0F1;(0F2;0B0)OVERLAP_F_B)OVERLAP_F_B\n", "plan: rank 0, cell 1"),
         ("0F0,(0F1,0B0)OVERLAP_F_B\n", r"plan: rank 0, cell 1: '\(0F1' is not an op"),
-        ("0F0,0F0,0B0\n", "plan: duplicate: 0F0 stands on rank 0"),
+        ("0F0,0F0,0B0\n", "plan: duplicate: 0F0 is on rank 0"),
         ('"0F0","0B0"\n', "line 1 holds no op"),
         (",,\n,\n", "plan: line 1 is blank"),
     ],
@@ -46,7 +46,7 @@ def test_strict(text, message):
 
 
 def test_a_rank_or_a_stage_that_holds_nothing():
-    with pytest.raises(InvalidScheduleError, match="plan: stage 1 stands on no rank, though there is a stage 2"):
+    with pytest.raises(InvalidScheduleError, match="plan: no rank holds stage 1, though there is a stage 2"):
         parse_torch_csv("0F0,0B0\n2F0,2B0\n", name="plan")
 
 

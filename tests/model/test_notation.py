@@ -74,14 +74,14 @@ def test_an_error_names_rank_and_cell():
 
 
 def test_a_duplicate_is_an_error_that_names_both_ranks():
-    with pytest.raises(NotationError, match="duplicate: 0F0 stands on rank 0 and again on rank 0"):
+    with pytest.raises(NotationError, match="duplicate: 0F0 is on rank 0 and again on rank 0"):
         parse_schedule("0F0 0F0 0B0")
 
 
 def test_a_stage_that_is_nowhere_and_one_that_is_on_two_ranks():
-    with pytest.raises(InvalidScheduleError, match="stage 1 stands on no rank"):
+    with pytest.raises(InvalidScheduleError, match="no rank holds stage 1"):
         parse_schedule("0F0 0B0\n2F0 2B0")
-    with pytest.raises(InvalidScheduleError, match="stage 0 stands on rank 0 and on rank 1"):
+    with pytest.raises(InvalidScheduleError, match="stage 0 is on rank 0 and on rank 1"):
         parse_schedule("0F0 0F1 0B0\n0B1 1F0 1B0")
 
 
@@ -91,7 +91,7 @@ def test_a_stage_out_of_range():
 
 
 def test_huge_numbers_cost_nothing():
-    with pytest.raises(InvalidScheduleError, match="stage 1 stands on no rank"):
+    with pytest.raises(InvalidScheduleError, match="no rank holds stage 1"):
         parse_schedule("0F0 999999999F0")
     assert parse_schedule("0F9999999").microbatches == 10**7
     with pytest.raises(ShapeError, match="1000000000 microbatches need 1,000,000,000 forwards; at most 20,000,000"):

@@ -36,11 +36,11 @@ def check_reduce_grad(schedule: Schedule, *, wanted: bool | None = None) -> Iter
     seen: set[int] = set()
     for position, cell in zip(reductions.tolist(), _cell(schedule, reductions).tolist(), strict=True):
         if cell in seen:
-            message = "stands a second time: gradients that are reduced already would be reduced again"
+            message = "occurs a second time: reduced gradients would be reduced again"
             yield Problem("reduce-grad", schedule.place(position), message, position)
         elif position < last[cell]:
             late = schedule.op(int(last[cell]))
-            message = f"stands before {late}: what that adds to the gradients would not be reduced"
+            message = f"comes before {late}: what that adds to the gradients would not be reduced"
             yield Problem("reduce-grad", schedule.place(position), message, position)
         seen.add(cell)
 

@@ -55,7 +55,7 @@ def _duplicates(schedule: Schedule) -> Iterator[Problem]:
         where = schedule.where(kind)
         for key in repeated[:SHOWN].tolist():
             first, second = where[schedule.key[where] == key][:2].tolist()
-            message = f"stands a second time; the first is at {schedule.place(first)}"
+            message = f"occurs a second time; the first is at {schedule.place(first)}"
             yield Problem("duplicate", schedule.place(second), message, second)
 
 
@@ -63,7 +63,7 @@ def _absent(schedule: Schedule) -> Iterator[Problem]:
     forward, full, inputs, weights = (counts_by_key(schedule, kind) > 0 for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
     yield from _list_keys(schedule, ~forward, Kind.F, "is missing: its stage never runs forward on this microbatch")
     yield from _list_keys(schedule, ~(full | inputs | weights), Kind.B, "is missing, and so are I and W in its place")
-    yield from _list_keys(schedule, full & (inputs | weights), Kind.B, "stands beside I or W: backward would run twice")
+    yield from _list_keys(schedule, full & (inputs | weights), Kind.B, "occurs beside I or W: backward would run twice")
     yield from _list_keys(
         schedule, inputs & ~weights & ~full, Kind.W, "is missing, though I is there: no weight gradient"
     )
@@ -103,7 +103,7 @@ def _overlaps(schedule: Schedule) -> Iterator[Problem]:
     lone = ~(first | second)
     for position in grouped[lone[grouped]][:SHOWN].tolist():
         yield Problem(
-            "overlap", schedule.place(position), "overlaps with an op that does not stand beside it", position
+            "overlap", schedule.place(position), "overlaps with an op that is not next to it", position
         )
     after = np.flatnonzero(second)
     pair = (kind[after - 1] == Kind.F) & among(kind[after], BACKWARD_KINDS)

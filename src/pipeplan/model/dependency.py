@@ -17,7 +17,7 @@ RECV_B(s)   SEND_B(s+1)
 
 Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD) wait for nothing but their turn on the rank. A transfer is paid only where
 what arrives comes from another rank. :func:`dependencies` answers for the ops of a schedule, :func:`source_of` for those who
-reckon by stages, before there is one.
+think in stages, before there is one.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def source_of(kind: Kind, stage: int, stages: int, *, backward: Kind = Kind.I) -
     """What an op waits for last, of its own microbatch: a kind and a stage; None for the first forward.
 
     That is what arrives from the neighbouring stage or, where nothing does, what its own stage must have done; all else that
-    the op waits for, that one has waited for. No messages, no recomputes: for those who reckon by stages.
+    the op waits for, that one has waited for. No messages, no recomputes: for those who think in stages.
 
     Parameters
     ----------

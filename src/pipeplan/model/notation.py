@@ -108,8 +108,8 @@ def schedule_from_cells(
 ) -> Schedule:
     """A schedule from a row of cells a rank.
 
-    What is not given is read off the ops: the placement from where the stages stand, the microbatches and slices from the
-    largest number. Empty cells are bubbles and are passed over. An op that stands twice is an error, unless
+    What is not given is read off the ops: the placement from where the stages are, the microbatches and slices from the
+    largest number. Empty cells are bubbles and are passed over. An op that occurs twice is an error, unless
     ``keep_duplicates`` leaves it for the checker to report.
 
     Raises
@@ -122,14 +122,14 @@ def schedule_from_cells(
     parsed = [_parse_row(rank, cells) for rank, cells in enumerate(rows)]
     found = [op for row in parsed for op in row]
     if not found:
-        raise NotationError("there are no ops in it")
+        raise NotationError("it holds no ops")
     if not keep_duplicates:
         _reject_duplicates(parsed)
     microbatches = microbatches or max(1, *(op.microbatch + 1 for op in found))
     slices = slices or 1 + max(op.slice for op in found)
     placement = placement or infer_placement(parsed, microbatches)
     if len(parsed) != placement.ranks:
-        raise InvalidScheduleError(f"a schedule of {placement.ranks} ranks has as many rows, not {len(parsed)}")
+        raise InvalidScheduleError(f"a schedule of {placement.ranks} ranks needs as many rows, not {len(parsed)}")
     return Schedule.from_rows(placement, microbatches, [from_ops(row) for row in parsed], slices=slices, name=name)
 
 
@@ -154,26 +154,26 @@ def _reject_duplicates(rows: Sequence[Sequence[Op]]) -> None:
                 continue
             what = (op.kind, op.stage, op.microbatch, op.slice)
             if what in seen:
-                raise NotationError(f"duplicate: {op} stands on rank {seen[what]} and again on rank {rank}")
+                raise NotationError(f"duplicate: {op} is on rank {seen[what]} and again on rank {rank}")
             seen[what] = rank
 
 
 def infer_placement(rows: Sequence[Sequence[Op]], microbatches: int) -> Placement:
-    """The placement under which every op of these rows stands on the rank of its stage.
+    """The placement under which every op of these rows is on the rank of its stage.
 
-    A stage that stands on two ranks makes two copies of the model, each serving half of the microbatches.
+    A stage that is on two ranks makes two copies of the model, each serving half of the microbatches.
 
     Raises
     ------
     InvalidScheduleError
-        Where a stage stands nowhere, or no such placement exists.
+        Where no rank holds a stage, or no such placement exists.
     """
     table = np.array([(rank, op.stage, op.microbatch) for rank, row in enumerate(rows) for op in row], np.int64)
     rank, stage, microbatch = table.T
     stages = int(stage.max()) + 1
     absent = sorted(set(range(min(stages, len(table) + 1))) - set(stage.tolist()))
     if absent:
-        raise InvalidScheduleError(f"stage {absent[0]} stands on no rank, though there is a stage {stages - 1}")
+        raise InvalidScheduleError(f"no rank holds stage {absent[0]}, though there is a stage {stages - 1}")
     late = np.where(microbatch == NO_MICROBATCH, 0, 2 * microbatch // microbatches)
     first = _holders(rank, stage, stages)
     if np.array_equal(first[stage], rank):
@@ -184,7 +184,7 @@ def infer_placement(rows: Sequence[Sequence[Op]], microbatches: int) -> Placemen
         return Placement.of(*(tuple(holders.tolist()) for holders in copies))
     wrong = int(np.flatnonzero(first[stage] != rank)[0])
     raise InvalidScheduleError(
-        f"stage {stage[wrong]} stands on rank {first[stage[wrong]]} and on rank {rank[wrong]}; "
+        f"stage {stage[wrong]} is on rank {first[stage[wrong]]} and on rank {rank[wrong]}; "
         "a stage has one rank, or one for each half of the microbatches"
     )
 

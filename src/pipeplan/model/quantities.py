@@ -1,4 +1,4 @@
-"""Which times and sizes can be reckoned with: those whose sums and ratios are numbers again."""
+"""Which times and sizes can be computed with: those whose sums and ratios are numbers again."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def require_range(name: str, values: NDArray[np.float64] | float, *, divides: bo
         place = f" of stage {stage}" if np.ndim(values) else ""
         fault, unit = ("small", "smaller") if small[stage] else ("large", "larger")
         raise CostError(
-            f"{name}{place}: {sizes[stage]:g} is too {fault} to be reckoned with; choose a {unit} unit", field=field
+            f"{name}{place}: {sizes[stage]:g} is too {fault} to compute with; choose a {unit} unit", field=field
         )

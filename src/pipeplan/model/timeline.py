@@ -53,7 +53,7 @@ class Timeline(Displayed):
     Raises
     ------
     CostError
-        For a time that is not finite, or too large to be reckoned with.
+        For a time that is not finite, or too large to compute with.
     """
 
     schedule: Schedule

@@ -98,7 +98,7 @@ class BuildingBlocks:
     def __call__(self, run: Run) -> None:
         """Search."""
         few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
-        small, true = BlockRepeater(Encoder(replace(run.problem, microbatches=few))), BlockRepeater(run.encoder)
+        small, true = Bench(Encoder(replace(run.problem, microbatches=few))), Bench(run.encoder)
         self._compile(run, small)
         for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, self.until):
             before = run.best
@@ -110,17 +110,17 @@ class BuildingBlocks:
             if run.best is before:
                 return
 
-    def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
+    def _island(self, run: Run, bench: Bench, number: int, steps: int) -> Island:
         """A task of its own for each number; every other one goes at the pace of units."""
         random, by_unit = run.random(1, number), number % 2 == 1
         return Island(
             name=f"{NAME} {number + 1}",
             block=self._random_block(
-                repeater,
+                bench,
                 random,
                 by_unit=by_unit,
                 keep_weights=number // 2 % 2 == 1,
-                full=repeater.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
+                full=bench.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
             ),
             by_unit=by_unit,
             temperature=self.heats[number % len(self.heats)],
@@ -129,55 +129,45 @@ class BuildingBlocks:
         )
 
     def _random_block(
-        self, repeater: BlockRepeater, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool
+        self, bench: Bench, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool
     ) -> Block:
         """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
-        placement, copies = repeater.encoder.problem.placement, repeater.encoder.copies
-        unit = repeater.pace(by_unit).unit
-        slack = random.choice(self.slacks, (copies, repeater.encoder.classes // copies)) * random.integers(3)
-        due = earliest(repeater.encoder)
+        placement, copies = bench.encoder.problem.placement, bench.encoder.copies
+        unit = bench.pace(by_unit).unit
+        slack = random.choice(self.slacks, (copies, bench.encoder.classes // copies)) * random.integers(3)
+        due = earliest(bench.encoder)
         if by_unit:
-            due[repeater.route.way] = np.tile(np.arange(slack.shape[1]), copies)
-        due[repeater.route.way] += unit * np.cumsum(slack, axis=1).ravel()
+            due[bench.route.way] = np.tile(np.arange(slack.shape[1]), copies)
+        due[bench.route.way] += unit * np.cumsum(slack, axis=1).ravel()
         grouped = placement.chunks > 1 and random.random() < self.grouped
         group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
         return block_of(due, draws_forwards=True, keeps_weights=keep_weights, runs_full=full, group=group, inner=unit)
 
-    def _anneal(self, run: Run, repeater: BlockRepeater, island: Island) -> tuple[Block, int]:
+    def _anneal(self, run: Run, bench: Bench, island: Island) -> tuple[Block, int]:
         """The best block found and the evaluations made; stops early when time is up."""
-        inputs, outputs, best = self._arrays(repeater, island)
-        work, done = REPEATED * repeater.encoder.positions, 0
+        inputs, outputs, best = self._arrays(bench, island)
+        work, done = REPEATED * bench.encoder.positions, 0
         for steps in pieces(run.budget, island.steps, work):
             _ANNEAL_BLOCK((*inputs, steps), outputs, work=steps * work)
             done += steps
         return best, done
 
-    def _compile(self, run: Run, repeater: BlockRepeater) -> None:
+    def _compile(self, run: Run, bench: Bench) -> None:
         """Have the kernel compiled."""
-        inputs, outputs, _ = self._arrays(repeater, self._island(run, repeater, 0, 0))
+        inputs, outputs, _ = self._arrays(bench, self._island(run, bench, 0, 0))
         run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
 
-    def _arrays(
-        self, repeater: BlockRepeater, island: Island
-    ) -> tuple[tuple[Argument, ...], tuple[Output, ...], Block]:
+    def _arrays(self, bench: Bench, island: Island) -> tuple[tuple[Argument, ...], tuple[Output, ...], Block]:
         """What the kernel takes, but for the number of steps; what it writes; and of that, the best block."""
-        encoder, pace = repeater.encoder, repeater.pace(island.by_unit)
+        encoder, pace = bench.encoder, bench.pace(island.by_unit)
         block, trial, best = (_copy(island.block) for _ in range(3))
-        value = min(repeater.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
-        state = beginning(encoder, value, island.temperature * repeater.unit, island.seed)
+        value = min(bench.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
+        state = beginning(encoder, value, island.temperature * bench.unit, island.seed)
         cooling = cooling_factor(self.cooling, island.steps)
         rules = 1 + (RUNS_FULL if encoder.may_run_full else KEEPS_WEIGHTS)
-        times = (encoder.flat, pace.times, repeater.route, encoder.share, pace.period, pace.unit)
+        times = (encoder.flat, pace.times, bench.route, encoder.share, pace.period, pace.unit)
         inputs = (*times, encoder.span, self.spread, cooling, WAITS, rules)
-        outputs = (
-            block,
-            trial,
-            best,
-            repeater.decisions(),
-            state,
-            repeater.room_for_clocks(),
-            encoder.room_for_timing(),
-        )
+        outputs = (block, trial, best, bench.decisions(), state, bench.room_for_clocks(), encoder.room_for_timing())
         return inputs, outputs, best
 
 
@@ -190,7 +180,7 @@ class Pace:
     unit: float
 
 
-class BlockRepeater:
+class Bench:
     """The arrays of a problem on which blocks are tried.
 
     Attributes

@@ -49,10 +49,10 @@ def earliest(encoder: Encoder) -> Floats:
     """When each class could first run for the first microbatch, were there no other; shape (classes,)."""
     flat = encoder.flat
     starts = np.zeros(encoder.classes)
-    for op_class in encoder.topological:
-        source = int(flat.source[op_class])
+    for item in encoder.topological:
+        source = int(flat.source[item])
         if source >= 0:
-            starts[op_class] = starts[source] + flat.time[source] + flat.delay[op_class]
+            starts[item] = starts[source] + flat.time[source] + flat.delay[item]
     return starts
 
 

@@ -96,8 +96,8 @@ class LocalSearch:
         if run.best is None:
             return
         kernel = anneal_by(self.moves)
-        arrays = TaskArrays(self, run.encoder, next(self._tasks(run, 0, 0)))
-        run.compile(kernel, arrays.inputs(0), arrays.outputs)
+        bench = Bench(self, run.encoder, next(self._tasks(run, 0, 0)))
+        run.compile(kernel, bench.inputs(0), bench.outputs)
         for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
             tasks = list(self._tasks(run, turn, length))
             for task, (candidate, spent) in zip(
@@ -125,18 +125,18 @@ class LocalSearch:
 
     def _anneal(self, run: Run, task: Annealing) -> tuple[Candidate, int]:
         """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
-        kernel, arrays = anneal_by(self.moves), TaskArrays(self, run.encoder, task)
+        kernel, bench = anneal_by(self.moves), Bench(self, run.encoder, task)
         positions = run.encoder.positions
         done = 0
         for steps in pieces(run.budget, task.evaluations, positions):
-            kernel(arrays.inputs(steps), arrays.outputs, work=steps * positions)
+            kernel(bench.inputs(steps), bench.outputs, work=steps * positions)
             done += steps
-            if arrays.state.value[1] <= run.bound.value:
+            if bench.state.value[1] <= run.bound.value:
                 break
-        return run.encoder.evaluate(arrays.best), done
+        return run.encoder.evaluate(bench.best), done
 
 
-class TaskArrays:
+class Bench:
     """The arrays with which the kernel carries out a task."""
 
     def __init__(self, options: LocalSearch, encoder: Encoder, task: Annealing) -> None:
