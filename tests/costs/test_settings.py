@@ -150,7 +150,7 @@ def test_a_number_is_taken_or_refused_at_its_field(value, name):
     assert error is None or (error.field == name and str(error).startswith(setting.noun))
 
 
-def refusal_of(name: str, value: float) -> InputError | None:
+def refusal_of(name, value) -> InputError | None:
     try:
         Settings(**{name: value})
     except InputError as error:

@@ -55,7 +55,8 @@ def _range(setting: Setting) -> str:
         return ", ".join(f"`{choice}`" for choice in setting.choices)
     if setting.range is None:
         return setting.unit or "-"
-    return f"{_in_words(setting.range)} {setting.unit}".removesuffix("time").rstrip()
+    unit = "" if setting.unit in ("", "time") else f" {setting.unit}"
+    return f"{_in_words(setting.range)}{unit}"
 
 
 def _in_words(range_: Range) -> str:

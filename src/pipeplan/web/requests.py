@@ -32,9 +32,13 @@ def _either(**forms: Any) -> Any:
     first = next(iter(forms))
     union: Any = None
     for name, form in forms.items():
-        tagged = Annotated[form, Tag(name)]
+        tagged = _tagged(form, name)
         union = tagged if union is None else union | tagged
     return Annotated[union, Discriminator(lambda value: found if (found := _form(value)) in forms else first)]
+
+
+def _tagged(form: Any, name: str) -> Any:
+    return Annotated[form, Tag(name)]
 
 
 def _list_of(each: Any, least: int = 1) -> Any:
@@ -86,11 +90,8 @@ def _field(setting: Setting) -> tuple[Any, Any]:
     return Annotated[_type(setting) | None, _checked(setting)], Field(default=None, description=setting.full_help)
 
 
-_GivenSettings: Any = create_model(
-    "_GivenSettings",
-    __base__=_Strict,
-    **{setting.name: _field(setting) for setting in SETTINGS.values()},
-)
+_FIELDS: dict[str, Any] = {setting.name: _field(setting) for setting in SETTINGS.values()}
+_GivenSettings: Any = create_model("_GivenSettings", __base__=_Strict, **_FIELDS)
 
 
 class SettingsIn(_GivenSettings):  # type: ignore[misc]
