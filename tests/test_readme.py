@@ -23,5 +23,13 @@ def test_the_table_of_strategies_is_current():
     assert found.group(2) == strategy_table()
 
 
+def test_the_example_in_python_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    exec(example, {})
+    assert capsys.readouterr().out.splitlines()[-1] == "True"
+    assert (tmp_path / "1f1b.csv").exists()
+
+
 if __name__ == "__main__":
     README.write_text(TABLE.sub(lambda match: match.group(1) + strategy_table() + match.group(3), README.read_text()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pipeplan.errors import MissingExtraError
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from pipeplan.api.pictures import Look
     from pipeplan.drawing import View
 
 
@@ -38,11 +39,11 @@ class Presentable(ABC):
     def views(self) -> Sequence[View]:
         """What a picture of it shows, from top to bottom; empty where there is nothing to draw."""
 
-    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write a file; see :func:`pipeplan.save` for endings, options and errors."""
+    def save(self, path: str | os.PathLike[str], *, ending: str | None = None, **look: Unpack[Look]) -> None:
+        """Write a file; see :func:`pipeplan.save` for endings, the look of pictures, and errors."""
         from pipeplan.api.outputs import save
 
-        save(self, path, **options)
+        save(self, path, ending=ending, **look)
 
     def print(self) -> None:
         """Print the table that the command prints."""
