@@ -32,5 +32,5 @@ def test_what_is_not_finite_is_refused_and_named(value, indent):
         ({"plan": Record(name="", values=[0.0, value])}, r"plan\.values\.1"),
         (Record(name="", values=[], gap=value), "gap"),
     ):
-        with pytest.raises(CostError, match=f"^{place} is {value}, which JSON has no number for"):
+        with pytest.raises(CostError, match=f"^{place} is {value}, which JSON cannot hold"):
             json_text(document, indent=indent)

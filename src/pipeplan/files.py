@@ -58,9 +58,7 @@ def _read_limited(path: Path, limit: int, what: str) -> bytes:
         pieces = iter(lambda: file.read(min(MEBIBYTE, limit + 1)), b"")
         data = b"" if size > limit else b"".join(islice(pieces, limit // MEBIBYTE + 1))
     if max(size, len(data)) > limit:
-        raise FormatError(
-            f"the {what} {path} has {max(size, len(data)):,} bytes; a {what} has at most {limit:,}"
-        )
+        raise FormatError(f"the {what} {path} has {max(size, len(data)):,} bytes; a {what} has at most {limit:,}")
     return data
 
 
@@ -72,7 +70,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file with the ending of ``path``, whose content is there when the block has ended well.
+    """A temporary file with the ending of ``path``; its content is put there once the block has ended well.
 
     A file is replaced at once by one of its mode and, where that is allowed, of its owner; a link stays, and the file that
     it leads to is replaced. Into what is no file, such as a pipe or ``/dev/null``, the content is written. A failure leaves
@@ -98,7 +96,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
-    """A file of this process alone, which is gone behind the block unless it was moved."""
+    """A file of this process alone, removed after the block unless it was moved."""
     handle, name = tempfile.mkstemp(prefix=".pipeplan-", suffix=ending, dir=folder)
     os.close(handle)
     temporary = Path(name)
@@ -110,7 +108,7 @@ def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
 
 
 def _replace(target: Path, temporary: Path) -> None:
-    """Put a file in the place of another, whose mode and owner it takes, or of none."""
+    """Put a file in its place; it takes over the mode and owner of a file that is there."""
     try:
         old = target.stat()
     except FileNotFoundError:
@@ -156,7 +154,7 @@ _MOST_LINKS = 40
 
 
 def _followed(path: Path) -> Path:
-    """The file that a link leads to, whether it is there or not; what is no link as it stands, for messages."""
+    """The file that a link leads to, existing or not; any other path as it stands, for messages."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
@@ -201,7 +199,7 @@ def _obstacle_to_stream(target: Path) -> str | None:
 
 
 def _obstacle_to_file(target: Path) -> str | None:
-    """The same of a file, which may not be there yet."""
+    """The same for a file, which may not exist yet."""
     if not target.parent.is_dir():
         return f"there is no folder {target.parent}"
     if not os.access(target.parent, os.W_OK):
@@ -229,12 +227,12 @@ def require_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
         if identity in written:
             other = written[identity]
             names = f"{output} is given twice" if other == output else f"{other} and {output} are one file"
-            raise InputError(f"{names}; choose another for one of the outputs")
+            raise InputError(f"{names}; choose another file for one of the outputs")
         written[identity] = output
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """A file, or a folder and the files in it; what cannot be read says so when it is, and is not there to be lost."""
+    """A file, or a folder and the files in it; what cannot be read is left out, and reading it will say so."""
     with suppress(OSError):
         if path.exists():
             yield path
@@ -243,7 +241,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _identity(path: Path) -> tuple[int, int] | str:
-    """What a file has under every name: its device and number, or the real path of one that is not there yet."""
+    """What identifies a file under every name: device and number, or the real path of one that does not exist yet."""
     try:
         found = path.stat()
     except OSError:
@@ -252,7 +250,7 @@ def _identity(path: Path) -> tuple[int, int] | str:
 
 
 def _umask() -> int:
-    """The mask of new files, which can only be read by setting it."""
+    """The mask for new files, which can be read only by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

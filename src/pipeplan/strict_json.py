@@ -34,7 +34,7 @@ def json_text(document: Any, *, indent: int | None = None, compact: bool = False
         plain = json.loads(json.dumps(document, default=msgspec.to_builtins))
         place, value = next(_not_finite(plain, ""))
         raise CostError(
-            f"{place} is {value}, which JSON has no number for: times or sizes are too large, or too far apart"
+            f"{place} is {value}, which JSON cannot hold: times or sizes are too large, or too far apart"
         ) from None
 
 

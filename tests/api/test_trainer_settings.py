@@ -101,5 +101,5 @@ def test_what_megatron_does_not_run(schedule: Schedule, message: str):
 
 @pytest.mark.parametrize("layers", [(1,), (1, -1), (0, 0)])
 def test_layers_that_are_no_layout(layers: tuple[int, ...]):
-    with pytest.raises(ShapeError, match="2 stages take that many numbers"):
+    with pytest.raises(ShapeError, match="layers must be 2 numbers of at least 0"):
         megatron_settings(named("1f1b", 2, 4), layers=layers)

@@ -84,7 +84,7 @@ def test_reader_and_writer_undo_each_other(ranks, forward, backward, overlap, la
         (changed(forward=[1.0, 0.0]), CostError, "c.json: forward time of stage 1 must be more than 0"),
         (changed(backward=[1.0]), CostError, "backward times: 1 values for 2 stages"),
         (changed(overlap=[1.0, 1.0]), CostError, "below its longer half"),
-        (changed(memory=COSTS["memory"] | {"static": [1.0]}), CostError, r"memory of \[2, 2, 1\] stages"),
+        (changed(memory=COSTS["memory"] | {"static": [1.0]}), CostError, r"memory is given for \[2, 2, 1\] stages"),
         (changed(memory=COSTS["memory"] | {"static": [1.0, -1.0]}), CostError, "at least 0 and finite"),
         (
             changed(transfer={"latency": -1, "bytes": 0, "bandwidth": None}),

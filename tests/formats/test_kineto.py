@@ -111,7 +111,7 @@ def test_what_was_run_is_what_is_read(schedule: Schedule, forward: float):
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, distributedInfo={"rank": 1, "world_size": 8})},
             "a and b are traces of different runs: of 2 and of 8 processes",
         ),
-        ({"a": rank_trace(RUN, 0)}, "a: 0SEND_F0 is there, so there is a stage 1: the trace of its rank is missing"),
+        ({"a": rank_trace(RUN, 0)}, "a: 0SEND_F0 implies a stage 1, but the trace of its rank is missing"),
         ({"b": rank_trace(RUN, 1)}, "b: no rank holds stage 0"),
         (
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, traceEvents=annotations(RUN, 1)[:-6])},

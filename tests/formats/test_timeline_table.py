@@ -89,12 +89,12 @@ def test_a_csv_file_with_this_header_is_a_timeline(tmp_path):
         ("mine,0,B,0,1", "\nmine,0,B,0,1", "line 5 has 0 cells"),
         ("mine,0,B,0,1", "yours,0,B,0,1", "one schedule, not mine, yours"),
         (",0,B,0,1", ",x,B,0,1", "Expected `int`, got `str`"),
-        (",0,B,0,1", ",-1,B,0,1", "a rank is from 0 to 1000000000, not -1"),
-        (",0,F,0,0", ",1,F,0,0", "ranks stand in order"),
+        (",0,B,0,1", ",-1,B,0,1", "a rank must be from 0 to 1000000000, not -1"),
+        (",0,F,0,0", ",1,F,0,0", "ranks must be in ascending order"),
         (",0,B,0,1", ",0,Q,0,1", "unknown kind 'Q'"),
         (",0,B,0,1", ",0,B,2,1", "no rank holds stage 1"),
-        (",0,B,0,1,0,", ",0,B,0,1,99999,", "a slice is from 0 to 32767, not 99999"),
-        (",0,B,0,1", ",0,B,99999999999999999999,1", "a stage is from 0 to 1000000000|Integer value out of range"),
+        (",0,B,0,1,0,", ",0,B,0,1,99999,", "a slice must be from 0 to 32767, not 99999"),
+        (",0,B,0,1", ",0,B,99999999999999999999,1", "a stage must be from 0 to 1000000000|Integer value out of range"),
         ("4.0,6.0", "4.0,nan", r"rank 0, op 3 \(0B1\) has no time"),
         ("4.0,6.0", "4.0,3.0", "ends before it starts"),
         ("simulated", "guessed", "Invalid enum value 'guessed'"),
@@ -109,7 +109,7 @@ def test_strict(old: str, new: str, message: str):
 
 def test_columns_of_one_length():
     columns = json.loads(timeline_columns_json(RUN))
-    with pytest.raises(FormatError, match="columns have one length"):
+    with pytest.raises(FormatError, match="columns must have the same length"):
         parse_timeline_columns_json(json.dumps(columns | {"rank": [0]}))
     with pytest.raises(FormatError, match="unknown field `colour`"):
         parse_timeline_columns_json(json.dumps(columns | {"colour": []}))

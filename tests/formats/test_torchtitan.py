@@ -67,9 +67,9 @@ def test_a_path_with_quotes():
         (named("hanayo", 2, 4, 4), None, "in a line, in a loop or on a V"),
         (named("dualpipe", 2, 6), None, "placement is bidirectional"),
         (named("seq1f1b", 2, 4), None, "cut into 2"),
-        (parse_schedule("0F0 1F0 1B0 0B0"), None, "no pipeline on a single rank"),
-        (named("1f1b", 2, 4), (1, 2, 3), "2 stages take that many numbers"),
-        (named("1f1b", 2, 4), (1, -2), "2 stages take that many numbers from 0 on"),
+        (parse_schedule("0F0 1F0 1B0 0B0"), None, "needs at least two pipeline ranks"),
+        (named("1f1b", 2, 4), (1, 2, 3), "layers must be 2 numbers of at least 0"),
+        (named("1f1b", 2, 4), (1, -2), "layers must be 2 numbers of at least 0"),
     ],
 )
 def test_what_torchtitan_cannot_build(schedule: Schedule, layers: tuple[int, ...] | None, message: str):

@@ -123,9 +123,9 @@ def _costs(record: CostsRecord) -> Costs:
     transfer, memory = record.transfer, record.memory
     held = (memory.activation, memory.freed_by_weight, memory.static)
     if any(len(sizes) != len(record.forward) for sizes in held) or not record.forward:
-        raise CostError(f"memory of {[len(sizes) for sizes in held]} stages, times of {len(record.forward)}")
+        raise CostError(f"memory is given for {[len(sizes) for sizes in held]} stages, times for {len(record.forward)}")
     if any(not 0 <= size < np.inf for sizes in held for size in sizes):
-        raise CostError("what a stage holds is at least 0 and finite")
+        raise CostError("what a stage holds must be at least 0 and finite")
     return Costs(
         forward=np.array(record.forward),
         backward=np.array(record.backward),

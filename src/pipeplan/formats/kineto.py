@@ -120,14 +120,12 @@ def _timeline(recorded: list[RankTrace], picks: Sequence[list[int]]) -> Timeline
 
 
 def _require_all_ranks(schedule: Schedule, names: str) -> None:
-    """What is sent to or received from a stage that is in no trace tells that one is missing."""
+    """A message to or from a stage that no trace has shows that a trace is missing."""
     columns = schedule.columns
     onward = among(columns.kind, (Kind.SEND_F, Kind.RECV_B)) & (columns.stage == schedule.stages - 1)
     if onward.any():
         op = schedule.op(int(np.flatnonzero(onward)[0]))
-        raise FormatError(
-            f"{names}: {op} is there, so there is a stage {op.stage + 1}: the trace of its rank is missing"
-        )
+        raise FormatError(f"{names}: {op} implies a stage {op.stage + 1}, but the trace of its rank is missing")
 
 
 def _require_complete(schedule: Schedule) -> None:
@@ -138,7 +136,7 @@ def _require_complete(schedule: Schedule) -> None:
 
 
 def _require_cause_before_effect(schedule: Schedule, start: Floats, end: Floats, recorded: list[RankTrace]) -> None:
-    """No op may end before the op of another rank starts whose result it needs."""
+    """No op may end before the op of another rank whose result it needs has started."""
     arrival = dependencies(schedule).arrival
     later = np.flatnonzero(crosses_ranks(schedule, arrival))
     wrong = later[end[later] < start[arrival[later]]]

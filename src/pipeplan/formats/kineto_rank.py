@@ -104,7 +104,7 @@ def parse_rank(name: str, text: str) -> RankTrace:
             "stages a rank, or with a CSV, writes them, and so does a run of pipeplan"
         )
     if abs(trace.baseTimeNanoseconds) >= _LARGEST_CLOCK:
-        raise FormatError(f"{name}: baseTimeNanoseconds is no time in nanoseconds: it has more than 64 bits")
+        raise FormatError(f"{name}: baseTimeNanoseconds does not fit into 64 bits")
     whose = trace.distributedInfo or _Distributed(0, 1)
     return RankTrace(
         name,
@@ -135,7 +135,7 @@ def _times(name: str, host: list[_Event], events: list[_Event]) -> tuple[Floats,
 
 
 def _first_work(host: list[_Event], start: Floats, end: Floats, events: list[_Event]) -> Floats:
-    """Where compute annotations have an operator inside them, on their own thread, its start."""
+    """The start of each annotation, or for compute of the first operator inside it on its thread."""
     thread = host[0].tid
     operators = np.sort(
         np.array(
@@ -157,7 +157,7 @@ def _computes(name: str) -> bool:
 
 
 def _on_gpu(host: list[_Event], events: list[_Event]) -> dict[int, tuple[float, float]]:
-    """Start and end on the GPU, over all its streams, of the annotations for which it worked, by their number."""
+    """By the number of an annotation: start and end of its work on the GPU, over all streams."""
     numbers = occurrences([event.name for event in host])
     number_of = {key: number for number, key in enumerate(numbers)}
     times: dict[int, tuple[float, float]] = {}
@@ -172,7 +172,7 @@ def _on_gpu(host: list[_Event], events: list[_Event]) -> dict[int, tuple[float, 
 
 
 def occurrences(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Each name with how often it came before it."""
+    """Each name with the number of times that it came before."""
     seen: dict[str, int] = {}
     keys = []
     for name in names:

@@ -83,13 +83,13 @@ def megatron_layout(schedule: Schedule, layers: Sequence[int]) -> str:
         For layers that are not one number a stage.
     """
     if len(layers) != schedule.stages or min(layers) < 0 or not sum(layers):
-        raise ShapeError(f"layers: {schedule.stages} stages take that many numbers from 0 on, not {tuple(layers)}")
+        raise ShapeError(f"layers must be {schedule.stages} numbers of at least 0, one per stage, not {tuple(layers)}")
     parts = ["" if count == 0 else "t" if count == 1 else f"t*{count}" for count in layers]
     return "E" + "|".join(parts) + "L"
 
 
 def _valid_group(schedule: Schedule, group: int) -> int:
-    """The group size, where Megatron takes it."""
+    """The group size, if Megatron accepts it. Raises ShapeError."""
     ranks, microbatches = schedule.ranks, schedule.microbatches
     if ranks < 2:
         raise ShapeError("Megatron-LM interleaves on two ranks or more")

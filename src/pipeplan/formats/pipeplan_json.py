@@ -53,7 +53,7 @@ class BubbleRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ObjectiveRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a search made small, and the least that it can be."""
+    """What a search minimised, and its lower bound."""
 
     name: Literal["makespan", "span"]
     value: float
@@ -149,7 +149,7 @@ def schedule_json(schedule: Schedule) -> str:
 
 
 def timeline_json(timeline: Timeline, figures: Mapping[str, Any] | None = None) -> str:
-    """A timeline as JSON; ``figures`` are those of its result, by their names there."""
+    """A timeline as JSON; ``figures`` is the record of its result."""
     offsets = timeline.schedule.offsets[1:-1]
     times = {
         "unit": timeline.unit,
@@ -219,7 +219,7 @@ def _schedule(record: ScheduleRecord, keep_duplicates: bool) -> Schedule:
             f"{placement.ranks}, {placement.chunks}, {placement.stages}"
         )
     if min(record.microbatches, record.slices) < 1:
-        raise FormatError(f"microbatches and slices are at least 1: {record.microbatches}, {record.slices}")
+        raise FormatError(f"microbatches and slices must be at least 1, not {record.microbatches} and {record.slices}")
     return schedule_from_cells(
         record.rows,
         placement=placement,

@@ -66,7 +66,7 @@ def read_schedule_or_timeline(path: FilePath, *, keep_duplicates: bool = False) 
     """The schedule, or the timeline, that a file holds; see :func:`read_file` for what it raises."""
     found = read_file(path, keep_duplicates=keep_duplicates)
     if isinstance(found, Costs):
-        raise InputError(f"{path} holds costs, which are no schedule; give them as the config file")
+        raise InputError(f"{path} holds costs, not a schedule: use it as the config file")
     return found
 
 

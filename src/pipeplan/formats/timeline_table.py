@@ -119,7 +119,7 @@ def _parse(columns: dict[str, list[str]], name: str) -> Timeline:
 def _timeline(table: TimelineTable) -> Timeline:
     """Raises FormatError or CostError."""
     if len({len(column) for column in msgspec.structs.astuple(table)}) > 1 or not table.rank:
-        raise FormatError("a timeline's columns have one length, and at least one op")
+        raise FormatError("a timeline's columns must have the same length, and at least one op")
     schedule = _schedule(table)
     start, end = np.array(table.start), np.array(table.end)
     if (wrong := np.flatnonzero(~((np.abs(start) < np.inf) & (start <= end) & (end < np.inf)))).size:
@@ -130,7 +130,7 @@ def _timeline(table: TimelineTable) -> Timeline:
 def _schedule(table: TimelineTable) -> Schedule:
     rank = _small(table.rank, "rank", least=0)
     if (np.diff(rank) < 0).any():
-        raise FormatError("the ranks stand in order, each with its ops in the order in which it runs them")
+        raise FormatError("ranks must be in ascending order, each with its ops in the order in which it runs them")
     if rank[-1] >= len(rank):
         raise FormatError(f"every rank from 0 to {rank[-1]} runs an op, and there are {len(rank)} ops in all")
     rows = np.split(np.arange(len(rank)), np.searchsorted(rank, np.arange(1, int(rank[-1]) + 1)))
@@ -163,13 +163,13 @@ def _columns(table: TimelineTable) -> Columns:
 def _small(values: list[int], what: str, *, least: int, most: int = 10**9) -> NDArray[np.int64]:
     if min(values) < least or max(values) > most:
         raise FormatError(
-            f"a {what} is from {least} to {most}, not {min(values) if min(values) < least else max(values)}"
+            f"a {what} must be from {least} to {most}, not {min(values) if min(values) < least else max(values)}"
         )
     return np.array(values, np.int64)
 
 
 def _only(values: list[str], what: str) -> str:
-    """The one value of a column that says the same in every line."""
+    """The one value of a column that must be the same in every line."""
     if len(set(values)) > 1:
         raise FormatError(f"a timeline has one {what}, not {', '.join(sorted(set(values))[:3])}")
     return values[0]

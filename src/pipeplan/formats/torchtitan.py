@@ -52,9 +52,9 @@ def torchtitan_toml(
             f"{placement.name}, its sequences are cut into {schedule.slices}"
         )
     if schedule.ranks < 2:
-        raise ShapeError("torchtitan has no pipeline on a single rank")
+        raise ShapeError("torchtitan needs at least two pipeline ranks")
     if layers is not None and (len(layers) != schedule.stages or min(layers) < 0):
-        raise ShapeError(f"layers: {schedule.stages} stages take that many numbers from 0 on, not {tuple(layers)}")
+        raise ShapeError(f"layers must be {schedule.stages} numbers of at least 0, one per stage, not {tuple(layers)}")
     lines = [*_warnings(schedule), "", "[training]"]
     lines += [f"local_batch_size = {schedule.microbatches * microbatch_size}"]
     lines += ["", "[parallelism]", f"pipeline_parallel_degree = {schedule.ranks}"]

@@ -110,7 +110,7 @@ def _require_split_v(schedule: Schedule) -> None:
 
 
 def _validation_times(timeline: Timeline, transfer: float) -> list[float]:
-    """When each rank validates: a transfer before the last forward of chunk 0 in its warm-up, not before the next rank."""
+    """When each rank validates: a transfer before its warm-up's last forward of chunk 0, but not before the next rank."""
     schedule = timeline.schedule
     forwards = schedule.where(Kind.F)
     start = np.zeros(schedule.keys)

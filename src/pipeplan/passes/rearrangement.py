@@ -12,7 +12,7 @@ from pipeplan.passes.retime import retime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rearrangement:
-    """Which passes are wanted; they are done in this order.
+    """The passes that are wanted, applied in this order.
 
     Attributes
     ----------
