@@ -8,7 +8,7 @@ import torch
 
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.runtime import BUILT_IN, load_model
-from pipeplan.runtime.layout import balanced, cut
+from pipeplan.runtime.layout import cut
 from pipeplan.runtime.llama import Llama
 from tests.runtime import models
 
@@ -76,13 +76,6 @@ def test_models_that_return_the_wrong_thing_later() -> None:
         replace(models.tiny(), layers=(torch.nn.Linear(2, 2),))
     with pytest.raises(InputError, match="float32 or bfloat16"):
         load_model("gpt-tiny", dtype="float8")
-
-
-def test_even_cuts() -> None:
-    assert balanced((1, 1, 1, 1, 1, 1), 3) == (2, 2, 2)
-    assert balanced((0.1, 1, 1, 1, 1, 0.5), 2) == (3, 3)
-    assert balanced((5, 1, 1, 1), 2) == (1, 3)
-    assert balanced((1, 1, 1), 3) == (1, 1, 1)
 
 
 def test_cuts_that_cannot_be() -> None:

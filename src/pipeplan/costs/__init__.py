@@ -1,6 +1,7 @@
 """Times and bytes: tables per stage, and the settings they come from."""
 
 from pipeplan.costs.config import SIZE_LIMIT, Config, load_config, merged, settings_given
+from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
 from pipeplan.costs.limits import Limits, parse_limit
 from pipeplan.costs.setting import GROUPS, Setting, SettingKind
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, Settings, SettingsGiven, Times, TimesPer
@@ -15,6 +16,8 @@ __all__ = [
     "Communication",
     "Config",
     "Costs",
+    "Layer",
+    "Layout",
     "Limits",
     "Memory",
     "Setting",
@@ -24,10 +27,14 @@ __all__ = [
     "Times",
     "TimesPer",
     "Transfer",
+    "balanced",
+    "balanced_layers",
+    "bounds_of",
     "load_config",
     "merged",
     "parse_limit",
     "per_stage",
     "settings_given",
     "settings_of",
+    "stage_settings",
 ]

@@ -1,0 +1,127 @@
+"""Costs per layer, layouts, and their balance against all that there are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pipeplan
+from pipeplan.costs import Layer, balanced, balanced_layers, bounds_of, stage_settings
+from pipeplan.errors import CostError, InfeasibleError, InputError
+
+EMBEDDING = Layer(forward=0.1, backward_input=0.05, backward_weight=0.15, static_bytes=40.0)
+BLOCK = Layer(
+    forward=1.0, backward_input=1.1, backward_weight=0.9, activation_bytes=10.0, weight_activation_bytes=4.0,
+    static_bytes=16.0,
+)  # fmt: skip
+HEAD = Layer(forward=0.5, backward_input=0.5, backward_weight=0.5, activation_bytes=3.0, static_bytes=40.0)
+MODEL = [EMBEDDING, *[BLOCK] * 6, HEAD]
+
+
+def layouts(layers: int, stages: int):
+    """All there are."""
+    for cuts in combinations(range(1, layers), stages - 1):
+        bounds = (0, *cuts, layers)
+        yield tuple(stop - first for first, stop in pairwise(bounds))
+
+
+def sums(values, layout):
+    return [sum(values[first:stop]) for first, stop in bounds_of(layout, len(values))]
+
+
+def test_even_layouts():
+    assert balanced((1, 1, 1, 1, 1, 1), 3) == (2, 2, 2)
+    assert balanced((0.1, 1, 1, 1, 1, 0.5), 2) == (3, 3)
+    assert balanced((5, 1, 1, 1), 2) == (1, 3)
+    assert balanced((1, 1, 1), 3) == (1, 1, 1)
+    assert balanced((0.1,) * 10, 3) == (3, 3, 4)
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=9), st.data())
+def test_no_layout_has_a_faster_slowest_stage(times, data):
+    stages = data.draw(st.integers(1, len(times)))
+    found = sums(times, balanced(times, stages))
+    everyone = [sums(times, layout) for layout in layouts(len(times), stages)]
+    best = min((max(stage_times), sum(time**2 for time in stage_times)) for stage_times in everyone)
+    assert (max(found), sum(time**2 for time in found)) == best
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8),
+    st.data(),
+)
+def test_no_layout_within_the_memory_is_faster(numbers, data):
+    layers = [
+        Layer(forward=time, backward_input=0, backward_weight=0, activation_bytes=held, static_bytes=static)
+        for time, held, static in numbers
+    ]
+    stages = data.draw(st.integers(1, len(layers)))
+    room = data.draw(st.lists(st.integers(0, 60), min_size=stages, max_size=stages))
+    held = [min(stages - stage, 3) for stage in range(stages)]
+
+    def fits(layout):
+        activations = sums([layer.activation_bytes for layer in layers], layout)
+        static = sums([layer.static_bytes for layer in layers], layout)
+        return all(s + h * a <= r for s, h, a, r in zip(static, held, activations, room, strict=True))
+
+    times = [layer.time for layer in layers]
+    possible = [max(sums(times, layout)) for layout in layouts(len(layers), stages) if fits(layout)]
+    if not possible:
+        with pytest.raises(InfeasibleError, match="no layout of"):
+            balanced_layers(layers, stages, room=room, held=held)
+        return
+    found = balanced_layers(layers, stages, room=room, held=held)
+    assert fits(found)
+    assert max(sums(times, found)) == min(possible)
+
+
+def test_a_large_model_is_laid_out_at_once():
+    assert sum(balanced([1.0] * 400, 64)) == 400
+
+
+def test_memory_moves_layers_to_where_there_is_room():
+    """The first of 1F1B's stages holds the most microbatches."""
+    assert balanced_layers(MODEL, 2) == (4, 4)
+    assert balanced_layers(MODEL, 2, room=[130.0, 1000.0], held=[2, 1]) == (3, 5)
+
+
+def test_stages_of_layers_are_settings():
+    settings = stage_settings(MODEL, (3, 5))
+    assert settings["forward_times"] == (2.1, 4.5)
+    assert settings["activation_bytes"] == (20.0, 43.0)
+    assert settings["weight_activation_bytes"] == (8.0, 19.0)
+    assert settings["static_bytes"] == (72.0, 104.0)
+    result = pipeplan.simulate("1f1b", ranks=2, microbatches=4, **settings)
+    assert result.timeline.work.tolist() == pytest.approx([4 * (2.1 + 2.25 + 1.95), 4 * (4.5 + 4.9 + 4.1)])
+
+
+def test_without_bytes_there_are_none():
+    layers = [Layer(forward=1, backward_input=1, backward_weight=1)] * 4
+    assert set(stage_settings(layers, (2, 2))) == {"forward_times", "backward_input_times", "backward_weight_times"}
+
+
+@pytest.mark.parametrize("layout", [(4, 3), (8, 0), (9, -1), ()])
+def test_layouts_that_do_not_fit(layout):
+    with pytest.raises(InputError, match="8 layers of the model"):
+        stage_settings(MODEL, layout)
+
+
+def test_layers_that_cannot_be():
+    with pytest.raises(CostError, match="forward of a layer must be at least 0 and finite, not -1"):
+        Layer(forward=-1, backward_input=1, backward_weight=1)
+    with pytest.raises(CostError, match="some time"):
+        Layer(forward=0, backward_input=0, backward_weight=0)
+    with pytest.raises(CostError, match="backward input of stage 0 takes no time"):
+        stage_settings([Layer(forward=1, backward_input=0, backward_weight=1)], (1,))
+    with pytest.raises(InputError, match="8 layers cannot make 9 stages"):
+        balanced_layers(MODEL, 9)
+
+
+def test_it_needs_no_torch():
+    code = "import sys, pipeplan.costs.layers; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
