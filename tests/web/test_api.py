@@ -231,7 +231,7 @@ def test_a_config_never_names_a_file_of_the_server(client):
         ("a.txt", b"ranks: 4", "unknown ending"),
         ("a.yaml", b"", "empty"),
         ("a.yaml", b"[" * 5000, "nested too deeply"),
-        ("a.yaml", b"x: 1\n" * 300_000, "more than"),
+        ("a.yaml", b"x: 1\n" * 300_000, "at most"),
     ],
 )
 def test_a_broken_config_is_told_at_the_file(client, name, content, says):

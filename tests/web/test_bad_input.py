@@ -73,7 +73,7 @@ def test_ten_thousand_ranks_of_all_schedules_are_refused_before_any_work(client)
     assert answer.elapsed.total_seconds() < 1
     (error,) = answer.json()["errors"]
     assert error["field"] == "ranks"
-    assert "at most 2,000,000 are served" in error["message"]
+    assert "the limit is 2,000,000" in error["message"]
 
 
 def test_ten_thousand_ranks_of_one_schedule_are_served(client):

@@ -65,7 +65,7 @@ def test_fifty_megabytes_are_refused_with_a_reason(client):
     for path in ("/api/config?name=x.yaml", "/api/compare"):
         answer = client.post(path, content=b" " * 50_000_000, headers={"content-type": "application/json"})
         assert answer.status_code == 413
-        assert "at most" in answer.json()["errors"][0]["message"]
+        assert "the limit is" in answer.json()["errors"][0]["message"]
 
 
 def test_a_body_without_a_length_is_counted(client):

@@ -137,13 +137,13 @@ def test_a_longer_time_has_a_longer_bar(watched):
           cell.querySelector(".track").getBoundingClientRect().width,
         ])""",
     )
-    longest = max(time for time, _, _ in measured)
+    longest = max(makespan for makespan, _, _ in measured)
     track = measured[0][2]
-    assert len({len(str(time)) for time, _, _ in measured}) > 1, "the numbers should not all be equally wide"
+    assert len({len(str(makespan)) for makespan, _, _ in measured}) > 1, "the numbers should not all be equally wide"
     assert len(measured) == 7
-    for time, bar, room in measured:
+    for makespan, bar, room in measured:
         assert abs(room - track) < 0.1
-        assert abs(bar - time / longest * track) < 0.5
+        assert abs(bar - makespan / longest * track) < 0.5
 
 
 def test_many_moves_end_with_the_last(watched):
@@ -251,7 +251,7 @@ def test_a_file_can_be_dropped(watched):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("big.yaml", b" " * 50_000_000, "at most 8 MiB"),
+        ("big.yaml", b" " * 50_000_000, "the limit is 8 MiB"),
         ("a.yaml", b"rank: 3", "did you mean 'ranks'"),
         ("a.json", b'{"ranks": ', "is not right"),
         ("a.png", b"\x89PNG", "unknown ending"),

@@ -22,7 +22,7 @@ def test_a_port_in_use_is_said():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(InputError, match=r"already in use; choose another --port"):
+        with pytest.raises(InputError, match=r"already in use; choose another port"):
             serve(port=taken.getsockname()[1])
 
 

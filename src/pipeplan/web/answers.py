@@ -14,11 +14,11 @@ from pipeplan.api.config_files import load_config
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
 from pipeplan.strategies import is_strategy, strategy
-from pipeplan.web.drawing import choose, views
 from pipeplan.web.explanation import explanation
 from pipeplan.web.faults import Fault, Faults, fault
 from pipeplan.web.requests import CompareIn, ExplainIn
 from pipeplan.web.sources import only_one, results
+from pipeplan.web.timeline_views import choose, views
 
 JSON = "application/json"
 

@@ -23,9 +23,9 @@ from pipeplan.web.faults import Fault, Faults, fault, faults_in, refusal
 from pipeplan.web.form import FormOut, form
 from pipeplan.web.guard import Guard
 from pipeplan.web.pages import add_pages
+from pipeplan.web.request_size import require_servable
 from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
 from pipeplan.web.responses import CompareOut, ConfigOut, ExplainOut, FormatOut, ScheduleOut
-from pipeplan.web.weight import require_servable
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -51,7 +51,7 @@ def create_app(*, hosts: Iterable[str] = LOOPBACK, any_address: bool = False, wo
     hosts, any_address
         The names that the server is known by; see :class:`~pipeplan.web.guard.Guard`.
     workers
-        What answers; two processes where nothing is said.
+        The processes that answer; two by default.
     """
     return Guard(create_api(workers or Workers()), hosts, any_address=any_address)
 
@@ -88,7 +88,7 @@ def _add_handlers(app: FastAPI) -> None:
         return refusal(422, fault(error))
 
     async def refused(_: Request, error: Any) -> Response:
-        said = {404: "there is no such page", 405: "this page is not asked in this way"}
+        said = {404: "there is no such page", 405: "this page does not take such a request"}
         answer = refusal(error.status_code, Fault(field="", message=said.get(error.status_code, "it cannot be read")))
         answer.headers.update(error.headers or {})
         return answer
@@ -126,19 +126,19 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
     @app.post("/api/compare", responses={200: {"model": CompareOut}, **_REFUSALS}, summary="Compare schedules")
     async def compare(question: CompareIn) -> Response:
         """Figures of every schedule, why others cannot be had, and timelines to draw."""
-        _weigh(question)
+        _refuse_too_large(question)
         return _response(await workers.ask(answers.compare, question))
 
     @app.post("/api/explain", responses={200: {"model": ExplainOut}, **_REFUSALS}, summary="Explain one schedule")
     async def explain(question: ExplainIn) -> Response:
         """Why each rank idles, the critical path, and what would help."""
-        _weigh(question)
+        _refuse_too_large(question)
         return _response(await workers.ask(answers.explain, question))
 
     @app.post("/api/download", responses={200: _FILE, **_REFUSALS}, summary="Download a file")
     async def download(question: DownloadIn) -> Response:
         """A picture, a page, or a schedule in another tool's format."""
-        _weigh(question)
+        _refuse_too_large(question)
         return _response(await workers.ask(make_download, question))
 
     @app.post(
@@ -161,7 +161,7 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
 _FILE = {"description": "The file", "content": {each.partition(";")[0]: {} for each in media()}}
 
 
-def _weigh(question: Question) -> None:
+def _refuse_too_large(question: Question) -> None:
     """Refuse what is too large before any work."""
     if question.schedules or not question.files:
         require_servable(question.schedules, question.settings.settings())

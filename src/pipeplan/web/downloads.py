@@ -10,11 +10,11 @@ from pipeplan.api.outputs import all_formats, content_as, contents_of
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.formats import Format
 from pipeplan.web.answers import Answer, refused
-from pipeplan.web.drawing import views
 from pipeplan.web.faults import fault
 from pipeplan.web.requests import DownloadIn
 from pipeplan.web.responses import FormatOut
 from pipeplan.web.sources import results
+from pipeplan.web.timeline_views import views
 
 
 def media() -> frozenset[str]:

@@ -10,8 +10,8 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import KIND_TITLES, REASON_TITLES
 from pipeplan.errors import InputError
 from pipeplan.simulation import CriticalPath, Reason
-from pipeplan.web.drawing import can_be_explained
 from pipeplan.web.sources import Meant
+from pipeplan.web.timeline_views import can_be_explained
 
 
 def explanation(meant: Meant, settings: Settings) -> dict[str, Any]:

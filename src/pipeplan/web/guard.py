@@ -1,9 +1,9 @@
-"""What stands before the app: only requests that may come from the page itself or from a program of the user's.
+"""The guard before the app: it passes only requests that may come from the page itself or from a program of the user's.
 
 A web page elsewhere must not be able to use a server on this machine. It can name the server by a name of its own whose
 address it changes afterwards (DNS rebinding), so the ``Host`` must be one that the server is known by. It can send requests
 across origins, so an ``Origin`` must be the server's own. Sizes and times are bounded, and every answer carries the headers
-that keep the page from loading or showing anything that is not its own.
+that keep the page from loading or showing anything of others.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pipeplan.web.faults import Fault, refusal
 
 BODY_LIMIT = 12 << 20
-"""The most bytes of a request: a file of the largest size as a JSON string, with other fields."""
+"""The largest request in bytes: a file of the largest size as a JSON string, with the other fields."""
 
 _DRAINED = 64 << 20
-"""So much of a request that is too large is read and forgotten, so that its sender gets to see the answer."""
+"""How much of a request that is too large is read and dropped, so that its sender gets to see the answer."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -50,7 +50,7 @@ class Guard:
     hosts
         The names that the server is known by, without ports.
     any_address
-        Whether it is also known by every numeric address, as a server on all interfaces is.
+        Whether it is also known by every numeric address, like a server on all interfaces.
     seconds
         How long the next part of a request's body may take to arrive.
     """
@@ -62,7 +62,7 @@ class Guard:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what is in order, and refuse the rest."""
+        """Pass on valid requests, and refuse the rest."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -85,10 +85,12 @@ class Guard:
         await self._app(scope, _replay(body, receive), sending)
 
     def _fault(self, headers: Headers, *, link: bool) -> Fault | None:
-        """What is wrong with where a request comes from, and where to; a ``link`` may stand anywhere."""
+        """What is wrong with a request's origin or host; a ``link`` may come from anywhere."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._known(hosts[0]):
-            return Fault(field="", message="this server does not go by that name; see --host")
+            return Fault(
+                field="", message="this server is not known by that name: start it with that name as one of its hosts"
+            )
         origin = headers.get("origin")
         if origin is not None and not _same_origin(origin, hosts[0]):
             return Fault(field="", message="requests from other pages are not answered")
@@ -104,7 +106,7 @@ class Guard:
         return name in self._hosts or (self._any_address and _is_address(name.strip("[]")))
 
 
-_TOO_LARGE = Fault(field="file", message=f"this is too large: at most {BODY_LIMIT >> 20} MiB are taken")
+_TOO_LARGE = Fault(field="file", message=f"this is too large: the limit is {BODY_LIMIT >> 20} MiB")
 _TOO_SLOW = Fault(field="", message="the request did not arrive in time")
 
 
@@ -138,13 +140,13 @@ async def _body_of(receive: Receive, headers: Headers, seconds: float) -> bytes 
 
 
 def _length(headers: Headers) -> int:
-    """The length that a request says it has; what is no number is too large."""
+    """The length that a request claims; anything but a number counts as too large."""
     text = headers.get("content-length", "0")
     return int(text) if text.isdecimal() and len(text) < 16 else _DRAINED + 1
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """A ``receive`` for a body that is there already; after it, only the client's going away can come."""
+    """A ``receive`` for a body that has been read; after it, only the client's disconnect can come."""
     left = [body]
 
     async def replayed() -> Message:
@@ -156,7 +158,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _with_headers(send: Send) -> Send:
-    """A ``send`` that adds the security headers, and keeps answers from being kept unless they say otherwise."""
+    """A ``send`` that adds the security headers, and forbids storing answers unless they say otherwise."""
 
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":

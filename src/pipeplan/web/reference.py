@@ -1,4 +1,4 @@
-"""The OpenAPI description as a page: plain HTML without a script, so that it needs nothing from the network."""
+"""The OpenAPI description as a page: plain HTML without a script, needing nothing from the network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PAGE = """<!doctype html>
 
 
 def reference_page(document: Document) -> str:
-    """The page of an OpenAPI document: each operation with what it takes and answers, then the schemas."""
+    """The page of an OpenAPI document: each operation with its inputs and answers, then the schemas."""
     info = document["info"]
     return _PAGE.format(
         description=escape(info["description"]),

@@ -11,7 +11,7 @@ from contextlib import closing
 from pipeplan.errors import InputError, MissingExtraError
 
 PORT = 8377
-"""Where the app is served when nobody says."""
+"""The default port."""
 
 _CONNECTIONS = 64
 
@@ -29,7 +29,7 @@ def serve(
     Parameters
     ----------
     host
-        The address to listen on. Others than loopback are open to everyone who can reach them.
+        The address to listen on. Any other than loopback is open to everyone who can reach it.
     port
         The port; 0 for a free one.
     open_page
@@ -37,14 +37,14 @@ def serve(
     tell
         Is told the page's address when the server listens.
     names
-        More names that the server is known by, for a proxy before it.
+        More names that the server is known by, for a proxy in front of it.
 
     Raises
     ------
     MissingExtraError
         If the extra ``web`` is not installed.
     InputError
-        If the port is in use, or the address is none of this machine.
+        If the port is in use, or the address is not one of this machine.
     """
     try:
         import uvicorn
@@ -77,7 +77,7 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens, so that a port in use is known before anything is started."""
+    """A listening socket, so that a port in use is noticed before anything is started."""
     if not 0 <= port <= 65535:
         raise InputError(f"port must be 0 to 65535, not {port}")
     try:
@@ -91,7 +91,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise InputError(f"cannot listen on {host} port {port}: {_reason(error)}; choose another --port") from None
+        raise InputError(f"cannot listen on {host} port {port}: {_reason(error)}; choose another port") from None
     return listener
 
 

@@ -14,8 +14,8 @@ from pipeplan.formats import endings, parse
 from pipeplan.model import Schedule, Timeline
 from pipeplan.strategies import STRATEGIES, strategy
 from pipeplan.web.faults import Fault, fault
+from pipeplan.web.request_size import MOST_OPS, require_servable
 from pipeplan.web.requests import FileIn, Question
-from pipeplan.web.weight import MOST_OPS, require_servable
 
 Meant = str | Schedule | Timeline
 """The name of a strategy, never of a file; or what a file that came with the question holds."""
@@ -84,7 +84,7 @@ def _read(file: FileIn) -> Schedule | Timeline:
     if Path(file.name).suffix.lower() not in endings():
         raise FormatError(f"{file.name} is no schedule file: its ending must be {' or '.join(endings())}")
     if file.text.count(",") > 2 * MOST_OPS:
-        raise FormatError(f"{file.name} holds more than {MOST_OPS:,} ops; at most as many are served")
+        raise FormatError(f"{file.name} holds more than {MOST_OPS:,} ops, which is the limit here")
     found = parse(file.text.removeprefix("\ufeff"), file.name)
     if isinstance(found, Costs):
         raise FormatError(f"{file.name} holds costs, not a schedule")

@@ -1,7 +1,7 @@
 """Processes that do the work, so that an answer that takes too long or too much memory can be ended.
 
-A thread cannot be stopped; a process can. Each holds one request at a time, and one that was killed is replaced when the
-next request comes.
+A thread cannot be stopped; a process can. Each works on one request at a time, and one that was killed is replaced when
+the next request comes.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class TooSlowError(WorkError):
 
 
 class Workers:
-    """A few processes and a bounded line before them.
+    """A few processes and a bounded queue in front of them.
 
     Parameters
     ----------
     count
-        Processes, and so requests that are worked on at once.
+        How many processes, and so how many requests are worked on at once.
     seconds
         How long a request may take.
     waiting
-        How many more may wait for their turn.
+        How many more requests may wait for their turn.
     """
 
     def __init__(self, count: int = 2, *, seconds: float = 30.0, waiting: int = 16) -> None:
@@ -58,7 +58,7 @@ class Workers:
         TooSlowError
             After ``seconds`` of work.
         WorkError
-            If the process died, of which a lack of memory is the most likely reason.
+            If the process died, most likely for lack of memory.
         """
         if self._asked >= self._most:
             raise BusyError("too many requests at once; try again in a moment")
@@ -66,7 +66,7 @@ class Workers:
         try:
             async with self._turn:
                 process = self._free.pop() if self._free else _Process()
-                # Shielded, so that a client that goes away does not leave a process with an answer that nobody took.
+                # Shielded, so that a client that disconnects does not leave a process with an answer that nobody reads.
                 return await asyncio.shield(asyncio.to_thread(self._run, process, work, argument))
         finally:
             self._asked -= 1
@@ -84,7 +84,7 @@ class Workers:
         return answer
 
     async def start(self, work: Callable[[Any], object], argument: object) -> None:
-        """Start all processes and let each do some work, so that the first request finds them warm."""
+        """Start all processes and give each some work, so that the first request finds them warm."""
         await asyncio.gather(*(self.ask(work, argument) for _ in range(self._count)))
 
     def end(self) -> None:
@@ -107,11 +107,11 @@ class _Process:
         try:
             self._pipe.send((work, argument))
             if not self._pipe.poll(seconds):
-                raise TooSlowError(f"this takes more than {seconds:g} seconds; make it smaller")
+                raise TooSlowError(f"this takes more than {seconds:g} seconds; ask for less")
             answer: tuple[Any, Exception | None] = self._pipe.recv()
             return answer
         except (EOFError, OSError):
-            raise WorkError("the work on this ended early, likely for lack of memory; make it smaller") from None
+            raise WorkError("the work on this ended early, probably for lack of memory; ask for less") from None
 
     def end(self) -> None:
         self._process.kill()
@@ -120,7 +120,7 @@ class _Process:
 
 
 def _answer_all(pipe: Connection) -> None:
-    """What a process does: answer until the pipe is closed. Ctrl-C is for the server alone."""
+    """Answer requests until the pipe is closed, as a worker process does. Ctrl-C is for the server alone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
@@ -130,6 +130,6 @@ def _answer_all(pipe: Connection) -> None:
         try:
             pipe.send((work(argument), None))
         except MemoryError:
-            pipe.send((None, WorkError("this does not fit into the server's memory; make it smaller")))
+            pipe.send((None, WorkError("this does not fit into the server's memory; ask for less")))
         except Exception as error:
             pipe.send((None, RuntimeError(f"{type(error).__name__}: {error}")))

@@ -8,17 +8,17 @@ from pipeplan.api import Result
 from pipeplan.drawing import View
 
 MOST_DRAWN = 400_000
-"""Ops of all the timelines of an answer."""
+"""Ops that all the timelines of an answer may have together."""
 
 MOST_LANES = 2_000
-"""Ranks of all of them."""
+"""Ranks that they may have together."""
 
 _MOST_WALKED = 400_000
-"""Ops, and pieces of gaps: a chain goes through all ranks, so they grow with the square of the ranks."""
+"""Ops and pieces of idle time: a chain runs through all ranks, so the pieces grow with the square of the ranks."""
 
 
 def choose(results: Sequence[Result], wanted: Sequence[str] | None) -> tuple[list[Result], list[str]]:
-    """The results to draw in the order asked for, the first where nobody asks, and the names of those that are too large."""
+    """The results to draw, in the order asked for (without a wish, the first), and the names of those that are too large."""
     by_name = {result.name: result for result in results}
     asked = [results[0].name] if wanted is None else [name for name in dict.fromkeys(wanted) if name in by_name]
     drawn: list[Result] = []
@@ -31,13 +31,13 @@ def choose(results: Sequence[Result], wanted: Sequence[str] | None) -> tuple[lis
 
 
 def views(results: Sequence[Result], *, reasons: bool = True) -> list[View]:
-    """A view of each result; with ``reasons``, and unless there are too many ops, with why ranks idle."""
+    """A view of each result; with ``reasons``, and unless there are too many ops, also why ranks idle."""
     explained = reasons and can_be_explained(results)
     return [result.view(reasons=explained) for result in results]
 
 
 def can_be_explained(results: Sequence[Result]) -> bool:
-    """Whether all gaps can be walked back in a moment."""
+    """Whether the reasons for all idle time can be found in a moment."""
     return _ops(results) + sum(result.schedule.ranks**2 for result in results) <= _MOST_WALKED
 
 

@@ -1,4 +1,4 @@
-"""The weight of a request: never less than the ops that it would make, and told from its numbers alone."""
+"""The size of a request: never less than the ops that it would make, and known from its numbers alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 from pipeplan import Settings, schedules, simulate
 from pipeplan.errors import InputError, PipeplanError, ShapeError
-from pipeplan.web.weight import MOST_OPS, ops_at_most, require_servable
+from pipeplan.web.request_size import MOST_OPS, ops_at_most, require_servable
 
 NAMES = [entry.name for entry in schedules()]
 
@@ -36,7 +36,7 @@ def test_no_schedule_has_more_ops_than_it_is_weighed_with(name, communication):
     ],
 )
 def test_what_is_too_large_is_refused(settings, names):
-    with pytest.raises(ShapeError, match=f"at most {MOST_OPS:,} are served"):
+    with pytest.raises(ShapeError, match=f"the limit is {MOST_OPS:,}"):
         require_servable(names, settings)
 
 

@@ -1,6 +1,6 @@
-"""How much work a request is, told from its numbers alone, so that one that is too large is refused before any work.
+"""How much work a request is, from its numbers alone, so that one that is too large is refused before any work.
 
-What is too large for anybody is refused by :mod:`pipeplan.model.size`; a server takes less than that.
+What is too large anywhere is refused by :mod:`pipeplan.model.size`; a server's limit is lower.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pipeplan.errors import ShapeError
 from pipeplan.strategies import STRATEGIES, strategy
 
 MOST_OPS = 2_000_000
-"""The most ops of all the schedules of a request together."""
+"""The most ops that all the schedules of a request may have together."""
 
 _KINDS = 3
-"""Ops of a forward that is not alone: F, I and W."""
+"""Ops for each forward: F, I and W."""
 
 _MESSAGES = 4
-"""Sends and receives of a forward and its backward, where messages are ops."""
+"""Sends and receives for each forward and its backward, where messages are ops."""
 
 
 def require_servable(names: Iterable[str], settings: Settings) -> None:
@@ -28,7 +28,7 @@ def require_servable(names: Iterable[str], settings: Settings) -> None:
     Parameters
     ----------
     names
-        Of strategies and heuristics; none: all of them.
+        Of strategies; none: all of them.
 
     Raises
     ------
@@ -46,14 +46,14 @@ def require_servable(names: Iterable[str], settings: Settings) -> None:
         several = f"{len(ops)} schedules have up to {total:,} ops, of which {largest} up to {ops[largest]:,}"
         one = f"{largest} has up to {total:,} ops"
         raise ShapeError(
-            f"too large to serve: {several if len(ops) > 1 else one}, and at most {MOST_OPS:,} are served; "
-            "take fewer ranks, microbatches or schedules, or the command line, which has no such limit",
+            f"too large to serve: {several if len(ops) > 1 else one}, and the limit is {MOST_OPS:,}; "
+            "ask for fewer ranks, microbatches or schedules, or use the command line, which has no such limit",
             field="ranks",
         )
 
 
 def ops_at_most(name: str, settings: Settings) -> int:
-    """More ops than a schedule of this name can have under these settings."""
+    """An upper bound on the ops of a schedule of this name under these settings."""
     found = strategy(name)
     forwards = shape_of(found, as_taken_by(found, settings)).forwards
     return forwards * (_KINDS + (_MESSAGES if settings.communication == "blocking" else 0))
