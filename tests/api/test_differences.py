@@ -90,7 +90,7 @@ def test_a_message_that_comes_after_its_rank_is_free():
     departure = diff_timelines(run_of(gpipe, forward_times=(1, 2)), run_of(gpipe, slow, forward_times=(1, 2))).departure
     assert departure is not None
     assert (departure.op, departure.rank, departure.start) == ("1F1", 1, 4.0)
-    assert departure.planned == "the result of 0F1 is there before 1F0 ends"
+    assert departure.planned == "the result of 0F1 arrives before 1F0 ends"
     assert departure.happened == "0F1 ended after 1F0"
 
 
@@ -102,7 +102,7 @@ def test_a_message_that_is_there_before_its_rank_is_free():
     assert departure is not None
     assert (departure.op, departure.rank) == ("0B0", 0)
     assert departure.planned == "the rank waits for the result of 1B0"
-    assert departure.happened == "it was there before 0F1 ended"
+    assert departure.happened == "it arrived before 0F1 ended"
 
 
 def test_overlapped_pairs_are_compared_as_pairs():
@@ -173,7 +173,9 @@ def test_of_several_steps_the_one_of_median_length(tmp_path):
 
 def test_different_plans():
     longer = parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2")
-    with pytest.raises(InputError, match="0F2 is only in the run, and so are 3 more: these are not the same plan"):
+    with pytest.raises(
+        InputError, match=r"0F2 is only in the run \(and 3 more ops\): these are timelines of different schedules"
+    ):
         diff_timelines(run_of(PLAN), run_of(longer))
     with pytest.raises(InputError, match="0F2 is only in the plan"):
         diff_timelines(run_of(longer), run_of(PLAN))

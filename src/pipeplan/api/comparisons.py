@@ -208,7 +208,7 @@ def _require_variant(found: Iterable[str | Schedule | Timeline], variant: str | 
 
 
 def with_shape_of(found: Iterable[str | Schedule | Timeline], settings: Settings) -> Settings:
-    """The settings with the ranks and microbatches of the first schedule that has its own, where nobody says others."""
+    """The settings with the ranks and microbatches of the first schedule that has its own, where none are given."""
     for meant in found:
         if not isinstance(meant, str):
             schedule = meant.schedule if isinstance(meant, Timeline) else meant

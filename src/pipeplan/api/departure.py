@@ -1,4 +1,4 @@
-"""Where a run first does things in another order than planned."""
+"""Where a run first departs from the planned order."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pipeplan.model import Floats, Timeline, crosses_ranks, dependencies, tolera
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """The first op at which a run departs from the plan, by the run's clock.
+    """The first op, by its start in the run, at which a run departs from what was planned.
 
     Attributes
     ----------
     op, rank, start
         The op that the rank ran, and when it started in the run.
     planned, happened
-        What the plan has there, and what the run did, in words.
+        What was planned there, and what the run did, in words.
     """
 
     op: str
@@ -32,7 +32,7 @@ class Departure:
 def first_departure(
     planned: Timeline, measured: Timeline, match: NDArray[np.intp], transfer: float
 ) -> Departure | None:
-    """The first op that another one precedes on its rank than planned; else the first that waits for something else.
+    """The first op that runs out of order on its rank; else the first that waits for something else than planned.
 
     An op waits for its rank, or for its message, whichever comes last. Where both come at once, either will do.
 
@@ -41,15 +41,15 @@ def first_departure(
     planned, measured
         Of the same compute ops.
     match
-        Where each op of the plan stands in the run, shape (ops,).
+        Where each planned op stands in the run, shape (ops,).
     transfer
-        How long a message takes in the plan.
+        How long a message was planned to take.
     """
     return _other_order(planned, measured, match) or _other_cause(planned, measured, match, transfer)
 
 
 def _other_order(planned: Timeline, measured: Timeline, match: NDArray[np.intp]) -> Departure | None:
-    """The earliest op that stands elsewhere in its rank's row."""
+    """The first op that stands at another place in its rank's row."""
     mine = np.lexsort((np.arange(len(match)), planned.start, planned.schedule.rank))
     theirs = np.lexsort((np.arange(len(match)), measured.start, measured.schedule.rank))
     same_rank = planned.schedule.rank[mine] == measured.schedule.rank[theirs]
@@ -60,23 +60,23 @@ def _other_order(planned: Timeline, measured: Timeline, match: NDArray[np.intp])
     first = int(differs[measured.start[theirs[differs]].argmin()])
     position = int(theirs[first])
     return Departure(
-        str(measured.schedule.op(position)),
-        int(measured.schedule.rank[position]),
-        float(measured.start[position]),
-        f"{planned.schedule.op(int(mine[first]))} runs here",
-        f"{measured.schedule.op(position)} ran before it",
+        op=str(measured.schedule.op(position)),
+        rank=int(measured.schedule.rank[position]),
+        start=float(measured.start[position]),
+        planned=f"{planned.schedule.op(int(mine[first]))} runs here",
+        happened=f"{measured.schedule.op(position)} ran before it",
     )
 
 
 def _start_in_plan(planned: Timeline, match: NDArray[np.intp], positions: NDArray[np.intp]) -> Floats:
-    """When ops of the run start in the plan: the two of an overlapped pair start together, in either order."""
+    """The planned starts of ops of the run: the two of an overlapped pair start together, in either order."""
     back = np.empty(len(match), np.intp)
     back[match] = np.arange(len(match))
     return planned.start[back[positions]]
 
 
 def _other_cause(planned: Timeline, measured: Timeline, match: NDArray[np.intp], transfer: float) -> Departure | None:
-    """The earliest op that the plan has waiting for its message and the run for its rank, or the other way about."""
+    """The first op that was planned to wait for its message and waited for its rank, or the other way round."""
     schedule = planned.schedule
     arrival = dependencies(schedule).arrival
     ops = np.flatnonzero(crosses_ranks(schedule, arrival))
@@ -92,11 +92,11 @@ def _other_cause(planned: Timeline, measured: Timeline, match: NDArray[np.intp],
     which = int(departed[measured.start[match[ops[departed]]].argmin()])
     op = int(ops[which])
     source, before = schedule.op(int(arrival[op])), schedule.op(op - 1)
-    there, waits = f"the result of {source} is there before {before} ends", f"the rank waits for the result of {source}"
+    there, waits = f"the result of {source} arrives before {before} ends", f"the rank waits for the result of {source}"
     return Departure(
-        str(schedule.op(op)),
-        int(schedule.rank[op]),
-        float(measured.start[match[op]]),
-        there if late[which] else waits,
-        f"{source} ended after {before}" if late[which] else f"it was there before {before} ended",
+        op=str(schedule.op(op)),
+        rank=int(schedule.rank[op]),
+        start=float(measured.start[match[op]]),
+        planned=there if late[which] else waits,
+        happened=f"{source} ended after {before}" if late[which] else f"it arrived before {before} ended",
     )

@@ -1,8 +1,8 @@
-"""A plan beside the run of it: which ops took another time, what that explains of the step time, and what waiting does.
+"""A planned timeline against a run of it: which ops took more or less time, and what that and waiting explain.
 
-The step-time error splits in two. The plan is simulated again with every op taking the time that was measured: what that
-changes is what the *costs* explain. The rest is *waiting* that the plan does not have: messages that take longer, gaps
-between ops, ranks that start late. Two kinds of costs can hide each other, so their effects apart need not add up.
+The error of the step time has two parts. The schedule is simulated again with every op taking its measured time: the
+difference is what the *costs* explain. The rest is *waiting* that was not planned: slower messages, gaps between ops, ranks
+that start late. The effects of two kinds of ops can hide each other, so they need not add up.
 """
 
 from __future__ import annotations
@@ -38,23 +38,22 @@ FilePath = str | os.PathLike[str]
 @final
 @dataclass(frozen=True, eq=False)
 class Diff(Presentable):
-    """A prediction and a run of it.
+    """A planned timeline and a run of it.
 
     ``to_frame()`` has a row for each kind of op on each stage.
 
     Attributes
     ----------
     planned, measured
-        The timelines of compute ops, in the unit of the measured one; their ops stand in the order of their own plans.
+        The timelines of compute ops, in the unit of the measured one, each in the order of its own schedule.
     resimulated
-        The plan with every op taking the time that was measured.
+        The schedule simulated with every op taking its measured time.
     kinds
-        By kind and stage.
+        The differences by kind and stage.
     departure
-        The first op at which the order of events is another than planned; None where it never is.
+        The first op at which the run departs from the planned order; None where it never does.
     path_messages, path_gaps
-        On the critical path of the run: time between an op and the op of another rank that it held, and between two ops of
-        one rank.
+        On the critical path of the run: time between ops of different ranks, and between ops of one rank.
     """
 
     planned: Timeline
@@ -72,12 +71,12 @@ class Diff(Presentable):
 
     @property
     def relative_error(self) -> float:
-        """The error as a part of the measured makespan."""
+        """The error as a share of the measured makespan."""
         return self.error / self.measured.makespan
 
     @property
     def from_costs(self) -> float:
-        """The part of the error that ops' durations explain."""
+        """The part of the error that op times explain."""
         return self.resimulated.makespan - self.planned.makespan
 
     @property
@@ -86,7 +85,7 @@ class Diff(Presentable):
         return self.measured.makespan - self.resimulated.makespan
 
     def views(self) -> list[View]:
-        """What a picture of both shows: the plan above the run, on one axis."""
+        """What a picture of both shows: the planned timeline above the measured one, on one axis."""
         name = self.planned.schedule.name or "schedule"
         return [view_of(self.planned, title=f"{name}, planned"), view_of(self.measured, title=f"{name}, measured")]
 
@@ -121,7 +120,7 @@ class Diff(Presentable):
 
 
 def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **settings: Unpack[Given]) -> Diff:
-    """Planned against measured, op by op: what costs explain of the difference, and what waiting does.
+    """Planned against measured, op by op: how much of the error op times explain, and how much waiting.
 
     Parameters
     ----------
@@ -164,24 +163,29 @@ def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
     resimulate = Resimulation(planned)
     path_messages, path_gaps = _path_waits(measured)
     return Diff(
-        planned,
-        measured,
-        resimulate(after),
-        tuple(kind_differences(planned, before, after, resimulate)),
-        first_departure(planned, measured, match, resimulate.transfer),
-        path_messages,
-        path_gaps,
+        planned=planned,
+        measured=measured,
+        resimulated=resimulate(after),
+        kinds=tuple(kind_differences(planned, before, after, resimulate)),
+        departure=first_departure(planned, measured, match, resimulate.transfer),
+        path_messages=path_messages,
+        path_gaps=path_gaps,
     )
 
 
 def _matching(planned: Schedule, measured: Schedule) -> NDArray[np.int64]:
-    """Where each op of the plan stands in the run."""
+    """Where each planned op stands in the run."""
     mine, theirs = _numbers(planned, measured)
-    for numbers, others, schedule, where in ((mine, theirs, planned, "the plan"), (theirs, mine, measured, "the run")):
+    for numbers, others, schedule, where in (
+        (mine, theirs, planned, "the planned timeline"),
+        (theirs, mine, measured, "the run"),
+    ):
         only = np.flatnonzero(~np.isin(numbers, others))
         if only.size:
             op = schedule.op(int(only[0]))
-            raise InputError(f"{op} is only in {where}, and so are {only.size - 1} more: these are not the same plan")
+            raise InputError(
+                f"{op} is only in {where} (and {only.size - 1} more ops): these are timelines of different schedules"
+            )
     order = np.argsort(theirs)
     return order[np.searchsorted(theirs, mine, sorter=order)]
 
@@ -198,7 +202,7 @@ def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:
 
 
 def _path_waits(measured: Timeline) -> tuple[float, float]:
-    """On the critical path: time before ops that waited for another rank, and before ops behind one of their own rank."""
+    """Time on the critical path between ops of different ranks, and between ops of one rank."""
     path = np.array(critical_path(measured).ops, np.intp)
     gaps = measured.start[path[1:]] - measured.end[path[:-1]]
     crosses = measured.schedule.rank[path[1:]] != measured.schedule.rank[path[:-1]]

@@ -22,8 +22,8 @@ def settings_measured(timeline: Timeline, settings: Settings) -> Settings:
 def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
     """The settings with the mean time of each kind of op on each stage.
 
-    An op of an overlapped pair counts as half of the pair, and only where the stage has none that runs alone. A kind that
-    some stage has not is left to follow from the others, as where nobody says.
+    An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage. A kind
+    that some stage lacks is left to follow from the others, as where it is not given.
     """
     timeline = compute_only(timeline)
     second = timeline.schedule.joined

@@ -1,4 +1,4 @@
-"""What it changes that ops take another time than planned: the plan simulated again."""
+"""What the measured op times change: the planned timeline simulated again with them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KindDifference:
     planned, measured
         Medians of their durations.
     effect
-        What the makespan of the plan changes by if these ops alone take the time that was measured.
+        By how much the planned makespan changes if these ops alone take their measured times.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class KindDifference:
 
 
 class Resimulation:
-    """Simulates a plan with other durations, and its own transfers."""
+    """Simulates the schedule of a planned timeline with other op times and its own transfers."""
 
     def __init__(self, planned: Timeline) -> None:
         self.schedule, self.unit = planned.schedule, planned.unit
@@ -50,7 +50,7 @@ class Resimulation:
         self._unit_durations = self._costs.durations(self.schedule)
 
     def __call__(self, durations: Floats) -> Timeline:
-        """The plan with these durations, shape (ops,)."""
+        """The timeline with these op times, shape (ops,)."""
         simulation = simulate(self.schedule, self._costs, factors=durations / self._unit_durations)
         return replace(simulation.timeline, unit=self.unit)
 
@@ -70,26 +70,26 @@ def transfer_of(planned: Timeline) -> float:
 def kind_differences(
     planned: Timeline, before: Floats, after: Floats, resimulate: Resimulation
 ) -> Iterator[KindDifference]:
-    """One for the ops of every kind and stage, and for the pairs of every stage; see :class:`KindDifference`.
+    """One difference for the ops of each kind on each stage, and for the overlapped pairs of each stage.
 
     Parameters
     ----------
     planned
         Compute ops.
     before, after
-        How long each op takes in the plan and in the run, shape (ops,).
+        The planned and the measured time of each op, shape (ops,).
     resimulate
-        Of the plan.
+        Of the planned timeline.
     """
     for kind, stage, counted, changed in _groups(planned.schedule):
         alone = resimulate(np.where(changed, after, before)).makespan
         yield KindDifference(
-            kind,
-            stage,
-            int(counted.sum()),
-            float(np.median(before[counted])),
-            float(np.median(after[counted])),
-            alone - planned.makespan,
+            kind=kind,
+            stage=stage,
+            ops=int(counted.sum()),
+            planned=float(np.median(before[counted])),
+            measured=float(np.median(after[counted])),
+            effect=alone - planned.makespan,
         )
 
 

@@ -20,7 +20,7 @@ from pipeplan.solver import pareto as front_of
 from pipeplan.solver import search as search_for
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4}
-"""The placements that are searched by name, and their chunks when nobody says."""
+"""The placements that are searched by name, and their default chunks."""
 
 
 def search(

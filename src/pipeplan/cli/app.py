@@ -15,12 +15,12 @@ from pipeplan.errors import PipeplanError
 
 _HELP = """The workbench for pipeline-parallel training schedules.
 
-`pipeplan compare -p 4 -m 8` shows every schedule that fits; `pipeplan simulate zbv -p 4 -m 8` one of them, with a picture.
+`pipeplan compare -p 4 -m 8` lists every schedule that fits, the fastest first; `pipeplan simulate zbv -p 4 -m 8` draws one of them.
 Exit codes: 0 done; 1 the answer is no; 2 the input is wrong.
 """
 
 _COMMANDS = {
-    "schedules": "List the schedules, or tell what one of them is.",
+    "schedules": "List the schedules, or describe one.",
     "simulate": "Times, bubble, memory, bound and picture of one schedule.",
     "compare": "Several schedules, or all that fit the shape, sorted by makespan.",
     "explain": "Why each rank idles, and the critical path.",
@@ -28,9 +28,9 @@ _COMMANDS = {
     "check": "Is this schedule right, and would it run?",
     "export": "Write a schedule in another tool's format.",
     "profile": "Measure what a model's stages cost, as a config file.",
-    "run": "Train a model with a schedule, measure it, and lay it beside the plan.",
+    "run": "Train a model with a schedule, measure it, and compare it with the prediction.",
     "diff": "Planned against measured, op by op.",
-    "convert": "Turn a schedule or timeline file into another format.",
+    "convert": "Turn a file with a schedule, a timeline or costs into another format.",
     "serve": "The web app: sliders, comparison and timeline in a browser.",
 }
 

@@ -24,16 +24,16 @@ def diff(
     json: Json = False,
     debug: Debug = False,
 ) -> int:
-    """Planned against measured, op by op: what costs explain of the difference, and what waiting does.
+    """Planned against measured, op by op: how much of the error op times explain, and how much waiting.
 
-    `--output` draws both timelines on one axis (.png .svg .pdf), or as a page that also overlays them (.html).
+    `--output` draws both timelines on one axis; an .html page also overlays them.
 
     Parameters
     ----------
     planned
-        A schedule, simulated on the costs given (a name, or a file), or a timeline's file as it stands.
+        A schedule (a name or a file), simulated on the costs given; or a timeline's file, as it stands.
     measured
-        The timeline of a run (`pipeplan run -o FILE.json`), or a folder of PyTorch's traces of it.
+        The timeline of a run (`pipeplan run -o FILE.json`), or a folder with PyTorch's traces of it.
     """
     asked = request((planned,), settings, output, reads=[measured])
     found = api.diff(planned, measured, **as_keywords(asked.settings))

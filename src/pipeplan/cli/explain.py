@@ -25,12 +25,13 @@ def explain(
 ) -> int:
     """Why each rank idles, what the critical path is made of, and what would help.
 
-    Every idle moment has one reason, and the reasons of a rank add up to its idle time. What-ifs are simulated again.
+    Every idle moment has one reason, and the reasons of a rank add up to its idle time. What-ifs are simulated, not
+    estimated. A measured timeline is explained as it was measured.
 
     Parameters
     ----------
     name
-        A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
+        A schedule's name (see `pipeplan schedules`), or a CSV or JSON file with a schedule or a timeline. Default: 1f1b.
     """
     asked = request(() if name is None else (name,), settings, output)
     explanation = api.explain(asked.name, **as_keywords(asked.settings))

@@ -55,10 +55,10 @@ def run(
     json: Json = False,
     debug: Debug = False,
 ) -> int:
-    """Train a model with a schedule, measure it, and lay it beside the plan. Needs PyTorch (`pipeplan[pytorch]`).
+    """Train a model with a schedule, measure it, and compare it with the prediction. Needs PyTorch (`pipeplan[pytorch]`).
 
-    Starts a process a rank on this host, or joins the torchrun job that it is started in. Without costs the model is
-    measured first, so that there is something to predict from. `--output` writes the measured timeline. Exits with 1 if
+    Starts a process for each rank on this host, or joins the torchrun job that it is started in. Without costs it measures
+    the model first, to predict from. `--output` writes the measured timeline. Exits with 1 if
     gradients differ, or a rank dies or hangs.
 
     Parameters

@@ -14,7 +14,7 @@ def schedules(
     json: Json = False,
     debug: Debug = False,
 ) -> int:
-    """List the schedules, or tell what one of them is: its idea, timing table, shapes, formulas and paper.
+    """List the schedules, or describe one: its idea, timing table, shapes, formulas and paper.
 
     Parameters
     ----------

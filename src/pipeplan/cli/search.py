@@ -103,7 +103,7 @@ def search(
     """A better schedule for these costs, under a memory limit, and how far from optimal it can be.
 
     Starts from every published schedule that fits and anneals the order of its ops. Ctrl-C ends the search with the best so
-    far; with `--output`, the best so far is on disk all the while.
+    far, which `--output` keeps on disk all the while.
     """
     starts = [path for path in map(file_of, search.start) if path is not None]
     asked = request((), settings, output, reads=starts)

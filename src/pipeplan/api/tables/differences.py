@@ -11,22 +11,22 @@ from pipeplan.api.differences import Diff
 from pipeplan.api.tables.parts import columns, facts, number
 
 MOST_KINDS = 40
-"""How many kinds and stages are listed: those that change the step time the most."""
+"""How many rows are listed: those with the largest effect."""
 
 
 def diff_parts(found: Diff) -> tuple[RenderableType, ...]:
-    """The step time's error in parts, every kind and stage, the first op that departs."""
+    """The error of the step time in its parts, each kind on each stage, and the first op that departs."""
     unit = f" {found.measured.unit}" if found.measured.unit else ""
     measured = found.measured.makespan
     rows = [
         ("planned", f"{number(found.planned.makespan)}{unit}"),
-        ("measured", f"{number(measured)}{unit} ({found.error / measured:+.1%} of it not planned)"),
-        ("  ops took another time", f"{found.from_costs:+,.4g}{unit} ({found.from_costs / measured:+.1%})"),
-        ("  waiting that the plan lacks", f"{found.from_waiting:+,.4g}{unit} ({found.from_waiting / measured:+.1%})"),
-        ("on the run's critical path", _path(found, unit)),
-        ("order of events", _departure(found)),
+        ("measured", f"{number(measured)}{unit} ({found.error / measured:+.1%} of it unplanned)"),
+        ("  from op times", f"{found.from_costs:+,.4g}{unit} ({found.from_costs / measured:+.1%})"),
+        ("  from waiting", f"{found.from_waiting:+,.4g}{unit} ({found.from_waiting / measured:+.1%})"),
+        ("gaps on the critical path", _path(found, unit)),
+        ("order of ops", _departure(found)),
     ]
-    heading = Text(f"{found.planned.schedule.name or 'plan'}: planned against measured", style="bold")
+    heading = Text(f"{found.planned.schedule.name or 'the schedule'}: planned against measured", style="bold")
     return heading, Padding(facts(rows), (1, 0)), _kinds(found)
 
 
@@ -39,8 +39,8 @@ def _departure(found: Diff) -> str:
     if departure is None:
         return "as planned"
     return (
-        f"departs at {departure.op} on rank {departure.rank} ({number(departure.start)}): "
-        f"planned {departure.planned}; {departure.happened}"
+        f"first departs at {departure.op} on rank {departure.rank}, at {number(departure.start)}; "
+        f"planned: {departure.planned}; measured: {departure.happened}"
     )
 
 
