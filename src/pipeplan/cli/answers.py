@@ -36,8 +36,10 @@ def written(outputs: Mapping[Path, Callable[[Path], None]]) -> Iterator[None]:
 
 
 def tell(message: str) -> None:
-    """A message beside the answer."""
-    print(message, file=sys.stderr)
+    """A message beside the answer, in which a name does nothing."""
+    from pipeplan.model import one_line  # the model takes a while, and most messages come when it is there
+
+    print("\n".join(map(one_line, message.split("\n"))), file=sys.stderr)
 
 
 def sentence(error: Exception) -> str:

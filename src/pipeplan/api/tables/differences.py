@@ -5,10 +5,9 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from pipeplan.api.differences import Diff
-from pipeplan.api.tables.parts import columns, facts, number
+from pipeplan.api.tables.parts import columns, facts, line, number
 
 MOST_KINDS = 40
 """How many rows are listed: those with the largest effect."""
@@ -26,7 +25,7 @@ def diff_parts(found: Diff) -> tuple[RenderableType, ...]:
         ("gaps on the critical path", _path(found, unit)),
         ("order of ops", _departure(found)),
     ]
-    heading = Text(f"{found.planned.schedule.name or 'the schedule'}: planned against measured", style="bold")
+    heading = line(f"{found.planned.schedule.name or 'the schedule'}: planned against measured", "bold")
     return heading, Padding(facts(rows), (1, 0)), _kinds(found)
 
 

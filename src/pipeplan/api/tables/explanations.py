@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeplan.api.explanations import Explanation
-from pipeplan.api.tables.parts import columns, facts, number, shown_ranks
+from pipeplan.api.tables.parts import columns, facts, line, number, shown_ranks
 from pipeplan.simulation import Reason
 
 MOST_STAGES = 4
@@ -25,12 +25,12 @@ def explanation_parts(explanation: Explanation) -> tuple[RenderableType, ...]:
         f"{result.name}: makespan {number(result.makespan)}{unit}, of which {number(idle)}{unit} idle on all ranks"
     )
     return (
-        Text(f"{heading}\n", style="bold"),
+        Padding(line(heading, "bold"), (0, 0, 1, 0)),
         _reasons(explanation),
         Text("\ncritical path", style="bold"),
         Padding(facts(_path(explanation)), (0, 0, 1, 0)),
         _what_ifs(explanation),
-        *(Text(f"warning: {warning}") for warning in result.warnings),
+        *(line(f"warning: {warning}") for warning in result.warnings),
     )
 
 

@@ -11,16 +11,18 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pipeplan.model import one_line
+
 MOST_RANKS = 32
 """With more ranks than this only the first and the last are listed."""
 
 
 def show(*parts: RenderableType) -> None:
     """Print to stdout; where that is no terminal, without the blanks that fill lines. Plain texts keep their lines whole."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for part in parts:
         if isinstance(part, str):
-            print(part)
+            print("\n".join(map(one_line, part.split("\n"))))
         elif console.is_terminal:
             console.print(part)
         else:
@@ -48,13 +50,18 @@ def size(value: float) -> str:
     return f"{value:,.1f} TiB"
 
 
+def line(text: str, style: str = "") -> Text:
+    """A text in one line, in which a name does nothing."""
+    return Text(one_line(text), style=style)
+
+
 def facts(rows: Iterable[tuple[str, str]]) -> Table:
     """Names with what they are."""
     table = Table.grid(padding=(0, 3))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, text in rows:
-        table.add_row(name, Text(text))
+        table.add_row(name, line(text))
     return table
 
 

@@ -11,8 +11,9 @@ from rich.text import Text
 
 from pipeplan.api.comparisons import Comparison
 from pipeplan.api.results import Result
-from pipeplan.api.tables.parts import columns, facts, number, shown_ranks, size
+from pipeplan.api.tables.parts import columns, facts, line, number, shown_ranks, size
 from pipeplan.api.tables.searches import search_parts
+from pipeplan.model import one_line
 
 
 def result_parts(result: Result) -> tuple[RenderableType, ...]:
@@ -41,7 +42,7 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
     )
     story = [] if result.search is None else search_parts(result.search)
     return (
-        Text(heading, style="bold"),
+        line(heading, "bold"),
         Padding(figures, (1, 0)),
         _ranks(result),
         *story,
@@ -69,7 +70,7 @@ def _ranks(result: Result) -> Table:
 def comparison_parts(comparison: Comparison) -> tuple[RenderableType, ...]:
     """A row a schedule, the ones over their memory limit marked, and why others are not there."""
     first = comparison.results[0]
-    unit = f"\n({first.timeline.unit})" if first.timeline.unit else ""
+    unit = f"\n({one_line(first.timeline.unit)})" if first.timeline.unit else ""
     in_bytes = first.memory.peak_bytes is not None
     peak = "peak\nmemory" if in_bytes else "peak\nact."
     bubbles = "idle /\ntotal", "over\nideal", "of the\nspan"
@@ -91,7 +92,7 @@ def _row(result: Result, in_bytes: bool) -> list[str]:
     bubble, bytes_ = result.timeline.bubble, result.memory.peak_bytes
     peak = number(float(result.memory.peak_activation.max()))
     return [
-        result.name + ("" if result.fits else " !"),
+        one_line(result.name) + ("" if result.fits else " !"),
         str(result.schedule.placement.chunks),
         number(result.makespan),
         f"{bubble.idle_over_total:.4f}",
@@ -106,13 +107,13 @@ def _refused(comparison: Comparison) -> tuple[RenderableType, ...]:
     if not comparison.refused:
         return ()
     reasons = ((name, reason.splitlines()[0].removeprefix(f"{name}: ")) for name, reason in comparison.refused.items())
-    lines = [Padding(Text(f"{name}: {reason}"), (0, 0, 0, 2)) for name, reason in reasons]
+    lines = [Padding(line(f"{name}: {reason}"), (0, 0, 0, 2)) for name, reason in reasons]
     return Text("\nnot possible here:"), *lines
 
 
 def _notes(notes: Iterable[str]) -> tuple[RenderableType, ...]:
-    return tuple(Text(f"note: {note}") for note in dict.fromkeys(notes))
+    return tuple(line(f"note: {note}") for note in dict.fromkeys(notes))
 
 
 def _warnings(warnings: Iterable[str]) -> tuple[RenderableType, ...]:
-    return tuple(Text(f"warning: {warning}") for warning in warnings)
+    return tuple(line(f"warning: {warning}") for warning in warnings)

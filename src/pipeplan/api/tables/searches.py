@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pipeplan.api.tables.parts import columns, facts, number, size
+from pipeplan.model import one_line
 
 if TYPE_CHECKING:
     # A result's table must not load the solver.
@@ -51,10 +52,9 @@ def front_parts(front: ParetoFront) -> tuple[RenderableType, ...]:
         assert search is not None
         limit = "none" if point.limit is None else memory(point.limit)
         verdict = "optimal" if search.optimal else f"{search.gap:.2%}"
-        table.add_row(
-            search.found_by, limit, memory(point.peak), number(point.value), number(search.bound.value), verdict
-        )
+        figures = memory(point.peak), number(point.value), number(search.bound.value)
+        table.add_row(one_line(search.found_by), limit, *figures, verdict)
     published = columns("published", "peak", "time", padding=1)
     for mark in front.published:
-        published.add_row(mark.name, memory(mark.peak), number(mark.value))
+        published.add_row(one_line(mark.name), memory(mark.peak), number(mark.value))
     return Text("memory against time\n", style="bold"), table, Text(""), published

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeplan.api.tables.parts import columns, facts, number, size
+from pipeplan.api.tables.parts import columns, facts, line, number, size
 from pipeplan.api.training_runs import TrainingRun
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def training_parts(training: TrainingRun) -> tuple[RenderableType, ...]:
         ("loss", f"{run.losses[0]:.4f} to {run.losses[-1]:.4f} in {len(run.losses)} steps"),
         ("gradients", _gradients(training)),
     ]
-    return Text(heading, style="bold"), Padding(facts(rows), (1, 0)), _bubbles(training)
+    return line(heading, "bold"), Padding(facts(rows), (1, 0)), _bubbles(training)
 
 
 def _range(steps: tuple[float, ...]) -> str:
@@ -71,5 +71,5 @@ def profile_parts(profile: Profile) -> tuple[RenderableType, ...]:
         sizes = (stage.activation_bytes, stage.weight_activation_bytes, stage.static_bytes)
         table.add_row(str(number_), *(f"{time.median:.3g}" for time in times), *(size(float(value)) for value in sizes))
     transfer = "not measured" if profile.p2p_time is None else f"{profile.p2p_time:.3g} ms"
-    notes = [Text(line) for line in profile.provenance()[:2]]
+    notes = [line(text) for text in profile.provenance()[:2]]
     return *notes, Text(f"transfer between ranks: {transfer}\n"), table
