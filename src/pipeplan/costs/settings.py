@@ -51,7 +51,7 @@ class Settings:
         aliases=("num_batches", "num_microbatches"), flags=("-m", "-b"), slider=(1, 256, 1),
     )  # fmt: skip
     chunks: int | None = setting(
-        kind="count", title="Chunks a rank", group="shape", help="Chunks a rank, v.", default="the schedule's own",
+        kind="count", title="Chunks a rank", group="shape", help="Chunks a rank, v.", default="its own",
         range=COUNT, aliases=("num_chunks",), flags=("-v",), slider=(1, 8, 1),
     )  # fmt: skip
     stages: int | None = setting(
