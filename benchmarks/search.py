@@ -239,7 +239,7 @@ def evaluator() -> None:
     times = []
     for _ in range(2000):
         begin = time.perf_counter()
-        compiled(encoder.flat, decisions, 0, 0.0, INFEASIBLE / 2, timing)
+        compiled(encoder.flat, decisions, encoder.target(), INFEASIBLE / 2, timing)
         times.append(time.perf_counter() - begin)
     ops = encoder.positions * 1.5
     print(f"evaluator: {np.median(times) / ops * 1e9:.1f} ns an op ({ops:.0f} ops, call included)")

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pipeplan.kernel_cache import _tell_once
-from pipeplan.kernels import Kernel, compile_loop
+from pipeplan.kernels import Kernel, compile_loop, dispatcher, inlined
 
 UNIT = 1
 
@@ -35,6 +35,38 @@ def fill(count, numbers):
 def count_up(numbers):
     for index in range(len(numbers)):
         numbers[index] += UNIT
+
+
+def abs_of(value: int) -> int:
+    return abs(value)
+
+
+@inlined
+def add_five(value: int) -> int:
+    return value + 5
+
+
+def fill_inlined(count, numbers):
+    for index in range(count):
+        numbers[index] = add_five(index)
+
+
+def filling_by(change, first):
+    def fill_changed(numbers):
+        for index in range(len(numbers)):
+            numbers[index] = change(first + index)
+
+    return fill_changed
+
+
+def choosing(functions):
+    choose = dispatcher(functions)
+
+    def choose_each(numbers):
+        for index in range(len(numbers)):
+            numbers[index] = choose(index, 10)
+
+    return choose_each
 
 
 def take_first(pair, numbers):
@@ -68,6 +100,37 @@ def test_nor_when_a_constant_has():
     assert numbers.tolist() == [6, 6]
 
 
+def test_an_inlined_function_gives_the_same():
+    numbers = np.zeros(3, np.int64)
+    compile_loop(fill_inlined)(3, numbers)
+    assert numbers.tolist() == [5, 6, 7]
+    assert add_five(1) == 6
+
+
+def test_a_loop_may_call_functions_and_use_numbers_of_the_function_around_it():
+    loops = [filling_by(twice, 0), filling_by(thrice, 0), filling_by(twice, 1)]
+    for loop, expected in zip(loops, [[0, 2], [0, 3], [2, 4]], strict=True):
+        plain, compiled = [0, 0], np.zeros(2, np.int64)
+        loop(plain)
+        compile_loop(loop)(compiled)
+        assert plain == compiled.tolist() == expected
+
+
+def test_a_dispatcher_calls_the_function_that_it_is_told():
+    loop = choosing([twice, thrice, abs_of])
+    plain, compiled = [0, 0, 0], np.zeros(3, np.int64)
+    loop(plain)
+    compile_loop(loop)(compiled)
+    assert plain == compiled.tolist() == [20, 30, 10]
+
+
+def test_numbers_in_a_tuple_stay_numbers_on_lists():
+    pair = namedtuple("pair", "first second")(np.array([7]), 3)
+    numbers = np.zeros(1, np.int64)
+    Kernel(take_first)((pair,), (numbers,), work=1)
+    assert numbers.tolist() == [7]
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where compiled kernels are kept."""
@@ -87,6 +150,15 @@ def found_on_disk(function=count_up, *, arguments=()) -> bool:
 
 def test_what_was_compiled_is_found_again(folder):
     assert [found_on_disk() for _ in range(3)] == [False, True, True]
+
+
+def test_so_is_a_loop_with_functions_around_it(folder):
+    hits = []
+    for _ in range(2):
+        compiled: Any = compile_loop(filling_by(twice, 1))
+        compiled(np.zeros(2, np.int64))
+        hits.append(bool(compiled.stats.cache_hits))
+    assert hits == [False, True]
 
 
 @pytest.mark.parametrize(

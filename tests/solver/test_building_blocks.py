@@ -11,7 +11,7 @@ from pipeplan.model import Placement
 from pipeplan.solver import search
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
-from pipeplan.solver.engines.building_blocks import Bench, BuildingBlocks, block_of
+from pipeplan.solver.engines.building_blocks import BlockRepeater, BuildingBlocks, block_of
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.kernels.arrays import AnnealingState
 from pipeplan.solver.kernels.block_kernel import anneal_block
@@ -35,10 +35,10 @@ def v_half_block(ranks):
     return due
 
 
-def straight(bench, step):
+def straight(repeater, step):
     """Each op due so much after the one before it."""
-    due = np.zeros(bench.encoder.classes)
-    due[bench.route.way] = step * np.arange(bench.encoder.classes)
+    due = np.zeros(repeater.encoder.classes)
+    due[repeater.route.way] = step * np.arange(repeater.encoder.classes)
     return due
 
 
@@ -52,26 +52,26 @@ def test_the_block_of_v_half_gives_v_half(ranks, microbatches, by_unit):
     case = problem(Placement.v(ranks), microbatches, EQUAL, limit=(ranks + 2) // 2)
     encoder, published = Encoder(case), strategy("v-half")
     found_block = made(v_half_block(ranks) * (1 if by_unit else 10), keep=True)
-    found = Bench(encoder).repeat(found_block, by_unit=by_unit)
+    found = BlockRepeater(encoder).repeat(found_block, by_unit=by_unit)
     known = encoder.encode(published(published.shape(ranks, microbatches)))
     assert np.array_equal(found.order, known.order)
     assert found.value == known.value
 
 
 def test_without_drawing_forwards_forward_the_warm_up_takes_longer():
-    bench = Bench(Encoder(problem(Placement.v(4), 12, EQUAL, limit=3)))
-    values = [bench.repeat(made(v_half_block(4), draw=draw), by_unit=True).value for draw in (False, True)]
+    repeater = BlockRepeater(Encoder(problem(Placement.v(4), 12, EQUAL, limit=3)))
+    values = [repeater.repeat(made(v_half_block(4), draw=draw), by_unit=True).value for draw in (False, True)]
     assert values == [790, 770]
 
 
 def test_microbatches_in_groups_are_due_by_groups():
-    bench = Bench(Encoder(problem(Placement.loop(2, 2), 4, EQUAL, limit=4)))
-    order = bench.repeat(made(straight(bench, 1), draw=False, group=2, inner=0.5), by_unit=True).order
+    repeater = BlockRepeater(Encoder(problem(Placement.loop(2, 2), 4, EQUAL, limit=4)))
+    order = repeater.repeat(made(straight(repeater, 1), draw=False, group=2, inner=0.5), by_unit=True).order
     assert order[:4].tolist() == [0, 0, 4, 4]
 
 
 def test_what_does_not_fit_waits_and_a_block_that_cannot_fit_gets_stuck():
-    tight = Bench(Encoder(problem(Placement.v(4), 8, limit=1)))
+    tight = BlockRepeater(Encoder(problem(Placement.v(4), 8, limit=1)))
     one_by_one, eager = straight(tight, 0.1), straight(tight, 0.1)
     eager[0] -= 10_000
     assert tight.repeat(made(eager, draw=False), by_unit=False).value == np.inf
@@ -83,36 +83,24 @@ def test_what_does_not_fit_waits_and_a_block_that_cannot_fit_gets_stuck():
 def annealed(run, steps=150, *, backward=7.0):
     """The block, and what has been written, after annealing in groups of two under a tight limit."""
     free = problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)
-    bench = Bench(Encoder(replace(free, costs=replace(free.costs, backward=np.full(6, backward)))))
-    encoder, block = bench.encoder, made(straight(bench, 3.5), group=2, inner=1.0)
+    repeater = BlockRepeater(Encoder(replace(free, costs=replace(free.costs, backward=np.full(6, backward)))))
+    encoder, block = repeater.encoder, made(straight(repeater, 3.5), group=2, inner=1.0)
     trial, best = (made(block.due, group=2, inner=1.0) for _ in range(2))
-    value = bench.repeat(block, by_unit=False).value
-    state = AnnealingState(np.full(2, value), np.array([5.0]), np.array([1]), encoder.room_for_chain())
+    value = repeater.repeat(block, by_unit=False).value
+    state = AnnealingState(np.full(2, value), np.array([5.0, 0.99]), np.array([1]), encoder.room_for_chain())
     flat = encoder.flat
-    inputs = (
-        flat,
-        flat,
-        bench.route,
-        encoder.share,
-        bench.pace(False).period,
-        bench.unit,
-        0,
-        0.0,
-        0.99,
-        WAITS,
-        3 + encoder.may_run_full,
-        steps,
-    )
-    run(*inputs, block, trial, best, bench.decisions(), state, bench.room_for_clocks(), encoder.room_for_timing())
-    return bench, best, state
+    rules = 3 + encoder.may_run_full
+    inputs = (flat, flat, repeater.route, repeater.pace(False).beat, rules, encoder.target(), WAITS, steps)
+    run(*inputs, block, trial, best, repeater.decisions(), state, repeater.room_for_clocks(), encoder.room_for_timing())
+    return repeater, best, state
 
 
 @pytest.mark.parametrize("backward", [7.0, 6.0])
 def test_annealing_betters_a_block_and_keeps_the_best(backward):
-    bench, best, state = annealed(anneal_block, backward=backward)
+    repeater, best, state = annealed(anneal_block, backward=backward)
     assert state.value[1] <= state.value[0]
-    assert bench.repeat(best, by_unit=False).value == state.value[1]
-    assert state.value[1] < bench.repeat(made(straight(bench, 3.5), group=2, inner=1.0), by_unit=False).value
+    assert repeater.repeat(best, by_unit=False).value == state.value[1]
+    assert state.value[1] < repeater.repeat(made(straight(repeater, 3.5), group=2, inner=1.0), by_unit=False).value
 
 
 @pytest.mark.parametrize("backward", [7.0, 6.0])

@@ -17,7 +17,7 @@ from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.solver.engines.order_annealing import anneal_by
-from pipeplan.solver.kernels.arrays import AnnealingState, Decisions, Reach
+from pipeplan.solver.kernels.arrays import AnnealingState, Decisions, Reach, Target
 from pipeplan.solver.kernels.critical_kernel import trace
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.solver.moves import MOVES
@@ -35,10 +35,10 @@ PLACEMENTS = [
 def annealed(encoder, evaluations, *, seed=1, hot=5.0, compiled=False, moves=MOVES):
     start = list_schedule(encoder, earliest(encoder), 10.0)
     decisions, best = start.copy().decisions, start.copy().decisions
-    state = AnnealingState(np.full(2, start.value), np.array([hot]), np.array([seed]), encoder.room_for_chain())
+    state = AnnealingState(np.full(2, start.value), np.array([hot, 0.999]), np.array([seed]), encoder.room_for_chain())
     weights = np.array([move.weight * move.can_gain(encoder) for move in moves])
     reach = Reach(places=3, stages=3, microbatches=3)
-    inputs = (encoder.flat, weights, reach, 8, encoder.span, 0.0, evaluations, 0.999, WAITS)
+    inputs = (encoder.flat, weights, reach, 8, encoder.target(), WAITS, evaluations)
     loop = anneal_by(moves).function
     run = compile_loop(loop) if compiled else loop
     run(*inputs, decisions, best, state, encoder.room_for_change(), encoder.room_for_timing())
@@ -112,11 +112,11 @@ def test_a_limit_below_the_value_cuts_the_evaluation_short():
     encoder = Encoder(problem(Placement.linear(3), 4, limit=3))
     candidate = list_schedule(encoder, earliest(encoder), 14.0)
     assert (
-        evaluate(encoder.flat, candidate.decisions, 0, 0.0, candidate.value, encoder.room_for_timing())
+        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value, encoder.room_for_timing())
         == candidate.value
     )
     assert (
-        evaluate(encoder.flat, candidate.decisions, 0, 0.0, candidate.value - 0.5, encoder.room_for_timing())
+        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value - 0.5, encoder.room_for_timing())
         == INFEASIBLE
     )
 
@@ -144,7 +144,7 @@ def test_forced_weight_backwards_come_before_their_op(forced, weights):
     order = np.array([0, 1, 0, 1])
     decisions = Decisions(order, np.array([0, 0, forced, 0]), np.zeros(4, np.int64), np.zeros(4, np.int64))
     timing = encoder.room_for_timing()
-    evaluate(encoder.flat, decisions, 0, 0.0, 1e9, timing)
+    evaluate(encoder.flat, decisions, Target(0, 0.0), 1e9, timing)
     assert timing.weights.tolist() == weights
 
 
@@ -160,7 +160,7 @@ def test_the_longest_chain_leads_from_a_start_to_the_end_without_a_break(placeme
     encoder = Encoder(problem(placement, 4, limit=3))
     decisions, _, _ = annealed(encoder, 200)
     timing, critical = encoder.room_for_timing(), encoder.room_for_chain()
-    evaluate(encoder.flat, decisions, 0, 0.0, INFEASIBLE / 2, timing)
+    evaluate(encoder.flat, decisions, Target(0, 0.0), INFEASIBLE / 2, timing)
     trace(encoder.flat, decisions, timing, critical)
     chain = critical[1 : 1 + critical[0]]
     rank_of, first = encoder.rank_of[decisions.order], encoder.offsets[:-1]

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.errors import InputError
-from pipeplan.kernels import dispatcher
 from pipeplan.model import Placement
 from pipeplan.solver import search
 from pipeplan.solver.candidate import Encoder
@@ -111,8 +110,3 @@ def test_one_table_of_moves_is_one_kernel():
 def test_a_weight_below_0_is_refused():
     with pytest.raises(InputError, match="swap neighbours: the weight must be at least 0, not -1"):
         replace(SWAP, weight=-1)
-
-
-def test_a_dispatcher_calls_the_one_that_it_is_told():
-    call = dispatcher([lambda x: x + 1, lambda x: 2 * x, lambda x: -x])
-    assert [call(which, 5) for which in range(3)] == [6, 10, -5]

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeplan.kernels import Kernel
 from pipeplan.model import BACKWARD_KINDS, NO_GROUP, Columns, Floats, Ints, Kind, Schedule, ops, source_of, tolerances
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Timing
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Target, Timing
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.solver.problem import Problem
 
@@ -77,10 +77,9 @@ class Encoder:
         halves = self._times()[0] + np.maximum(self.weight_time, 0.0)
         return np.where(self.is_forward, halves, np.minimum(halves, self.problem.costs.backward[self.stage_of]))
 
-    @property
-    def span(self) -> int:
-        """1 where the objective is the longest span."""
-        return int(self.problem.objective == "span")
+    def target(self, spread: float = 0.0) -> Target:
+        """What should be small, and ``spread`` times the mean of it over the ranks."""
+        return Target(int(self.problem.objective == "span"), spread)
 
     @cached_property
     def overlaps(self) -> bool:
@@ -213,7 +212,7 @@ class Encoder:
     def _time(self, decisions: Decisions, spread: float = 0.0) -> tuple[float, Ints]:
         """The value of what is decided, and how many Ws run before each position."""
         timing = self.room_for_timing()
-        value = _EVALUATE((self.flat, decisions, self.span, spread, INFEASIBLE / 2), (timing,), work=self.positions)
+        value = _EVALUATE((self.flat, decisions, self.target(spread), INFEASIBLE / 2), (timing,), work=self.positions)
         return (np.inf if value >= INFEASIBLE else float(value)), timing.weights
 
     def decode(self, candidate: Candidate, name: str = "search") -> Schedule:

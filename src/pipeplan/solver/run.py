@@ -18,14 +18,11 @@ from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Improvement, SearchProgress
 
-DOUBLINGS = 11
-"""How often rounds get twice as long."""
-
 REPORT_EVERY = 0.5
 """Seconds between two reports while workers work."""
 
 Task = TypeVar("Task")
-Answer = TypeVar("Answer")
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,7 +165,7 @@ class Run:
             )
         )
 
-    def map(self, work: Callable[[Task], Answer], tasks: Sequence[Task]) -> list[Answer]:
+    def map(self, work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> list[Outcome]:
         """``work`` of every task, in the order of the tasks, on the workers, reporting meanwhile.
 
         Kernels run without the GIL. If the user stops the search, the budget says so, tasks end early, and what they have
@@ -192,16 +189,16 @@ class Run:
             with self.budget.paused():
                 self.map(lambda _: kernel.compile(inputs, outputs), [None])
 
-    def rounds(self, tasks: int, first: int, until: float = 1.0) -> Iterator[tuple[int, int]]:
+    def rounds(self, tasks: int, first: int, until: float = 1.0, doublings: int = 11) -> Iterator[tuple[int, int]]:
         """Rounds of so many tasks until this share of the budget is spent: their numbers, and evaluations for each task.
 
-        Each round is twice as long as the one before, but no longer than the budget allows, from the second round on also
-        in seconds.
+        Each of the first ``doublings`` rounds is followed by one twice as long; none is longer than the budget allows, from
+        the second on also in seconds.
         """
         speed = 0.0
         turn = 0
         while not self.is_over and self.budget.share < until:
-            length = max(first, 1) << min(turn, DOUBLINGS)
+            length = max(first, 1) << min(turn, doublings)
             evaluations_left = self.budget.evaluations_until(until)
             if evaluations_left is not None:
                 length = min(length, -(-evaluations_left // tasks))

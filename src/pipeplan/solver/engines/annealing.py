@@ -18,19 +18,16 @@ WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
 """Quantiles of the exponential distribution: the same numbers, compiled or not."""
 
 
-def beginning(encoder: Encoder, value: float, temperature: float, seed: int) -> AnnealingState:
-    """An annealing before its first step, at a candidate of this value."""
+def beginning(
+    encoder: Encoder, value: float, *, temperature: float, cooling: float, steps: int, seed: int
+) -> AnnealingState:
+    """An annealing before its first step, at a candidate of this value; its steps make it ``cooling`` times cooler."""
     return AnnealingState(
         value=np.full(2, value),
-        temperature=np.array([temperature]),
+        temperature=np.array([temperature, cooling ** (-1 / max(steps, 1))]),
         random=np.array([seed]),
         critical=encoder.room_for_chain(),
     )
-
-
-def cooling_factor(fall: float, steps: int) -> float:
-    """The factor by which the temperature falls a step, so that after so many steps it is ``fall`` times lower."""
-    return float(fall ** (-1 / max(steps, 1)))
 
 
 def pieces(budget: Budget, steps: int, work: int) -> Iterator[int]:

@@ -19,7 +19,7 @@ import numpy as np
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Floats
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.engines.annealing import WAITS, beginning, cooling_factor, pieces
+from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
 from pipeplan.solver.engines.list_scheduling import earliest
 from pipeplan.solver.kernels.arrays import (
     DRAWS_FORWARDS,
@@ -27,6 +27,7 @@ from pipeplan.solver.kernels.arrays import (
     RUNS_FULL,
     SEARCH_COMPILES_AFTER,
     TAKES_BACKWARDS,
+    Beat,
     Block,
     Decisions,
     FlatProblem,
@@ -98,7 +99,7 @@ class BuildingBlocks:
     def __call__(self, run: Run) -> None:
         """Search."""
         few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
-        small, true = Bench(Encoder(replace(run.problem, microbatches=few))), Bench(run.encoder)
+        small, true = BlockRepeater(Encoder(replace(run.problem, microbatches=few))), BlockRepeater(run.encoder)
         self._compile(run, small)
         for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, self.until):
             before = run.best
@@ -110,17 +111,17 @@ class BuildingBlocks:
             if run.best is before:
                 return
 
-    def _island(self, run: Run, bench: Bench, number: int, steps: int) -> Island:
+    def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
         """A task of its own for each number; every other one goes at the pace of units."""
         random, by_unit = run.random(1, number), number % 2 == 1
         return Island(
             name=f"{NAME} {number + 1}",
             block=self._random_block(
-                bench,
+                repeater,
                 random,
                 by_unit=by_unit,
                 keep_weights=number // 2 % 2 == 1,
-                full=bench.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
+                full=repeater.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
             ),
             by_unit=by_unit,
             temperature=self.heats[number % len(self.heats)],
@@ -129,58 +130,72 @@ class BuildingBlocks:
         )
 
     def _random_block(
-        self, bench: Bench, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool
+        self, repeater: BlockRepeater, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool
     ) -> Block:
         """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
-        placement, copies = bench.encoder.problem.placement, bench.encoder.copies
-        unit = bench.pace(by_unit).unit
-        slack = random.choice(self.slacks, (copies, bench.encoder.classes // copies)) * random.integers(3)
-        due = earliest(bench.encoder)
+        placement, copies = repeater.encoder.problem.placement, repeater.encoder.copies
+        unit = repeater.pace(by_unit).beat.unit
+        slack = random.choice(self.slacks, (copies, repeater.encoder.classes // copies)) * random.integers(3)
+        due = earliest(repeater.encoder)
         if by_unit:
-            due[bench.route.way] = np.tile(np.arange(slack.shape[1]), copies)
-        due[bench.route.way] += unit * np.cumsum(slack, axis=1).ravel()
+            due[repeater.route.way] = np.tile(np.arange(slack.shape[1]), copies)
+        due[repeater.route.way] += unit * np.cumsum(slack, axis=1).ravel()
         grouped = placement.chunks > 1 and random.random() < self.grouped
         group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
         return block_of(due, draws_forwards=True, keeps_weights=keep_weights, runs_full=full, group=group, inner=unit)
 
-    def _anneal(self, run: Run, bench: Bench, island: Island) -> tuple[Block, int]:
+    def _anneal(self, run: Run, repeater: BlockRepeater, island: Island) -> tuple[Block, int]:
         """The best block found and the evaluations made; stops early when time is up."""
-        inputs, outputs, best = self._arrays(bench, island)
-        work, done = REPEATED * bench.encoder.positions, 0
+        inputs, outputs, best = self._arrays(repeater, island)
+        work, done = REPEATED * repeater.encoder.positions, 0
         for steps in pieces(run.budget, island.steps, work):
             _ANNEAL_BLOCK((*inputs, steps), outputs, work=steps * work)
             done += steps
         return best, done
 
-    def _compile(self, run: Run, bench: Bench) -> None:
+    def _compile(self, run: Run, repeater: BlockRepeater) -> None:
         """Have the kernel compiled."""
-        inputs, outputs, _ = self._arrays(bench, self._island(run, bench, 0, 0))
+        inputs, outputs, _ = self._arrays(repeater, self._island(run, repeater, 0, 0))
         run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
 
-    def _arrays(self, bench: Bench, island: Island) -> tuple[tuple[Argument, ...], tuple[Output, ...], Block]:
+    def _arrays(
+        self, repeater: BlockRepeater, island: Island
+    ) -> tuple[tuple[Argument, ...], tuple[Output, ...], Block]:
         """What the kernel takes, but for the number of steps; what it writes; and of that, the best block."""
-        encoder, pace = bench.encoder, bench.pace(island.by_unit)
+        encoder, pace = repeater.encoder, repeater.pace(island.by_unit)
         block, trial, best = (_copy(island.block) for _ in range(3))
-        value = min(bench.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
-        state = beginning(encoder, value, island.temperature * bench.unit, island.seed)
-        cooling = cooling_factor(self.cooling, island.steps)
+        value = min(repeater.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
+        state = beginning(
+            encoder,
+            value,
+            temperature=island.temperature * repeater.unit,
+            cooling=self.cooling,
+            steps=island.steps,
+            seed=island.seed,
+        )
         rules = 1 + (RUNS_FULL if encoder.may_run_full else KEEPS_WEIGHTS)
-        times = (encoder.flat, pace.times, bench.route, encoder.share, pace.period, pace.unit)
-        inputs = (*times, encoder.span, self.spread, cooling, WAITS, rules)
-        outputs = (block, trial, best, bench.decisions(), state, bench.room_for_clocks(), encoder.room_for_timing())
+        inputs = (encoder.flat, pace.times, repeater.route, pace.beat, rules, encoder.target(self.spread), WAITS)
+        outputs = (
+            block,
+            trial,
+            best,
+            repeater.decisions(),
+            state,
+            repeater.room_for_clocks(),
+            encoder.room_for_timing(),
+        )
         return inputs, outputs, best
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pace:
-    """At which pace ranks repeat a block: the time of everything, the period of a microbatch, and the mean op."""
+    """At which pace ranks repeat a block: the times of everything, and how it is repeated in these times."""
 
     times: FlatProblem
-    period: float
-    unit: float
+    beat: Beat
 
 
-class Bench:
+class BlockRepeater:
     """The arrays of a problem on which blocks are tried.
 
     Attributes
@@ -211,8 +226,8 @@ class Bench:
         )
         times = encoder.total_times
         self.unit = float(times.sum() / np.count_nonzero(times) / 1.5) if times.any() else 1.0
-        self._true_pace = Pace(flat, self._busiest(times), self.unit)
-        self._unit_pace = Pace(units, self._busiest(np.where(owes, 2.0, 1.0)), 1.0)
+        self._true_pace = Pace(flat, Beat(encoder.share, self._busiest(times), self.unit))
+        self._unit_pace = Pace(units, Beat(encoder.share, self._busiest(np.where(owes, 2.0, 1.0)), 1.0))
 
     def _busiest(self, times: Floats) -> float:
         """The work of the busiest rank for a microbatch."""
@@ -225,7 +240,7 @@ class Bench:
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
         """What comes of a block, as a candidate; of infinite value if the block gets stuck."""
         pace, decisions = self.pace(by_unit), self.decisions()
-        inputs = (self.encoder.flat, pace.times, self.route, self.encoder.share, pace.period)
+        inputs = (self.encoder.flat, pace.times, self.route, pace.beat)
         outputs = (block, decisions, self.room_for_clocks(), self.encoder.room_for_timing())
         complete = _REPEAT(inputs, outputs, work=REPEATED * self.encoder.positions)
         return self.encoder.evaluate(decisions) if complete else Candidate(decisions, np.inf)

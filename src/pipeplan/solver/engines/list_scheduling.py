@@ -49,10 +49,10 @@ def earliest(encoder: Encoder) -> Floats:
     """When each class could first run for the first microbatch, were there no other; shape (classes,)."""
     flat = encoder.flat
     starts = np.zeros(encoder.classes)
-    for item in encoder.topological:
-        source = int(flat.source[item])
+    for op_class in encoder.topological:
+        source = int(flat.source[op_class])
         if source >= 0:
-            starts[item] = starts[source] + flat.time[source] + flat.delay[item]
+            starts[op_class] = starts[source] + flat.time[source] + flat.delay[op_class]
     return starts
 
 

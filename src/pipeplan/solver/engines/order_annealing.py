@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeplan.kernels import Argument, Kernel, dispatcher
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.engines.annealing import WAITS, beginning, cooling_factor, pieces
+from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
 from pipeplan.solver.kernels.annealing_kernel import annealing_by
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Reach
 from pipeplan.solver.kernels.random_kernel import MODULUS
@@ -96,8 +96,8 @@ class LocalSearch:
         if run.best is None:
             return
         kernel = anneal_by(self.moves)
-        bench = Bench(self, run.encoder, next(self._tasks(run, 0, 0)))
-        run.compile(kernel, bench.inputs(0), bench.outputs)
+        arrays = TaskArrays(self, run.encoder, next(self._tasks(run, 0, 0)))
+        run.compile(kernel, arrays.inputs(0), arrays.outputs)
         for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
             tasks = list(self._tasks(run, turn, length))
             for task, (candidate, spent) in zip(
@@ -125,34 +125,39 @@ class LocalSearch:
 
     def _anneal(self, run: Run, task: Annealing) -> tuple[Candidate, int]:
         """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
-        kernel, bench = anneal_by(self.moves), Bench(self, run.encoder, task)
+        kernel, arrays = anneal_by(self.moves), TaskArrays(self, run.encoder, task)
         positions = run.encoder.positions
         done = 0
         for steps in pieces(run.budget, task.evaluations, positions):
-            kernel(bench.inputs(steps), bench.outputs, work=steps * positions)
+            kernel(arrays.inputs(steps), arrays.outputs, work=steps * positions)
             done += steps
-            if bench.state.value[1] <= run.bound.value:
+            if arrays.state.value[1] <= run.bound.value:
                 break
-        return run.encoder.evaluate(bench.best), done
+        return run.encoder.evaluate(arrays.best), done
 
 
-class Bench:
+class TaskArrays:
     """The arrays with which the kernel carries out a task."""
 
     def __init__(self, options: LocalSearch, encoder: Encoder, task: Annealing) -> None:
         self.options, self.encoder, self.task = options, encoder, task
         self.weights = np.array([move.weight * move.can_gain(encoder) for move in options.moves], np.int64)
-        self.cooling = cooling_factor(options.cooling, task.evaluations)
         decisions, self.best = (task.lineage.candidate.copy().decisions for _ in range(2))
-        temperature = task.temperature * float(np.mean(encoder.flat.time))
-        self.state = beginning(encoder, encoder.score(decisions, task.spread), temperature, task.seed)
+        self.state = beginning(
+            encoder,
+            encoder.score(decisions, task.spread),
+            temperature=task.temperature * float(np.mean(encoder.flat.time)),
+            cooling=options.cooling,
+            steps=task.evaluations,
+            seed=task.seed,
+        )
         self.outputs = (decisions, self.best, self.state, encoder.room_for_change(), encoder.room_for_timing())
 
     def inputs(self, steps: int) -> tuple[Argument, ...]:
         """What the kernel takes for so many steps."""
         encoder, task = self.encoder, self.task
-        reach, critical = task.reach, self.options.critical
-        return encoder.flat, self.weights, reach, critical, encoder.span, task.spread, steps, self.cooling, WAITS
+        target = encoder.target(task.spread)
+        return encoder.flat, self.weights, task.reach, self.options.critical, target, WAITS, steps
 
 
 @cache

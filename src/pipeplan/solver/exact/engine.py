@@ -36,7 +36,7 @@ class Exact:
     Attributes
     ----------
     largest
-        It leaves alone instances of more ops than this.
+        It leaves alone problems of more ops than this.
     share
         How much of what is left of the budget it may spend.
     required
@@ -79,7 +79,7 @@ class Exact:
         least = ceil(Fraction(run.bound.value) * (1 - Fraction(1, 10**9)) / integers.unit)
         beaten = integers.horizon + 1 if run.best is None else integers.value_in_units(run.best.value)
         if beaten > least:
-            _Proof(self, run, integers, least, beaten).run()
+            _Proof(self, run, integers, least, beaten).solve()
 
 
 class _Proof:
@@ -87,12 +87,12 @@ class _Proof:
 
     def __init__(self, options: Exact, run: Run, integers: IntegerProblem, least: int, beaten: int) -> None:
         self.options = options
-        self.search, self.integers, self.beaten = run, integers, beaten
+        self.run, self.integers, self.beaten = run, integers, beaten
         self.model = ExactModel(integers, least, beaten - 1)
         self.events: SimpleQueue[Event] = SimpleQueue()
         self.solver = self._solver()
 
-    def run(self) -> None:
+    def solve(self) -> None:
         """Solve in another thread, and take what it finds in this one, which the user can interrupt."""
         self._limit()
         with ThreadPoolExecutor(1) as pool:
@@ -100,23 +100,23 @@ class _Proof:
             try:
                 while not answer.done() or not self.events.empty():
                     self._take_next()
-                    if self.search.budget.out_of_time:
+                    if self.run.budget.out_of_time:
                         self.solver.stop_search()
             finally:
                 self._stop(answer)
         self._conclude(self.solver.status_name(answer.result()))
-        spent, left = int(self.solver.deterministic_time / self._evaluation), self.search.budget.evaluations_left
-        self.search.budget.evaluations += spent if left is None else min(spent, left)
+        spent, left = int(self.solver.deterministic_time / self._evaluation), self.run.budget.evaluations_left
+        self.run.budget.evaluations += spent if left is None else min(spent, left)
 
     @property
     def _evaluation(self) -> float:
         """Seconds of an evaluation, about."""
-        return self.options.evaluation_seconds(self.search)
+        return self.options.evaluation_seconds(self.run)
 
     def _limit(self) -> None:
-        budget, parameters, share = self.search.budget, self.solver.parameters, self.options.share
-        parameters.random_seed = self.search.seed
-        parameters.num_workers = self.search.workers
+        budget, parameters, share = self.run.budget, self.solver.parameters, self.options.share
+        parameters.random_seed = self.run.seed
+        parameters.num_workers = self.run.workers
         if isfinite(budget.seconds_left):
             parameters.max_time_in_seconds = share * budget.seconds_left
         if budget.evaluations_left is not None:
@@ -129,15 +129,15 @@ class _Proof:
         except Empty:
             return
         if schedule is not None:
-            self.search.offer_schedule(schedule, NAME)
+            self.run.offer_schedule(schedule, NAME)
         self._raise_bound(bound)
 
     def _raise_bound(self, bound: int) -> None:
         """Take a bound that holds for all schedules: the solver's holds for those that beat the best."""
-        best = self.search.best
+        best = self.run.best
         value = float(min(bound, self.beaten) * self.integers.unit)
         value = value if best is None else min(value, best.value)
-        self.search.raise_bound(Bound(value, "no schedule is better: the exact solver's proof"))
+        self.run.raise_bound(Bound(value, "no schedule is better: the exact solver's proof"))
 
     def _conclude(self, status: str) -> None:
         if status == "INFEASIBLE":

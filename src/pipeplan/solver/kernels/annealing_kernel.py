@@ -3,13 +3,18 @@
 from collections.abc import Callable
 
 from pipeplan.model import Floats, Ints
-from pipeplan.solver.kernels.arrays import AnnealingState, Change, Decisions, FlatProblem, Reach, Timing
+from pipeplan.solver.kernels.arrays import AnnealingState, Change, Decisions, FlatProblem, Reach, Target, Timing
 from pipeplan.solver.kernels.critical_kernel import trace
 from pipeplan.solver.kernels.random_kernel import draw, draw_weighted
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 
 CRITICAL_OF = 16
 """Of so many steps, some start at an op of the longest chain."""
+
+
+def cool(state: AnnealingState) -> None:
+    """Lower the temperature by a step."""
+    state.temperature[0] *= state.temperature[1]
 
 
 def accepted_up_to(state: AnnealingState, waits: Floats) -> float:
@@ -63,11 +68,9 @@ def annealing_by(
         weights: Ints,
         reach: Reach,
         critical: int,
-        span: int,
-        spread: float,
-        steps: int,
-        cooling: float,
+        target: Target,
         waits: Floats,
+        steps: int,
         decisions: Decisions,
         best: Decisions,
         state: AnnealingState,
@@ -77,17 +80,17 @@ def annealing_by(
         """Anneal for a number of steps; the best candidate seen goes to ``best``.
 
         A step draws where it starts, a move by its weight, and what that move does there. It is kept if the value grows by
-        no more than the temperature allows, else taken back. The temperature falls by the factor ``cooling`` a step.
+        no more than the temperature allows, else taken back.
         """
         for _ in range(steps):
-            state.temperature[0] *= cooling
+            cool(state)
             place = draw_place(state, critical, len(decisions.order))
             move = draw_weighted(state.random, weights)
             propose(move, problem, reach, decisions, place, change, state.random)
             if not apply(move, problem, decisions, change):
                 continue
             limit = accepted_up_to(state, waits)
-            value = evaluate(problem, decisions, span, spread, limit, timing)
+            value = evaluate(problem, decisions, target, limit, timing)
             if value > limit:
                 undo(move, problem, decisions, change)
                 continue

@@ -78,6 +78,17 @@ class FlatProblem(NamedTuple):
     overlap: Floats
 
 
+class Target(NamedTuple):
+    """What should be small: the makespan, or with ``span`` 1 the longest span.
+
+    ``spread`` times the mean of that over the ranks is added, so that of two candidates that are equal the one that leaves
+    more ranks early is the better.
+    """
+
+    span: int
+    spread: float
+
+
 class Decisions(NamedTuple):
     """What is decided: all that tells one candidate from another.
 
@@ -147,7 +158,8 @@ class AnnealingState(NamedTuple):
     value
         Of the current candidate, and of the best; shape (2,).
     temperature
-        How much worse, on average, a step may be, in the unit of the costs; shape (1,).
+        How much worse, on average, a step may be, in the unit of the costs, and the factor by which that falls a step;
+        shape (2,).
     random
         The state of the random numbers; shape (1,).
     critical
@@ -242,6 +254,17 @@ class Block(NamedTuple):
     rules: Ints
     group: Ints
     inner: Floats
+
+
+class Beat(NamedTuple):
+    """How a block is repeated: for ``share`` microbatches of each copy, a ``period`` apart.
+
+    ``unit`` is the mean time of an op. Both are times of the pace, which need not be the true ones.
+    """
+
+    share: int
+    period: float
+    unit: float
 
 
 class Route(NamedTuple):

@@ -13,18 +13,20 @@ be the true ones. ``due`` and ``ready`` are times: when an op should run, and wh
 from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
 from pipeplan.model.tolerances import LAST_DIGITS
-from pipeplan.solver.kernels.annealing_kernel import accept, accepted_up_to
+from pipeplan.solver.kernels.annealing_kernel import accept, accepted_up_to, cool
 from pipeplan.solver.kernels.arrays import (
     DRAWS_FORWARDS,
     KEEPS_WEIGHTS,
     RUNS_FULL,
     TAKES_BACKWARDS,
     AnnealingState,
+    Beat,
     Block,
     Decisions,
     FlatProblem,
     RankClocks,
     Route,
+    Target,
     Timing,
 )
 from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
@@ -33,12 +35,15 @@ from pipeplan.solver.kernels.timing_kernel import evaluate
 
 NEVER = 1e300
 
+VARIATIONS = 20
+"""Of so many variations of a block, one changes a rule, one the time within groups, and the others when something is due."""
+
 
 @inlined
-def due_at(block: Block, op_class: int, index: int, period: float) -> float:
+def due_at(block: Block, op_class: int, index: int, beat: Beat) -> float:
     """When an op is due: groups follow each other by a period a microbatch, the microbatches of a group closer."""
     group = block.group[0]
-    due: float = block.due[op_class] + index // group * group * period + index % group * block.inner[0]
+    due: float = block.due[op_class] + index // group * group * beat.period + index % group * block.inner[0]
     return due
 
 
@@ -46,8 +51,7 @@ def repeat(
     problem: FlatProblem,
     pace: FlatProblem,
     route: Route,
-    share: int,
-    period: float,
+    beat: Beat,
     block: Block,
     decisions: Decisions,
     clocks: RankClocks,
@@ -60,7 +64,7 @@ def repeat(
         rank = first_awake(clocks)
         if clocks.wake[rank] >= NEVER:
             return False
-        op_class = decide(problem, pace, route, share, period, block, decisions, clocks, timing, rank)
+        op_class = decide(problem, pace, route, beat, block, decisions, clocks, timing, rank)
         if op_class >= 0:
             run_op(problem, pace, route, block, decisions, clocks, timing, rank, op_class)
             left -= 1
@@ -101,8 +105,7 @@ def decide(
     problem: FlatProblem,
     pace: FlatProblem,
     route: Route,
-    share: int,
-    period: float,
+    beat: Beat,
     block: Block,
     decisions: Decisions,
     clocks: RankClocks,
@@ -121,7 +124,7 @@ def decide(
     for slot in range(route.offsets[rank], route.offsets[rank + 1]):
         op_class = route.on_rank[slot]
         index = timing.done[op_class]
-        if index == share:
+        if index == beat.share:
             continue
         forwards_left += 1 - op_class % 2
         source = problem.source[op_class]
@@ -130,7 +133,7 @@ def decide(
             ready = 0.0
         elif timing.done[source] > index:
             ready = timing.finish[problem.first[source] + index] + pace.delay[op_class]
-        due = due_at(block, op_class, index, period)
+        due = due_at(block, op_class, index, beat)
         if due < head_due:
             head, head_due, head_ready = op_class, due, ready
         if ready > now:
@@ -149,7 +152,7 @@ def decide(
     if head_ready <= now:
         chosen = head
     elif forward >= 0 and block.rules[DRAWS_FORWARDS] == 1 and clocks.backwards[rank] == 0:
-        if leaves_room(problem, route, share, period, block, timing, rank, forward, forward_due):
+        if leaves_room(problem, route, beat, block, timing, rank, forward, forward_due):
             chosen = forward
     elif forwards_left == 0 or block.rules[TAKES_BACKWARDS] == 1:
         chosen = backward
@@ -183,8 +186,7 @@ def decide(
 def leaves_room(
     problem: FlatProblem,
     route: Route,
-    share: int,
-    period: float,
+    beat: Beat,
     block: Block,
     timing: Timing,
     rank: int,
@@ -196,8 +198,8 @@ def leaves_room(
     for slot in range(route.offsets[rank], route.offsets[rank + 1]):
         op_class = route.on_rank[slot]
         index = timing.done[op_class]
-        while op_class % 2 == 0 and op_class != forward and index < share:
-            if due_at(block, op_class, index, period) >= forward_due:
+        while op_class % 2 == 0 and op_class != forward and index < beat.share:
+            if due_at(block, op_class, index, beat) >= forward_due:
                 break
             room -= problem.growth[op_class]
             index += 1
@@ -245,33 +247,33 @@ def run_op(
 
 
 def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> None:
-    """Change a block: in 1 of 20 cases one of its first ``rules`` rules; in 1 of 20, where it has groups, their inner time.
-
-    Else, once or in 1 of 3 cases twice, when something is due: one op, those after it, or some of those after it, by up to
-    six half units, small ones more often.
-    """
-    choice = draw(random, 20)
+    """Change a block: one of its first ``rules`` rules, the time within its groups, or when something is due."""
+    choice = draw(random, VARIATIONS)
     if choice == 0:
         rule = draw(random, rules)
         block.rules[rule] = 1 - block.rules[rule]
-        return
-    if choice == 1 and block.group[0] > 1:
+    elif choice == 1 and block.group[0] > 1:
         block.inner[0] = max(block.inner[0] + (draw(random, 2) - 0.5) * unit, 0.0)
-        return
+    else:
+        for _ in range(2 if draw(random, 3) == 0 else 1):
+            move_due(route, unit, block, random)
+
+
+def move_due(route: Route, unit: float, block: Block, random: Ints) -> None:
+    """Make one op due earlier or later, or all from it on, or some, by up to 3 units; small steps are more often."""
     passes = len(route.way)
-    for _ in range(2 if draw(random, 3) == 0 else 1):
-        start = draw(random, passes)
-        amount = (1 + draw(random, 1 + draw(random, 6))) * 0.5 * unit
-        if draw(random, 2) == 0:
-            amount = -amount
-        scope = draw(random, 3)
-        stop = start + 1
-        if scope == 1:
-            stop = passes
-        elif scope == 2:
-            stop = min(passes, stop + draw(random, max(passes // 2, 1)))
-        for step in range(start, stop):
-            block.due[route.way[step]] += amount
+    start = draw(random, passes)
+    amount = (1 + draw(random, 1 + draw(random, 6))) * 0.5 * unit
+    if draw(random, 2) == 0:
+        amount = -amount
+    scope = draw(random, 3)
+    stop = start + 1
+    if scope == 1:
+        stop = passes
+    elif scope == 2:
+        stop = min(passes, stop + draw(random, max(passes // 2, 1)))
+    for step in range(start, stop):
+        block.due[route.way[step]] += amount
 
 
 def copy_block(source: Block, target: Block) -> None:
@@ -288,14 +290,10 @@ def anneal_block(
     problem: FlatProblem,
     pace: FlatProblem,
     route: Route,
-    share: int,
-    period: float,
-    unit: float,
-    span: int,
-    spread: float,
-    cooling: float,
-    waits: Floats,
+    beat: Beat,
     rules: int,
+    target: Target,
+    waits: Floats,
     steps: int,
     block: Block,
     trial: Block,
@@ -308,16 +306,16 @@ def anneal_block(
     """Simulated annealing of a block for a number of steps; the best one seen goes to ``best``.
 
     A step varies the block, and what comes of it is timed. It is kept if the value grows by no more than the temperature
-    allows. The temperature falls by the factor ``cooling`` a step.
+    allows.
     """
     for _ in range(steps):
-        state.temperature[0] *= cooling
+        cool(state)
         copy_block(block, trial)
-        vary(route, unit, rules, trial, state.random)
-        if not repeat(problem, pace, route, share, period, trial, decisions, clocks, timing):
+        vary(route, beat.unit, rules, trial, state.random)
+        if not repeat(problem, pace, route, beat, trial, decisions, clocks, timing):
             continue
         limit = accepted_up_to(state, waits)
-        value = evaluate(problem, decisions, span, spread, limit, timing)
+        value = evaluate(problem, decisions, target, limit, timing)
         if value > limit:
             continue
         copy_block(trial, block)

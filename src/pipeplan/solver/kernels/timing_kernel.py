@@ -6,7 +6,7 @@ visited once, so the time is linear in the ops. Weight backwards are not in the 
 """
 
 from pipeplan.kernels import inlined
-from pipeplan.solver.kernels.arrays import Decisions, FlatProblem, Timing
+from pipeplan.solver.kernels.arrays import Decisions, FlatProblem, Target, Timing
 from pipeplan.solver.kernels.owed_kernel import next_owed, runs_before
 
 INFEASIBLE = 1e300
@@ -16,14 +16,8 @@ STUCK = -1
 """What ``run_rank`` returns, instead of how many ranks can go on, when it finds a candidate infeasible."""
 
 
-def evaluate(
-    problem: FlatProblem, decisions: Decisions, span: int, spread: float, limit: float, timing: Timing
-) -> float:
-    """The makespan of a candidate, or with ``span`` 1 its longest span; ``INFEASIBLE`` if that must be more than ``limit``.
-
-    ``spread`` times the mean of that over the ranks is added, so that of two candidates that are equal the one that leaves
-    more ranks early is the better.
-    """
+def evaluate(problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: Timing) -> float:
+    """The value of a candidate; ``INFEASIBLE`` if a makespan or span must be more than ``limit``."""
     begin(problem, timing)
     ranks = len(problem.work)
     waiting_to_run = ranks
@@ -32,7 +26,7 @@ def evaluate(
     total = 0.0
     while waiting_to_run > 0:
         rank = timing.stack[waiting_to_run - 1]
-        waiting_to_run = run_rank(problem, decisions, span, limit, rank, waiting_to_run - 1, timing)
+        waiting_to_run = run_rank(problem, decisions, target.span, limit, rank, waiting_to_run - 1, timing)
         if waiting_to_run == STUCK:
             return INFEASIBLE
         if timing.cursor[rank] == problem.offsets[rank + 1]:
@@ -41,7 +35,7 @@ def evaluate(
             duration = timing.clock[rank] - timing.begin[rank]
             longest = max(longest, duration)
             total += duration
-    return INFEASIBLE if unfinished > 0 else longest + spread * total / ranks
+    return INFEASIBLE if unfinished > 0 else longest + target.spread * total / ranks
 
 
 def begin(problem: FlatProblem, timing: Timing) -> None:
