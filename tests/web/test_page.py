@@ -228,6 +228,15 @@ def test_a_profile_fills_the_form(watched):
     assert float(watched.rows()["1f1b"][1]) == pytest.approx(expected.makespan, rel=1e-5)
 
 
+def test_exported_costs_fill_the_form(watched, tmp_path):
+    path = tmp_path / "a.costs.json"
+    path.write_text(pipeplan.export("1f1b", "costs", ranks=2, forward_times=(3, 4), time_unit="ms"))
+    watched.go("?ranks=2&schedules=1f1b")
+    watched.page.set_input_files("#field-file", path)
+    watched.settled("() => document.querySelector('#field-forward_times').value === '3, 4'")
+    watched.settled("() => document.querySelector('.results thead').textContent.includes('makespan, ms')")
+
+
 def test_a_schedule_file_joins_the_comparison(watched, tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text(pipeplan.export("zb-h1", "torch-csv", ranks=4, microbatches=8))

@@ -9,11 +9,11 @@ from pipeplan.api import Comparison, Result
 from pipeplan.api.outputs import all_formats, content_as, contents_of
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.formats import Format
-from pipeplan.web.answers import Answer, refused
+from pipeplan.web.asked_schedules import results
 from pipeplan.web.faults import fault
+from pipeplan.web.replies import Reply, refused
 from pipeplan.web.requests import DownloadIn
 from pipeplan.web.responses import FormatOut
-from pipeplan.web.sources import results
 from pipeplan.web.timeline_views import views
 
 
@@ -25,9 +25,15 @@ def media() -> frozenset[str]:
 def downloads() -> list[FormatOut]:
     """The formats in the order of a menu."""
     return [
-        FormatOut(name=each.name, title=each.title, several=holds_several(each))
+        FormatOut(
+            name=each.name,
+            title=each.title,
+            ending=each.ending,
+            written=bool(each.writers),
+            read=each.read is not None and each.write_costs is None,
+            several=holds_several(each),
+        )
         for each in all_formats().values()
-        if each.writers
     ]
 
 
@@ -36,7 +42,7 @@ def holds_several(chosen: Format) -> bool:
     return not chosen.writers.keys().isdisjoint({"record", "pictures"})
 
 
-def download(question: DownloadIn) -> Answer:
+def download(question: DownloadIn) -> Reply:
     """A file with what was asked for."""
     had, wrong = results(question)
     if not had:
@@ -50,7 +56,7 @@ def download(question: DownloadIn) -> Answer:
         return refused(fault(error))
     name = had[0].name if len(had) == 1 else "comparison"
     safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
-    return Answer(body, media=chosen.media, filename=f"{safe}{chosen.ending}")
+    return Reply(body, media=chosen.media, filename=f"{safe}{chosen.ending}")
 
 
 def _body(had: Sequence[Result], chosen: Format) -> bytes:

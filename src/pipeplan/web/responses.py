@@ -1,4 +1,4 @@
-"""What the web app answers, for its description; the bytes themselves are made by :mod:`pipeplan.web.answers`."""
+"""What the web app answers, for its description; the bytes themselves are made by :mod:`pipeplan.web.replies`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ class ScheduleOut(BaseModel):
 
 
 class FormatOut(BaseModel):
-    """A format that a file can be downloaded in."""
+    """A file format."""
 
     name: str
     title: str
+    ending: str
+    written: bool = Field(description="Whether a file of it can be downloaded.")
+    read: bool = Field(description="Whether a file of it can be a schedule in a question.")
     several: bool = Field(description="Whether a file of it can hold more than one schedule.")
 
 

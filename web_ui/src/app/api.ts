@@ -34,10 +34,13 @@ export interface Schedule {
   readonly paper: string;
 }
 
-/** What a file can be downloaded as; `several` says whether it holds more than one schedule. */
+/** A file format: whether it is `written` and `read`, and whether a file of it holds `several` schedules. */
 export interface Format {
   readonly name: string;
   readonly title: string;
+  readonly ending: string;
+  readonly written: boolean;
+  readonly read: boolean;
   readonly several: boolean;
 }
 

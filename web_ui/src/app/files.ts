@@ -1,11 +1,14 @@
 /** Dropped and chosen files: configs and profiles fill the form, schedules join the comparison. */
 
 import { make } from "../dom.js";
-import { type Config, config, type OwnFile, Refusal } from "./api.js";
+import { type Config, config, type Format, type OwnFile, Refusal } from "./api.js";
+import { CONFIGS, holdsSchedule, suffixOf } from "./file_kind.js";
 
 /** The server's limit. */
 const MOST_BYTES = 8 * 1024 * 1024;
-const ENDINGS = ".yaml,.yml,.toml,.json,.csv";
+
+/** Bytes of a file that are looked at to tell what it holds. */
+const SNIFFED = 4096;
 
 export interface Taken {
   config(config: Config): void;
@@ -16,11 +19,11 @@ export class FileDrop {
   readonly element: HTMLElement;
   private readonly input = make("input", {
     type: "file",
-    accept: ENDINGS,
     multiple: true,
     id: "field-file",
     "aria-describedby": "file-error",
   });
+  private suffixes: ReadonlySet<string> = new Set();
   private readonly said = make("p", { class: "hint", role: "status" });
   private readonly error = make("p", { class: "error", id: "file-error", role: "alert", hidden: true });
 
@@ -37,6 +40,12 @@ export class FileDrop {
       this.input.value = "";
     });
     this.listen();
+  }
+
+  /** Take files of these formats as schedules. */
+  fill(formats: readonly Format[]): void {
+    this.suffixes = new Set(formats.map((format) => suffixOf(format.ending)));
+    this.input.accept = [...new Set([...CONFIGS, ...this.suffixes])].join(",");
   }
 
   /** Files can be dropped anywhere on the page. */
@@ -70,7 +79,7 @@ export class FileDrop {
       const size = (file.size / 1024 / 1024).toFixed(0);
       throw new Refusal([{ field: "file", message: `${file.name} has ${size} MiB; the limit is 8 MiB` }]);
     }
-    if (await holdsSchedule(file)) {
+    if (holdsSchedule(file.name, await file.slice(0, SNIFFED).text(), this.suffixes)) {
       this.taken.schedule({ name: file.name.slice(-80), text: await file.text() });
       this.tell(`${file.name} is compared with the others`, "");
     } else {
@@ -85,11 +94,4 @@ export class FileDrop {
     this.error.textContent = wrong;
     this.error.hidden = wrong === "";
   }
-}
-
-/** CSV files and pipeplan's own JSON hold schedules; other files are configs. */
-async function holdsSchedule(file: File): Promise<boolean> {
-  const name = file.name.toLowerCase();
-  if (name.endsWith(".csv")) return true;
-  return name.endsWith(".json") && /"format"\s*:\s*"pipeplan-/.test(await file.slice(0, 4096).text());
 }

@@ -55,7 +55,8 @@ export class Page {
     try {
       const [schedules, formats] = await Promise.all([api.schedules(), api.formats()]);
       this.list.fill(schedules);
-      this.downloads.fill(formats);
+      this.downloads.fill(formats.filter((format) => format.written));
+      this.drop.fill(formats.filter((format) => format.read));
     } catch (error) {
       this.fail(error);
       return;
