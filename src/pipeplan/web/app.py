@@ -15,14 +15,14 @@ from starlette.exceptions import HTTPException
 from pipeplan import __version__
 from pipeplan.api.catalogue import fixed_chunks, schedules
 from pipeplan.errors import PipeplanError
-from pipeplan.web import answers
-from pipeplan.web.answers import Answer
+from pipeplan.web import replies
 from pipeplan.web.downloads import download as make_download
 from pipeplan.web.downloads import downloads, media
 from pipeplan.web.faults import Fault, Faults, fault, faults_in, refusal
 from pipeplan.web.form import FormOut, form
 from pipeplan.web.guard import Guard
 from pipeplan.web.pages import add_pages
+from pipeplan.web.replies import Reply
 from pipeplan.web.request_size import require_servable
 from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
 from pipeplan.web.responses import CompareOut, ConfigOut, ExplainOut, FormatOut, ScheduleOut
@@ -61,7 +61,7 @@ def create_api(workers: Workers) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await workers.start(answers.compare, CompareIn(schedules=["1f1b"]))
+        await workers.start(replies.compare, CompareIn(schedules=["1f1b"]))
         yield
         workers.end()
 
@@ -127,13 +127,13 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
     async def compare(question: CompareIn) -> Response:
         """Figures of every schedule, why others cannot be had, and timelines to draw."""
         _refuse_too_large(question)
-        return _response(await workers.ask(answers.compare, question))
+        return _response(await workers.ask(replies.compare, question))
 
     @app.post("/api/explain", responses={200: {"model": ExplainOut}, **_REFUSALS}, summary="Explain one schedule")
     async def explain(question: ExplainIn) -> Response:
         """Why each rank idles, the critical path, and what would help."""
         _refuse_too_large(question)
-        return _response(await workers.ask(answers.explain, question))
+        return _response(await workers.ask(replies.explain, question))
 
     @app.post("/api/download", responses={200: _FILE, **_REFUSALS}, summary="Download a file")
     async def download(question: DownloadIn) -> Response:
@@ -155,7 +155,7 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
         content = await request.body()
         if len(content) > FILE_LIMIT:
             return refusal(413, Fault(field="file", message=f"a file has at most {FILE_LIMIT >> 20} MiB"))
-        return _response(await workers.ask(answers.config, (name, content)))
+        return _response(await workers.ask(replies.config, (name, content)))
 
 
 _FILE = {"description": "The file", "content": {each.partition(";")[0]: {} for each in media()}}
@@ -167,9 +167,9 @@ def _refuse_too_large(question: Question) -> None:
         require_servable(question.schedules, question.settings.settings())
 
 
-def _response(answer: Answer) -> Response:
-    headers = {"content-disposition": f'attachment; filename="{answer.filename}"'} if answer.filename else {}
-    return Response(answer.body, answer.status, headers, answer.media)
+def _response(reply: Reply) -> Response:
+    headers = {"content-disposition": f'attachment; filename="{reply.filename}"'} if reply.filename else {}
+    return Response(reply.body, reply.status, headers, reply.media)
 
 
 def _catalogue() -> list[ScheduleOut]:

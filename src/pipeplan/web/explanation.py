@@ -10,7 +10,7 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import KIND_TITLES, REASON_TITLES
 from pipeplan.errors import InputError
 from pipeplan.simulation import CriticalPath, Reason
-from pipeplan.web.sources import Meant
+from pipeplan.web.asked_schedules import Meant
 from pipeplan.web.timeline_views import can_be_explained
 
 
@@ -20,7 +20,7 @@ def explanation(meant: Meant, settings: Settings) -> dict[str, Any]:
     Raises
     ------
     InputError
-        For more ops and ranks than are walked back here.
+        For more ops and ranks than are explained here.
     PipeplanError
         For what :func:`pipeplan.explain` raises it.
     """

@@ -1,4 +1,4 @@
-"""From a question to results: which schedules are meant, and what each of them gives or why it cannot be had."""
+"""The schedules that a request asks for, by name or as files, and the result of each, or why there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workers do: from a question to the bytes of its answer."""
+"""What the workers do: from a request to the bytes of the reply."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pipeplan.api.config_files import load_config
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
 from pipeplan.strategies import is_strategy, strategy
+from pipeplan.web.asked_schedules import only_one, results
 from pipeplan.web.explanation import explanation
 from pipeplan.web.faults import Fault, Faults, fault
 from pipeplan.web.requests import CompareIn, ExplainIn
-from pipeplan.web.sources import only_one, results
 from pipeplan.web.timeline_views import choose, views
 
 JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The bytes of an answer, and what they are."""
+class Reply:
+    """The bytes that are sent back, and what they are."""
 
     body: bytes
     status: int = 200
@@ -33,7 +33,7 @@ class Answer:
     filename: str | None = None
 
 
-def compare(question: CompareIn) -> Answer:
+def compare(question: CompareIn) -> Reply:
     """Figures of every schedule that can be had, why others cannot, and the timelines of some."""
     had, wrong = results(question)
     if not had:
@@ -51,7 +51,7 @@ def compare(question: CompareIn) -> Answer:
     )
 
 
-def explain(question: ExplainIn) -> Answer:
+def explain(question: ExplainIn) -> Reply:
     """Why each rank idles, the critical path, and what would help."""
     try:
         return _json(explanation(*only_one(question)))
@@ -59,7 +59,7 @@ def explain(question: ExplainIn) -> Answer:
         return refused(fault(error))
 
 
-def config(upload: tuple[str, bytes]) -> Answer:
+def config(upload: tuple[str, bytes]) -> Reply:
     """The settings of a config or profile file: its name with the ending that tells the language, and its bytes."""
     name, content = upload
     with tempfile.TemporaryDirectory() as folder:
@@ -74,14 +74,14 @@ def config(upload: tuple[str, bytes]) -> Answer:
     notes = [f"the schedule '{named}' is left out: drop its file"] if named is not None and not names else []
     # What is no number becomes text, so that the field that it is put into says so.
     document = {"settings": found.settings, "schedules": names, "notes": notes}
-    return Answer(to_json(document, inf_nan_mode="strings"))
+    return Reply(to_json(document, inf_nan_mode="strings"))
 
 
-def refused(*faults: Fault) -> Answer:
-    """A refusal that says everything once."""
+def refused(*faults: Fault) -> Reply:
+    """A refusal with each fault once."""
     once = {(each.field, each.message): each for each in faults}
-    return Answer(to_json(Faults(errors=list(once.values()))), 422)
+    return Reply(to_json(Faults(errors=list(once.values()))), 422)
 
 
-def _json(document: dict[str, Any]) -> Answer:
-    return Answer(to_json(document, inf_nan_mode="null"))
+def _json(document: dict[str, Any]) -> Reply:
+    return Reply(to_json(document, inf_nan_mode="null"))
