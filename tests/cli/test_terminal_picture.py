@@ -11,7 +11,10 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
+import pipeplan
 from pipeplan.drawing import DARK, LIGHT, SIZES
+from pipeplan.errors import UnknownNameError
+from pipeplan.model import Kind
 
 ROW = "rank 1 ..F0B0--F1B1--...."
 SMALL = "simulate 1f1b -p 2 -m 2 -f 1"
@@ -25,7 +28,8 @@ def seen(run, monkeypatch):
 
     def seen(line: str) -> str:
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-        return run(line)[1]
+        _, shown, _ = run(line)
+        return str(shown)
 
     return seen
 
@@ -78,7 +82,7 @@ def test_a_real_terminal_gets_colours(tmp_path):
     except OSError:  # how Linux says that the other end is closed
         pass
     os.close(far)
-    forward = DARK.shades(0, 1)[0]
+    forward = DARK.shades(Kind.F, 1)[0]
     assert ("48;2;" + ";".join(str(int(forward[at : at + 2], 16)) for at in (1, 3, 5))).encode() in shown
 
 
@@ -118,6 +122,18 @@ def test_a_converted_schedule_has_a_theme_too(run):
     Path("plan.csv").write_text("0F0,0B0\n1F0,1B0\n")
     assert run("convert plan.csv plan.png --theme dark --size page")[0] == 0
     assert to_hex(imread("plan.png")[0, 0]) == DARK.page
+
+
+def test_python_takes_theme_and_size_too():
+    for answer in (
+        pipeplan.simulate("1f1b", ranks=2, microbatches=2),
+        pipeplan.compare("1f1b", ranks=2, microbatches=2),
+    ):
+        answer.save("x.png", theme="dark", size="column")
+        assert imread("x.png").shape[1] == pytest.approx(SIZES["column"].width / 72 * SIZES["column"].dpi, abs=1)
+        assert to_hex(imread("x.png")[0, 0]) == DARK.page
+    with pytest.raises(UnknownNameError, match="did you mean 'column'"):
+        answer.save("x.png", size="colum")  # type: ignore[arg-type]
 
 
 def test_an_unknown_theme_names_the_known_ones(run):

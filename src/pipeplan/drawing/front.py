@@ -90,9 +90,10 @@ def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
             axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)))
             axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(lambda value, _: time_text(value))
-    ax.tick_params(labelsize=0.9 * page.font, colors=colors.text)
+    ax.tick_params(which="both", labelsize=0.9 * page.font, colors=colors.text)
     ax.grid(color=colors.grid, linewidth=0.5, zorder=0)
     ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(colors.text)
     ax.legend(fontsize=0.9 * page.font, frameon=False, labelcolor=colors.text, loc="upper right")
     return ax
 
