@@ -125,7 +125,7 @@ def test_a_dispatcher_calls_the_function_that_it_is_told():
 
 
 def test_numbers_in_a_tuple_stay_numbers_on_lists():
-    pair = namedtuple("pair", "first second")(np.array([7]), 3)
+    pair = namedtuple("pair", "first second")(**{"first": np.array([7]), "second": 3})
     numbers = np.zeros(1, np.int64)
     Kernel(take_first)((pair,), (numbers,), work=1)
     assert numbers.tolist() == [7]
