@@ -134,10 +134,15 @@ def _costs(record: CostsRecord) -> Costs:
         recompute=np.array(record.recompute),
         overlap=None if record.overlap is None else np.array(record.overlap),
         transfer=Transfer(
-            transfer.latency, transfer.bytes, np.inf if transfer.bandwidth is None else transfer.bandwidth
+            latency=transfer.latency,
+            bytes=transfer.bytes,
+            bandwidth=np.inf if transfer.bandwidth is None else transfer.bandwidth,
         ),
         memory=Memory(
-            np.array(memory.activation), np.array(memory.freed_by_weight), np.array(memory.static), memory.in_bytes
+            activation=np.array(memory.activation),
+            freed_by_weight=np.array(memory.freed_by_weight),
+            static=np.array(memory.static),
+            in_bytes=memory.in_bytes,
         ),
         time_unit=record.time_unit,
     )

@@ -106,14 +106,16 @@ def parse_rank(name: str, text: str) -> RankTrace:
     if abs(trace.baseTimeNanoseconds) >= _LARGEST_CLOCK:
         raise FormatError(f"{name}: baseTimeNanoseconds does not fit into 64 bits")
     whose = trace.distributedInfo or _Distributed(0, 1)
+    start, end = _times(name, host, events)
     return RankTrace(
-        name,
-        whose.rank,
-        whose.world_size,
-        trace.host_name,
-        trace.baseTimeNanoseconds,
-        [event.name.removeprefix(PREFIX) for event in host],
-        *_times(name, host, events),
+        name=name,
+        rank=whose.rank,
+        world_size=whose.world_size,
+        host=trace.host_name,
+        base=trace.baseTimeNanoseconds,
+        cells=[event.name.removeprefix(PREFIX) for event in host],
+        start=start,
+        end=end,
     )
 
 

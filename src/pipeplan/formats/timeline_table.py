@@ -152,11 +152,11 @@ def _columns(table: TimelineTable) -> Columns:
     if unknown:
         raise FormatError(f"unknown kind {unknown[0]!r}")
     return Columns(
-        np.array([Kind[kind] for kind in table.kind], np.int8),
-        _small(table.stage, "stage", least=0).astype(np.int32),
-        _small(table.microbatch, "microbatch", least=-1).astype(np.int32),
-        _small(table.slice, "slice", least=0, most=2**15 - 1).astype(np.int16),
-        _small(table.group, "group", least=-1).astype(np.int32),
+        kind=np.array([Kind[kind] for kind in table.kind], np.int8),
+        stage=_small(table.stage, "stage", least=0).astype(np.int32),
+        microbatch=_small(table.microbatch, "microbatch", least=-1).astype(np.int32),
+        slice=_small(table.slice, "slice", least=0, most=2**15 - 1).astype(np.int16),
+        group=_small(table.group, "group", least=-1).astype(np.int32),
     )
 
 

@@ -14,7 +14,7 @@ k-th receive on a channel gets the k-th message sent on it, whatever either side
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -134,4 +134,4 @@ def _merged(
     order = np.lexsort((np.arange(len(ranks)), then, when, ranks))
     columns = concatenate(schedule.columns, messages.sends, messages.recvs)[order]
     offsets = np.concatenate(([0], np.cumsum(np.bincount(ranks, minlength=schedule.ranks)))).astype(np.int64)
-    return Schedule(schedule.placement, schedule.microbatches, columns, offsets, schedule.slices, schedule.name)
+    return replace(schedule, columns=columns, offsets=offsets)

@@ -7,6 +7,7 @@ that are sharded over a data-parallel group (FSDP); on other stages these ops do
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -145,4 +146,4 @@ def _insert(schedule: Schedule, before: NDArray[np.int64], inserted: Columns) ->
     order = np.lexsort((np.arange(len(position)), late, position, rank))
     offsets = np.concatenate(([0], np.cumsum(np.bincount(rank, minlength=schedule.ranks)))).astype(np.int64)
     columns = concatenate(schedule.columns, inserted)[order]
-    return Schedule(schedule.placement, schedule.microbatches, columns, offsets, schedule.slices, schedule.name)
+    return replace(schedule, columns=columns, offsets=offsets)
