@@ -72,8 +72,16 @@ def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: 
     ShapeError
         For a number that is too large for its column.
     """
-    given = np.broadcast_arrays(np.atleast_1d(np.asarray(kind)), stage, microbatch, slice, NO_GROUP)
-    return Columns(*(_column(name, values) for name, values in zip(_TYPES, given, strict=True)))
+    given = [np.asarray(values) for values in (kind, stage, microbatch, slice)]
+    shape = np.broadcast_shapes((1,), *(values.shape for values in given))
+    # Numbers are checked and converted before they are broadcast: most are few then.
+    columns = [_column(name, values) for name, values in zip(_TYPES, given, strict=False)]
+    kinds, stages, microbatches, slices = (
+        column if column.shape == shape else np.array(np.broadcast_to(column, shape)) for column in columns
+    )
+    return Columns(
+        kind=kinds, stage=stages, microbatch=microbatches, slice=slices, group=np.full(shape, NO_GROUP, np.int32)
+    )
 
 
 def from_ops(values: Iterable[Op]) -> Columns:
@@ -84,12 +92,11 @@ def from_ops(values: Iterable[Op]) -> Columns:
 
 def _column(name: str, values: NDArray[np.integer]) -> NDArray[Any]:
     """Numbers in the type of their column, which must hold them: another number would be another op."""
-    kind = _TYPES[name]
-    least, most = np.iinfo(kind).min, np.iinfo(kind).max
-    if len(values) and (values.min() < least or values.max() > most):
-        wrong = values.min() if values.min() < least else values.max()
-        raise ShapeError(f"an op's {name} is at most {most:,}, not {wrong}")
-    return values.astype(kind)
+    column = values.astype(_TYPES[name])
+    if (column != values).any():
+        wrong = np.atleast_1d(values)[np.flatnonzero(column != values)[0]]
+        raise ShapeError(f"an op's {name} is at most {np.iinfo(_TYPES[name]).max:,}, not {wrong}")
+    return column
 
 
 def concatenate(*phrases: Columns) -> Columns:
