@@ -102,9 +102,7 @@ def _overlaps(schedule: Schedule) -> Iterator[Problem]:
     first = np.append(second[1:], False) & ~second
     lone = ~(first | second)
     for position in grouped[lone[grouped]][:SHOWN].tolist():
-        yield Problem(
-            "overlap", schedule.place(position), "overlaps with an op that is not next to it", position
-        )
+        yield Problem("overlap", schedule.place(position), "overlaps with an op that is not next to it", position)
     after = np.flatnonzero(second)
     pair = (kind[after - 1] == Kind.F) & among(kind[after], BACKWARD_KINDS)
     for position in after[~(pair & first[after - 1])][:SHOWN].tolist():
