@@ -1,6 +1,5 @@
 """What recomputation costs and saves: times, memory and the bound."""
 
-import pytest
 from hypothesis import given
 from hypothesis import settings as run_settings
 from hypothesis import strategies as st
