@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from itertools import combinations, pairwise
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.costs import Layer, balanced, balanced_layers, bounds_of, stage_settings
+from pipeplan.costs import Layer, balanced, balanced_layers, bounds_of, load_config, load_layers, stage_settings
 from pipeplan.errors import CostError, InfeasibleError, InputError
 
 EMBEDDING = Layer(forward=0.1, backward_input=0.05, backward_weight=0.15, static_bytes=40.0)
@@ -120,6 +121,66 @@ def test_layers_that_cannot_be():
         stage_settings([Layer(forward=1, backward_input=0, backward_weight=1)], (1,))
     with pytest.raises(InputError, match="8 layers cannot make 9 stages"):
         balanced_layers(MODEL, 9)
+
+
+GIVEN = [
+    {"forward": 0.1, "backward_input": 0.05, "backward_weight": 0.15},
+    {"forward": 1, "backward_input": 1.1, "backward_weight": 0.9, "activation_bytes": 10.0, "count": 6},
+    {"forward": 0.5, "backward_input": 0.5, "backward_weight": 0.5},
+]
+
+
+@pytest.mark.parametrize(("name", "stages"), [("1f1b", 2), ("zbv", 4), ("interleaved-1f1b", 4)])
+def test_layers_are_a_setting_that_every_schedule_lays_out_for_itself(name, stages):
+    result = pipeplan.simulate(name, ranks=2, microbatches=4, layers=GIVEN)
+    assert result.costs.stages == stages
+    assert result.costs.forward.sum() == pytest.approx(6.6)
+    assert (result.warnings, result.notes) == ((), ())
+
+
+def test_a_layout_of_ones_own():
+    result = pipeplan.simulate(
+        "1f1b", ranks=2, microbatches=4, layers=GIVEN, layers_per_stage=(2, 6), memory_limit="1KiB"
+    )
+    assert result.costs.forward.tolist() == [1.1, 5.5]
+    with pytest.raises(CostError, match="layers per stage: 3 values for 2 stages"):
+        pipeplan.simulate("1f1b", ranks=2, layers=GIVEN, layers_per_stage=(2, 3, 3))
+    with pytest.raises(CostError, match="but no layers"):
+        pipeplan.simulate("1f1b", ranks=2, layers_per_stage=(1, 1))
+
+
+def test_layers_beside_times_are_refused():
+    with pytest.raises(CostError, match="forward times follow from the layers") as caught:
+        pipeplan.simulate("1f1b", ranks=2, layers=GIVEN, forward_times=1.0)
+    assert caught.value.field == "forward_times"
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([{"forward": 1.0, "backward_input": 1.0}], r"layers\[0\]: .* missing required field backward_weight"),
+        ([{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0, "byte": 1}], "key of a layer: 'byte'"),
+        ([{"forward": -1.0, "backward_input": 1.0, "backward_weight": 1.0}], "forward of a layer must be at least 0"),
+        (
+            [{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0, "count": 10**9}],
+            "count of a layer must be 1 to",
+        ),
+        ([1.0], "layers"),
+    ],
+)
+def test_layers_with_slips(layers, message):
+    with pytest.raises(InputError, match=message) as caught:
+        pipeplan.simulate("1f1b", ranks=2, layers=layers)
+    assert caught.value.field == "layers"
+
+
+@pytest.mark.parametrize("ending", ["json", "yaml"])
+def test_a_file_of_layers(tmp_path, ending):
+    path = tmp_path / f"layers.{ending}"
+    path.write_text(json.dumps(GIVEN))
+    config = tmp_path / "config.yaml"
+    config.write_text(f"ranks: 2\nmicrobatches: 4\nlayers: {json.dumps(GIVEN)}\n")
+    assert load_layers(path) == load_config(config).settings["layers"] == load_layers(config)
 
 
 def test_it_needs_no_torch():

@@ -27,6 +27,8 @@ SAMPLES = {
     "flag": True,
     "limit": ["8act", 7.0],
     "stages": [0, 1],
+    "layers": [{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0}],
+    "layout": [1, 2],
 }
 
 

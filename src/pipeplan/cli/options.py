@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter, Token
 
 from pipeplan.api.outputs import output_endings
 from pipeplan.api.pictures import Look
-from pipeplan.costs import SETTINGS, Setting, SettingKind
+from pipeplan.costs import SETTINGS, Setting, SettingKind, load_layers
 from pipeplan.drawing import SizeName, ThemeName
 from pipeplan.errors import CostError, InputError
 
@@ -50,11 +50,18 @@ def _to_number(_: Any, tokens: Sequence[Token]) -> float:
     return _number(tokens[0], tokens[0].value.removeprefix("="))
 
 
-def _to_count(_: Any, tokens: Sequence[Token]) -> int:
-    word = tokens[0].value.removeprefix("=")
+def _count(token: Token, word: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", word):
-        raise InputError(f"{tokens[0].keyword}: '{word}' is no whole number")
+        raise InputError(f"{token.keyword}: '{word}' is no whole number")
     return int(word)
+
+
+def _to_count(_: Any, tokens: Sequence[Token]) -> int:
+    return _count(tokens[0], tokens[0].value.removeprefix("="))
+
+
+def _to_counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+    return tuple(_count(tokens[0], word) for word in _to_words(_, tokens))
 
 
 def _to_words(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -88,6 +95,8 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "flag": (bool, None, False),
     "limit": (tuple[str, ...], _to_words, True),
     "stages": (tuple[str, ...], _to_stages, True),
+    "layers": (Path, None, False),
+    "layout": (tuple[int, ...], _to_counts, True),
 }
 """What the options of each kind of setting hold, how words become that, and whether there may be several words."""
 
@@ -118,13 +127,28 @@ class SettingOptions(_GivenSettings):  # type: ignore[misc]
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """The settings that the command line gives; a list of one is a number for all."""
-        values = {name: getattr(self, name) for name in SETTINGS}
-        return {
-            name: value[0] if isinstance(value, tuple) and len(value) == 1 else value
-            for name, value in values.items()
-            if value is not None
-        }
+        """The settings that the command line gives; a list of one is a number for all.
+
+        Raises
+        ------
+        InputError
+            For a file of layers that cannot be read or understood.
+        """
+        said = {name: getattr(self, name) for name in SETTINGS}
+        return {name: self._value(SETTINGS[name].kind, value) for name, value in said.items() if value is not None}
+
+    def files(self) -> list[Path]:
+        """The files that are read for the settings."""
+        found = [self.config, *(getattr(self, name) for name, about in SETTINGS.items() if about.kind == "layers")]
+        return [path for path in found if path is not None]
+
+    @staticmethod
+    def _value(kind: SettingKind, value: Any) -> Any:
+        if kind == "layers":
+            return load_layers(value)
+        if kind == "layout":
+            return value
+        return value[0] if isinstance(value, tuple) and len(value) == 1 else value
 
 
 @Parameter(name="*")

@@ -82,8 +82,8 @@ def request(
     writes = list(writes)
     for path in writes:
         require_writable(path)
-    files = (*map(file_of, names), options.config)
-    require_apart([*asked.outputs, *writes], [*reads, *(path for path in files if path is not None)])
+    files = [path for path in map(file_of, names) if path is not None]
+    require_apart([*asked.outputs, *writes], [*reads, *files, *options.files()])
     return asked
 
 

@@ -1,6 +1,6 @@
 """Times and bytes: tables per stage, and the settings they come from."""
 
-from pipeplan.costs.config import SIZE_LIMIT, Config, load_config, merged, settings_given
+from pipeplan.costs.config import SIZE_LIMIT, Config, load_config, load_layers, merged, settings_given
 from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
 from pipeplan.costs.limits import Limits, parse_limit
 from pipeplan.costs.setting import GROUPS, Setting, SettingKind
@@ -31,6 +31,7 @@ __all__ = [
     "balanced_layers",
     "bounds_of",
     "load_config",
+    "load_layers",
     "merged",
     "parse_limit",
     "per_stage",

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from pipeplan.costs.layers import Layer
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Settings
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.files import MEBIBYTE, read_text
@@ -79,17 +80,37 @@ def load_config(path: Path) -> Config:
     CostError
         For a value of the wrong type.
     """
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise UnknownNameError("ending of a config file", path.suffix or path.name, _READERS)
-    text = read_text(path, limit=SIZE_LIMIT, what="config file")
-    try:
-        content = reader(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"the config file {path} is not right: {_one_line(error)}") from None
+    content = _content(path, "config file")
     if not isinstance(content, dict):
         raise FormatError(f"the config file {path} holds no keys: write 'ranks: 4' and so on")
     return _config(content, f"config file {path}")
+
+
+def load_layers(path: Path) -> tuple[Layer, ...]:
+    """Read costs per layer: a list of layers, or a file with such a list as its ``layers``.
+
+    Raises
+    ------
+    InputError
+        For whatever :func:`load_config` raises it.
+    """
+    content = _content(path, "layers file")
+    layers = content.get("layers") if isinstance(content, dict) else content
+    if not isinstance(layers, list) or not layers:
+        raise FormatError(f"the layers file {path} holds no list of layers", field="layers")
+    found: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
+    return found
+
+
+def _content(path: Path, what: str) -> Any:
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise UnknownNameError(f"ending of a {what}", path.suffix or path.name, _READERS)
+    text = read_text(path, limit=SIZE_LIMIT, what=what)
+    try:
+        return reader(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the {what} {path} is not right: {_one_line(error)}") from None
 
 
 def _config(content: Mapping[Any, Any], where: str) -> Config:
@@ -129,6 +150,8 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
     known = _known_names(values, SETTING_NAMES, where)
     given = {name: _plain(value) for name, value in known.items() if value is not None}
     try:
+        if isinstance(given.get("layers"), Sequence):
+            given["layers"] = [_plain_layer(layer) for layer in given["layers"]]
         for name, value in given.items():
             if SETTINGS[name].choices and isinstance(value, str):
                 SETTINGS[name].check(value)
@@ -170,6 +193,23 @@ def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) 
 def _plain(value: Any) -> Any:
     """Arrays and numpy's numbers as lists and numbers."""
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _plain_layer(layer: Any) -> Any:
+    """A layer as keys and values, which must be those of one.
+
+    Raises
+    ------
+    UnknownNameError
+        For another key.
+    """
+    if isinstance(layer, Layer):
+        return asdict(layer)
+    names = [each.name for each in fields(Layer)]
+    for key in layer if isinstance(layer, Mapping) else ():
+        if key not in names:
+            raise UnknownNameError("key of a layer:", str(key), names, field="layers")
+    return layer
 
 
 _TYPE_WORDS = {

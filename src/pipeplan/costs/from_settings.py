@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeplan.costs.layers import balanced_layers, stage_settings
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import Floats, Kind, Placement, Schedule
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 def costs_of(settings: Settings, placement: Placement) -> Costs:
     """See :meth:`Settings.costs <pipeplan.costs.settings.Settings.costs>`."""
+    settings = _of_layers(settings, placement)
     forward = _times(settings, "forward_times", placement)
     if forward is None:
         forward = per_stage(1.0, placement, times_per=settings.times_per)
@@ -39,6 +42,25 @@ def costs_of(settings: Settings, placement: Placement) -> Costs:
         ),
         time_unit=settings.time_unit,
     )
+
+
+def _of_layers(settings: Settings, placement: Placement) -> Settings:
+    """The settings with a list per stage in the place of their layers."""
+    if settings.layers is None:
+        if settings.layers_per_stage is not None:
+            raise CostError("layers per stage are given, but no layers", field="layers_per_stage")
+        return settings
+    stages = placement.stages
+    layout = (
+        balanced_layers(settings.layers, stages) if settings.layers_per_stage is None else settings.layers_per_stage
+    )
+    if len(layout) != stages:
+        raise CostError(f"layers per stage: {len(layout)} values for {stages} stages", field="layers_per_stage")
+    found = stage_settings(settings.layers, layout)
+    twice = next((name for name in (*found, "backward_times") if getattr(settings, name) is not None), None)
+    if twice is not None:
+        raise CostError(f"{twice.replace('_', ' ')} follow from the layers: leave one of the two out", field=twice)
+    return replace(settings, layers=None, layers_per_stage=None, **found)
 
 
 def _times(settings: Settings, name: str, placement: Placement) -> Floats | None:
@@ -107,6 +129,8 @@ def _sizes(settings: Settings, name: str, placement: Placement) -> Floats | None
 def assumed_times(settings: Settings, schedule: Schedule) -> Iterator[str]:
     """See :meth:`Settings.assumed <pipeplan.costs.settings.Settings.assumed>`."""
     given = {name for name in BASIC_TIMES if getattr(settings, name) is not None}
+    if settings.layers is not None:
+        given = set(BASIC_TIMES)
     if not given:
         yield "times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)"
     elif "forward_times" not in given:

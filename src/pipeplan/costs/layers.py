@@ -7,7 +7,7 @@ stage takes and holds is the sum over its layers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate, pairwise
 from typing import TypedDict
 
@@ -21,10 +21,13 @@ from pipeplan.model.tolerances import ROUNDING
 Layout = tuple[int, ...]
 """How many layers each stage has, in the order of the model; at least one each."""
 
+MOST_LAYERS = 4096
+"""Of a model: more than any has, and balanced over stages in a moment."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What one layer takes and holds for one microbatch.
+    """What one layer takes and holds for one microbatch, or each of several equal ones.
 
     Attributes
     ----------
@@ -38,11 +41,13 @@ class Layer:
         How many there are.
     static_bytes
         Of parameters, gradients and optimizer state.
+    count
+        How many such layers follow one another.
 
     Raises
     ------
     CostError
-        For a time or size that is negative or not finite, and for a layer that takes no time.
+        For a time or size that is negative or not finite, for a layer that takes no time, and for a count below 1.
     """
 
     forward: float
@@ -52,14 +57,18 @@ class Layer:
     weight_activation_bytes: float | None = None
     parameters: int = 0
     static_bytes: float = 0.0
+    count: int = 1
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None and not 0 <= value < np.inf:
-                raise CostError(f"{field.name.replace('_', ' ')} of a layer must be at least 0 and finite, not {value}")
+                words = field.name.replace("_", " ")
+                raise CostError(f"{words} of a layer must be at least 0 and finite, not {value}", field="layers")
         if not self.time > 0:
-            raise CostError("a layer must take some time")
+            raise CostError("a layer must take some time", field="layers")
+        if not 1 <= self.count <= MOST_LAYERS:
+            raise CostError(f"count of a layer must be 1 to {MOST_LAYERS:,}, not {self.count}", field="layers")
 
     @property
     def time(self) -> float:
@@ -95,6 +104,7 @@ def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
     CostError
         For a stage whose forward, or one half of whose backward, takes no time.
     """
+    layers = one_by_one(layers)
     bounds = bounds_of(layout, len(layers))
 
     def total(name: str) -> tuple[float, ...]:
@@ -104,7 +114,8 @@ def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
     for name, of_stages in times.items():
         if min(of_stages) <= 0:
             raise CostError(
-                f"{name.replace('_', ' ')} of stage {of_stages.index(min(of_stages))} takes no time: give it another layer"
+                f"{name.replace('_', ' ')} of stage {of_stages.index(min(of_stages))} takes no time: give it another layer",
+                field="layers",
             )
     found = StageSettings(
         forward_times=times["forward"],
@@ -117,6 +128,21 @@ def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
     if any(layer.static_bytes for layer in layers):
         found["static_bytes"] = total("static_bytes")
     return found
+
+
+def one_by_one(layers: Sequence[Layer]) -> list[Layer]:
+    """Every layer on its own, those that stand for several repeated.
+
+    Raises
+    ------
+    InputError
+        For more than ``MOST_LAYERS``.
+    """
+    if sum(layer.count for layer in layers) > MOST_LAYERS:
+        raise InputError(
+            f"{sum(layer.count for layer in layers):,} layers are more than {MOST_LAYERS:,}", field="layers"
+        )
+    return [replace(layer, count=1) for layer in layers for _ in range(layer.count)]
 
 
 def bounds_of(layout: Layout, layers: int, *, of: str = "the model") -> tuple[tuple[int, int], ...]:
@@ -137,7 +163,8 @@ def bounds_of(layout: Layout, layers: int, *, of: str = "the model") -> tuple[tu
     if sum(layout) != layers or min(layout, default=0) < 1:
         raise InputError(
             f"a layout gives each of its {len(layout)} stages at least one of the {layers} layers of {of}, and all of them "
-            f"together; {'+'.join(map(str, layout))} = {sum(layout)} over {len(layout)} does not"
+            f"together; {'+'.join(map(str, layout))} = {sum(layout)} over {len(layout)} does not",
+            field="layers_per_stage",
         )
     return tuple(pairwise(accumulate(layout, initial=0)))
 
@@ -161,6 +188,7 @@ def balanced_layers(
     InfeasibleError
         If no layout stays within the room.
     """
+    layers = one_by_one(layers)
     times = [layer.time for layer in layers]
     if room is None:
         return balanced(times, stages)
@@ -196,13 +224,15 @@ def balanced(times: Sequence[float], stages: int, *, fits: NDArray[np.bool_] | N
     """
     layers = len(times)
     if not 1 <= stages <= layers:
-        raise InputError(f"{layers} layers cannot make {stages} stages; each stage needs a layer")
+        raise InputError(f"{layers} layers cannot make {stages} stages; each stage needs a layer", field="layers")
     sums = _sums(times)
     some = np.triu(np.ones(sums.shape, np.bool_), 1)
     allowed = np.broadcast_to(some, (stages, *sums.shape)) if fits is None else fits & some
     slowest = float(_from_the_end(sums, allowed, np.maximum)[0][0, 0])
     if slowest == np.inf:
-        raise InfeasibleError(f"no layout of {layers} layers on {stages} stages stays within what each stage may hold")
+        raise InfeasibleError(
+            f"no layout of {layers} layers on {stages} stages stays within what each stage may hold", field="layers"
+        )
     allowed = allowed & (sums <= slowest * (1 + ROUNDING))
     choice = _from_the_end(sums**2, allowed, np.add)[1]
     counts, first = [], 0

@@ -39,13 +39,17 @@ def limits_of(settings: Settings, placement: Placement) -> Limits | None:
         raise CostError(
             "memory limit: give every rank's limit in bytes, or every rank's in activations", field="memory_limit"
         )
-    if units == {"byte"} and settings.activation_bytes is None:
+    if units == {"byte"} and settings.activation_bytes is None and not _bytes_of_layers(settings):
         raise CostError(
             f"memory limit {given[0]} is in bytes, but no activation bytes are given; "
             "give them, or a limit in activations, such as 8act",
             field="memory_limit",
         )
     return Limits(np.array([value for value, _ in parsed]), units == {"act"})
+
+
+def _bytes_of_layers(settings: Settings) -> bool:
+    return any(layer.activation_bytes for layer in settings.layers or ())
 
 
 _LIMIT = re.compile(r"\s*([-0-9.eE+]+)\s*(act|activations?|[KMGT]i?B|B|)\s*")

@@ -12,8 +12,9 @@ from pipeplan.costs.limits import parse_limit
 from pipeplan.errors import CostError, ShapeError, UnknownNameError
 from pipeplan.model import LARGEST, MOST_FORWARDS, SMALLEST, in_digits
 
-SettingKind = Literal["count", "number", "per_stage", "choice", "text", "flag", "limit", "stages"]
-"""``per_stage``: one number, or one per stage; ``limit``: sizes with their unit, one or one per rank; ``stages``: which."""
+SettingKind = Literal["count", "number", "per_stage", "choice", "text", "flag", "limit", "stages", "layers", "layout"]
+"""``per_stage``: one number, or one per stage; ``limit``: sizes with their unit, one or one per rank; ``stages``: which of
+them; ``layers``: costs of each; ``layout``: how many of them each stage has."""
 
 Group = Literal["shape", "times", "details", "memory", "more"]
 
@@ -194,6 +195,11 @@ def _check_stages(about: Setting, value: Any) -> None:
         raise ShapeError(f"{about.name}: there is no stage {min(value)}", field=about.name)
 
 
+def _check_layout(about: Setting, value: Any) -> None:
+    if min(value, default=0) < 1:
+        raise ShapeError(f"layers per stage must be at least 1, not {min(value, default=0)}", field=about.name)
+
+
 _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
     "count": _check_numbers,
     "number": _check_numbers,
@@ -201,6 +207,7 @@ _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
     "choice": _check_choice,
     "limit": _check_limit,
     "stages": _check_stages,
+    "layout": _check_layout,
 }
 
 

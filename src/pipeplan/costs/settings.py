@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from numpy.typing import NDArray
 
+from pipeplan.costs.layers import Layer
 from pipeplan.costs.setting import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, Setting, setting
 from pipeplan.errors import ShapeError
 
@@ -104,6 +105,14 @@ class Settings:
         "", kind="text", title="Unit of the times", group="details", help="Unit of the times, for labels: us, ms, s.",
         default="none", hint="Such as us or ms.", longest=12,
     )  # fmt: skip
+    layers: tuple[Layer, ...] | None = setting(
+        kind="layers", title="Layers", group="details", in_form=False,
+        help="Costs per layer instead of per stage; in the shell, a file with a list of them.", default="none",
+    )  # fmt: skip
+    layers_per_stage: tuple[int, ...] | None = setting(
+        kind="layout", title="Layers of each stage", group="details", in_form=False,
+        help="How many layers each stage has.", default="the slowest stage as fast as can be",
+    )  # fmt: skip
     p2p_time: float = setting(
         0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.", default="0",
         unit="time", range=NOT_NEGATIVE, aliases=("p2p_latency",), slider=(0, 2, 0.05),
@@ -190,7 +199,7 @@ class Settings:
         """Whether anybody said how long any op takes."""
         from pipeplan.costs.from_settings import BASIC_TIMES
 
-        return any(getattr(self, name) is not None for name in BASIC_TIMES)
+        return self.layers is not None or any(getattr(self, name) is not None for name in BASIC_TIMES)
 
     def recomputed(self, stages: int) -> tuple[int, ...]:
         """The stages, of this many, that recompute their activations before the backward.
@@ -241,6 +250,8 @@ class SettingsGiven(TypedDict, total=False):
     times_per: TimesPer | None
     pad_times: bool | None
     time_unit: str | None
+    layers: Sequence[Layer | Mapping[str, float]] | None
+    layers_per_stage: Sequence[int] | None
     p2p_time: float | None
     p2p_bytes: float | None
     p2p_bandwidth: float | None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model
 from pydantic_core import PydanticCustomError
 
 from pipeplan.api.outputs import all_formats
-from pipeplan.costs import SETTINGS, Setting, SettingKind, Settings, merged, settings_given
+from pipeplan.costs import SETTINGS, Layer, Setting, SettingKind, Settings, merged, settings_given
 from pipeplan.errors import PipeplanError
 
 FILE_LIMIT = 8 << 20
@@ -21,6 +22,16 @@ class _Strict(BaseModel):
     """Numbers are numbers, and an unknown key is an error."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+def _layer_field(field: dataclasses.Field[Any]) -> Any:
+    """A number of a layer; null stands for what nobody said."""
+    whole = isinstance(field.default, int) and not isinstance(field.default, float)
+    return (Annotated[int if whole else float, Field(ge=0)] | None, None)
+
+
+_LAYER: dict[str, Any] = {field.name: _layer_field(field) for field in dataclasses.fields(Layer)}
+LayerIn: Any = create_model("LayerIn", __base__=_Strict, __doc__="Costs of a layer.", **_LAYER)
 
 
 def _form(value: Any) -> str:
@@ -68,6 +79,8 @@ def _type(setting: Setting) -> Any:
         "flag": bool,
         "limit": _either(number=number, text=text, list=_list_of(float | text)),
         "stages": _either(text=text, list=_list_of(int, least=0)),
+        "layers": _list_of(LayerIn),
+        "layout": _list_of(int),
     }
     return types[setting.kind]
 
