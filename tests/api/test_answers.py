@@ -4,11 +4,13 @@ import json
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 
 import pipeplan
 from pipeplan.api.presentable import Presentable
 from pipeplan.errors import InputError, MissingExtraError, UnknownNameError
+from pipeplan.formats.pipeplan_json import ResultRecord
 
 SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 3}
 
@@ -64,6 +66,22 @@ def test_printing_and_the_dictionary_are_the_commands(name, line, capsys):
     assert capsys.readouterr().out == printed
     main([*line.split(), *picture, "--json"])
     assert json.loads(capsys.readouterr().out) == ANSWERS[name].to_dict()
+
+
+def test_a_result_is_one_record_everywhere(tmp_path):
+    """Of ``to_dict()``, ``simulate --json`` (see above), a file, the schema and the web API."""
+    required = {field.name for field in msgspec.structs.fields(ResultRecord) if field.required}
+    every = {field.name for field in msgspec.structs.fields(ResultRecord)}
+    record, found = ANSWERS["simulate"].to_dict(), ANSWERS["search"].to_dict()
+    assert record.keys() == required
+    assert found.keys() == every
+    for answer, expected in ((ANSWERS["simulate"], record), (ANSWERS["search"], found)):
+        assert msgspec.to_builtins(msgspec.convert(expected, ResultRecord)) == expected
+        answer.save(tmp_path / "result.json")
+        written = json.loads((tmp_path / "result.json").read_text())
+        assert {name: written[name] for name in expected} == expected
+    responses = pytest.importorskip("pipeplan.web.responses", exc_type=ImportError)
+    assert set(responses.ResultOut.model_fields) == required
 
 
 def test_frames():

@@ -15,7 +15,8 @@ from pipeplan.errors import PipeplanError
 
 _HELP = """The workbench for pipeline-parallel training schedules.
 
-`pipeplan compare -p 4 -m 8` lists every schedule that fits, the fastest first; `pipeplan simulate zbv -p 4 -m 8` draws one of them.
+`pipeplan compare -p 4 -m 8` lists every schedule that fits, the fastest first;
+`pipeplan simulate zbv -p 4 -m 8` draws one of them.
 Exit codes: 0 done; 1 the answer is no; 2 the input is wrong.
 """
 

@@ -117,6 +117,9 @@ class Timeline(Displayed):
             (span - float(self.work[longest])) / span if span else 0.0,
         )
 
+    def __repr__(self) -> str:
+        return f"<Timeline of {self.schedule.name or 'a schedule'}: {self.source}, makespan {self.makespan:.6g}{self.unit}>"
+
     def _per_rank(self, reduction: np.ufunc, values: Floats) -> Floats:
         offsets = self.schedule.offsets
         filled = np.flatnonzero(np.diff(offsets))
