@@ -15,7 +15,7 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-cache
 
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.core
