@@ -235,6 +235,31 @@ def test_processes_that_compile_at_once_leave_whole_files(folder):
     assert start("int64", "float64").communicate()[0].strip() == "2"
 
 
+def test_what_was_kept_is_compiled_anew_where_the_class_of_an_argument_has_moved(folder):
+    code = """if True:
+        import sys, numpy as np
+        from importlib import import_module
+        from pipeplan.kernels import compile_loop
+        from tests.test_kernels import take_first
+        pair = import_module(sys.argv[1]).Pair(first=np.array([7]), second=np.array([8]))
+        numbers = np.zeros(1, np.int64)
+        compiled = compile_loop(take_first)
+        compiled(pair, numbers)
+        print(numbers[0], sum(compiled.stats.cache_hits.values()))
+    """
+    path = os.pathsep.join([str(folder), *sys.path])
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "kept"), "PYTHONPATH": path}
+
+    def run(module: str) -> str:
+        shell = [sys.executable, "-c", code, module]
+        return subprocess.run(shell, stdout=subprocess.PIPE, text=True, env=environment, check=True).stdout.strip()
+
+    (folder / "here.py").write_text("from collections import namedtuple\nPair = namedtuple('Pair', 'first second')\n")
+    assert [run("here"), run("here")] == ["7 0", "7 1"]
+    (folder / "here.py").rename(folder / "there.py")
+    assert run("there") == "7 0"
+
+
 def test_threads_that_ask_for_one_function_get_the_same():
     function = FunctionType(count_up.__code__, count_up.__globals__, "count_up")
     with ThreadPoolExecutor(8) as pool:

@@ -66,6 +66,13 @@ class _DiskCache(FunctionCache):  # type: ignore[misc]
         """
         return sig, codegen.magic_tuple()
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was kept; None where nothing was, or where what it names has moved since, as a class of arguments may."""
+        try:
+            return super().load_overload(sig, target_context)
+        except (ImportError, AttributeError):
+            return None
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a result; a failure to do so is logged, once."""
         try:

@@ -81,6 +81,7 @@ def test_a_failing_picture_leaves_nothing(tmp_path, result, monkeypatch):
 def test_pictures_are_named_after_schedules():
     assert picture_name("zb-h1") == "pipeline_zb-h1.png"
     assert picture_name("../a b") == "pipeline_.._a_b.png"
+    assert len(picture_name("x" * 251)) < 255
 
 
 def converted(source: Path, name: str) -> Path:

@@ -273,3 +273,16 @@ def test_a_variant_belongs_to_one_of_the_schedules(client):
 def test_too_much_to_explain_is_refused(client):
     question = {"settings": {"ranks": 700, "microbatches": 2}, "schedules": ["1f1b"]}
     assert "too large to be explained" in errors_of(client.post("/api/explain", json=question))[""]
+
+
+@pytest.mark.parametrize(
+    "name", ["run_$1_$2.csv", "a$x$b.csv", "[red].csv", "</script><b>.csv", "\u202ea\nb\x1b.csv", "😀.csv"]
+)
+def test_a_file_of_any_name_is_drawn(client, name):
+    question = {"files": [{"name": name, "text": "0F0,0B0\n1F0,1B0\n"}]}
+    answer = client.post("/api/compare", json=question).json()
+    assert [result["schedule"] for result in answer["results"]] == [name]
+    for form in ("png", "svg", "pdf", "html"):
+        file = client.post("/api/download", json=question | {"format": form})
+        assert (file.status_code, len(file.content) > 1000) == (200, True), file.text[:300]
+        assert file.headers["content-disposition"].isascii()

@@ -38,6 +38,9 @@ _WHOLE: tuple[Content, ...] = ("record", "timeline", "schedule", "costs", "pictu
 _EXPORTED: tuple[Content, ...] = ("schedule", "timeline", "costs")
 """What an export holds: a schedule, and times or costs only where the format is made for them."""
 
+_LONGEST_NAME = 200
+"""Of a schedule in a picture's file name: file systems take no more than 255 bytes."""
+
 MOST_EXPLAINED = 200_000
 """Ops and squares of ranks up to which an interactive timeline also says why ranks idle: beyond, the walk takes seconds."""
 
@@ -235,4 +238,4 @@ def require_outputs(
 
 def picture_name(name: str) -> str:
     """The file that ``simulate`` draws when no output is given."""
-    return f"pipeline_{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.png"
+    return f"pipeline_{re.sub(r'[^A-Za-z0-9._-]', '_', name)[:_LONGEST_NAME]}.png"

@@ -14,7 +14,7 @@ from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, label, resolve
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
-from pipeplan.model import Placement, Schedule
+from pipeplan.model import Placement, Schedule, shortened
 from pipeplan.solver import Found, Jitter, Objective, Problem, SearchProgress
 from pipeplan.solver import pareto as front_of
 from pipeplan.solver import search as search_for
@@ -223,7 +223,9 @@ def _custom_placement(text: str, settings: Settings) -> Placement:
     try:
         placement = Placement.of(tuple(int(rank) for rank in text.split(",")))
     except ValueError:
-        raise ShapeError(f"placement '{text}': write the rank of each stage, apart by commas, as in 0,1,1,0") from None
+        raise ShapeError(
+            f"placement '{shortened(text, 60)}': write the rank of each stage, apart by commas, as in 0,1,1,0"
+        ) from None
     for name in ("ranks", "stages"):
         if getattr(settings, name) not in (None, getattr(placement, name)):
             raise ShapeError(f"placement {text} has {getattr(placement, name)} {name}, not {getattr(settings, name)}")
