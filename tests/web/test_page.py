@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 import pipeplan
-from pipeplan.costs.settings import SETTING_NAMES
+from pipeplan.costs import SETTINGS
 from tests.browser import chromium
 
 PROFILES = Path(__file__).parents[2] / "examples" / "profiles"
@@ -285,7 +285,7 @@ def test_a_schedule_that_is_none_is_told(watched, tmp_path):
 
 
 NO_NUMBERS = ("times_per", "communication", "pad_times", "stages", "time_unit")
-TEXT_FIELDS = [name for name in SETTING_NAMES if name not in NO_NUMBERS]
+TEXT_FIELDS = [name for name, about in SETTINGS.items() if about.in_form and name not in NO_NUMBERS]
 
 
 @pytest.mark.parametrize("text", ["NaN", "-1", "1e400", "zwölf"])

@@ -89,7 +89,7 @@ class Result(Presentable):
     timeline
         Start and end of every op, simulated or measured: ``timeline.source`` says which.
     costs
-        What it was simulated on; of a measured timeline, the means of its op times.
+        What it was simulated on; of a timeline that came with its times, the means of its op times.
     memory
         What each rank holds after each op.
     bound

@@ -33,8 +33,8 @@ def simulate(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given])
         Default: the config file's, else ``1f1b``. Of a timeline that was simulated before, the order of ops is simulated
         again on these costs, which a warning says; a measured one is refused.
     **settings
-        Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` ...; lists are per
-        stage. ``config`` is a YAML, TOML or JSON file with some of them.
+        Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` and so on, which
+        ``docs/settings.md`` lists; a list is per stage. ``config`` is a YAML, TOML or JSON file with some of them.
 
     Raises
     ------
