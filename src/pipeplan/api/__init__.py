@@ -1,19 +1,32 @@
 """The public API: one function a command, the types that they give, and what the shell and the web share with them."""
 
-from pipeplan.api.arguments import Given, ScheduleLike
-from pipeplan.api.catalogue import schedules
+from pipeplan.api.arguments import Given, ScheduleLike, as_keywords
+from pipeplan.api.catalogue import fixed_chunks, schedules
 from pipeplan.api.checks import Verdict, check
-from pipeplan.api.comparisons import Comparison, compare
+from pipeplan.api.comparisons import Comparison, compare, compared, settings_for, with_shape_of
+from pipeplan.api.config_files import load_config
 from pipeplan.api.conversions import convert
 from pipeplan.api.differences import Diff, diff
-from pipeplan.api.explanations import Explanation, explain
+from pipeplan.api.explanations import Explanation, explain, explained
 from pipeplan.api.exports import Export, export
 from pipeplan.api.fronts import ParetoFront
-from pipeplan.api.outputs import save
+from pipeplan.api.outputs import (
+    all_formats,
+    content_as,
+    contents_of,
+    export_formats,
+    holds_schedule,
+    is_picture,
+    output_endings,
+    picture_name,
+    require_outputs,
+    save,
+)
+from pipeplan.api.pictures import Look
 from pipeplan.api.results import Result, SearchRecord
-from pipeplan.api.simulations import simulate
-from pipeplan.api.sources import read
-from pipeplan.api.training_runs import CostProfile, TrainingRun, profile, run
+from pipeplan.api.simulations import simulate, timed, without_times
+from pipeplan.api.sources import as_taken_by, file_of, read, same_ranks, shape_of
+from pipeplan.api.training_runs import CostProfile, TrainingRun, model_files, profile, run
 
 __all__ = [
     "Comparison",
@@ -22,22 +35,46 @@ __all__ = [
     "Explanation",
     "Export",
     "Given",
+    "Look",
     "ParetoFront",
     "Result",
     "ScheduleLike",
     "SearchRecord",
     "TrainingRun",
     "Verdict",
+    "all_formats",
+    "as_keywords",
+    "as_taken_by",
     "check",
     "compare",
+    "compared",
+    "content_as",
+    "contents_of",
     "convert",
     "diff",
     "explain",
+    "explained",
     "export",
+    "export_formats",
+    "file_of",
+    "fixed_chunks",
+    "holds_schedule",
+    "is_picture",
+    "load_config",
+    "model_files",
+    "output_endings",
+    "picture_name",
     "profile",
     "read",
+    "require_outputs",
     "run",
+    "same_ranks",
     "save",
     "schedules",
+    "settings_for",
+    "shape_of",
     "simulate",
+    "timed",
+    "with_shape_of",
+    "without_times",
 ]

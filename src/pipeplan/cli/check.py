@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeplan import api
-from pipeplan.api.arguments import as_keywords
+from pipeplan.api import as_keywords
 from pipeplan.cli.answers import print_json
 from pipeplan.cli.options import Debug, Json, SettingOptions
 from pipeplan.cli.request import request

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from pipeplan.api.conversions import convert as convert_file
-from pipeplan.api.outputs import output_endings
+from pipeplan.api import convert as convert_file
+from pipeplan.api import output_endings
 from pipeplan.cli.answers import tell
 from pipeplan.cli.options import Debug, LookOptions
 from pipeplan.cli.rearrangement import RearrangementOptions

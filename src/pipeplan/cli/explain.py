@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pipeplan import api
-from pipeplan.api.arguments import as_keywords
+from pipeplan.api import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request

@@ -10,8 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pipeplan import api
-from pipeplan.api.arguments import as_keywords
-from pipeplan.api.outputs import export_formats
+from pipeplan.api import as_keywords, export_formats
 from pipeplan.cli.answers import tell
 from pipeplan.cli.options import OUTPUT, Debug, SettingOptions
 from pipeplan.cli.rearrangement import RearrangementOptions

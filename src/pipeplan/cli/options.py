@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 
-from pipeplan.api.outputs import output_endings
-from pipeplan.api.pictures import Look
+from pipeplan.api import Look, output_endings
 from pipeplan.costs import SETTINGS, Setting, SettingKind, load_layers
 from pipeplan.drawing import SizeName, ThemeName
 from pipeplan.errors import CostError, InputError

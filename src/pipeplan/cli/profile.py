@@ -8,8 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pipeplan import api
-from pipeplan.api.arguments import as_keywords
-from pipeplan.api.training_runs import model_files
+from pipeplan.api import as_keywords, model_files
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
 from pipeplan.cli.request import request

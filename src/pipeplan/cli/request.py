@@ -6,10 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pipeplan.api.config_files import load_config
-from pipeplan.api.outputs import is_picture, picture_name, require_outputs
-from pipeplan.api.pictures import Look
-from pipeplan.api.sources import file_of
+from pipeplan.api import Look, file_of, is_picture, load_config, picture_name, require_outputs
 from pipeplan.cli.options import OutputOptions, SettingOptions
 from pipeplan.costs import Config, Settings, merged
 from pipeplan.files import require_apart, require_writable

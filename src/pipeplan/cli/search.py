@@ -11,11 +11,9 @@ from typing import Annotated, TypedDict
 
 from cyclopts import Group, Parameter
 
-from pipeplan.api.arguments import as_keywords
-from pipeplan.api.outputs import holds_schedule, require_outputs
+from pipeplan.api import as_keywords, file_of, holds_schedule, require_outputs
 from pipeplan.api.searches import pareto
 from pipeplan.api.searches import search as search_schedule
-from pipeplan.api.sources import file_of
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import Request, request

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from pipeplan.api.outputs import save
+from pipeplan.api import save
 from pipeplan.api.tables.parts import number
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream

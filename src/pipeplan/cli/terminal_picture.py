@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from pipeplan.api.pictures import Look
+from pipeplan.api import Look
 from pipeplan.drawing import View, text_of
 
 NARROWEST = 40

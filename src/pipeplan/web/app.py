@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
-from pipeplan.api.catalogue import fixed_chunks, schedules
+from pipeplan.api import fixed_chunks, schedules
 from pipeplan.errors import PipeplanError
 from pipeplan.web import replies
 from pipeplan.web.downloads import download as make_download

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pipeplan.api import Result
-from pipeplan.api.comparisons import compared, settings_for, with_shape_of
-from pipeplan.api.simulations import without_times
+from pipeplan.api import Result, compared, settings_for, with_shape_of, without_times
 from pipeplan.costs import Costs, Settings
 from pipeplan.errors import FormatError, InputError, InvalidScheduleError, NotationError, PipeplanError
 from pipeplan.formats import endings, parse

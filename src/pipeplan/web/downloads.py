@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pipeplan.api import Comparison, Result
-from pipeplan.api.outputs import all_formats, content_as, contents_of
+from pipeplan.api import Comparison, Result, all_formats, content_as, contents_of
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.formats import Format
 from pipeplan.web.asked_schedules import results

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeplan.api.explanations import explained
-from pipeplan.api.simulations import timed
+from pipeplan.api import explained, timed
 from pipeplan.costs import Settings
 from pipeplan.drawing import KIND_TITLES, REASON_TITLES
 from pipeplan.errors import InputError

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from pipeplan.api import Comparison
-from pipeplan.api.config_files import load_config
+from pipeplan.api import Comparison, load_config
+from pipeplan.costs import SETTINGS
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
 from pipeplan.strategies import is_strategy, strategy
@@ -72,6 +72,8 @@ def config(upload: tuple[str, bytes]) -> Reply:
     named = found.schedule
     names = [strategy(named).name] if named is not None and is_strategy(named) else []
     notes = [f"the schedule '{named}' is left out: drop its file"] if named is not None and not names else []
+    homeless = [name for name in found.settings if not SETTINGS[name].in_form and name != "stages"]
+    notes += [f"{name.replace('_', ' ')} have no field on this page and are left out" for name in homeless]
     # What is no number becomes text, so that the field that it is put into says so.
     document = {"settings": found.settings, "schedules": names, "notes": notes}
     return Reply(to_json(document, inf_nan_mode="strings"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipeplan.api.sources import as_taken_by, same_ranks, shape_of
+from pipeplan.api import as_taken_by, same_ranks, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import ShapeError
 from pipeplan.strategies import STRATEGIES, strategy

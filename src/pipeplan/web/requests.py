@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model
 from pydantic_core import PydanticCustomError
 
-from pipeplan.api.outputs import all_formats
+from pipeplan.api import all_formats
 from pipeplan.costs import SETTINGS, Layer, Setting, SettingKind, Settings, merged, settings_given
 from pipeplan.errors import PipeplanError
 
