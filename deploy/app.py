@@ -1,6 +1,6 @@
 """pipeplan as a Gradio page, for the hosting of a model hub: the same functions and the same timeline as ``pipeplan serve``.
 
-The timeline is a page of its own in a frame without any rights but to run its script, and holds its data itself.
+The timeline is a page of its own, with its data in it, in a frame that may do nothing but run its script and download.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipeplan.drawing.html import html_page
 from pipeplan.errors import PipeplanError, ShapeError
 
 MOST_OPS = 100_000
-"""Ops of all the schedules of an answer; a hosted machine is small and shared."""
+"""Ops that all the schedules of an answer may have together; a hosted machine is small and shared."""
 
 NAMES = [entry.name for entry in pipeplan.schedules()]
 FIRST = ["1f1b", "interleaved-1f1b", "zb-h1", "zbv"]
@@ -63,11 +63,11 @@ def answer(names: list[str], *values: float) -> tuple[list[list[Any]], str, str]
 
 
 def _require_small(ranks: int, microbatches: int, names: list[str]) -> None:
-    # Two chunks a rank, and three ops for each: what nearly every schedule has at most.
+    # Two chunks per rank and three ops for each: nearly every schedule has at most that.
     ops = ranks * microbatches * 6 * (len(names) or len(NAMES))
     if ops > MOST_OPS:
         raise ShapeError(
-            f"about {ops:,} ops are too many for this page, which takes {MOST_OPS:,}; use 'pipeplan serve'"
+            f"about {ops:,} ops are too many for this page, whose limit is {MOST_OPS:,}; use 'pipeplan serve'"
         )
 
 
