@@ -121,3 +121,19 @@ def test_no_settings_make_the_server_fail(client, chosen, names):
 def test_answers_hold_no_half_characters_and_are_not_endless():
     assert plain("a\ud800b") == "a?b"
     assert len(plain("x" * 10_000)) < 700
+
+
+def test_layers_are_told_at_their_field(client):
+    layer = {"forward": 1, "backward_input": 1, "backward_weight": 1, "count": 8}
+    for wrong in ({"forward": -1}, {"byte": 1}, {"count": 0}, {"forward": "x"}):
+        answer = posted(client, json.dumps({"settings": {"layers": [layer | wrong]}, "schedules": ["1f1b"]}))
+        assert answer.status_code == 422
+        assert {error["field"] for error in answer.json()["errors"]} == {"layers"}, answer.text
+    answer = posted(client, json.dumps({"settings": {"layers": [layer]}, "schedules": ["1f1b", "zbv"]}))
+    assert len(answer.json()["results"]) == 2
+
+
+def test_a_config_file_of_layers_says_that_the_page_has_no_field_for_them(client):
+    text = "ranks: 2\nlayers:\n - {forward: 1, backward_input: 1, backward_weight: 1, count: 2}\n"
+    answer = client.post("/api/config?name=a.yaml", content=text).json()
+    assert answer["notes"] == ["layers have no field on this page and are left out"]
