@@ -36,15 +36,23 @@ pytest.importorskip("ortools")
 
 
 def optimum(question: Problem) -> float:
-    """The least objective by the solver alone, which is told of no bound and no schedule."""
+    """The least objective by the solver alone, which is told of no bound and no schedule.
+
+    Its presolve (of OR-Tools 9.15) now and then takes for optimal what is not (92 for 90, one question in some hundred). So
+    it is asked twice, unlike.
+    """
     from ortools.sat.python import cp_model
 
     integers = IntegerProblem(question)
-    model = ExactModel(integers, 0, integers.horizon)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    assert solver.solve(model.model) == cp_model.OPTIMAL
-    return float(round(solver.objective_value) * integers.unit)
+    found = []
+    for presolve in (True, False):
+        model = ExactModel(integers, 0, integers.horizon)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.cp_model_presolve = presolve
+        assert solver.solve(model.model) == cp_model.OPTIMAL
+        found.append(float(round(solver.objective_value) * integers.unit))
+    return min(found)
 
 
 def prove(question: Problem, **budget: Any) -> Found:
