@@ -9,11 +9,11 @@ PipeplanError                   one short paragraph for the user; the exit code 
 │   ├── UnknownNameError        no such strategy, key or format; names the nearest one
 │   └── MissingExtraError       an optional package is not installed
 └── NegativeAnswer              the question was fine and the answer is no (exit code 1)
-├── InvalidScheduleError    incomplete, out of order, on the wrong rank, or over its memory
-│   └── DeadlockError       ranks wait for each other; the cycle is in the message
-├── InfeasibleError         no schedule fits, a memory limit is too small
-├── RunError                a training run that ended early: a rank died, hung or raised
-└── GradientError           a run's gradients are not those of a single process
+    ├── InvalidScheduleError    incomplete, out of order, on the wrong rank, or over its memory
+    │   └── DeadlockError       ranks wait for each other; the cycle is in the message
+    ├── InfeasibleError         no schedule fits, a memory limit is too small
+    ├── RunError                a training run that ended early: a rank died, hung or raised
+    └── GradientError           a run's gradients are not those of a single process
 """
 
 from __future__ import annotations
