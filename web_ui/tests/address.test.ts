@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import { fromQuery, INITIAL, type PageState, toQuery } from "../src/app/address.js";
+import type { Field } from "../src/app/fields.js";
+
+const FIELDS = ["ranks", "microbatches", "forward_times", "p2p_time"].map(
+  (name): Field => ({
+    name,
+    kind: "number",
+    title: name,
+    group: "shape",
+    default: "",
+    hint: "",
+    choices: [],
+    slider: null,
+    follows: [],
+  }),
+);
+const STATE: PageState = {
+  typed: { ranks: "4", forward_times: "1,2,3" },
+  schedules: ["1f1b", "zbv"],
+  shown: ["zbv"],
+  explain: true,
+};
+
+describe("the page's address", () => {
+  test("begins with an example", () => {
+    expect(fromQuery("", FIELDS)).toEqual(INITIAL);
+  });
+
+  test("carries what was typed, chosen, shown and opened", () => {
+    expect(fromQuery(`?${toQuery(STATE)}`, FIELDS)).toEqual(STATE);
+  });
+
+  test("has lists as people would type them", () => {
+    expect(toQuery({ ...STATE, typed: { forward_times: " 1, 2, 3 " } })).toBe(
+      "forward_times=1,2,3&schedules=1f1b,zbv&show=zbv&explain=1",
+    );
+  });
+
+  test("leaves out empty fields, and reads none that the form lacks", () => {
+    expect(toQuery({ ...STATE, typed: { ranks: " " }, shown: [], explain: false })).toBe("schedules=1f1b,zbv");
+    expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({ typed: {}, schedules: [], shown: [], explain: false });
+  });
+
+  test("keeps names that hold signs of an address", () => {
+    const state = { ...STATE, schedules: ["a&b=c#d.csv"] };
+    expect(fromQuery(toQuery(state), FIELDS).schedules).toEqual(state.schedules);
+  });
+});
