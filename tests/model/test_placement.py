@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipeplan.errors import ShapeError
+from pipeplan.errors import ShapeError, UnknownNameError
 from pipeplan.model import Placement
 from tests.little_memory import little_memory
 
@@ -86,3 +86,10 @@ def test_many_chunks_take_no_longer_than_many_ranks():
     wave = Placement.wave(1, 200_000)
     assert Placement.of(*wave.rank_of).stages == 200_000
     assert wave.stages_on(0) == tuple(range(200_000))
+
+
+def test_a_placement_by_its_name():
+    assert Placement.called("loop", 2, 2) == Placement.loop(2, 2)
+    assert Placement.called("v", 3, 2).name == "v"
+    with pytest.raises(UnknownNameError, match="unknown placement 'looop'; did you mean 'loop'"):
+        Placement.called("looop", 2, 2)
