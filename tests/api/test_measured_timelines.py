@@ -49,7 +49,10 @@ def test_its_costs_are_the_means_of_its_op_times(tmp_path):
 def test_times_beside_it_are_refused(tmp_path):
     path, _ = measured(tmp_path)
     for setting in ({"forward_times": 1}, {"p2p_time": 1.0}, {"communication": "blocking"}):
-        with pytest.raises(InputError, match=f"which has its times: leave out {next(iter(setting))}") as error:
+        with pytest.raises(
+            InputError,
+            match=rf"run\.json holds a measured timeline, which has its times: leave out {next(iter(setting))}",
+        ) as error:
             pipeplan.explain(path, **setting)
         assert error.value.field == next(iter(setting))
     assert pipeplan.explain(path, memory_limit="8act").result.fits

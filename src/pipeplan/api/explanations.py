@@ -11,7 +11,7 @@ from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import simulated, timed
-from pipeplan.api.sources import opened
+from pipeplan.api.sources import label, opened
 from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.errors import PipeplanError
@@ -123,7 +123,7 @@ def explain(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given]) 
 def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     """See :func:`explain`."""
     found = opened(source)
-    result = timed(found, settings)
+    result = timed(found, settings, called=label(source))
     stands = isinstance(found, Timeline) and result.timeline is found
     return Explanation(
         result,

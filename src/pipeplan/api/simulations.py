@@ -69,7 +69,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
     return result_of(simulation, limits=limits, warnings=warnings, notes=said["notes"])
 
 
-def timed(source: ScheduleLike, settings: Settings) -> Result:
+def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:
     """A timeline as it stands, anything else simulated.
 
     A measured timeline's times always stand; those of one that was simulated before do unless costs are given.
@@ -79,16 +79,16 @@ def timed(source: ScheduleLike, settings: Settings) -> Result:
     InputError
         For times or transfers beside a measured timeline, and for what :func:`simulate` raises it.
     """
-    found = opened(source)
+    found, name = opened(source), called or label(source)
     if not isinstance(found, Timeline):
-        return simulated(found, settings)
+        return simulated(found, settings, called=name)
     given = next((name for name in TIME_SETTINGS if getattr(settings, name) != getattr(Settings(), name)), None)
     if given is None:
         return as_it_stands(found, settings)
     if found.source == "simulated":
-        return simulated(found, settings)
+        return simulated(found, settings, called=name)
     raise InputError(
-        f"{label(source)} holds a measured timeline, which has its times: leave out {given}; to simulate "
+        f"{name} holds a measured timeline, which has its times: leave out {given}; to simulate "
         "its order of ops on other costs, convert it to a schedule (.csv) first",
         field=given,
     )

@@ -20,16 +20,16 @@ def explanation_parts(explanation: Explanation) -> tuple[RenderableType, ...]:
     """The reasons by rank, the critical path, the what-ifs."""
     result = explanation.result
     unit = f" {result.timeline.unit}" if result.timeline.unit else ""
-    idle = float(result.timeline.idle.sum())
-    heading = (
-        f"{result.name}: makespan {number(result.makespan)}{unit}, of which {number(idle)}{unit} idle on all ranks"
-    )
+    idle, measured = float(result.timeline.idle.sum()), result.timeline.source == "measured"
+    heading = f"{result.name}{', measured' * measured}: makespan {number(result.makespan)}{unit}, of which {number(idle)}{unit} idle on all ranks"
     return (
         Padding(line(heading, "bold"), (0, 0, 1, 0)),
         _reasons(explanation),
         Text("\ncritical path", style="bold"),
         Padding(facts(_path(explanation)), (0, 0, 1, 0)),
-        _what_ifs(explanation),
+        _what_ifs(explanation)
+        if explanation.what_ifs
+        else "what-ifs are simulated: they need a schedule and its costs",
         *(line(f"warning: {warning}") for warning in result.warnings),
     )
 

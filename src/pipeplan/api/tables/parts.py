@@ -85,5 +85,6 @@ def html(*parts: RenderableType) -> str:
     console = Console(
         highlight=False, markup=False, emoji=False, width=100, file=io.StringIO(), record=True, force_terminal=False
     )
-    console.print(Group(*parts))
+    # Plain texts hold names, which are no markup.
+    console.print(Group(*(Text(part) if isinstance(part, str) else part for part in parts)))
     return f"<pre>{escape(console.export_text())}</pre>"
