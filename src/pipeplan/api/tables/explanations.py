@@ -20,16 +20,15 @@ def explanation_parts(explanation: Explanation) -> tuple[RenderableType, ...]:
     """The reasons by rank, the critical path, the what-ifs."""
     result = explanation.result
     unit = f" {result.timeline.unit}" if result.timeline.unit else ""
-    idle, measured = float(result.timeline.idle.sum()), result.timeline.source == "measured"
-    heading = f"{result.name}{', measured' * measured}: makespan {number(result.makespan)}{unit}, of which {number(idle)}{unit} idle on all ranks"
+    idle = float(result.timeline.idle.sum())
+    name = f"{result.name}, measured" if result.timeline.source == "measured" else result.name
+    heading = f"{name}: makespan {number(result.makespan)}{unit}, of which {number(idle)}{unit} idle on all ranks"
     return (
         Padding(line(heading, "bold"), (0, 0, 1, 0)),
         _reasons(explanation),
         Text("\ncritical path", style="bold"),
         Padding(facts(_path(explanation)), (0, 0, 1, 0)),
-        _what_ifs(explanation)
-        if explanation.what_ifs
-        else "what-ifs are simulated: they need a schedule and its costs",
+        _what_ifs(explanation),
         *(line(f"warning: {warning}") for warning in result.warnings),
     )
 
@@ -60,7 +59,9 @@ def _path(explanation: Explanation) -> list[tuple[str, str]]:
     return [*rows, ("stages", stages)]
 
 
-def _what_ifs(explanation: Explanation) -> Table:
+def _what_ifs(explanation: Explanation) -> RenderableType:
+    if not explanation.what_ifs:
+        return Text("what-ifs are simulated: they need a schedule and its costs")
     makespan = explanation.result.makespan
     table = columns("what if", "makespan", "change", padding=1)
     for what in explanation.what_ifs:
