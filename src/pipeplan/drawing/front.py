@@ -19,10 +19,14 @@ from pipeplan.drawing.sizes import Size, SizeName, size_named
 from pipeplan.drawing.static import save_figure
 from pipeplan.drawing.theme import Theme, ThemeName, theme_named
 from pipeplan.drawing.view import time_text
-from pipeplan.drawing.words import fitted
+from pipeplan.drawing.words import fitted, width_of
 
 WIDE = 2.5
 """The ratio of the largest to the least value from which on an axis is logarithmic."""
+
+
+_AXES = 0.85
+"""The share of a page's width that the axes have, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,8 @@ def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
     ax.plot(memory, times, "o", color=ours, markersize=0.5 * page.font, label="search", zorder=3)
     ax.plot(memory, view.bounds, "_", color=colors.limit, markersize=0.8 * page.font, label="lower bound", zorder=3)
     if view.marks:
-        _mark_published(view, ax, colors, page)
+        _, peaks, spent = zip(*view.marks, strict=True)
+        ax.plot(peaks, spent, "D", color=colors.curves[1], markersize=0.42 * page.font, label="published", zorder=3)
     title = fitted(view.title, 1.15 * page.font, 0.85 * page.width, bold=True)
     ax.set_title(title, loc="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text, parse_math=False)
     memory_label = fitted(view.memory_label, page.font, 0.85 * page.width)
@@ -90,6 +95,7 @@ def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
             axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)))
             axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(lambda value, _: time_text(value))
+    _name_published(view, ax, colors, page)
     ax.tick_params(which="both", labelsize=0.9 * page.font, colors=colors.text)
     ax.grid(color=colors.grid, linewidth=0.5, zorder=0)
     ax.spines[["top", "right"]].set_visible(False)
@@ -98,19 +104,28 @@ def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
     return ax
 
 
-def _mark_published(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
-    _, peaks, spent = zip(*view.marks, strict=True)
-    ax.plot(peaks, spent, "D", color=colors.curves[1], markersize=0.42 * page.font, label="published", zorder=3)
+def _name_published(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
+    """Names above the marks of published schedules; one that would run into its neighbour's stands higher."""
+    size = 0.8 * page.font
+    rightmost = max((peak for _, peak, _ in view.marks), default=0.0)
+    ax.autoscale_view()
+    to_share = ax.transScale + ax.transLimits
+    taken = -1.0
     for name, x, y in _labelled(view.marks):
+        text = fitted(name, size, 0.3 * page.width)
+        width = width_of(text, size) / (_AXES * page.width)
+        centered = x < rightmost
+        left = float(to_share.transform((x, y))[0]) - (width / 2 if centered else width)
         ax.annotate(
-            fitted(name, 0.8 * page.font, 0.3 * page.width),
+            text,
             (x, y),
-            (0, 0.5 * page.font),
+            (0, (0.5 if left > taken else 1.4) * page.font),
             textcoords="offset points",
-            ha="center" if x < max(peaks) else "right",
-            fontsize=0.8 * page.font,
+            ha="center" if centered else "right",
+            fontsize=size,
             color=colors.text,
         )
+        taken = max(taken, left + width)
 
 
 def _far_apart(values: Sequence[float]) -> bool:
