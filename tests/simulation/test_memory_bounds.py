@@ -128,15 +128,15 @@ def test_a_rank_idles_before_its_first_backward_when_no_more_forwards_fit():
 def test_only_whole_activations_count():
     placement = Placement.v(4)
     costs = Settings(p2p_time=0.1).costs(placement)
-    whole, more = (lower_bound(placement, 8, costs, limits=Limits(np.full(4, cap), True)) for cap in (2.0, 2.4))
+    whole, more = (lower_bound(placement, 8, costs, limits=Limits(np.full(4, limit), True)) for limit in (2.0, 2.4))
     assert whole == more
 
 
 def test_a_looser_limit_never_raises_the_bound():
     placement = Placement.v(4)
     costs = Settings(forward_times=3, backward_input_times=4, backward_weight_times=2, p2p_time=0.5).costs(placement)
-    caps = [Limits(np.full(4, cap), True) for cap in (1, 1.5, 2, 3, 4, 8, 100)]
-    values = [lower_bound(placement, 12, costs, limits=limits).value for limits in caps]
+    limits = [Limits(np.full(4, limit), True) for limit in (1, 1.5, 2, 3, 4, 8, 100)]
+    values = [lower_bound(placement, 12, costs, limits=each).value for each in limits]
     assert values == sorted(values, reverse=True)
     assert values[0] > 1.5 * values[-1]
     assert values[-1] >= lower_bound(placement, 12, costs).value

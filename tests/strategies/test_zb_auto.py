@@ -161,7 +161,7 @@ def test_the_published_makespans_of_small_instances():
     rows = [row for row in conformance("proven_optima.json")["rows"] if row["published"] == "zb-auto"]
     assert rows
     for row in rows:
-        caps = per_stage(row["ranks"], row["limit_stage_activations"])
-        limit = tuple(f"{cap}act" for cap in caps)
+        limits = per_stage(row["ranks"], row["limit_stage_activations"])
+        limit = tuple(f"{limit}act" for limit in limits)
         timeline = build(row["ranks"], row["microbatches"], Settings(**times(row, row["ranks"]), memory_limit=limit))
         assert timeline.makespan == row["published_makespan"]

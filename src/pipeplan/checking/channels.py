@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
 from pipeplan.checking.structure import SHOWN, counts_by_key
-from pipeplan.model import COMMUNICATION_KINDS, RECEIVE_KINDS, Dependencies, Kind, Op, Schedule
+from pipeplan.model import COMMUNICATION_KINDS, RECEIVE_KINDS, Bools, Dependencies, Kind, Op, Schedule
 
 PARTNER = {
     Kind.SEND_F: (Kind.RECV_F, +1),
@@ -57,7 +56,7 @@ def check_messages(schedule: Schedule) -> Iterator[Problem]:
         yield from (_extra(schedule, position) for position in extra[:SHOWN].tolist())
 
 
-def _onward(schedule: Schedule) -> NDArray[np.bool_]:
+def _onward(schedule: Schedule) -> Bools:
     """Whether the next stage is on another rank: shape (stages - 1, microbatches * slices)."""
     microbatches = np.arange(schedule.microbatches, dtype=np.int32)
     copies = schedule.placement.copy_of(microbatches, schedule.microbatches)

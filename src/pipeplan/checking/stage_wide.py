@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
 from pipeplan.checking.structure import SHOWN
-from pipeplan.model import PASS_KINDS, STAGE_WIDE_KINDS, WEIGHT_KINDS, Kind, Schedule, among
+from pipeplan.model import PASS_KINDS, STAGE_WIDE_KINDS, WEIGHT_KINDS, Ints, Kind, Schedule, among
 
 
 def check_reduce_grad(schedule: Schedule, *, wanted: bool | None = None) -> Iterator[Problem]:
@@ -82,12 +82,12 @@ def _sharded(schedule: Schedule, positions: NDArray[np.intp]) -> Iterator[Proble
         yield Problem("sharding", schedule.place(position), message, position)
 
 
-def _cell(schedule: Schedule, positions: NDArray[np.intp]) -> NDArray[np.int64]:
+def _cell(schedule: Schedule, positions: NDArray[np.intp]) -> Ints:
     """A number for the (rank, stage) of each op."""
     return schedule.rank[positions].astype(np.int64) * schedule.stages + schedule.columns.stage[positions]
 
 
-def _last(schedule: Schedule, positions: NDArray[np.intp]) -> NDArray[np.int64]:
+def _last(schedule: Schedule, positions: NDArray[np.intp]) -> Ints:
     """The last of these ops for each (rank, stage), -1 where there is none; shape (ranks * stages,)."""
     last = np.full(schedule.ranks * schedule.stages, -1, np.int64)
     np.maximum.at(last, _cell(schedule, positions), positions)

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
-from pipeplan.model import BACKWARD_KINDS, NO_GROUP, NO_MICROBATCH, STAGE_WIDE_KINDS, Kind, Op, Schedule, among
+from pipeplan.model import (
+    BACKWARD_KINDS,
+    NO_GROUP,
+    NO_MICROBATCH,
+    STAGE_WIDE_KINDS,
+    Bools,
+    Ints,
+    Kind,
+    Op,
+    Schedule,
+    among,
+)
 
 SHOWN = 20
 """How many places of one problem are listed."""
@@ -31,7 +41,7 @@ def check_structure(schedule: Schedule) -> Iterator[Problem]:
     yield from _overlaps(schedule)
 
 
-def counts_by_key(schedule: Schedule, kind: Kind) -> NDArray[np.int64]:
+def counts_by_key(schedule: Schedule, kind: Kind) -> Ints:
     """How often a kind stands for each (stage, microbatch, slice), by :attr:`Schedule.key`; shape (keys,)."""
     keys = schedule.key[schedule.where(kind)]
     return np.bincount(keys[keys >= 0], minlength=schedule.keys)
@@ -70,7 +80,7 @@ def _absent(schedule: Schedule) -> Iterator[Problem]:
     yield from _list_keys(schedule, weights & ~inputs & ~full, Kind.I, "is missing, though W is there")
 
 
-def _list_keys(schedule: Schedule, wrong: NDArray[np.bool_], kind: Kind, message: str) -> Iterator[Problem]:
+def _list_keys(schedule: Schedule, wrong: Bools, kind: Kind, message: str) -> Iterator[Problem]:
     keys = np.flatnonzero(wrong)
     per_stage = schedule.microbatches * schedule.slices
     for key in keys[:SHOWN].tolist():

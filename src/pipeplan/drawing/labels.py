@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.drawing.view import Bars, Part, bar_names, bar_numbers
-from pipeplan.model import Floats
+from pipeplan.model import Floats, tolerances
 
 Namer = Callable[[Bars, NDArray[np.intp]], list[str]]
 
@@ -82,7 +82,7 @@ class _Sized:
         needed = text_widths(names) + _SPACE[namer]
         common = float(np.quantile(width / needed, 0.1))
         size = min(max(common, self.smallest), self.largest)
-        fits = needed * size <= width * (1 + 1e-6)  # bars of one length differ in their last digits
+        fits = needed * size <= width * (1 + tolerances.DRAWN)
         if fits.sum() < _WORTHWHILE * len(self.bars):
             return None, common
         text = tuple(name for name, fit in zip(names, fits.tolist(), strict=True) if fit)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeplan.errors import ShapeError
+from pipeplan.model.arrays import Bools
 from pipeplan.model.op import NO_GROUP, Kind, Op
 
 _TYPES: dict[str, type[np.signedinteger[Any]]] = {
@@ -45,7 +46,7 @@ class Columns:
         for kind, *rest in zip(*(column.tolist() for column in columns), strict=True):
             yield Op(Kind(kind), *rest)
 
-    def __getitem__(self, where: Span | NDArray[np.intp] | NDArray[np.bool_]) -> Columns:
+    def __getitem__(self, where: Span | NDArray[np.intp] | Bools) -> Columns:
         return Columns(
             kind=self.kind[where],
             stage=self.stage[where],

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import InvalidScheduleError
+from pipeplan.model.arrays import Bools
 from pipeplan.model.op import BACKWARD_KINDS, Kind
 from pipeplan.model.schedule import Schedule
 
@@ -125,9 +126,9 @@ def source_of(kind: Kind, stage: int, stages: int, *, backward: Kind = Kind.I) -
     return None
 
 
-def crosses_ranks(schedule: Schedule, arrival: NDArray[np.int32]) -> NDArray[np.bool_]:
+def crosses_ranks(schedule: Schedule, arrival: NDArray[np.int32]) -> Bools:
     """Whether what arrives for each op comes from another rank: then a transfer is paid. Shape (ops,)."""
-    crosses: NDArray[np.bool_] = (arrival >= 0) & (schedule.rank != schedule.rank[np.maximum(arrival, 0)])
+    crosses: Bools = (arrival >= 0) & (schedule.rank != schedule.rank[np.maximum(arrival, 0)])
     return crosses
 
 

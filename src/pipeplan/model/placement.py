@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import ShapeError, UnknownNameError
-from pipeplan.model.arrays import Bools
+from pipeplan.model.arrays import Bools, Ints
 from pipeplan.model.size import MOST_COPIES, in_digits, require_size
 
 
@@ -163,7 +163,7 @@ class Placement:
         return different
 
     @cached_property
-    def chunks_on(self) -> NDArray[np.int64]:
+    def chunks_on(self) -> Ints:
         """How many stages of one copy each rank holds, shape (ranks,)."""
         return np.bincount(self.table[0], minlength=self.ranks)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.errors import CostError
+from pipeplan.model.arrays import Floats
 
 LARGEST = 1e100
 """A float holds the sum of more such numbers than any schedule has ops, in whatever unit it is then written."""
@@ -14,7 +14,7 @@ SMALLEST = 1e-100
 """Of what others are divided by: a float then holds the ratio too."""
 
 
-def require_range(name: str, values: NDArray[np.float64] | float, *, divides: bool = False, field: str = "") -> None:
+def require_range(name: str, values: Floats | float, *, divides: bool = False, field: str = "") -> None:
     """Check that no value, all of them finite and at least 0, is beyond ``LARGEST``; an array has one for each stage.
 
     Parameters

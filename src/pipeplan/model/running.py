@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.kernels import Kernel
+from pipeplan.model.arrays import Ints
 from pipeplan.model.dependency import NONE, Dependencies, crosses_ranks
 from pipeplan.model.op import RECEIVE_KINDS
 from pipeplan.model.running_kernel import run_rows
@@ -32,7 +33,7 @@ class Progress:
 
     source: NDArray[np.int32]
     step: NDArray[np.int32]
-    reached: NDArray[np.int64]
+    reached: Ints
 
     @property
     def complete(self) -> bool:

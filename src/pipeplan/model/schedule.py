@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import InvalidScheduleError, ShapeError
+from pipeplan.model.arrays import Bools, Ints
 from pipeplan.model.columns import Columns, concatenate
 from pipeplan.model.display import Displayed
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
@@ -45,7 +46,7 @@ class Schedule(Displayed):
     placement: Placement
     microbatches: int
     columns: Columns
-    offsets: NDArray[np.int64]
+    offsets: Ints
     slices: int = 1
     name: str = ""
 
@@ -140,7 +141,7 @@ class Schedule(Displayed):
         return np.repeat(np.arange(self.ranks, dtype=np.int32), np.diff(self.offsets))
 
     @cached_property
-    def key(self) -> NDArray[np.int64]:
+    def key(self) -> Ints:
         """A number for each op's (stage, microbatch, slice), dense from 0 to ``keys``; stage-wide ops have none (-1)."""
         columns = self.columns
         key = (columns.stage.astype(np.int64) * self.microbatches + columns.microbatch) * self.slices + columns.slice
@@ -153,7 +154,7 @@ class Schedule(Displayed):
         return self.stages * self.microbatches * self.slices
 
     @cached_property
-    def joined(self) -> NDArray[np.bool_]:
+    def joined(self) -> Bools:
         """Whether each op runs overlapped with the op right before it on its rank, shape (ops,)."""
         group = self.columns.group
         joined = np.zeros(len(self), np.bool_)
@@ -189,7 +190,7 @@ class Schedule(Displayed):
         rank = int(self.rank[position])
         return f"rank {rank}, op {position - int(self.offsets[rank])} ({self.op(position)})"
 
-    def keep(self, chosen: NDArray[np.bool_]) -> Schedule:
+    def keep(self, chosen: Bools) -> Schedule:
         """The schedule of only the chosen ops, in the same order. ``chosen`` has shape (ops,)."""
         counts = np.concatenate(([0], np.cumsum(chosen)))
         return replace(self, columns=self.columns[chosen], offsets=counts[self.offsets].astype(np.int64))

@@ -18,5 +18,8 @@ SEARCHED_MEMORY = 0.5 * MEMORY
 LAST_DIGITS = 1e-12
 """Two numbers of a few terms each (a B and its I + W) differ by less when they are meant to be the same."""
 
+DRAWN = 1e-6
+"""Lengths in a picture are sums and products of times and sizes; bars of one length differ by less."""
+
 WHOLE_NUMBER = 1e-6
 """Absolute: a float that counts something (a solver's bound, cells of a picture) is the whole number that is this near."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.errors import ShapeError
-from pipeplan.model import Floats, Kind, Timeline, tolerances
+from pipeplan.model import Floats, Ints, Kind, Timeline, tolerances
 from pipeplan.simulation.bounds import earliest_starts
 from pipeplan.simulation.chain import Chains, compute_only
 from pipeplan.simulation.memory import memory_use
@@ -67,7 +67,7 @@ class IdleTimes:
     start: Floats
     end: Floats
     reason: NDArray[np.int8]
-    cause: NDArray[np.int64]
+    cause: Ints
 
     def totals(self, ranks: int) -> Floats:
         """Time by rank and reason, shape (ranks, reasons)."""

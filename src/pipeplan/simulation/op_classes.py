@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
-from pipeplan.model import Floats, Placement
+from pipeplan.model import Floats, Ints, Placement
 
 FORWARD, INPUT, WEIGHT = 0, 1, 2
 """Rows of the arrays by class."""
@@ -55,7 +55,7 @@ class RankClasses:
     time: Floats
     tail: Floats
     work: Floats
-    count: NDArray[np.int64]
+    count: Ints
 
     @property
     def first_head(self) -> float:
@@ -108,9 +108,7 @@ def rank_classes(placement: Placement, microbatches: int, costs: Costs, slices: 
     return [_on_rank(rank, placement, copies, counts, gains) for rank in range(placement.ranks)]
 
 
-def _on_rank(
-    rank: int, placement: Placement, copies: list[OpClasses], counts: NDArray[np.int64], gains: Floats
-) -> RankClasses:
+def _on_rank(rank: int, placement: Placement, copies: list[OpClasses], counts: Ints, gains: Floats) -> RankClasses:
     here = [np.array(placement.stages_on(rank, copy), np.intp) for copy in range(len(copies))]
     copy = np.repeat(np.arange(len(copies)), [len(stages) for stages in here])
     stage = np.concatenate(here)

@@ -32,8 +32,10 @@ from pipeplan.model import (
     COMPUTE_KINDS,
     MISSING,
     NONE,
+    Bools,
     Dependencies,
     Floats,
+    Ints,
     Kind,
     MemoryUse,
     Schedule,
@@ -181,7 +183,7 @@ def _time_compute(
     return start, end, arrival
 
 
-def _scratch(schedule: Schedule, links: int) -> tuple[NDArray[np.int64] | NDArray[np.int32] | Floats, ...]:
+def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] | Floats, ...]:
     """The kernel's cursor, free, link_free, waiter, next_waiter and stack."""
     ranks = schedule.ranks
     return (
@@ -224,7 +226,7 @@ def _rows(schedule: Schedule) -> list[tuple[int, int]]:
 
 
 def _beside_compute(
-    schedule: Schedule, compute: NDArray[np.bool_], start: Floats, end: Floats, arrival: Floats
+    schedule: Schedule, compute: Bools, start: Floats, end: Floats, arrival: Floats
 ) -> tuple[Floats, Floats]:
     """Times of all ops: a SEND stands at its op's end, a RECV lasts from there to the arrival, others take no time."""
     position = np.concatenate(([0], np.cumsum(compute)))[:-1]

@@ -18,10 +18,9 @@ It cannot get stuck: of all ops due next, the earliest waits for nothing, and th
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import Columns, Kind, Placement, Schedule, ops, source_of
+from pipeplan.model import Columns, Ints, Kind, Placement, Schedule, ops, source_of
 from pipeplan.strategies.building_block_kernel import run_block
 from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
@@ -32,7 +31,7 @@ _SORTS = 4
 _WEIGHT = 4
 _RUN_BLOCK = Kernel(run_block)
 
-Block = NDArray[np.int64]
+Block = Ints
 """When the block has F0, F1, I1 and I0 of microbatch 0 on each rank, shape (ranks, 4)."""
 
 
@@ -109,7 +108,7 @@ def _repeat(block: Block, peak: int, shape: Shape) -> Schedule:
     return Schedule.from_rows(placement, microbatches, rows)
 
 
-def _sources(placement: Placement) -> NDArray[np.int64]:
+def _sources(placement: Placement) -> Ints:
     """What each rank's F0, F1, I1, I0 waits for, as 4 * rank + sort, -1 for nothing; shape (ranks, 4)."""
     ranks, stages = placement.ranks, placement.stages
     source = np.full((ranks, _SORTS), -1, np.int64)
@@ -122,7 +121,7 @@ def _sources(placement: Placement) -> NDArray[np.int64]:
     return source
 
 
-def _columns(sorts: NDArray[np.int64], rank: int, shape: Shape) -> Columns:
+def _columns(sorts: Ints, rank: int, shape: Shape) -> Columns:
     """A rank's ops from their sorts: every sort takes the microbatches in order, the Ws follow the Is."""
     first, last = rank, 2 * shape.ranks - 1 - rank
     kind = np.array([Kind.F, Kind.F, Kind.I, Kind.I, Kind.W])[sorts]

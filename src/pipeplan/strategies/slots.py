@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pipeplan.model import Kind, Placement, Schedule, concatenate, ops
+from pipeplan.model import Ints, Kind, Placement, Schedule, concatenate, ops
 
 
-def round_trips(placement: Placement, entry: NDArray[np.int64]) -> Schedule:
+def round_trips(placement: Placement, entry: Ints) -> Schedule:
     """The schedule in which a microbatch passes all S stages in S slots, and comes back in the next S.
 
     Stage s runs the forward of microbatch i in slot ``entry[i] + s`` and its full backward in slot
