@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pipeplan.costs.settings import Settings
+from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of
 from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
 from pipeplan.simulation import simulate

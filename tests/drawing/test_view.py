@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from pipeplan.costs.settings import Settings
+from pipeplan.costs import Settings
 from pipeplan.drawing import Part, order_of, view_of
 from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import bar_names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeplan.costs.settings import Settings
+from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of
 from pipeplan.model import Timeline
 from pipeplan.simulation import Simulation, idle_times, simulate

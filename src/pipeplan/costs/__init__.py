@@ -1,10 +1,11 @@
 """Times and bytes: tables per stage, and the settings they come from."""
 
 from pipeplan.costs.config import SIZE_LIMIT, Config, load_config, load_layers, merged, settings_given
+from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
 from pipeplan.costs.limits import Limits, parse_limit
 from pipeplan.costs.setting import GROUPS, Setting, SettingKind
-from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, Settings, SettingsGiven, Times, TimesPer
+from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, SettingsGiven, Times, TimesPer
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.costs.to_settings import settings_of
 

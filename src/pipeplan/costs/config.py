@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer
-from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Settings
+from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.files import MEBIBYTE, read_text
 
@@ -40,7 +41,7 @@ class Config:
     Attributes
     ----------
     settings
-        The settings that it gives, by the names of :class:`~pipeplan.costs.settings.Settings`.
+        The settings that it gives, by the names of :class:`~pipeplan.costs.from_settings.Settings`.
     schedule
         The name or file of a schedule, or None.
     output
@@ -134,7 +135,7 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
     Parameters
     ----------
     values
-        By the names of :class:`~pipeplan.costs.settings.Settings`, or older ones.
+        By the names of :class:`~pipeplan.costs.from_settings.Settings`, or older ones.
     where
         Where they come from, for messages; empty for keyword arguments.
 

@@ -3,24 +3,67 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pipeplan.costs.layers import balanced_layers, stage_settings
+from pipeplan.costs.limits import Limits, parse_limit
+from pipeplan.costs.settings import SettingsTable
+from pipeplan.costs.stage_ranges import ranges_in
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import Floats, Kind, Placement, Schedule
 
-if TYPE_CHECKING:
-    from pipeplan.costs.settings import Settings
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(SettingsTable):
+    """Shape and costs. None stands for what nobody said."""
+
+    def costs(self, placement: Placement) -> Costs:
+        """The costs on the stages of a placement.
+
+        Raises
+        ------
+        CostError
+            For a list of the wrong length (see ``pad_times``), times that contradict each other, bytes without their
+            whole.
+        """
+        return costs_of(self, placement)
+
+    def limits(self, placement: Placement) -> Limits | None:
+        """The memory limit of every rank, or None where there is none.
+
+        Raises
+        ------
+        CostError
+            For a limit that is no size, limits of the wrong number, bytes where the costs hold no bytes.
+        """
+        return limits_of(self, placement)
+
+    def assumed(self, schedule: Schedule) -> tuple[str, ...]:
+        """Which times of a schedule's ops nobody gave and what they are taken to be, a sentence each."""
+        return tuple(assumed_times(self, schedule))
+
+    def recomputed(self, stages: int) -> tuple[int, ...]:
+        """The stages, of this many, that recompute their activations before the backward.
+
+        Raises
+        ------
+        ShapeError
+            For text that names no stages, and for a stage that there is not.
+        """
+        return stages_in(self.recompute, stages)
+
+    @property
+    def times_given(self) -> bool:
+        """Whether anybody said how long any op takes."""
+        return self.layers is not None or any(getattr(self, name) is not None for name in BASIC_TIMES)
 
 
-def costs_of(settings: Settings, placement: Placement) -> Costs:
-    """See :meth:`Settings.costs <pipeplan.costs.settings.Settings.costs>`."""
+def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
+    """See :meth:`Settings.costs <pipeplan.costs.from_settings.Settings.costs>`."""
     settings = _of_layers(settings, placement)
     forward = _times(settings, "forward_times", placement)
     if forward is None:
@@ -44,7 +87,7 @@ def costs_of(settings: Settings, placement: Placement) -> Costs:
     )
 
 
-def _of_layers(settings: Settings, placement: Placement) -> Settings:
+def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
     """The settings with a list per stage in the place of their layers."""
     if settings.layers is None:
         if settings.layers_per_stage is not None:
@@ -63,7 +106,7 @@ def _of_layers(settings: Settings, placement: Placement) -> Settings:
     return replace(settings, layers=None, layers_per_stage=None, **found)
 
 
-def _times(settings: Settings, name: str, placement: Placement) -> Floats | None:
+def _times(settings: SettingsTable, name: str, placement: Placement) -> Floats | None:
     """A setting of times on every stage; None where nobody gave it."""
     value = getattr(settings, name)
     if value is None:
@@ -71,7 +114,7 @@ def _times(settings: Settings, name: str, placement: Placement) -> Floats | None
     return per_stage(value, placement, name, times_per=settings.times_per, pad=settings.pad_times)
 
 
-def _backward(settings: Settings, placement: Placement, forward: Floats) -> tuple[Floats, Floats, Floats]:
+def _backward(settings: SettingsTable, placement: Placement, forward: Floats) -> tuple[Floats, Floats, Floats]:
     """Times of I, W and B.
 
     Each half takes as long as the forward where nothing is said of it, and the full backward what its halves take.
@@ -105,7 +148,7 @@ def _rest(full: Floats, half: Floats, name: str) -> Floats:
     return full - half
 
 
-def _memory(settings: Settings, placement: Placement) -> Memory:
+def _memory(settings: SettingsTable, placement: Placement) -> Memory:
     static = _sizes(settings, "static_bytes", placement)
     whole = _sizes(settings, "activation_bytes", placement)
     part = _sizes(settings, "weight_activation_bytes", placement)
@@ -120,14 +163,14 @@ def _memory(settings: Settings, placement: Placement) -> Memory:
     return Memory(whole, whole if part is None else part, whole * 0 if static is None else static, in_bytes=True)
 
 
-def _sizes(settings: Settings, name: str, placement: Placement) -> Floats | None:
+def _sizes(settings: SettingsTable, name: str, placement: Placement) -> Floats | None:
     """A setting of bytes on every stage; one number is for all the chunks of a rank together."""
     value = getattr(settings, name)
     return None if value is None else per_stage(value, placement, name, pad=settings.pad_times)
 
 
-def assumed_times(settings: Settings, schedule: Schedule) -> Iterator[str]:
-    """See :meth:`Settings.assumed <pipeplan.costs.settings.Settings.assumed>`."""
+def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
+    """See :meth:`Settings.assumed <pipeplan.costs.from_settings.Settings.assumed>`."""
     given = {name for name in BASIC_TIMES if getattr(settings, name) is not None}
     if settings.layers is not None:
         given = set(BASIC_TIMES)
@@ -159,7 +202,7 @@ def stages_in(recompute: str | tuple[int, ...], stages: int) -> tuple[int, ...]:
     Parameters
     ----------
     recompute
-        As in :class:`~pipeplan.costs.settings.Settings`.
+        As in :class:`~pipeplan.costs.from_settings.Settings`.
     stages
         How many there are.
 
@@ -179,16 +222,28 @@ def stages_in(recompute: str | tuple[int, ...], stages: int) -> tuple[int, ...]:
     return tuple(sorted({stage for first, last in ranges for stage in range(first, last + 1)}))
 
 
-def ranges_in(text: str) -> list[tuple[int, int]]:
-    """First and last of every range in a text such as ``0-3,6``.
+def limits_of(settings: SettingsTable, placement: Placement) -> Limits | None:
+    """See :meth:`Settings.limits`."""
+    asked = settings.memory_limit
+    if asked is None:
+        return None
+    given = asked if isinstance(asked, tuple) else (asked,) * placement.ranks
+    if len(given) != placement.ranks:
+        raise CostError(f"memory limit: {len(given)} values for {placement.ranks} ranks", field="memory_limit")
+    parsed = [parse_limit(value) for value in given]
+    units = {unit for _, unit in parsed}
+    if len(units) > 1:
+        raise CostError(
+            "memory limit: give every rank's limit in bytes, or every rank's in activations", field="memory_limit"
+        )
+    if units == {"byte"} and settings.activation_bytes is None and not _bytes_of_layers(settings):
+        raise CostError(
+            f"memory limit {given[0]} is in bytes, but no activation bytes are given; "
+            "give them, or a limit in activations, such as 8act",
+            field="memory_limit",
+        )
+    return Limits(np.array([value for value, _ in parsed]), units == {"act"})
 
-    Raises
-    ------
-    ShapeError
-        For any other text.
-    """
-    found = [re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", word) for word in re.split(r"[\s,]+", text.strip())]
-    ranges = [(int(match[1]), int(match[2] or match[1])) for match in found if match is not None]
-    if len(ranges) < len(found) or any(first > last for first, last in ranges):
-        raise ShapeError(f"recompute must be none, all or stages such as 0-3,6, not '{text}'", field="recompute")
-    return ranges
+
+def _bytes_of_layers(settings: SettingsTable) -> bool:
+    return any(layer.activation_bytes for layer in settings.layers or ())

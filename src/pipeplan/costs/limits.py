@@ -5,16 +5,10 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-import numpy as np
+from typing import Literal
 
 from pipeplan.errors import CostError
 from pipeplan.model import Floats, require_range
-
-if TYPE_CHECKING:
-    from pipeplan.costs.settings import Settings
-    from pipeplan.model import Placement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,33 +17,6 @@ class Limits:
 
     values: Floats
     in_activations: bool
-
-
-def limits_of(settings: Settings, placement: Placement) -> Limits | None:
-    """See :meth:`Settings.limits <pipeplan.costs.settings.Settings.limits>`."""
-    asked = settings.memory_limit
-    if asked is None:
-        return None
-    given = asked if isinstance(asked, tuple) else (asked,) * placement.ranks
-    if len(given) != placement.ranks:
-        raise CostError(f"memory limit: {len(given)} values for {placement.ranks} ranks", field="memory_limit")
-    parsed = [parse_limit(value) for value in given]
-    units = {unit for _, unit in parsed}
-    if len(units) > 1:
-        raise CostError(
-            "memory limit: give every rank's limit in bytes, or every rank's in activations", field="memory_limit"
-        )
-    if units == {"byte"} and settings.activation_bytes is None and not _bytes_of_layers(settings):
-        raise CostError(
-            f"memory limit {given[0]} is in bytes, but no activation bytes are given; "
-            "give them, or a limit in activations, such as 8act",
-            field="memory_limit",
-        )
-    return Limits(np.array([value for value, _ in parsed]), units == {"act"})
-
-
-def _bytes_of_layers(settings: Settings) -> bool:
-    return any(layer.activation_bytes for layer in settings.layers or ())
 
 
 _LIMIT = re.compile(r"\s*([-0-9.eE+]+)\s*(act|activations?|[KMGT]i?B|B|)\s*")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pipeplan.costs.from_settings import ranges_in
 from pipeplan.costs.limits import parse_limit
+from pipeplan.costs.stage_ranges import ranges_in
 from pipeplan.errors import CostError, ShapeError, UnknownNameError
 from pipeplan.model import LARGEST, MOST_FORWARDS, SMALLEST, in_digits
 
@@ -212,5 +212,5 @@ _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
 
 
 def setting(default: Any = None, /, **about: Any) -> Any:
-    """A field of :class:`~pipeplan.costs.settings.Settings` with its :class:`Setting`, whose name is the field's."""
+    """A field of :class:`~pipeplan.costs.from_settings.Settings` with its :class:`Setting`, whose name is the field's."""
     return field(default=default, metadata={"setting": about})

@@ -1,7 +1,7 @@
 """The one table of settings: the shape and the costs as a user gives them.
 
 The command line, config files, Python signatures, the web API, its form and ``docs/settings.md`` all derive from it. A
-new setting is a field of :class:`Settings` and a line of :class:`SettingsGiven`, both here.
+new setting is a field of :class:`SettingsTable` and a line of :class:`SettingsGiven`, both here.
 """
 
 from __future__ import annotations
@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from numpy.typing import NDArray
 
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.setting import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, Setting, setting
 from pipeplan.errors import ShapeError
-
-if TYPE_CHECKING:
-    from pipeplan.costs.limits import Limits
-    from pipeplan.costs.table import Costs
-    from pipeplan.model import Placement, Schedule
 
 Times = float | tuple[float, ...]
 """One number, or one per stage."""
@@ -30,8 +25,8 @@ Communication = Literal["edge", "blocking", "contended"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Shape and costs. None stands for what nobody said.
+class SettingsTable:
+    """The fields of :class:`~pipeplan.costs.from_settings.Settings`, each with all that is known of it.
 
     Raises
     ------
@@ -163,56 +158,6 @@ class Settings:
         for each in SETTINGS.values():
             each.check(getattr(self, each.name))
 
-    def costs(self, placement: Placement) -> Costs:
-        """The costs on the stages of a placement.
-
-        Raises
-        ------
-        CostError
-            For a list of the wrong length (see ``pad_times``), times that contradict each other, bytes without their
-            whole.
-        """
-        from pipeplan.costs.from_settings import costs_of
-
-        return costs_of(self, placement)
-
-    def limits(self, placement: Placement) -> Limits | None:
-        """The memory limit of every rank, or None where there is none.
-
-        Raises
-        ------
-        CostError
-            For a limit that is no size, limits of the wrong number, bytes where the costs hold no bytes.
-        """
-        from pipeplan.costs.limits import limits_of
-
-        return limits_of(self, placement)
-
-    def assumed(self, schedule: Schedule) -> tuple[str, ...]:
-        """Which times of a schedule's ops nobody gave and what they are taken to be, a sentence each."""
-        from pipeplan.costs.from_settings import assumed_times
-
-        return tuple(assumed_times(self, schedule))
-
-    @property
-    def times_given(self) -> bool:
-        """Whether anybody said how long any op takes."""
-        from pipeplan.costs.from_settings import BASIC_TIMES
-
-        return self.layers is not None or any(getattr(self, name) is not None for name in BASIC_TIMES)
-
-    def recomputed(self, stages: int) -> tuple[int, ...]:
-        """The stages, of this many, that recompute their activations before the backward.
-
-        Raises
-        ------
-        ShapeError
-            For text that names no stages, and for a stage that there is not.
-        """
-        from pipeplan.costs.from_settings import stages_in
-
-        return stages_in(self.recompute, stages)
-
     def pipeline_ranks(self, chunks: int) -> int:
         """The number of ranks: as given, or the stages divided by the chunks, or 4.
 
@@ -266,7 +211,7 @@ class SettingsGiven(TypedDict, total=False):
 
 
 def _table() -> Mapping[str, Setting]:
-    about: dict[str, Any] = {field.name: field.metadata["setting"] for field in fields(Settings)}
+    about: dict[str, Any] = {field.name: field.metadata["setting"] for field in fields(SettingsTable)}
     return MappingProxyType({name: Setting(name=name, **said) for name, said in about.items()})
 
 

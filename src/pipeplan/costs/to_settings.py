@@ -11,7 +11,7 @@ from pipeplan.model import Floats
 
 
 def settings_of(costs: Costs) -> dict[str, Any]:
-    """The settings that give these costs, lists per stage, by the names of :class:`~pipeplan.costs.settings.Settings`.
+    """The settings that give these costs, lists per stage, by the names of :class:`~pipeplan.costs.from_settings.Settings`.
 
     Activations that are not in bytes are left out: they follow from the shape.
     """
