@@ -2,7 +2,8 @@
 
 import { memoryScale, memoryText, percent, signed, timeText } from "./format.js";
 import type { Theme } from "./palette.js";
-import { Part, type Plot } from "./plot.js";
+import { Part } from "./part.js";
+import type { Plot } from "./plot.js";
 import { type BarRef, sameBar } from "./search.js";
 
 export interface Description {

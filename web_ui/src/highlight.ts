@@ -3,8 +3,9 @@
 import { drawCurveOf } from "./curves.js";
 import { type Frame, plotWidth, spanOf, toPicture, visibleRows } from "./frame.js";
 import { AXIS, type Row } from "./layout.js";
+import { Part } from "./part.js";
 import { stripOf } from "./picture.js";
-import { EDGES, Part, type Plot } from "./plot.js";
+import { EDGES, type Plot } from "./plot.js";
 import type { BarRef } from "./search.js";
 import type { Surface } from "./surface.js";
 

@@ -1,7 +1,8 @@
 /** Moving from op to op, and what each key does. */
 
 import type { Frame } from "./frame.js";
-import { firstAbove, Part, type Plot } from "./plot.js";
+import { Part } from "./part.js";
+import { firstAbove, type Plot } from "./plot.js";
 import type { BarRef } from "./search.js";
 
 export interface Commands {

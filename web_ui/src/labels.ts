@@ -2,7 +2,8 @@
 
 import { type Frame, spanOf, toPicture } from "./frame.js";
 import type { Row } from "./layout.js";
-import { EDGES, Part, type Plot, type Track } from "./plot.js";
+import { Part } from "./part.js";
+import { EDGES, type Plot, type Track } from "./plot.js";
 import type { Label, Surface } from "./surface.js";
 
 const LARGEST = 12;

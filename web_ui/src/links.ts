@@ -1,7 +1,18 @@
 /** What waits for what, what held each op, and the chains that follow from it. */
 
-import { integers } from "./data.js";
-import { Part, type Plot } from "./plot.js";
+import { integers, type ViewJson } from "./data.js";
+import { Part } from "./part.js";
+
+/** What links are found from: the bars of a plot by lane and start. */
+export interface Bars {
+  readonly view: ViewJson;
+  readonly bars: number;
+  readonly lane: Int32Array;
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  readonly part: Int32Array;
+  readonly group: Int32Array;
+}
 
 /** Links by one of their ends: those of bar b are `other[offsets[b]]` to `other[offsets[b + 1] - 1]`. */
 interface Index {
@@ -16,7 +27,7 @@ export class Links {
   private heldBy: Int32Array | null = null;
   private next: Int32Array | null = null;
 
-  constructor(private readonly plot: Plot) {
+  constructor(private readonly plot: Bars) {
     const source = integers(plot.view.links.source);
     const target = integers(plot.view.links.target);
     this.sources = indexOf(target, source, plot.bars);

@@ -6,7 +6,8 @@ import { percent, timeText } from "./format.js";
 import { type Frame, plotWidth, shows, spanOf, toPicture, visibleRows } from "./frame.js";
 import { drawLabels } from "./labels.js";
 import { AXIS, type Block, HEADER, type Row } from "./layout.js";
-import { EDGES, GAP_EDGES, Part, type Plot } from "./plot.js";
+import { Part } from "./part.js";
+import { EDGES, GAP_EDGES, type Plot } from "./plot.js";
 import { fitted, type Strip, type Surface, type TimeWindow } from "./surface.js";
 
 export function drawPicture(surface: Surface, frame: Frame): void {

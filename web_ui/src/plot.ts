@@ -2,9 +2,7 @@
 
 import { floats, integers, VERSION, type ViewJson } from "./data.js";
 import { Links } from "./links.js";
-
-/** Codes of `Part` in pipeplan.drawing.view. */
-export const Part = { FULL: 0, UPPER: 1, LOWER: 2, STRIP: 3 } as const;
+import { Part } from "./part.js";
 
 /** Top and bottom of each part as shares of a lane's height; the same as in the static pictures. */
 export const EDGES: readonly (readonly [number, number])[] = [

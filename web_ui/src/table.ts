@@ -3,8 +3,9 @@
 import { make } from "./dom.js";
 import { memoryScale, memoryText, percent, timeText } from "./format.js";
 import type { Theme } from "./palette.js";
+import { Part } from "./part.js";
 import { figuresOf } from "./picture.js";
-import { Part, type Plot } from "./plot.js";
+import type { Plot } from "./plot.js";
 
 export function fillTables(element: HTMLElement, plots: readonly Plot[], theme: Theme): void {
   element.replaceChildren(...plots.map((plot) => tableOf(plot, theme)));

@@ -5,7 +5,8 @@ import type { TimelineData, ViewJson } from "../src/data.js";
 import { type Frame, RIGHT } from "../src/frame.js";
 import { AXIS, layOut } from "../src/layout.js";
 import { Theme } from "../src/palette.js";
-import { Part, Plot } from "../src/plot.js";
+import { Part } from "../src/part.js";
+import { Plot } from "../src/plot.js";
 import { INITIAL, type State } from "../src/state.js";
 import type { Label, Surface, TextStyle } from "../src/surface.js";
 

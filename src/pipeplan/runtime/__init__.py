@@ -7,7 +7,8 @@ from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
 
 require_torch(BACKWARD_VERSIONS, what="pipeplan.runtime")
 
-from pipeplan.runtime.models import BUILT_IN, Model, load_model  # noqa: E402
+from pipeplan.runtime.model import Model  # noqa: E402
+from pipeplan.runtime.models import BUILT_IN, load_model  # noqa: E402
 from pipeplan.runtime.profile_result import Profile  # noqa: E402
 from pipeplan.runtime.profiling import profile  # noqa: E402
 from pipeplan.runtime.run_result import RunResult  # noqa: E402

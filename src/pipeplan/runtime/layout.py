@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeplan.costs import Layout, balanced, bounds_of
 from pipeplan.errors import InputError
-from pipeplan.runtime.models import Model
+from pipeplan.runtime.model import Model
 
 
 def cut(model: Model, stages: int, layout: Layout | None = None) -> tuple[tuple[int, int], ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from pipeplan.runtime.models import Model, cross_entropy
+from pipeplan.runtime.model import Model, cross_entropy
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ import torch.distributed as dist
 from pipeplan.model import Placement
 from pipeplan.runtime.clocks import clock_for
 from pipeplan.runtime.layout import cut
-from pipeplan.runtime.models import Model, load_model
+from pipeplan.runtime.model import Model
+from pipeplan.runtime.models import load_model
 from pipeplan.runtime.places import Phase, Place, Places
 from pipeplan.runtime.profile_result import Profile
 from pipeplan.runtime.stage_measurement import Stage, StageProfile, measure

@@ -9,7 +9,7 @@ from pipeplan.model import Placement
 from pipeplan.runtime.group import choose_device, in_job
 from pipeplan.runtime.launch import launch
 from pipeplan.runtime.layout import cut
-from pipeplan.runtime.models import Model
+from pipeplan.runtime.model import Model
 from pipeplan.runtime.profile_result import Profile
 from pipeplan.runtime.profile_task import ProfileTask
 from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch

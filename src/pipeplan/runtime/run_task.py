@@ -16,7 +16,8 @@ from pipeplan.errors import InputError
 from pipeplan.model import Schedule
 from pipeplan.runtime.clocks import clock_for, offset_to_first
 from pipeplan.runtime.layout import cut
-from pipeplan.runtime.models import Model, load_model
+from pipeplan.runtime.model import Model
+from pipeplan.runtime.models import load_model
 from pipeplan.runtime.places import Place, Places
 from pipeplan.runtime.recorder import Recorder, Times, measured_timeline, step_nanoseconds
 from pipeplan.runtime.reference import Difference, Reference

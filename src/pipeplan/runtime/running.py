@@ -12,7 +12,7 @@ from pipeplan.runtime.failure import Failure
 from pipeplan.runtime.group import choose_device, in_job, local_device, process_group
 from pipeplan.runtime.launch import launch
 from pipeplan.runtime.layout import cut
-from pipeplan.runtime.models import Model
+from pipeplan.runtime.model import Model
 from pipeplan.runtime.places import Phase, Places
 from pipeplan.runtime.requirements import require_torch
 from pipeplan.runtime.run_result import RunResult

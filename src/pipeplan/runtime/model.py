@@ -1,0 +1,108 @@
+"""What a pipeline trains: a model as a sequence of layers, its data and its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pipeplan.errors import InputError
+
+Builder = Callable[[], nn.Module]
+Batch = Callable[[torch.Generator], tuple[Tensor, Tensor]]
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that can be cut between any two of its layers.
+
+    Attributes
+    ----------
+    name
+        What to call it.
+    layers
+        A builder per layer, in order: called without arguments, each returns a module that takes the one tensor returned
+        by the layer before and returns one tensor. A rank builds only its own layers, and seeds the generator with the
+        layer's number before each, so that the parameters do not depend on where the model is cut.
+    batch
+        One microbatch from a generator on the CPU: the first layer's input and the loss's targets, microbatch first.
+    loss
+        Of the last layer's output and the targets, the mean over the microbatch.
+    weights
+        How long each layer takes relative to the others, for even cuts; None: all the same.
+    dtype
+        Of the parameters: ``float32`` or ``bfloat16``.
+    """
+
+    name: str
+    layers: tuple[Builder, ...]
+    batch: Batch
+    loss: Loss
+    weights: tuple[float, ...] | None = None
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not self.layers:
+            raise InputError(f"model {self.name} has no layers")
+        for number, builder in enumerate(self.layers):
+            if isinstance(builder, nn.Module) or not callable(builder):
+                raise InputError(
+                    f"layer {number} of model {self.name} is a {type(builder).__name__}; "
+                    "give a function without arguments that builds the layer"
+                )
+        if self.weights is not None and len(self.weights) != len(self.layers):
+            raise InputError(f"model {self.name} has {len(self.layers)} layers and {len(self.weights)} weights")
+
+    def build(self, first: int, stop: int, *, seed: int, device: torch.device) -> nn.Sequential:
+        """Layers ``first`` to ``stop - 1`` as one module, on a device, in the model's dtype.
+
+        Raises
+        ------
+        InputError
+            If a builder raises or returns no module.
+        """
+        layers = [self._layer(number, seed, device) for number in range(first, stop)]
+        return nn.Sequential(*layers).to(device=device, dtype=getattr(torch, self.dtype))
+
+    def _layer(self, number: int, seed: int, device: torch.device) -> nn.Module:
+        torch.manual_seed(seed * 1_000_003 + number)
+        try:
+            with device:
+                layer = self.layers[number]()
+        except Exception as error:
+            raise InputError(f"building layer {number} of model {self.name} raised {said(error)}") from error
+        if not isinstance(layer, nn.Module):
+            raise InputError(f"layer {number} of model {self.name} is a {type(layer).__name__}, not a torch.nn.Module")
+        return layer
+
+    def microbatch(self, step: int, number: int, *, seed: int) -> tuple[Tensor, Tensor]:
+        """Input and targets of one microbatch of one step; the same on every rank.
+
+        Raises
+        ------
+        InputError
+            If the model's function raises or returns anything but two tensors.
+        """
+        generator = torch.Generator().manual_seed((seed * 1_000_003 + step) * 1_000_003 + number)
+        try:
+            made: Any = self.batch(generator)
+        except Exception as error:
+            raise InputError(f"the batch function of model {self.name} raised {said(error)}") from error
+        if not (isinstance(made, tuple) and len(made) == 2 and all(isinstance(part, Tensor) for part in made)):
+            raise InputError(f"the batch function of model {self.name} must return (input, targets), two tensors")
+        return made[0], made[1]
+
+
+def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """The mean over all tokens, in float32."""
+    return nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+
+def said(error: Exception) -> str:
+    """An exception of the user's code in a line: its type and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
