@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import pipeplan
-import pipeplan.api.tables.parts
+import pipeplan.api.tables
 from pipeplan.api.presentable import Presentable
 from pipeplan.errors import InputError, MissingExtraError, UnknownNameError
 from pipeplan.formats.pipeplan_json import ResultRecord
@@ -151,5 +151,5 @@ def test_schedules_and_timelines_are_saved_and_read(tmp_path):
 def test_names_are_no_markup_in_a_notebook(tmp_path):
     path = tmp_path / "[bold]plan<b>.csv"
     path.write_text("0F0,0F0,0B0\n")
-    html = pipeplan.api.tables.parts.html(*pipeplan.check(path)._tables())
+    html = pipeplan.api.tables.html(pipeplan.check(path))
     assert "[bold]plan&lt;b&gt;.csv" in html

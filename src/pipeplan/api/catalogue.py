@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 from pipeplan.api.presentable import Presentable
 from pipeplan.drawing import View
 from pipeplan.strategies import STRATEGIES, Strategy, strategy
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 @final
@@ -52,11 +49,6 @@ class Catalogue(Presentable):
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [_record(found) for found in self.strategies]
-
-    def _tables(self) -> Iterable[RenderableType]:
-        from pipeplan.api.tables.catalogue import catalogue_parts
-
-        return catalogue_parts(self)
 
     def __repr__(self) -> str:
         return f"<Catalogue: {', '.join(found.name for found in self.strategies)}>"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack, final
+from typing import Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.presentable import Presentable
@@ -16,9 +16,6 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import View, order_of
 from pipeplan.errors import InvalidScheduleError
 from pipeplan.model import MemoryRule, Schedule
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 @final
@@ -71,11 +68,6 @@ class Verdict(Presentable):
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [_record(problem) for problem in self.problems]
-
-    def _tables(self) -> Iterable[RenderableType]:
-        from pipeplan.api.tables.checks import verdict_parts
-
-        return verdict_parts(self)
 
     def __repr__(self) -> str:
         return f"<Verdict on {self.name}: {'valid' if self.valid else f'{len(self.problems)} problem(s)'}>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Unpack, final
+from typing import Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.presentable import Presentable
@@ -16,9 +16,6 @@ from pipeplan.drawing import View
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Schedule, Timeline
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 @final
@@ -119,11 +116,6 @@ class Comparison(Presentable):
             }
             for result in self.results
         ]
-
-    def _tables(self) -> Iterable[RenderableType]:
-        from pipeplan.api.tables.results import comparison_parts
-
-        return comparison_parts(self)
 
     def __repr__(self) -> str:
         lines = "".join(f"\n  {result!r}" for result in self.results)

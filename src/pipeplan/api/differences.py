@@ -8,9 +8,9 @@ that start late. The effects of two kinds of ops can hide each other, so they ne
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Unpack, final
+from typing import Any, Unpack, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,6 @@ from pipeplan.errors import InputError
 from pipeplan.formats import read_timelines
 from pipeplan.model import Schedule, Timeline
 from pipeplan.simulation import compute_only, critical_path
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 FilePath = str | os.PathLike[str]
 
@@ -91,11 +88,6 @@ class Diff(Presentable):
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [asdict(kind) for kind in self.kinds]
-
-    def _tables(self) -> Iterable[RenderableType]:
-        from pipeplan.api.tables.differences import diff_parts
-
-        return diff_parts(self)
 
     def __repr__(self) -> str:
         makespans = f"planned {self.planned.makespan:.6g}{self.measured.unit}, measured {self.measured.makespan:.6g}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack, final
+from typing import Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.presentable import Presentable
@@ -17,9 +17,6 @@ from pipeplan.drawing import View
 from pipeplan.errors import PipeplanError
 from pipeplan.model import Floats, Timeline
 from pipeplan.simulation import CriticalPath, IdleTimes, Reason, Simulation, WhatIf, critical_path, what_ifs
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 @final
@@ -81,11 +78,6 @@ class Explanation(Presentable):
             {"rank": rank, "idle": float(idle[rank])} | {reason.key: float(row[reason]) for reason in Reason}
             for rank, row in enumerate(self.totals)
         ]
-
-    def _tables(self) -> Iterable[RenderableType]:
-        from pipeplan.api.tables.explanations import explanation_parts
-
-        return explanation_parts(self)
 
     def __repr__(self) -> str:
         shares = self.totals.sum(axis=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -11,8 +11,6 @@ from pipeplan.api.results import Result
 from pipeplan.drawing import View
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from pipeplan.drawing.front import FrontView
     from pipeplan.solver import Mark
 
@@ -112,11 +110,6 @@ class ParetoFront(Presentable):
             found = {"found_by": search.found_by, "lower_bound": search.bound.value, "optimal": search.optimal}
             rows.append({"limit": point.limit, "peak": point.peak, "value": point.value, **found})
         return rows
-
-    def _tables(self) -> Iterable[RenderableType]:
-        from pipeplan.api.tables.searches import front_parts
-
-        return front_parts(self)
 
     def __repr__(self) -> str:
         return f"<ParetoFront of {len(self.points)} points, peaks {self.points[0].peak:g} to {self.points[-1].peak:g}>"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pipeplan.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import os
-
-    from rich.console import RenderableType
 
     from pipeplan.api.pictures import Look
     from pipeplan.drawing import View
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Presentable(ABC):
     """An answer that a person or a program looks at.
 
-    A class behind it says what it holds: its record, its rows, its tables and what there is to draw.
+    A class behind it says what it holds: its record, its rows and what there is to draw. Files and tables know the answers,
+    not the answers them, so they are looked up by name when the first one is asked for.
     """
 
     @abstractmethod
@@ -32,24 +33,16 @@ class Presentable(ABC):
         """The rows of its frame, or the columns."""
 
     @abstractmethod
-    def _tables(self) -> Iterable[RenderableType]:
-        """What its command prints."""
-
-    @abstractmethod
     def views(self) -> Sequence[View]:
         """What a picture of it shows, from top to bottom; empty where there is nothing to draw."""
 
     def save(self, path: str | os.PathLike[str], *, ending: str | None = None, **look: Unpack[Look]) -> None:
         """Write a file; see :func:`pipeplan.save` for endings, the look of pictures, and errors."""
-        from pipeplan.api.outputs import save
-
-        save(self, path, ending=ending, **look)
+        _module("outputs").save(self, path, ending=ending, **look)
 
     def print(self) -> None:
         """Print the table that the command prints."""
-        from pipeplan.api.tables.parts import show
-
-        show(*self._tables())
+        _module("tables").show(self)
 
     def to_frame(self) -> Any:
         """A pandas ``DataFrame``; the class says what a row is.
@@ -69,9 +62,8 @@ class Presentable(ABC):
         """What a notebook shows: the picture, or the table of an answer that has none."""
         views = self.views()
         if not views:
-            from pipeplan.api.tables.parts import html
-
-            return html(*self._tables())
+            page: str = _module("tables").html(self)
+            return page
         from pipeplan.drawing.notebook import html_of
 
         return html_of(views)
@@ -83,3 +75,8 @@ class Presentable(ABC):
         from pipeplan.drawing.notebook import png_of
 
         return png_of(views)
+
+
+def _module(name: str) -> ModuleType:
+    """A module of the api that knows every class of answer; tables bring rich, so it is loaded late."""
+    return import_module(f"pipeplan.api.{name}")

@@ -18,8 +18,6 @@ from pipeplan.model import MemoryUse, Schedule, Timeline, tolerances
 from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from pipeplan.solver import Objective, Robustness
 
 
@@ -193,11 +191,6 @@ class Result(Presentable):
     def _rows(self) -> Mapping[str, Sequence[Any]]:
         columns: dict[str, Sequence[Any]] = msgspec.structs.asdict(timeline_columns(self.timeline))
         return columns
-
-    def _tables(self) -> Iterable[RenderableType]:
-        from pipeplan.api.tables.results import result_parts
-
-        return result_parts(self)
 
     def __repr__(self) -> str:
         verdict = "over the memory limit" if self.gap is None else f"gap to the bound {self.gap:.2%}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,8 +25,6 @@ from pipeplan.passes import require_expressible
 from pipeplan.simulation import Simulation
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from pipeplan.runtime import Model, Profile, RunResult
 
 QUICK_ROUNDS = 7
@@ -108,11 +106,6 @@ class TrainingRun(Presentable):
     def _rows(self) -> Any:
         return self.measured._rows()
 
-    def _tables(self) -> Iterable[RenderableType]:
-        from pipeplan.api.tables.training_runs import training_parts
-
-        return training_parts(self)
-
     def __repr__(self) -> str:
         seconds, predicted = self.run.median_step_seconds, self.predicted_seconds
         return f"<TrainingRun of {self.predicted.name}: step {seconds:.4g} s, predicted {predicted:.4g} s>"
@@ -163,11 +156,6 @@ class CostProfile(Presentable):
             }
             for number, stage in enumerate(self.measured.stages)
         ]
-
-    def _tables(self) -> Iterable[RenderableType]:
-        from pipeplan.api.tables.training_runs import profile_parts
-
-        return profile_parts(self.measured)
 
     def __repr__(self) -> str:
         return f"<CostProfile of {self.measured.model}: {len(self.measured.stages)} stages on {self.measured.device}>"

@@ -1,1 +1,49 @@
-"""What ``print()`` of a result shows: its tables for a terminal. Needs rich, which is imported when this is."""
+"""What ``print()`` of an answer shows: its tables for a terminal. Needs rich, which is imported when this is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rich.console import RenderableType
+
+from pipeplan.api.catalogue import Catalogue
+from pipeplan.api.checks import Verdict
+from pipeplan.api.comparisons import Comparison
+from pipeplan.api.differences import Diff
+from pipeplan.api.explanations import Explanation
+from pipeplan.api.fronts import ParetoFront
+from pipeplan.api.presentable import Presentable
+from pipeplan.api.results import Result
+from pipeplan.api.tables import parts
+from pipeplan.api.tables.catalogue import catalogue_parts
+from pipeplan.api.tables.checks import verdict_parts
+from pipeplan.api.tables.differences import diff_parts
+from pipeplan.api.tables.explanations import explanation_parts
+from pipeplan.api.tables.results import comparison_parts, result_parts
+from pipeplan.api.tables.searches import front_parts
+from pipeplan.api.tables.training_runs import profile_parts, training_parts
+from pipeplan.api.training_runs import CostProfile, TrainingRun
+
+_TABLES: dict[type[Presentable], Callable[[Any], Iterable[RenderableType]]] = {
+    Catalogue: catalogue_parts,
+    Comparison: comparison_parts,
+    CostProfile: lambda profile: profile_parts(profile.measured),
+    Diff: diff_parts,
+    Explanation: explanation_parts,
+    ParetoFront: front_parts,
+    Result: result_parts,
+    TrainingRun: training_parts,
+    Verdict: verdict_parts,
+}
+"""What each class of answer prints."""
+
+
+def show(answer: Presentable) -> None:
+    """Print the tables of an answer to stdout."""
+    parts.show(*_TABLES[type(answer)](answer))
+
+
+def html(answer: Presentable) -> str:
+    """The tables of an answer as HTML."""
+    return parts.html(*_TABLES[type(answer)](answer))
