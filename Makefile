@@ -1,6 +1,8 @@
 # Everything runs in .venv, which the first target to need it makes.
 PYTHON ?= python3
 BIN := .venv/bin
+# What `make bench` compares this checkout with.
+BEFORE ?= HEAD~1
 SOURCES := src tests benchmarks examples deploy
 
 .PHONY: demo test lint bench bench-search bench-timeline web-ui web-ui-check clean
@@ -19,6 +21,7 @@ lint: .venv/.installed-dev
 
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.core
+	$(BIN)/python -m benchmarks.against $(BEFORE)
 
 bench-search: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.search

@@ -1,0 +1,99 @@
+"""Today's checkout against an earlier commit: both do the same errands in turn, through the public commands, in one run.
+
+Run with ``make bench BEFORE=REVISION``, or ``python -m benchmarks.against REVISION``. Machines are noisy: what counts is the
+ratio of the medians, and that answers are the same or better.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+HERE = Path(__file__).parent.parent
+BIG = "interleaved-zb -p 32 -m 256 --chunks 4"
+TIGHT = (
+    "--placement v -p 8 -m 24 -f 100 --backward-input-times 120 --backward-weight-times 80 --p2p-time 10 --times-per stage "
+    "--memory-limit 5act"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What is timed, as the words behind ``pipeplan``; with ``--json`` the answer's makespan is shown too."""
+
+    name: str
+    words: str
+
+
+ERRANDS = (
+    Errand("cold start", "simulate -s 4 -b 8 --no-visualization"),
+    Errand("98,304 ops: build, check, simulate", f"simulate {BIG} --no-visualization --json"),
+    Errand("98,304 ops: the page", f"simulate {BIG} -o page.html"),
+    Errand(
+        "search, 30,000 evaluations", "search -p 8 -m 24 --placement v --evaluations 30000 --seed 1 --workers 1 --json"
+    ),
+)
+
+
+def spend(tree: Path, errand: Errand, folder: Path) -> tuple[float, float | None]:
+    """CPU seconds of one run on the sources of ``tree``, and the makespan that it answers."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-m", "pipeplan", *errand.words.split()],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(tree / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, json.loads(done.stdout)["makespan"] if "--json" in errand.words else None
+
+
+def compare(before: Path, runs: int) -> None:
+    """Print a row an errand: CPU seconds before and now, their ratio, and the answers."""
+    print(f"{'CPU seconds, medians of ' + str(runs):<38} {'before':>8} {'now':>8} {'ratio':>7}   makespan before, now")
+    with tempfile.TemporaryDirectory() as folder:
+        for errand in ERRANDS:
+            pairs = [(spend(before, errand, Path(folder)), spend(HERE, errand, Path(folder))) for _ in range(runs + 1)]
+            was, now = (median(pair[side][0] for pair in pairs[1:]) for side in (0, 1))
+            answers = pairs[0][0][1], pairs[0][1][1]
+            shown = "" if answers[0] is None else f"   {answers[0]:g}, {answers[1]:g}"
+            print(f"{errand.name:<38} {was:8.3f} {now:8.3f} {now / was:7.2f}{shown}")
+
+
+def main() -> None:
+    """Lay the earlier commit out beside this one, and compare."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("revision", nargs="?", default="HEAD~1", help="the commit before (HEAD~1)")
+    parser.add_argument("--runs", type=int, default=5, help="counted runs of each, behind one that warms up (5)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "before"
+        made = subprocess.run(
+            ["git", "worktree", "add", "--detach", "--quiet", str(tree), options.revision],
+            cwd=HERE,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode:
+            print(f"not compared with {options.revision}: {made.stderr.strip()}")
+            return
+        try:
+            compare(tree, options.runs)
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=HERE, check=True)
+
+
+if __name__ == "__main__":
+    main()
