@@ -37,9 +37,7 @@ ERRANDS = (
     Errand("cold start", "simulate -s 4 -b 8 --no-visualization"),
     Errand("98,304 ops: build, check, simulate", f"simulate {BIG} --no-visualization --json"),
     Errand("98,304 ops: the page", f"simulate {BIG} -o page.html"),
-    Errand(
-        "search, 30,000 evaluations", "search -p 8 -m 24 --placement v --evaluations 30000 --seed 1 --workers 1 --json"
-    ),
+    Errand("search, 60,000 evaluations", f"search {TIGHT} --evaluations 60000 --seed 1 --workers 1 --json"),
 )
 
 
