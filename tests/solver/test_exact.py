@@ -210,9 +210,10 @@ def test_an_interruption_stops_the_solver_and_keeps_the_best():
             raise KeyboardInterrupt
 
     question = problem(Placement.v(4), 8, (7, 11, 5, 1), 2.5)
+    before = time.monotonic()
     found = search(question, seconds=60, engines=(ListScheduling(), Exact()), progress=interrupt)
     assert found.interrupted
-    assert found.seconds < 45  # well before its budget, however busy the machine is
+    assert time.monotonic() - before < 20
 
 
 def test_what_it_cannot_model_it_leaves_alone():
