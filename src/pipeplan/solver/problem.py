@@ -109,7 +109,7 @@ class Problem:
         smaller = (rule.freed_by_weight > rule.activation * (1 + tolerances.LAST_DIGITS)) & bool(
             np.isfinite(rule.limit).any()
         )
-        overlapped = costs.overlap is not None and costs.overlap.min() < costs.forward.max() + costs.backward
+        overlapped = costs.overlap is not None and (costs.overlap - costs.forward).min() < costs.backward
         return shorter | smaller | overlapped
 
     @cached_property
