@@ -3,9 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 # What `make bench` compares this checkout with.
 BEFORE ?= HEAD~1
+# What the peers' tests need beside pytest's own.
+PEERS_TOOLS := pytest hypothesis
 SOURCES := src tests benchmarks examples deploy
 
-.PHONY: demo test lint bench bench-search bench-timeline web-ui web-ui-check clean
+.PHONY: demo test lint peers peers-trainer bench bench-search bench-timeline web-ui web-ui-check clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -18,6 +20,14 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# Other implementations beside ours, in an environment of their own (tests/peers).
+peers: .venv-peers/.installed
+	.venv-peers/bin/python -m pytest tests/peers
+
+# torchtitan's Trainer and our runtime with PyTorch 2.14, which has no light build everywhere: up to 6 GB of disk.
+peers-trainer: .venv-trainer/.installed
+	.venv-trainer/bin/python -m pytest tests/peers/torchtitan_trainer tests/runtime
 
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.core
@@ -51,5 +61,20 @@ web_ui/node_modules: web_ui/package-lock.json
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --group dev
 	touch $@ .venv/.installed
 
+.venv-peers/.installed: pyproject.toml constraints.txt tests/peers/constraints.txt tests/peers/peers.py
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --upgrade "pip>=25.1" setuptools wheel
+	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[pytorch,search]" $(PEERS_TOOLS)
+	.venv-peers/bin/python -m tests.peers.install
+	touch $@
+
+.venv-trainer/.installed: pyproject.toml tests/peers/constraints.txt tests/peers/trainer-constraints.txt tests/peers/peers.py
+	@echo "PyTorch 2.14 is installed into .venv-trainer: up to 6 GB where it comes with its CUDA libraries"
+	$(PYTHON) -m venv .venv-trainer
+	.venv-trainer/bin/python -m pip install --quiet --upgrade "pip>=25.1" setuptools wheel
+	.venv-trainer/bin/python -m pip install --quiet --constraint tests/peers/trainer-constraints.txt --editable . torch $(PEERS_TOOLS)
+	.venv-trainer/bin/python -m tests.peers.install torchtitan
+	touch $@
+
 clean:
-	rm -rf .venv web_ui/node_modules build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-trainer web_ui/node_modules build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

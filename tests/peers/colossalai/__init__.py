@@ -1,0 +1,1 @@
+"""ColossalAI beside us."""

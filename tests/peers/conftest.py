@@ -1,0 +1,96 @@
+"""A peer that is not here is one skip; what ran and what did not stands in a table at the end."""
+
+import re
+import warnings
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from tests.peers.peers import ELSEWHERE, PEERS, Peer, version, why_absent
+
+HERE = Path(__file__).parent
+OF_PEERS = "ignore::Warning:({})".format("|".join(sorted({re.escape(peer.module.split(".")[0]) for peer in PEERS})))
+
+
+class AbsentPeer(pytest.Directory):
+    """The folder of a peer that is not installed: one skip with the reason."""
+
+    def collect(self) -> list[pytest.Item]:
+        peer = peer_of(self.path)
+        assert peer is not None
+        pytest.skip(why_absent(peer) or "")
+
+
+def peer_of(path: Path) -> Peer | None:
+    """The peer in whose folder a path lies, None for what lies in no peer's."""
+    parts = path.relative_to(HERE).parts if path.is_relative_to(HERE) else ()
+    return next((peer for peer in PEERS if parts and parts[0] == peer.name), None)
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    peer = peer_of(path)
+    if peer is None or why_absent(peer) is None:
+        return None
+    absent: AbsentPeer = AbsentPeer.from_parent(parent, path=path)
+    return absent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """What a peer warns of when it is imported is not ours to mend."""
+    with warnings.catch_warnings():
+        if peer_of(collector.path) is not None:
+            warnings.simplefilter("ignore")
+        return (yield)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if peer_of(item.path) is not None:
+            item.add_marker(pytest.mark.filterwarnings(OF_PEERS))
+
+
+@pytest.fixture
+def ran(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Note what a test has compared, for the table at the end: ``ran("the orders of 800 shapes")``."""
+    return lambda what: record_property("ran", what)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Each peer, its release, what ran, what did not."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    ours = [report for report in reports if isinstance(report, pytest.TestReport) and report.when == "call"]
+    skipped = [
+        report
+        for report in reports
+        if isinstance(report, pytest.TestReport) and report.when == "setup" and report.skipped
+    ]
+    if all(why_absent(peer) == ELSEWHERE for peer in PEERS):
+        return
+    terminalreporter.section("peers")
+    for peer in PEERS:
+        release = f" {version(peer)}" if version(peer) else ""
+        terminalreporter.write_line(f"{peer.name}{release}")
+        reason = why_absent(peer)
+        lines = [f"did not run: {reason}"] if reason else list(outcomes(peer, ours + skipped))
+        for line in lines or ["nothing was asked for"]:
+            terminalreporter.write_line(f"    {line}")
+
+
+def outcomes(peer: Peer, reports: list[pytest.TestReport]) -> Generator[str]:
+    """A line for each test of a peer: what it noted or its name where it passed, its name and why where it did not."""
+    for report in reports:
+        if f"tests/peers/{peer.name}/" not in report.nodeid:
+            continue
+        name = report.nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
+        if report.passed:
+            notes = [str(text) for key, text in report.user_properties if key == "ran"]
+            yield f"ran: {'; '.join(notes) or name}"
+        elif report.skipped:
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
+            yield f"did not run: {name}: {reason.removeprefix('Skipped: ')}"
+        else:
+            yield f"failed: {name}"

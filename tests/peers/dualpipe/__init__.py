@@ -1,0 +1,1 @@
+"""DeepSeek's DualPipe beside us."""

@@ -1,0 +1,1 @@
+"""Our exports in torchtitan's own Trainer, on a CPU."""
