@@ -129,6 +129,27 @@ def test_rates_on_the_papers_profiles(strategy: Strategy, column: str):
         assert timeline(schedule, times).bubble.span == pytest.approx(row["bubble_rate"][column], abs=1e-4)
 
 
+@pytest.mark.parametrize("ranks", range(1, 13))
+def test_zb_h2_has_the_least_makespan_and_the_least_span_for_any_number_of_microbatches(ranks: int):
+    """Rank 0 can do no backward before 2p - 1, and the last rank nothing before p - 1."""
+    for microbatches in range(1, 3 * ranks + 1):
+        schedule = build(zb_h2, ranks, microbatches)
+        result = simulate(schedule, Settings().costs(schedule.placement))
+        after_first_trip, whole = 2 * ranks - 1 + 2 * microbatches, 3 * microbatches
+        assert result.timeline.makespan == max(after_first_trip, ranks - 1 + whole)
+        assert result.timeline.spans.max() == max(after_first_trip, whole)
+        assert result.memory.peak_activation.max() == min(2 * ranks - 1, microbatches)
+
+
+def test_weight_backwards_fill_the_waits_of_ranks_that_have_run_out_of_forwards():
+    assert format_schedule(build(zb_h2, 4, 5)).splitlines() == [
+        "0F0 0F1 0F2 0F3 0F4 0I0 0W0 0I1 0W1 0I2 0W2 0I3 0W3 0I4 0W4",
+        "1F0 1F1 1F2 1F3 1F4 1I0 1W0 1I1 1W1 1I2 1W2 1I3 1W3 1I4 1W4",
+        "2F0 2F1 2F2 2I0 2F3 2I1 2F4 2I2 2W0 2I3 2W1 2I4 2W2 2W3 2W4",
+        "3F0 3I0 3F1 3I1 3F2 3I2 3F3 3I3 3F4 3I4 3W0 3W1 3W2 3W3 3W4",
+    ]
+
+
 def test_zb_h2_works_without_a_pause():
     spans = timeline(build(zb_h2, 5, 9)).spans
     assert np.array_equal(spans, np.full(5, 27.0))

@@ -48,9 +48,12 @@ def build_zb_h2(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 1F2 1I0 1F3 1I1 1F4 1I2 1W0 1I3 1W1 1I4 1W2 1W3 1W4 .
         rank 2 | .   .   2F0 2I0 2F1 2I1 2F2 2I2 2F3 2I3 2F4 2I4 2W0 2W1 2W2 2W3 2W4
 
+    With fewer microbatches than 2p - 1 the first ranks run out of forwards before their first backward comes; there each
+    I is followed by its W at once, as the Is of the last rank come no faster while that one still does forwards.
+
     The longest span is m(F + I + W) + (p - 1)(F + I - 2W + 2c), c being a transfer, where m >= 2p - 1, W <= F, and neither
-    2W nor 2c is more than F + I. From 0 to the makespan, with F = I = W, a rank idles p - 1, and 1 more for every two
-    microbatches that are missing to 2p - 1. The peak is min(2p - 1, m) activations. Any shape is valid.
+    2W nor 2c is more than F + I. With F = I = W it is 2m + max(m, 2p - 1), and the makespan that of ZB-H1,
+    2m + max(m, p) + p - 1: no order is shorter in either. The peak is min(2p - 1, m) activations. Any shape is valid.
 
     Source: Qi et al., Zero Bubble Pipeline Parallelism (2024), section 2.
     """
@@ -70,13 +73,14 @@ def zb_h1_row(work: Work, rank: int, ranks: int) -> Columns:
 
 
 def zb_h2_row(work: Work, rank: int, ranks: int) -> Columns:
-    """Fs twice as many as ranks behind, and one; I and F in turn, with a W between from I 2r on; the Ws left."""
+    """Fs twice as many as ranks behind, and one; I and F in turn, with a W between from F 2p - 1 on; the Ws left."""
     forwards, inputs, weights = work
-    warm_up, lag = 2 * (ranks - 1 - rank) + 1, 2 * rank
+    warm_up = 2 * (ranks - 1 - rank) + 1
+    before_weights = forwards[warm_up : 2 * ranks - 1]
     return concatenate(
         forwards[:warm_up],
-        alternate(inputs[:lag], forwards[warm_up : warm_up + lag]),
-        alternate(inputs[lag:], weights, forwards[warm_up + lag :]),
+        alternate(inputs[: len(before_weights)], before_weights),
+        alternate(inputs[len(before_weights) :], weights, forwards[2 * ranks - 1 :]),
     )
 
 
@@ -90,12 +94,8 @@ def _linear(shape: Shape, row: Row) -> Schedule:
     return Schedule.from_rows(Placement.linear(shape.ranks), shape.microbatches, rows)
 
 
-def _zb_h1_idle(shape: Shape) -> float:
+def _idle(shape: Shape) -> float:
     return shape.ranks - 1 + max(shape.ranks - shape.microbatches, 0)
-
-
-def _zb_h2_idle(shape: Shape) -> float:
-    return shape.ranks - 1 + max(2 * shape.ranks - 1 - shape.microbatches, 0) // 2
 
 
 zb_h1 = Strategy(
@@ -103,7 +103,7 @@ zb_h1 = Strategy(
     title="1F1B with split backward, in the memory of 1F1B",
     placement="linear",
     accepts="any p, m",
-    bubble=Formula("(p-1)(F+I-W) + max(p-m, 0)", _zb_h1_idle),
+    bubble=Formula("(p-1)(F+I-W) + max(p-m, 0)", _idle),
     memory=Formula("min(p, m)", lambda shape: min(shape.ranks, shape.microbatches)),
     paper="Qi et al., Zero Bubble Pipeline Parallelism (2024), arXiv:2401.10241",
     build=build_zb_h1,
@@ -115,7 +115,7 @@ zb_h2 = Strategy(
     title="no idle time within any rank's span, in twice the memory of 1F1B",
     placement="linear",
     accepts="any p, m",
-    bubble=Formula("p-1 + max(2p-1-m, 0)//2 to the makespan, (p-1)(F+I-2W) within the span", _zb_h2_idle),
+    bubble=Formula("p-1 + max(p-m, 0) to the makespan, (p-1)(F+I-2W) + max(2p-1-m, 0) within the span", _idle),
     memory=Formula("min(2p-1, m)", lambda shape: min(2 * shape.ranks - 1, shape.microbatches)),
     paper="Qi et al., Zero Bubble Pipeline Parallelism (2024), arXiv:2401.10241",
     build=build_zb_h2,
