@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pipeplan.api.searches import pareto, search
     from pipeplan.costs import Costs, Settings
     from pipeplan.errors import PipeplanError
+    from pipeplan.formats import Training
     from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
 
 __version__ = "0.1.0"
@@ -65,6 +66,7 @@ __all__ = [
     "SearchRecord",
     "Settings",
     "Timeline",
+    "Training",
     "TrainingRun",
     "Verdict",
     "check",
@@ -87,6 +89,7 @@ _HOMES = {
     "pipeplan.api.searches": {"pareto", "search"},
     "pipeplan.costs": {"Costs", "Settings"},
     "pipeplan.errors": {"PipeplanError"},
+    "pipeplan.formats": {"Training"},
     "pipeplan.model": {"Kind", "Op", "Placement", "Schedule", "Timeline"},
 }
 """Where the public names are, except those of :mod:`pipeplan.api`. The searches are apart: they load the solver."""

@@ -16,6 +16,7 @@ written. Of several endings that a file has, such as `.json` and `.trace.json`, 
 
 _WORDS: dict[Content, str] = {
     "schedule": "a schedule",
+    "settings": "a schedule",
     "timeline": "a timeline",
     "costs": "costs",
     "record": "the record of any answer",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,8 +21,8 @@ from pipeplan.api.training_runs import CostProfile, TrainingRun
 from pipeplan.costs import Costs
 from pipeplan.drawing import View, order_of, view_of
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.files import replacing, require_writable
-from pipeplan.formats import Content, Format, Outcome, formats, in_order
+from pipeplan.files import is_stream, replacing, require_writable, write_text
+from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
 from pipeplan.model import Schedule, Timeline
 
 FilePath = str | os.PathLike[str]
@@ -32,11 +33,14 @@ Writable = Presentable | Schedule | Timeline | Costs
 Contents = Mapping[Content, Callable[[Format], Any]]
 """What there is to write of an answer, each made when its format is known."""
 
-_WHOLE: tuple[Content, ...] = ("record", "timeline", "schedule", "costs", "pictures", "front picture")
+_WHOLE: tuple[Content, ...] = ("record", "timeline", "schedule", "settings", "costs", "pictures", "front picture")
 """What a file holds of an answer: the first of these that its format can hold."""
 
-_EXPORTED: tuple[Content, ...] = ("schedule", "timeline", "costs")
+_EXPORTED: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
 """What an export holds: a schedule, and times or costs only where the format is made for them."""
+
+_BARE = Training()
+"""Of which nothing was said."""
 
 _LONGEST_NAME = 200
 """Of a schedule in a picture's file name: file systems take no more than 255 bytes."""
@@ -63,7 +67,14 @@ def output_endings() -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.ending for each in all_formats().values() if each.writers))
 
 
-def save(answer: Writable, path: FilePath, *, ending: str | None = None, **look: Unpack[Look]) -> None:
+def save(
+    answer: Writable,
+    path: FilePath,
+    *,
+    ending: str | None = None,
+    training: Training | None = None,
+    **look: Unpack[Look],
+) -> None:
     """Write an answer to a file, as a whole or not at all: the ending of the file chooses the format.
 
     Parameters
@@ -74,6 +85,8 @@ def save(answer: Writable, path: FilePath, *, ending: str | None = None, **look:
         The file; ``docs/formats.md`` lists the endings.
     ending
         Overrides the file's own.
+    training
+        Of a trainer's settings: what they say beside the schedule. What they name, such as a CSV, is written too.
     **look
         Of pictures: ``theme`` and ``size``; see :mod:`pipeplan.drawing`.
 
@@ -87,17 +100,56 @@ def save(answer: Writable, path: FilePath, *, ending: str | None = None, **look:
     if isinstance(answer, CostProfile):
         answer.measured.write(Path(path))
         return
-    write(contents_of(answer), Path(path), ending=ending, what=word_for(answer), **look)
+    write(contents_of(answer), Path(path), ending=ending, what=word_for(answer), training=training or _BARE, **look)
 
 
-def write(contents: Contents, path: Path, *, what: str, ending: str | None = None, **look: Unpack[Look]) -> None:
+def write(
+    contents: Contents,
+    path: Path,
+    *,
+    what: str,
+    ending: str | None = None,
+    training: Training = _BARE,
+    **look: Unpack[Look],
+) -> None:
     """Write what a file's format can hold of contents; ``what`` they are is for messages. Raises what :func:`save` does."""
     chosen = format_of(path, contents, what, ending)
+    if chosen.write_settings is not None and "settings" in contents:
+        write_settings(chosen.write_settings(contents["settings"](chosen), placed(training, path)), path)
+        return
     with replacing(path) as temporary:
         temporary.write_bytes(content_as(chosen, contents, **look))
 
 
-def content_as(chosen: Format, contents: Contents, order: Sequence[Content] = _WHOLE, **look: Unpack[Look]) -> bytes:
+def write_settings(settings: TrainerSettings, path: Path) -> None:
+    """Write a trainer's settings and, unless they go into a pipe, first the files that they name.
+
+    Raises
+    ------
+    InputError
+        If that is not possible.
+    """
+    for name, text in () if is_stream(path) else settings.files.items():
+        write_text(Path(name), text)
+    write_text(path, settings.text)
+
+
+def placed(training: Training, path: Path) -> Training:
+    """What is said of a training, with a CSV beside the file of its settings where none is named."""
+    if training.csv is not None or is_stream(path):
+        return training
+    beside = path.with_suffix(".csv")
+    return replace(training, csv=str(beside if beside != path else path.with_suffix(".order.csv")))
+
+
+def content_as(
+    chosen: Format,
+    contents: Contents,
+    order: Sequence[Content] = _WHOLE,
+    *,
+    training: Training = _BARE,
+    **look: Unpack[Look],
+) -> bytes:
     """The bytes of contents in a format; of what it can hold, the first in this order.
 
     Raises
@@ -107,12 +159,14 @@ def content_as(chosen: Format, contents: Contents, order: Sequence[Content] = _W
     """
     content = next(each for each in order if each in contents and each in chosen.writers)
     drawn = content in {"pictures", "front picture"}
-    written = chosen.writers[content](contents[content](chosen), **(look if drawn else {}))
-    return written.encode() if isinstance(written, str) else written
+    beside = (training,) if content == "settings" else ()
+    written = chosen.writers[content](contents[content](chosen), *beside, **(look if drawn else {}))
+    text = written.text if isinstance(written, TrainerSettings) else written
+    return text.encode() if isinstance(text, str) else text
 
 
 def exported(result: Result, to: str) -> str:
-    """A result in the format of this name.
+    """A result in the format of this name, which holds no trainer's settings.
 
     Raises
     ------
@@ -138,11 +192,16 @@ def contents_of(answer: Writable) -> Contents:
 
 def _of_model(answer: Schedule | Timeline | Costs) -> Contents:
     if isinstance(answer, Schedule):
-        return {"schedule": lambda _: answer, "pictures": lambda _: [order_of(answer)]}
+        return {
+            "schedule": lambda _: answer,
+            "settings": lambda _: answer,
+            "pictures": lambda _: [order_of(answer)],
+        }
     if isinstance(answer, Timeline):
         return {
             "timeline": lambda _: Outcome(timeline=answer),
             "schedule": lambda _: answer.schedule,
+            "settings": lambda _: answer.schedule,
             "pictures": lambda _: [view_of(answer)],
         }
     return {"costs": lambda _: answer}
@@ -169,6 +228,7 @@ def _of_result(result: Result) -> Contents:
             timeline=result.timeline, memory=result.memory, costs=result.costs, figures=result.to_dict()
         ),
         "schedule": lambda _: result.schedule,
+        "settings": lambda _: result.schedule,
         "costs": lambda _: result.costs,
         "pictures": partial(_views, (result,)),
     }
@@ -205,6 +265,7 @@ def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | 
 
 _HELD: dict[Content, str] = {
     "schedule": "one schedule",
+    "settings": "one schedule",
     "timeline": "one timeline",
     "costs": "the costs of one schedule",
     "record": "figures",
@@ -221,7 +282,7 @@ def is_picture(path: Path) -> bool:
 
 def holds_schedule(path: Path) -> bool:
     """Whether a file's ending is one of a format that holds a schedule. Raises what :func:`is_picture` does."""
-    return format_of(path, _WHOLE, "").write_schedule is not None
+    return not format_of(path, _WHOLE, "").writers.keys().isdisjoint({"schedule", "settings"})
 
 
 def require_outputs(

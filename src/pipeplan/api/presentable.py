@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pipeplan.api.pictures import Look
     from pipeplan.drawing import View
+    from pipeplan.formats import Training
 
 
 class Presentable(ABC):
@@ -36,9 +37,16 @@ class Presentable(ABC):
     def views(self) -> Sequence[View]:
         """What a picture of it shows, from top to bottom; empty where there is nothing to draw."""
 
-    def save(self, path: str | os.PathLike[str], *, ending: str | None = None, **look: Unpack[Look]) -> None:
-        """Write a file; see :func:`pipeplan.save` for endings, the look of pictures, and errors."""
-        _module("outputs").save(self, path, ending=ending, **look)
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        ending: str | None = None,
+        training: Training | None = None,
+        **look: Unpack[Look],
+    ) -> None:
+        """Write a file; see :func:`pipeplan.save` for endings, a trainer's settings, the look of pictures, and errors."""
+        _module("outputs").save(self, path, ending=ending, training=training, **look)
 
     def print(self) -> None:
         """Print the table that the command prints."""

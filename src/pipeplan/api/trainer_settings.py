@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pipeplan.errors import ShapeError
-from pipeplan.formats import Format, megatron_flags
+from pipeplan.formats import Format, TrainerSettings, Training, megatron_flags
 from pipeplan.model import Kind, Schedule
 from pipeplan.passes import without_communication
 from pipeplan.strategies import STRATEGIES
 
 
-def megatron_settings(
-    schedule: Schedule, *, layers: Sequence[int] | None = None, micro_batch_size: int = 1, data_parallel: int = 1
-) -> str:
+def megatron_settings(schedule: Schedule, training: Training) -> TrainerSettings:
     """Megatron-LM's flags for a schedule, if it is one that Megatron makes.
-
-    See :func:`~pipeplan.formats.megatron.megatron_flags` for the parameters.
 
     Raises
     ------
@@ -26,14 +20,18 @@ def megatron_settings(
     compute = without_communication(schedule)
     group = _group_size(compute)
     flags = megatron_flags(
-        compute, group_size=group, layers=layers, micro_batch_size=micro_batch_size, data_parallel=data_parallel
+        compute,
+        group_size=group,
+        layers=training.layers,
+        micro_batch_size=training.microbatch_size,
+        data_parallel=training.data_parallel,
     )
     if compute != _as_megatron_makes_it(compute, group):
         raise ShapeError(
             f"{schedule.name or 'this schedule'} is not the order in which Megatron-LM runs "
             f"{'1F1B' if group is None else f'interleaved 1F1B in groups of {group}'}"
         )
-    return flags
+    return TrainerSettings(text=flags)
 
 
 def _group_size(schedule: Schedule) -> int | None:
@@ -55,6 +53,6 @@ MEGATRON = Format(
     help="The flags with which Megatron-LM makes the same schedule by itself: 1F1B and interleaved 1F1B.",
     ending=".megatron.txt",
     media="text/plain; charset=utf-8",
-    write_schedule=megatron_settings,
+    write_settings=megatron_settings,
 )
 """Whether a schedule is Megatron-LM's is seen by making it, which formats cannot."""

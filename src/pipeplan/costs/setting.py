@@ -196,8 +196,8 @@ def _check_stages(about: Setting, value: Any) -> None:
 
 
 def _check_layout(about: Setting, value: Any) -> None:
-    if min(value, default=0) < 1:
-        raise ShapeError(f"layers per stage must be at least 1, not {min(value, default=0)}", field=about.name)
+    if min(value, default=-1) < 0:
+        raise ShapeError(f"layers per stage are numbers of at least 0, not {value}", field=about.name)
 
 
 _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {

@@ -18,11 +18,16 @@ from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
 from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
 from pipeplan.formats.torchtitan import torchtitan_toml
 from pipeplan.formats.trace import chrome_trace
+from pipeplan.formats.training import TRAINING_NAMES, TrainerSettings, Training, TrainingGiven
 
 __all__ = [
+    "TRAINING_NAMES",
     "Content",
     "Format",
     "Outcome",
+    "TrainerSettings",
+    "Training",
+    "TrainingGiven",
     "chrome_trace",
     "costs_json",
     "endings",

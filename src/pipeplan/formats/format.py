@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pipeplan.costs import Costs
+from pipeplan.formats.training import TrainerSettings, Training
 from pipeplan.model import MemoryUse, Schedule, Timeline
 
-Content = Literal["schedule", "timeline", "costs", "record", "pictures", "front picture"]
-"""What a format can hold: one schedule without times or with them, costs, the figures of any answer, pictures."""
+Content = Literal["schedule", "settings", "timeline", "costs", "record", "pictures", "front picture"]
+"""What a format can hold: one schedule without times, as a trainer's settings, or with times; costs, figures, pictures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +58,8 @@ class Format:
         Its media type.
     write_schedule, write_timeline, write_costs, write_record
         Its text of a schedule, an outcome, costs, or the record of an answer of any kind; None for what it cannot hold.
+    write_settings
+        A trainer's settings for a schedule, which takes what it must know beside.
     convert_schedule
         Like ``write_schedule``, where that leaves out what a schedule holds, without leaving anything out.
     draw, draw_front
@@ -78,6 +81,7 @@ class Format:
     media: str
     write_schedule: Callable[[Schedule], str] | None = None
     convert_schedule: Callable[[Schedule], str] | None = None
+    write_settings: Callable[[Schedule, Training], TrainerSettings] | None = None
     write_timeline: Callable[[Outcome], str] | None = None
     write_costs: Callable[[Costs], str] | None = None
     write_record: Callable[[Mapping[str, Any]], str] | None = None
@@ -88,10 +92,11 @@ class Format:
     recognises: Callable[[str], bool] | None = None
 
     @property
-    def writers(self) -> dict[Content, Callable[..., bytes | str]]:
+    def writers(self) -> dict[Content, Callable[..., bytes | str | TrainerSettings]]:
         """What it can hold, each with its writer."""
-        writers: dict[Content, Callable[..., bytes | str] | None] = {
+        writers: dict[Content, Callable[..., bytes | str | TrainerSettings] | None] = {
             "schedule": self.write_schedule,
+            "settings": self.write_settings,
             "timeline": self.write_timeline,
             "costs": self.write_costs,
             "record": self.write_record,

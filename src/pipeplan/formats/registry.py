@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 
 from pipeplan.formats.format import Content, Format
 
-_ORDER: tuple[Content, ...] = ("schedule", "timeline", "costs")
+_ORDER: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
 
 
 @cache

@@ -14,7 +14,10 @@ import tomli_w
 
 from pipeplan.errors import ShapeError
 from pipeplan.formats.format import Format
+from pipeplan.formats.torch_csv import torch_csv
+from pipeplan.formats.training import TrainerSettings, Training
 from pipeplan.model import Schedule, one_line
+from pipeplan.passes import without_communication
 
 _NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
 """A schedule of PyTorch with each placement that torchtitan can build."""
@@ -102,6 +105,12 @@ def _split(schedule: Schedule, layers: Sequence[int] | None) -> list[str]:
     ]
 
 
+def _settings(schedule: Schedule, training: Training) -> TrainerSettings:
+    csv = training.csv or f"{schedule.name or 'schedule'}.csv"
+    text = torchtitan_toml(schedule, csv, microbatch_size=training.microbatch_size, layers=training.layers)
+    return TrainerSettings(text=text, files={csv: torch_csv(without_communication(schedule))})
+
+
 FORMATS = (
     Format(
         name="torchtitan",
@@ -109,6 +118,6 @@ FORMATS = (
         help="The part of torchtitan's config file that makes it train with the schedule's CSV.",
         ending=".toml",
         media="application/toml",
-        write_schedule=lambda schedule: torchtitan_toml(schedule, f"{schedule.name or 'schedule'}.csv"),
+        write_settings=_settings,
     ),
 )

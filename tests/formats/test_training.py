@@ -1,0 +1,34 @@
+from dataclasses import fields
+
+import pytest
+
+from pipeplan.errors import ShapeError
+from pipeplan.formats.training import TRAINING_NAMES, Training
+
+
+def test_the_keywords_are_the_attributes_but_for_the_layers():
+    assert {each.name for each in fields(Training)} == {"layers", *TRAINING_NAMES}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"microbatch_size": 0}, "microbatch_size must be at least 1, not 0"),
+        ({"sequence_length": 0}, "sequence_length must be at least 1, not 0"),
+        ({"data_parallel": -1}, "data_parallel must be at least 1, not -1"),
+        ({"mtp_layers": -1}, "mtp_layers must be at least 0, not -1"),
+        ({"layers": (1, -1)}, r"at least 0, and not all of them 0, not \(1, -1\)"),
+        ({"layers": (0, 0)}, "not all of them 0"),
+    ],
+)
+def test_numbers_that_cannot_be(given, message):
+    with pytest.raises(ShapeError, match=message) as caught:
+        Training(**given)
+    assert caught.value.field == ("layers_per_stage" if "layers" in given else next(iter(given)))
+
+
+def test_layers_of_another_number_of_stages():
+    assert Training().layers_of(2) is None
+    assert Training(layers=(0, 3)).layers_of(2) == (0, 3)
+    with pytest.raises(ShapeError, match="layers per stage: 2 values for 3 stages"):
+        Training(layers=(0, 3)).layers_of(3)
