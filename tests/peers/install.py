@@ -32,7 +32,10 @@ def install(peer: Peer) -> str | None:
     """Install a peer, what its schedules need beside it, and import it; the reason where that fails."""
     how = ["--no-deps", *(["--no-build-isolation"] if peer.built else [])]
     steps = [pip(peer.beside)] if peer.beside else []
-    steps += [pip((peer.package,), *how), [sys.executable, "-W", "ignore", "-c", f"import {peer.module}"]]
+    steps += [
+        pip((peer.package,), *how),
+        [sys.executable, "-W", "ignore", "-c", f"import tests.peers.{peer.name}, {peer.module}"],
+    ]
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True, check=False)
         if done.returncode != 0:

@@ -14,9 +14,10 @@ ELSEWHERE = "peers are tested in an environment of their own: `make peers`"
 class Peer:
     """A package that the tests in the folder of its name run beside ours.
 
-    ``module`` is what is imported to prove that it installed. The package itself installs without what it depends on, most
-    of which its schedules do not need; ``beside`` is what they do need. ``built`` says that it comes as a source that is
-    built with what is installed already, ``torch`` the least PyTorch for which its tests are.
+    ``module`` is imported to prove that it installed, after the folder's own package, which may hold stand-ins. The package
+    itself installs without what it depends on, most of which its schedules do not need; ``beside`` is what they do need.
+    ``built`` says that it comes as a source that is built with what is installed already, ``torch`` the least PyTorch for
+    which its tests are.
     """
 
     name: str
