@@ -15,6 +15,17 @@ def test_what_pytorch_cannot_run_is_refused_before_anything_is_measured(line, ca
     assert "holds every stage twice" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("layout", [["3,3,2"], ["3", "3", "2"], ["3,3", "2"]])
+def test_a_layout_is_numbers_apart_by_commas_or_blanks(layout, capsys):
+    assert main(["profile", "1f1b", "-p", "2", "--layout", *layout]) == 2
+    assert "3+3+2 = 8 over 3 does not" in capsys.readouterr().err
+
+
+def test_a_layout_has_whole_numbers_of_layers(capsys):
+    assert main(["profile", "1f1b", "-p", "2", "--layout", "5.5,4.5"]) == 2
+    assert "--layout: '5.5' is no whole number" in capsys.readouterr().err
+
+
 def test_costs_need_a_unit_to_be_compared_with_a_run(capsys):
     assert main(["run", "1f1b", "-p", "2", "-m", "2", "-f", "1"]) == 2
     assert "--time-unit" in capsys.readouterr().err

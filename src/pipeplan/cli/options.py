@@ -59,7 +59,8 @@ def _to_count(_: Any, tokens: Sequence[Token]) -> int:
     return _count(tokens[0], tokens[0].value.removeprefix("="))
 
 
-def _to_counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+def to_counts(_: Any, tokens: Sequence[Token]) -> tuple[int, ...]:
+    """Whole numbers, apart by blanks or commas. Raises InputError for anything else."""
     return tuple(_count(tokens[0], word) for word in _to_words(_, tokens))
 
 
@@ -95,7 +96,7 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "limit": (tuple[str, ...], _to_words, True),
     "stages": (tuple[str, ...], _to_stages, True),
     "layers": (Path, None, False),
-    "layout": (tuple[int, ...], _to_counts, True),
+    "layout": (tuple[int, ...], to_counts, True),
 }
 """What the options of each kind of setting hold, how words become that, and whether there may be several words."""
 

@@ -7,12 +7,14 @@ from typing import Annotated, Literal, TypedDict
 
 from cyclopts import Group, Parameter
 
+from pipeplan.cli.options import to_counts
+
 TRAINING = Group("Training", sort_key=0)
 
 
-def training_option(text: str, *names: str, many: bool = False) -> Parameter:
+def training_option(text: str, *names: str) -> Parameter:
     """An option of the training group."""
-    return Parameter(name=names, help=text, group=TRAINING, show_default=False, consume_multiple=many)
+    return Parameter(name=names, help=text, group=TRAINING, show_default=False)
 
 
 class Chosen(TypedDict):
@@ -36,7 +38,16 @@ class ModelOptions:
         str, training_option("gpt-tiny, gpt-small, llama-3-8b, or module:function (gpt-tiny).", "--model")
     ] = "gpt-tiny"
     layout: Annotated[
-        tuple[int, ...] | None, training_option("Layers of each stage (even by weight).", "--layout", many=True)
+        tuple[int, ...] | None,
+        Parameter(
+            name="--layout",
+            help="Layers of each stage (even by weight).",
+            group=TRAINING,
+            show_default=False,
+            converter=to_counts,
+            consume_multiple=True,
+            negative_iterable=(),
+        ),
     ] = None
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
