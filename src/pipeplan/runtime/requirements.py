@@ -6,10 +6,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pipeplan.errors import InputError, MissingExtraError
 
-RUNTIME_VERSIONS = ("2.13",)
+RUNTIME_VERSIONS = ("2.13", "2.14")
 """Versions whose pipeline runtime this package loads schedules into and reads schedules from."""
 
-BACKWARD_VERSIONS = ("2.11", "2.12", "2.13")
+BACKWARD_VERSIONS = ("2.11", "2.12", "2.13", "2.14")
 """Versions whose split backward (input gradients apart from weight gradients) this package measures."""
 
 

@@ -45,7 +45,7 @@ SCHEDULE_CLASSES = (
     "ZBVZeroBubble",
     "DualPipeV",
 )
-"""The schedules of PyTorch 2.13, by the names that ``get_schedule_class`` takes."""
+"""The schedules of PyTorch 2.13 and 2.14, by the names that ``get_schedule_class`` takes."""
 
 Rows = list[list[Op]]
 Loss = Callable[[Tensor, Tensor], Tensor]
