@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import stat
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 
@@ -15,9 +18,14 @@ from pipeplan.errors import FormatError, InputError
 
 MEBIBYTE = 1 << 20
 
+_GZIP = b"\x1f\x8b"
+"""How a file starts that gzip has packed."""
+
 
 def read_text(path: Path, *, limit: int, what: str) -> str:
-    """The text of a file of at most ``limit`` bytes; the size is looked at before anything is read.
+    """The text of a file of at most ``limit`` bytes, unpacked where gzip packed it.
+
+    The size is looked at before anything is read.
 
     Parameters
     ----------
@@ -33,10 +41,12 @@ def read_text(path: Path, *, limit: int, what: str) -> str:
     InputError
         If there is no such file, or it cannot be read.
     FormatError
-        If it is empty, larger than the limit, or not text (UTF-8).
+        If it is empty, larger than the limit, packed by gzip and cut off or damaged, or not text (UTF-8).
     """
     try:
         data = _read_limited(path, limit, what)
+        if data.startswith(_GZIP):
+            data = _unpacked(data, path, limit, what)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the {what} {path}: {_reason(error)}") from None
     if not data.strip():
@@ -48,6 +58,23 @@ def read_text(path: Path, *, limit: int, what: str) -> str:
     if "\0" in text:
         raise FormatError(f"the {what} {path} is not text: byte {data.index(0)} is zero")
     return text
+
+
+def _unpacked(data: bytes, path: Path, limit: int, what: str) -> bytes:
+    """What gzip has packed into a file, whatever its name."""
+    try:
+        with gzip.GzipFile(fileobj=BytesIO(data)) as file:
+            pieces = iter(lambda: file.read(min(MEBIBYTE, limit + 1)), b"")
+            found = b"".join(islice(pieces, limit // MEBIBYTE + 1))
+    except EOFError:
+        raise FormatError(
+            f"the {what} {path} is cut off: its gzip stream has no end; copy it again as a whole"
+        ) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(f"the {what} {path} is damaged: {_reason(error)}; copy it again") from None
+    if len(found) > limit:
+        raise FormatError(f"the {what} {path} unpacks to more than {limit:,} bytes; a {what} has at most that many")
+    return found
 
 
 def _read_limited(path: Path, limit: int, what: str) -> bytes:
@@ -237,7 +264,7 @@ def _files(path: Path) -> Iterator[Path]:
         if path.exists():
             yield path
         if path.is_dir():
-            yield from path.iterdir()
+            yield from path.rglob("*")
 
 
 def _identity(path: Path) -> tuple[int, int] | str:

@@ -11,7 +11,8 @@ BASE = 1790857026000000000
 
 
 def rank_trace(timeline: Timeline, rank: int, *, waits: float = 0.0, on_gpu: bool = False, **changes: Any) -> str:
-    """One rank's trace: an annotation a cell; its first operator comes ``waits`` milliseconds in, or a GPU works for it."""
+    """One rank's trace: an annotation a cell; its first operator comes ``waits`` milliseconds in where the rank had so much
+    time, or a GPU works for it."""
     document = {
         "schemaVersion": 1,
         "distributedInfo": {"backend": "gloo", "rank": rank, "world_size": timeline.schedule.ranks, "pg_count": 1},
@@ -27,6 +28,7 @@ def rank_trace(timeline: Timeline, rank: int, *, waits: float = 0.0, on_gpu: boo
 def annotations(timeline: Timeline, rank: int, *, waits: float = 0.0, on_gpu: bool = False) -> list[Event]:
     schedule = timeline.schedule
     events = []
+    before = 0.0
     first, stop = schedule.offsets[rank], schedule.offsets[rank + 1]
     positions = [position for position in range(first, stop) if not schedule.joined[position]]
     for position, cell in zip(positions, format_cells(schedule[rank]), strict=True):
@@ -40,7 +42,8 @@ def annotations(timeline: Timeline, rank: int, *, waits: float = 0.0, on_gpu: bo
                 events.append(_event("gpu_user_annotation", name, start, (end - start) / 2, 7))
                 events.append(_event("gpu_user_annotation", name, (start + end) / 2, (end - start) / 2, 8))
             continue
-        wait = waits * 1e3 if computes else 0.0
+        wait = min(waits * 1e3, start - before) if computes else 0.0
+        before = end
         events.append(_event("user_annotation", name, start - wait, end - start + wait, 100 + rank))
         if computes:
             events.append(_event("cpu_op", "c10d::wait", start - wait, wait, 100 + rank))

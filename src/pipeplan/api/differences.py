@@ -21,11 +21,11 @@ from pipeplan.api.presentable import Presentable
 from pipeplan.api.resimulation import KindDifference, Resimulation, kind_differences
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import simulated
-from pipeplan.api.sources import median_step, opened
+from pipeplan.api.sources import opened
 from pipeplan.api.units import in_unit
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import InputError
-from pipeplan.formats import read_timelines
+from pipeplan.formats import read_run
 from pipeplan.model import Schedule, Timeline
 from pipeplan.simulation import compute_only, critical_path
 
@@ -119,7 +119,8 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **set
     planned
         A timeline, or a file that holds one, which stands as it is; else what :func:`pipeplan.simulate` takes.
     measured
-        A timeline, a file that holds one, or the folder of a run's traces. Of several steps, the one of median length.
+        A timeline, a file that holds one, or the folder of a run's traces. Of several steps and replicas, the timeline of
+        median length.
     **settings
         Shape and costs of a schedule that is simulated.
 
@@ -134,7 +135,7 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **set
     timeline = found if isinstance(found, Timeline) else simulated(found, settings_of(settings)).timeline
     if isinstance(measured, Result):
         measured = measured.timeline
-    ran = measured if isinstance(measured, Timeline) else median_step(read_timelines(measured))
+    ran = measured if isinstance(measured, Timeline) else read_run(measured).typical
     return diff_timelines(timeline, ran)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from pipeplan.api.arguments import ScheduleLike
 from pipeplan.api.results import Result
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
-from pipeplan.formats import endings, read_schedule_or_timeline, read_timelines
+from pipeplan.formats import endings, read_run, read_schedule_or_timeline, unpacked_name
 from pipeplan.model import Schedule, Timeline, require_size
 from pipeplan.passes import insert_recompute
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
@@ -43,7 +42,8 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
     Parameters
     ----------
     path
-        A ``.csv`` or ``.json`` file; or a folder with PyTorch's traces of every rank, which gives the step of median length.
+        A ``.csv`` or ``.json`` file, packed by gzip or not; or a folder with PyTorch's traces of every rank, of which the
+        timeline of median length is taken, over all steps and replicas.
     keep_duplicates
         Keep an op that stands twice, for :func:`pipeplan.check` to report, instead of raising.
 
@@ -58,13 +58,8 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
     """
     path = Path(path)
     if path.is_dir():
-        return median_step(read_timelines(path))
+        return read_run(path).typical
     return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
-
-
-def median_step(steps: Sequence[Timeline]) -> Timeline:
-    """The step of median length."""
-    return sorted(steps, key=lambda step: step.makespan)[(len(steps) - 1) // 2]
 
 
 def resolve(
@@ -97,7 +92,8 @@ def resolve(
         if found.source == "measured" and not of_measured:
             raise InputError(
                 f"{called or label(source)} holds a measured timeline, whose times are not simulated again: explain, export "
-                "and diff take it as it was measured; to simulate its order of ops, convert it to a schedule (.csv) first"
+                "and diff take it as it was measured, and profile --from takes its costs; to simulate its order of ops, "
+                "convert it to a schedule (.csv) first"
             )
         found = found.schedule
     return _recomputing(_of_given_shape(found, settings), settings)
@@ -128,7 +124,7 @@ def file_of(source: ScheduleLike) -> Path | None:
         return None
     path = Path(source)
     if isinstance(source, str):
-        looks_like_file = source.lower().endswith(endings()) or os.sep in source or path.exists()
+        looks_like_file = unpacked_name(source).lower().endswith(endings()) or os.sep in source or path.exists()
         return path if looks_like_file and not is_strategy(source) else None
     return path
 

@@ -3,7 +3,7 @@
 from pipeplan.formats.costs_json import costs_json, is_costs_json, parse_costs_json
 from pipeplan.formats.format import Content, Format, Outcome
 from pipeplan.formats.kineto import parse_kineto
-from pipeplan.formats.megatron import megatron_flags
+from pipeplan.formats.megatron import MegatronOrder, megatron_flags
 from pipeplan.formats.pipeplan_json import parse_json, placement_record, schedule_json, timeline_json
 from pipeplan.formats.reading import (
     endings,
@@ -11,19 +11,23 @@ from pipeplan.formats.reading import (
     read_file,
     read_schedule,
     read_schedule_or_timeline,
-    read_timelines,
+    unpacked_name,
 )
 from pipeplan.formats.registry import formats, in_order
+from pipeplan.formats.run_files import read_run, read_timelines
 from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
 from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
 from pipeplan.formats.torchtitan import torchtitan_toml
 from pipeplan.formats.trace import chrome_trace
+from pipeplan.formats.traced_run import MeasuredRun, median_step
 from pipeplan.formats.training import TRAINING_NAMES, TrainerSettings, Training, TrainingGiven
 
 __all__ = [
     "TRAINING_NAMES",
     "Content",
     "Format",
+    "MeasuredRun",
+    "MegatronOrder",
     "Outcome",
     "TrainerSettings",
     "Training",
@@ -34,6 +38,7 @@ __all__ = [
     "formats",
     "in_order",
     "is_costs_json",
+    "median_step",
     "megatron_flags",
     "parse",
     "parse_costs_json",
@@ -42,6 +47,7 @@ __all__ = [
     "parse_torch_csv",
     "placement_record",
     "read_file",
+    "read_run",
     "read_schedule",
     "read_schedule_or_timeline",
     "read_timelines",
@@ -51,4 +57,5 @@ __all__ = [
     "timeline_json",
     "torch_csv",
     "torchtitan_toml",
+    "unpacked_name",
 ]

@@ -1,36 +1,37 @@
 """One rank's trace of PyTorch's profiler (Kineto): the pipeline ops that it ran, and when.
 
-PyTorch's pipeline runtime annotates every op with its name, ``PP:2F0``, ``PP:1RECV_B3``; its schedules with one stage a rank
-(``ScheduleGPipe``, ``Schedule1F1B``) run without it and annotate nothing. An annotation says when the host was at an op. The
-op's own times are
-
-* where a GPU worked for it (``gpu_user_annotation``), from its first kernel's start to its last one's end;
-* else, for compute, from the first operator inside the annotation, because the runtime waits there for the op's message;
-* else those of the annotation itself.
+``distributedInfo`` says whose trace it is and which process groups it is in. Which annotations mark ops is told in
+:mod:`pipeplan.formats.annotations`, when an op worked in :mod:`pipeplan.formats.op_times`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
 
 from pipeplan.errors import FormatError
+from pipeplan.formats.annotations import Mark, Span, marks_of
+from pipeplan.formats.op_times import Activities, Activity, Recorded, moves_data
+from pipeplan.formats.rank_trace import RankTrace, occurrences, rank_trace
 from pipeplan.model import Floats
 
-PREFIX = "PP:"
-"""Of the names of a pipeline's annotations."""
+_MESSAGES = ("c10d::", "gloo:", "nccl:", "record_param_comms")
+"""How the names of the host's operators and annotations start that move messages."""
 
-_NO_WORK = ("c10d::", "gloo:", "nccl:", "record_param_comms")
-"""How the names of host operators start that move messages."""
+_HOST_RECEIVES = "gloo:recv"
+"""How the names of gloo's receives start: they last until the host has waited for them."""
 
-_NO_COMPUTE = ("SEND", "RECV", "SHARD", "REDUCE")
-"""What the names of ops that do not compute have in them."""
+_ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
+"""Categories of what a GPU does."""
 
 _LARGEST_CLOCK = 2**63
 """Nanoseconds that no clock shows."""
+
+
+class _Arguments(msgspec.Struct):
+    correlation: int | str = -1
 
 
 class _Event(msgspec.Struct):
@@ -39,12 +40,23 @@ class _Event(msgspec.Struct):
     cat: str = ""
     ts: float = 0.0
     dur: float = 0.0
+    pid: int | str = 0
     tid: int | str = 0
+    args: _Arguments | None = None
+
+    @property
+    def end(self) -> float:
+        return self.ts + self.dur
+
+
+class _Group(msgspec.Struct):
+    ranks: list[int] = []
 
 
 class _Distributed(msgspec.Struct):
     rank: int
     world_size: int
+    pg_config: list[_Group] = []
 
 
 class _Trace(msgspec.Struct):
@@ -54,130 +66,113 @@ class _Trace(msgspec.Struct):
     host_name: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RankTrace:
-    """The pipeline ops of one rank, in order.
-
-    Attributes
-    ----------
-    name
-        Of the trace, for messages.
-    rank, world_size
-        Of the process that wrote it.
-    host
-        On which it ran.
-    base
-        The zero of its times, in nanoseconds of that host's clock.
-    cells
-        The ops in the text notation; an overlapped pair is one cell.
-    start, end
-        Of each cell, in microseconds since ``base``.
-    """
-
-    name: str
-    rank: int
-    world_size: int
-    host: str
-    base: int
-    cells: list[str]
-    start: Floats
-    end: Floats
-
-
 def parse_rank(name: str, text: str) -> RankTrace:
     """What the text of a trace holds of a pipeline; without ``distributedInfo`` it is of rank 0 of 1.
 
     Raises
     ------
     FormatError
-        For text that is no trace or is cut off, and for a trace without annotations of a pipeline, or with impossible times.
+        For text that is no trace or is cut off, and for what :func:`~pipeplan.formats.annotations.marks_of` and
+        :func:`~pipeplan.formats.rank_trace.rank_trace` raise it.
     """
     try:
         trace = msgspec.json.decode(text, type=_Trace)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise FormatError(f"{name}: this is no trace of PyTorch's profiler: {error}") from None
+        raise FormatError(f"{name}: this is no trace of PyTorch's profiler, or it is cut off: {error}") from None
     events = [event for event in trace.traceEvents if event.ph == "X"]
-    host = sorted((event for event in events if _is_op(event, "user_annotation")), key=lambda event: event.ts)
-    if not host:
-        raise FormatError(
-            f"{name}: no annotation of a pipeline ('{PREFIX}2F0') in it; PyTorch's runtime for schedules with several "
-            "stages a rank, or with a CSV, writes them, and so does a run of pipeplan"
-        )
+    host = [event for event in events if event.cat == "user_annotation"]
+    marks = marks_of(name, (Span(event.name, event.ts, event.end, event.tid) for event in host))
     if abs(trace.baseTimeNanoseconds) >= _LARGEST_CLOCK:
         raise FormatError(f"{name}: baseTimeNanoseconds does not fit into 64 bits")
     whose = trace.distributedInfo or _Distributed(0, 1)
-    start, end = _times(name, host, events)
-    return RankTrace(
-        name=name,
+    operators = [event for event in events if event.cat == "cpu_op"]
+    return rank_trace(
+        name,
+        _recorded(marks, host, operators, events),
         rank=whose.rank,
         world_size=whose.world_size,
         host=trace.host_name,
         base=trace.baseTimeNanoseconds,
-        cells=[event.name.removeprefix(PREFIX) for event in host],
-        start=start,
-        end=end,
+        groups=frozenset(tuple(group.ranks) for group in whose.pg_config),
+        receives=_times_of(operators, "c10d::recv"),
+        sends=_times_of(operators, "c10d::send"),
     )
 
 
-def _is_op(event: _Event, category: str) -> bool:
-    return event.cat == category and event.name.startswith(PREFIX)
-
-
-def _times(name: str, host: list[_Event], events: list[_Event]) -> tuple[Floats, Floats]:
-    """Start and end of the ops whose annotations ``host`` are."""
-    start = np.array([event.ts for event in host])
-    end = start + np.array([event.dur for event in host])
-    if (wrong := np.flatnonzero(~((np.abs(start) < np.inf) & (start <= end) & (end < np.inf)))).size:
-        raise FormatError(f"{name}: {host[int(wrong[0])].name} has no time, or ends before it starts")
-    work = _first_work(host, start, end, events)
-    on_gpu = _on_gpu(host, events)
-    for number, times in on_gpu.items():
-        work[number], end[number] = times
-    return work, end
-
-
-def _first_work(host: list[_Event], start: Floats, end: Floats, events: list[_Event]) -> Floats:
-    """The start of each annotation, or for compute of the first operator inside it on its thread."""
-    thread = host[0].tid
-    operators = np.sort(
-        np.array(
-            [
-                event.ts
-                for event in events
-                if event.cat == "cpu_op" and event.tid == thread and not event.name.startswith(_NO_WORK)
-            ]
-        )
+def _recorded(
+    marks: Sequence[Mark], host: Sequence[_Event], operators: Sequence[_Event], events: Sequence[_Event]
+) -> Recorded:
+    threads = {thread: number for number, thread in enumerate(dict.fromkeys(event.tid for event in operators))}
+    kernels, messages = _gpu_activities(events)
+    if not kernels:
+        messages = [
+            Activity(-1, event.ts, event.ts, event.end) for event in host if event.name.startswith(_HOST_RECEIVES)
+        ]
+    moves = sorted((event.ts, event.end) for event in host if moves_data(event.name))
+    return Recorded(
+        marks=marks,
+        operators=Activities(
+            Activity(threads[event.tid], event.ts, event.ts, event.end)
+            for event in operators
+            if not event.name.startswith(_MESSAGES)
+        ),
+        kernels=Activities(kernels),
+        messages=Activities(messages),
+        handovers=_times_of(operators, "c10d::"),
+        threads=threads,
+        moves=np.array(moves, np.float64).reshape(-1, 2).T,
+        annotated_work=_annotated_work(marks, events),
     )
-    following = np.searchsorted(operators, start)
-    first = np.append(operators, np.inf)[following]
-    inside = np.array([_computes(event.name) for event in host]) & (first <= end)
-    return np.where(inside, first, start)
 
 
-def _computes(name: str) -> bool:
-    return not any(word in name for word in _NO_COMPUTE)
+def _times_of(events: Iterable[_Event], prefix: str) -> Floats:
+    """The sorted starts of the events whose names start so."""
+    return np.sort(np.array([event.ts for event in events if event.name.startswith(prefix)], np.float64))
 
 
-def _on_gpu(host: list[_Event], events: list[_Event]) -> dict[int, tuple[float, float]]:
-    """By the number of an annotation: start and end of its work on the GPU, over all streams."""
-    numbers = occurrences([event.name for event in host])
-    number_of = {key: number for number, key in enumerate(numbers)}
+def _gpu_activities(events: Sequence[_Event]) -> tuple[list[Activity], list[Activity]]:
+    """What a GPU computed, and the messages that it moved; each with the launch that its correlation leads to.
+
+    Copies count where kernels compute: a stream that only copies moves data.
+    """
+    launched = {
+        event.args.correlation: event.ts
+        for event in events
+        if event.args is not None and event.args.correlation != -1 and event.cat not in _ON_GPU
+    }
+    worked = [event for event in events if event.cat in _ON_GPU and event.args is not None]
+    worked = [event for event in worked if event.args is not None and event.args.correlation in launched]
+    streams = {(event.pid, event.tid): number for number, event in enumerate(worked)}
+    computing = {(event.pid, event.tid) for event in worked if event.cat == "kernel" and not is_message(event.name)}
+    kernels: list[Activity] = []
+    messages: list[Activity] = []
+    for event in worked:
+        assert event.args is not None
+        stream = (event.pid, event.tid)
+        found = Activity(streams[stream], launched[event.args.correlation], event.ts, event.end)
+        if is_message(event.name):
+            messages.append(found)
+        elif stream in computing:
+            kernels.append(found)
+    return kernels, messages
+
+
+def is_message(kernel: str) -> bool:
+    """Whether a kernel of this name moves messages: NCCL's, and those of its kin for other makers' GPUs."""
+    return kernel.lower().startswith(("nccl", "rccl", "mscclkernel"))
+
+
+def _annotated_work(marks: Sequence[Mark], events: Iterable[_Event]) -> dict[int, tuple[float, float]]:
+    """By the number of a mark: start and end of its annotation on the GPU, over all streams."""
+    number_of = {key: number for number, key in enumerate(occurrences([mark.span.name for mark in marks]))}
+    names = {mark.span.name for mark in marks}
     times: dict[int, tuple[float, float]] = {}
-    gpu = sorted((event for event in events if _is_op(event, "gpu_user_annotation")), key=lambda event: event.ts)
+    gpu = [event for event in events if event.cat == "gpu_user_annotation" and event.name in names]
+    gpu.sort(key=lambda event: event.ts)
     for stream in {event.tid for event in gpu}:
         mine = [event for event in gpu if event.tid == stream]
         for event, key in zip(mine, occurrences([event.name for event in mine]), strict=True):
             if (number := number_of.get(key)) is not None:
                 before = times.get(number, (event.ts, event.ts))
-                times[number] = (min(before[0], event.ts), max(before[1], event.ts + event.dur))
+                times[number] = (min(before[0], event.ts), max(before[1], event.end))
     return times
-
-
-def occurrences(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Each name with the number of times that it came before."""
-    seen: dict[str, int] = {}
-    keys = []
-    for name in names:
-        keys.append((name, seen.get(name, 0)))
-        seen[name] = seen.get(name, 0) + 1
-    return keys

@@ -9,8 +9,6 @@ from pipeplan.costs import Costs
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import MEBIBYTE, read_text
 from pipeplan.formats.format import Readable
-from pipeplan.formats.kineto import SIZE_LIMIT as TRACE_LIMIT
-from pipeplan.formats.kineto import parse_kineto
 from pipeplan.formats.registry import formats
 from pipeplan.model import Schedule, Timeline
 
@@ -23,6 +21,11 @@ FilePath = str | os.PathLike[str]
 def endings() -> tuple[str, ...]:
     """The endings of files that can hold a schedule."""
     return tuple(sorted({each.suffix for each in formats().values() if each.read is not None}))
+
+
+def unpacked_name(name: str) -> str:
+    """The name of a file without the ending that gzip gives it."""
+    return name[: -len(".gz")] if name.lower().endswith(".gz") else name
 
 
 def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Readable:
@@ -42,10 +45,11 @@ def read_file(path: FilePath, *, keep_duplicates: bool = False) -> Readable:
         If it is read well but ranks or stages hold nothing, or an op is out of range.
     """
     path = Path(path)
-    if path.suffix.lower() not in endings():
+    unpacked = Path(unpacked_name(path.name))
+    if unpacked.suffix.lower() not in endings():
         raise UnknownNameError("ending of a schedule file", path.suffix or path.name, endings())
     text = read_text(path, limit=SIZE_LIMIT, what="schedule file")
-    name = os.fsencode(path.name).decode("utf-8", "replace")
+    name = os.fsencode(unpacked.name).decode("utf-8", "replace")
     found = parse(text, name, keep_duplicates=keep_duplicates)
     return found.renamed(Path(name).stem) if isinstance(found, Schedule) and found.name == name else found
 
@@ -74,30 +78,3 @@ def read_schedule(path: FilePath, *, keep_duplicates: bool = False) -> Schedule:
     """The schedule that a file holds, or the one of its timeline; see :func:`read_file` for what it raises."""
     found = read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
     return found.schedule if isinstance(found, Timeline) else found
-
-
-def read_timelines(path: FilePath) -> tuple[Timeline, ...]:
-    """The timelines that a file holds, or a folder with the traces of a run: one a step.
-
-    A folder's ``.json`` files are traces of PyTorch's profiler, one of every rank.
-
-    Raises
-    ------
-    InputError
-        If something cannot be read, or the file holds a schedule, which has no times.
-    PipeplanError
-        For what :func:`read_file` and :func:`~pipeplan.formats.kineto.parse_kineto` raise it.
-    """
-    path = Path(path)
-    if path.is_dir():
-        return parse_kineto({str(file): _trace_text(file) for file in sorted(path.glob("*.json"))})
-    if path.suffix.lower() == ".json" and '"traceEvents"' in (text := _trace_text(path)):
-        return parse_kineto({str(path): text})
-    found = read_schedule_or_timeline(path)
-    if not isinstance(found, Timeline):
-        raise InputError(f"{path} holds a schedule, which has no times; a timeline or the traces of a run have them")
-    return (found,)
-
-
-def _trace_text(path: Path) -> str:
-    return read_text(path, limit=TRACE_LIMIT, what="trace")

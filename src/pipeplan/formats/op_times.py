@@ -1,0 +1,210 @@
+"""When an annotated op worked: from its stream's first work after what it receives, to the end of its last.
+
+An annotation says when the host was at an op, and the host waits there for messages, or runs ahead of the GPU. So what
+counts is what the op had done:
+
+* where a GPU works, the kernels that were launched inside the annotation, by any thread: autograd has its own. Kernels that
+  move messages (NCCL's) do not compute. An op starts with the first kernel on its stream that starts after the receive has
+  ended; what ran before, such as the copies of an FSDP unshard, was not the op's.
+* else the host's operators inside the annotation, from the first one after the last receive has ended. The op ends with
+  the annotation, or where the host turns to sending.
+* An op that has nothing to do, such as PyTorch's ``0I0``, starts when what it waited for is there, and takes the rest of its
+  annotation, or the shortest time that a profiler's clock can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.formats.annotations import RESOLUTION, Mark
+from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Op
+
+_MOVES = ("FSDP::all_gather", "FSDP::post_backward_reduce")
+"""How the annotations start inside which FSDP moves parameters and gradients."""
+
+
+class Activity(NamedTuple):
+    """Work, or a message: where it ran, when the host began it, from when to when it ran, in microseconds."""
+
+    stream: int
+    launched: float
+    start: float
+    end: float
+
+
+class Activities:
+    """Activities in the order in which the host began them."""
+
+    def __init__(self, found: Iterable[Activity]) -> None:
+        table = np.array(sorted(found, key=lambda each: each.launched), np.float64).reshape(-1, 4)
+        self.stream, self.launched, self.start, self.end = table.T
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def within(self, start: float, end: float) -> NDArray[np.intp]:
+        """The numbers of those that the host began between two times."""
+        return np.arange(*np.searchsorted(self.launched, (start, end + RESOLUTION / 2)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recorded:
+    """What a profiler recorded of a rank.
+
+    Attributes
+    ----------
+    marks
+        The annotated ops in order.
+    operators
+        What the host computed; the stream is a number for the thread.
+    kernels
+        What a GPU computed.
+    messages
+        Receives of the host; what moved messages on a GPU.
+    handovers
+        When the host turned to sending or receiving.
+    threads
+        The number of each thread.
+    moves
+        When the host moved parameters or gradients: starts and ends, shape (2, moves).
+    annotated_work
+        By the number of a mark: start and end of work on a GPU that the annotation itself tells, where no kernel does.
+    """
+
+    marks: Sequence[Mark]
+    operators: Activities
+    kernels: Activities
+    messages: Activities
+    handovers: Floats
+    threads: dict[int | str, int]
+    moves: Floats
+    annotated_work: dict[int, tuple[float, float]]
+
+
+def moves_data(name: str) -> bool:
+    """Whether an annotation of this name is FSDP's own moving of parameters and gradients."""
+    return name.startswith(_MOVES)
+
+
+def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
+    """Start and end of each annotated op in microseconds, shape (marks,) each."""
+    arrivals = _arrivals(recorded)
+    times = np.empty((len(recorded.marks), 2))
+    free = -np.inf
+    for number, mark in enumerate(recorded.marks):
+        if mark.computes:
+            times[number] = _compute_time(recorded, number, arrivals.get(number, -np.inf), free)
+            free = times[number, 1]
+        else:
+            times[number] = _message_time(recorded, mark)
+    return times[:, 0], times[:, 1]
+
+
+def _arrivals(recorded: Recorded) -> dict[int, float]:
+    """By the number of an op's mark: when what its receive's mark began had ended."""
+    ends: dict[tuple[Kind, int, int, int], float] = {}
+    found: dict[int, float] = {}
+    for number, mark in enumerate(recorded.marks):
+        for op in mark.ops:
+            key = _received_for(op)
+            if op.kind in (Kind.RECV_F, Kind.RECV_B):
+                here = recorded.messages.within(mark.span.start, mark.span.end)
+                if len(here):
+                    ends[key] = float(recorded.messages.end[here].max())
+            elif key in ends:
+                found[number] = max(found.get(number, -np.inf), ends.pop(key))
+    return found
+
+
+def _received_for(op: Op) -> tuple[Kind, int, int, int]:
+    """What a receive and the op that it is for have in common; no other ops have it with any."""
+    kind = op.kind
+    if kind == Kind.F:
+        kind = Kind.RECV_F
+    elif kind in BACKWARD_KINDS:
+        kind = Kind.RECV_B
+    return kind, op.stage, op.microbatch, op.slice
+
+
+def _message_time(recorded: Recorded, mark: Mark) -> tuple[float, float]:
+    """A GPU's messages take their kernels' time, what the host does takes the annotation's."""
+    here = recorded.messages.within(mark.span.start, mark.span.end)
+    if len(recorded.kernels) and len(here):
+        return float(recorded.messages.start[here].min()), float(recorded.messages.end[here].max())
+    return mark.span.start, mark.span.end
+
+
+def _compute_time(recorded: Recorded, number: int, arrival: float, free: float) -> tuple[float, float]:
+    """Start and end of a compute op.
+
+    Parameters
+    ----------
+    arrival
+        When the message that it needs had arrived, as far as a receive's own mark tells it.
+    free
+        When the op before it ended.
+    """
+    span = recorded.marks[number].span
+    if number in recorded.annotated_work and not len(recorded.kernels):
+        return recorded.annotated_work[number]
+    on_gpu = bool(len(recorded.kernels))
+    work = recorded.kernels if on_gpu else recorded.operators
+    if not len(work):
+        return span.start, max(span.end, span.start + RESOLUTION)
+    here = _own_work(recorded, number, on_gpu=on_gpu)
+    arrival = max(arrival, _arrival_inside(recorded, number, here, work))
+    after = here[work.start[here] >= arrival - RESOLUTION / 2]
+    if on_gpu and not len(after):
+        after = here
+    if len(after):
+        start, last = float(work.start[after].min()), float(work.launched[after].max())
+        whole = on_gpu or last > span.end
+        end = float(work.end[after].max()) if whole else _host_end(recorded, span.end, last)
+    elif on_gpu:
+        start = end = max(arrival, free, span.start)
+    else:
+        start = span.end if arrival == -np.inf else min(max(arrival, span.start), span.end)
+        end = span.end
+    return start, max(end, start + RESOLUTION)
+
+
+def _own_work(recorded: Recorded, number: int, *, on_gpu: bool) -> NDArray[np.intp]:
+    """What the host began inside an op's annotation, on its own thread where the host itself works, without FSDP's moves."""
+    span = recorded.marks[number].span
+    work = recorded.kernels if on_gpu else recorded.operators
+    here = work.within(span.start, _until(recorded, number))
+    if not on_gpu:
+        here = here[work.stream[here] == recorded.threads.get(span.thread, -1)]
+    launched = work.launched[here]
+    which = np.searchsorted(recorded.moves[0], launched, side="right") - 1
+    moving = (which >= 0) & (launched <= np.append(recorded.moves[1], -np.inf)[which])
+    return here[~moving]
+
+
+def _until(recorded: Recorded, number: int) -> float:
+    """The end of an op's annotation; PyTorch's GPipe computes the loss behind that of the forward, before the next one."""
+    mark, following = recorded.marks[number], recorded.marks[number + 1 : number + 2]
+    if mark.numbered or not following or mark.ops[0].kind != Kind.F:
+        return mark.span.end
+    after = following[0].ops[0]
+    goes_on = after.kind != Kind.F or after.microbatch == mark.ops[0].microbatch + 1
+    return following[0].span.start - RESOLUTION if goes_on else mark.span.end
+
+
+def _arrival_inside(recorded: Recorded, number: int, here: NDArray[np.intp], work: Activities) -> float:
+    """When the messages had arrived that the host began to receive inside the op's annotation, before it computed."""
+    span = recorded.marks[number].span
+    until = float(work.launched[here[0]]) if len(here) else span.end
+    early = recorded.messages.within(span.start, until)
+    return float(recorded.messages.end[early].max(initial=-np.inf))
+
+
+def _host_end(recorded: Recorded, end: float, last: float) -> float:
+    """The end of an annotation, or the first message that the host turned to after it had begun its last work."""
+    following = np.searchsorted(recorded.handovers, last, side="right")
+    return min(end, float(np.append(recorded.handovers, np.inf)[following]))

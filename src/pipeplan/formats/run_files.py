@@ -1,0 +1,90 @@
+"""What was measured of a run, from its files: the traces of its ranks, or what ``pipeplan run`` has written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pipeplan.errors import FormatError, InputError, PipeplanError
+from pipeplan.files import MEBIBYTE, read_text
+from pipeplan.formats.kineto_rank import parse_rank
+from pipeplan.formats.rank_trace import RankTrace
+from pipeplan.formats.reading import FilePath, parse, read_schedule_or_timeline, unpacked_name
+from pipeplan.formats.traced_run import MeasuredRun, traced_run
+from pipeplan.model import Timeline
+
+SIZE_LIMIT = 2048 * MEBIBYTE
+"""No trace that can be read here is larger than this, in bytes."""
+
+
+def read_timelines(path: FilePath) -> tuple[Timeline, ...]:
+    """The timelines that a file holds, or a folder with the traces of a run: one a step.
+
+    See :func:`read_run` for what a folder can hold, and for errors.
+    """
+    return read_run(path).timelines
+
+
+def read_run(path: FilePath) -> MeasuredRun:
+    """What was measured of a run: a file that holds it, or a folder.
+
+    In a folder, and in the folders in it, the ``.json`` files count, packed by gzip or not: traces of PyTorch's profiler, of
+    every rank and of one step or several, and timelines that ``pipeplan run`` has measured.
+
+    Raises
+    ------
+    InputError
+        If something cannot be read, or the file holds a schedule, which has no times.
+    PipeplanError
+        For what :func:`read_file` and :func:`~pipeplan.formats.traced_run.traced_run` raise it.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _run_in(path)
+    if unpacked_name(path.name).lower().endswith(".json") and _is_trace(text := _trace_text(path)):
+        return traced_run([parse_rank(str(path), text)])
+    found = read_schedule_or_timeline(path)
+    if not isinstance(found, Timeline):
+        raise InputError(f"{path} holds a schedule, which has no times; a timeline or the traces of a run have them")
+    return MeasuredRun((found,), steps=1, replicas=1, files=1)
+
+
+def _run_in(folder: Path) -> MeasuredRun:
+    """What the traces and the timelines in a folder hold."""
+    files = sorted(file for file in folder.rglob("*") if unpacked_name(file.name).lower().endswith(".json"))
+    traces: list[RankTrace] = []
+    timelines: dict[str, Timeline] = {}
+    left_out: list[str] = []
+    for file in files:
+        text = _trace_text(file)
+        if _is_trace(text):
+            traces.append(parse_rank(str(file), text))
+        elif (timeline := _measured(text, file.name)) is not None:
+            timelines[str(file)] = timeline
+        else:
+            left_out.append(str(file))
+    if traces:
+        return replace(traced_run(traces), left_out=(*left_out, *timelines))
+    if not timelines:
+        raise FormatError(
+            f"{folder} holds no times of a run: neither a trace of PyTorch's profiler nor a timeline of pipeplan run "
+            "(.json, .json.gz); name the folder of one run"
+        )
+    return MeasuredRun(tuple(timelines.values()), len(timelines), 1, len(timelines), tuple(left_out))
+
+
+def _measured(text: str, name: str) -> Timeline | None:
+    """The measured timeline that a text holds, if it does."""
+    try:
+        found = parse(text, name)
+    except PipeplanError:
+        return None
+    return found if isinstance(found, Timeline) and found.source == "measured" else None
+
+
+def _is_trace(text: str) -> bool:
+    return '"traceEvents"' in text
+
+
+def _trace_text(path: Path) -> str:
+    return read_text(path, limit=SIZE_LIMIT, what="trace")

@@ -1,0 +1,238 @@
+"""A run as its ranks' profilers recorded it: the measured timeline of every step, and of every replica.
+
+All ranks are put on one clock, that of their hosts. Ranks that ran the same ops are replicas: data-parallel or
+tensor-parallel peers. The k-th of each such group, in the order of the processes' ranks, make the k-th replica of the
+pipeline.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
+from pipeplan.formats.annotations import PREFIX
+from pipeplan.formats.rank_trace import RankTrace, joined
+from pipeplan.model import (
+    MISSING,
+    PASS_KINDS,
+    RECEIVE_KINDS,
+    Floats,
+    Kind,
+    Schedule,
+    Timeline,
+    among,
+    crosses_ranks,
+    dependencies,
+    parse_cell,
+    schedule_from_cells,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """What was measured of a run.
+
+    Attributes
+    ----------
+    timelines
+        One a step and replica of the pipeline.
+    steps, replicas
+        How many.
+    files
+        How many files it is from.
+    left_out
+        Files of its folder that hold no times.
+    """
+
+    timelines: tuple[Timeline, ...]
+    steps: int
+    replicas: int
+    files: int
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def typical(self) -> Timeline:
+        """The timeline of median length."""
+        return median_step(self.timelines)
+
+    def __str__(self) -> str:
+        counts = ((self.steps, "step"), (self.replicas, "replica"), (self.files, "file"))
+        steps, replicas, files = (f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+        return f"{steps}{f' of {replicas}' if self.replicas > 1 else ''}, from {files}"
+
+
+def median_step(steps: Sequence[Timeline]) -> Timeline:
+    """The step of median length; of an even number, the shorter one in the middle."""
+    return sorted(steps, key=lambda step: step.makespan)[(len(steps) - 1) // 2]
+
+
+def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
+    """The measured timelines of a run, in milliseconds from the first start of each.
+
+    Parameters
+    ----------
+    recordings
+        Of every rank; several of one rank are of different steps.
+
+    Raises
+    ------
+    FormatError
+        Without any; for two recordings of one rank and time, recordings of different runs or steps, ranks without one, and
+        ops that make no schedule.
+    """
+    if not recordings:
+        raise FormatError("a run's timeline needs a trace of every rank, and there is none")
+    by_rank = defaultdict(list)
+    for each in recordings:
+        by_rank[each.rank].append(each)
+    ranks = [joined(by_rank[rank]) for rank in sorted(by_rank)]
+    _require_one_run(ranks)
+    pipelines = _replicas(_numbered(ranks))
+    steps = len(ranks[0].steps)
+    timelines = tuple(_timeline(pipeline, step) for step in range(steps) for pipeline in pipelines)
+    return MeasuredRun(timelines, steps, len(pipelines), len(recordings))
+
+
+def _require_one_run(ranks: Sequence[RankTrace]) -> None:
+    first = ranks[0]
+    for other in ranks:
+        if other.world_size != first.world_size:
+            raise FormatError(
+                f"{first.name} and {other.name} are traces of different runs: of {first.world_size} and of "
+                f"{other.world_size} processes"
+            )
+        if other.numbered != first.numbered:
+            raise FormatError(
+                f"{first.name} and {other.name} are traces of different runs: the ops of only one of them are annotated "
+                f"with their stages ('{PREFIX}2F0')"
+            )
+    if len({len(each.steps) for each in ranks}) > 1:
+        counts = ", ".join(f"{each.name} {len(each.steps)}" for each in ranks)
+        raise FormatError(
+            f"these are traces of different runs or steps: they hold different numbers of steps: {counts}; give those of "
+            "the same steps of every rank"
+        )
+
+
+def _numbered(ranks: Sequence[RankTrace]) -> list[RankTrace]:
+    """The ranks with the numbers of their stages: where no annotation says them, the place of the rank in its pipeline.
+
+    A pipeline is a process group in whose forwards one rank receives nothing, and one sends nothing.
+    """
+    if ranks[0].numbered:
+        return list(ranks)
+    known = {each.rank: each for each in ranks}
+    numbered = []
+    for each in ranks:
+        groups = {tuple(sorted(group)) for group in each.groups | {tuple(known)} if each.rank in group}
+        pipelines = [group for group in groups if _is_pipeline([known.get(rank) for rank in group])]
+        if len(pipelines) != 1:
+            raise FormatError(
+                f"{each.name}: its stage cannot be told, because traces of its pipeline's other ranks are missing or "
+                "its process groups unknown; give the trace of every rank, or annotate ops with their stages "
+                f"('{PREFIX}2F0')"
+            )
+        numbered.append(each.of_stage(pipelines[0].index(each.rank)))
+    return numbered
+
+
+def _is_pipeline(group: Sequence[RankTrace | None]) -> bool:
+    found = [each for each in group if each is not None]
+    firsts, lasts = ([getattr(each, does) for each in found].count(False) for does in ("receives", "sends"))
+    return len(found) == len(group) and firsts == lasts == 1
+
+
+def _replicas(ranks: Sequence[RankTrace]) -> list[list[RankTrace]]:
+    """The pipelines, each with a rank of every group of ranks that ran the same ops, in order."""
+    peers = defaultdict(list)
+    for each in ranks:
+        peers[frozenset(each.cells)].append(each)
+    groups = list(peers.values())
+    if len({len(group) for group in groups}) > 1:
+        most, least = max(groups, key=len), min(groups, key=len)
+        raise FormatError(
+            f"{len(most)} traces hold the ops of {most[0].name}, and {len(least)} those of {least[0].name}: give the trace "
+            "of every rank, or those of one replica of the pipeline"
+        )
+    return [sorted(pipeline, key=lambda each: each.rank) for pipeline in map(list, zip(*groups, strict=True))]
+
+
+def _timeline(recorded: list[RankTrace], step: int) -> Timeline:
+    """One step of all ranks of a pipeline on one clock."""
+    picks = [each.steps[step] for each in recorded]
+    names = ", ".join(each.name for each in recorded)
+    rows = [[each.cells[number] for number in pick] for each, pick in zip(recorded, picks, strict=True)]
+    try:
+        schedule = schedule_from_cells(rows)
+        counts = [[len(parse_cell(cell)) for cell in row] for row in rows]
+    except (NotationError, ShapeError) as error:
+        raise FormatError(f"{names}: {error}") from None
+    except InvalidScheduleError as error:
+        raise FormatError(
+            f"{names}: {error}; a timeline needs one trace of every pipeline rank of one replica"
+        ) from None
+    earliest = min(each.base for each in recorded)
+    start, end = (
+        np.concatenate(
+            [
+                np.repeat(getattr(each, side)[pick] + (each.base - earliest) / 1e3, count)
+                for each, pick, count in zip(recorded, picks, counts, strict=True)
+            ]
+        )
+        for side in ("start", "end")
+    )
+    _require_all_ranks(schedule, names)
+    _require_complete(schedule)
+    end = _received_when_needed(schedule, start, end)
+    _require_cause_before_effect(schedule, start, end, recorded)
+    zero = start.min()
+    return Timeline(schedule, (start - zero) / 1e3, (end - zero) / 1e3, "ms", "measured")
+
+
+def _require_all_ranks(schedule: Schedule, names: str) -> None:
+    """A message to or from a stage that no trace has shows that a trace is missing."""
+    columns = schedule.columns
+    onward = among(columns.kind, (Kind.SEND_F, Kind.RECV_B)) & (columns.stage == schedule.stages - 1)
+    if onward.any():
+        op = schedule.op(int(np.flatnonzero(onward)[0]))
+        raise FormatError(f"{names}: {op} implies a stage {op.stage + 1}, but the trace of its rank is missing")
+
+
+def _require_complete(schedule: Schedule) -> None:
+    for sources in dependencies(schedule).all:
+        if (lost := np.flatnonzero(sources == MISSING)).size:
+            op = schedule.place(int(lost[0]))
+            raise FormatError(
+                f"these are traces of different runs, or of a part of the ranks: {op} waits for an op that no trace has"
+            )
+
+
+def _require_cause_before_effect(schedule: Schedule, start: Floats, end: Floats, recorded: list[RankTrace]) -> None:
+    """No op may end before the op of another rank whose result it needs has started."""
+    arrival = dependencies(schedule).arrival
+    later = np.flatnonzero(crosses_ranks(schedule, arrival))
+    wrong = later[end[later] < start[arrival[later]]]
+    if wrong.size:
+        op, source = int(wrong[0]), int(arrival[wrong[0]])
+        there, here = recorded[int(schedule.rank[source])], recorded[int(schedule.rank[op])]
+        clocks = f"the clocks of {there.host} and {here.host} differ by at least that, or "
+        raise FormatError(
+            f"{schedule.place(op)} ({here.name}) ends {(start[source] - end[op]) / 1e3:.6g} ms before "
+            f"{schedule.op(source)} ({there.name}), whose result it needs, starts: "
+            f"{'' if there.host == here.host else clocks}these are traces of different runs or steps; give "
+            "those of the same steps of every rank"
+        )
+
+
+def _received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Floats:
+    """Receives last until the op that needs them starts."""
+    arrival = dependencies(schedule).arrival
+    needy = np.flatnonzero((arrival >= 0) & among(schedule.columns.kind, PASS_KINDS))
+    needy = needy[among(schedule.columns.kind[arrival[needy]], RECEIVE_KINDS)]
+    until = end.copy()
+    until[arrival[needy]] = np.maximum(end[arrival[needy]], start[needy])
+    return until
