@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pipeplan.costs import Settings
-from pipeplan.errors import InputError
-from pipeplan.files import write_text
+from pipeplan.costs import Settings, write_costs_file
 from pipeplan.model import Placement
 from pipeplan.runtime.stage_measurement import StageProfile
-from pipeplan.strict_json import json_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,23 +75,4 @@ class Profile:
         InputError
             For another ending, or where it cannot be written.
         """
-        if path.suffix not in (".yaml", ".yml", ".json"):
-            raise InputError(f"a profile is written as .yaml or .json, not {path.name}")
-        defaults = asdict(Settings())
-        values = {key: value for key, value in asdict(self.settings()).items() if value != defaults[key]}
-        if path.suffix == ".json":
-            write_text(path, json_text(_rounded(values), indent=2) + "\n")
-            return
-        comments = [f"# {line}\n" for line in (*self.provenance(), *notes)]
-        write_text(path, "".join([*comments, *(f"{key}: {json_text(_rounded(v))}\n" for key, v in values.items())]))
-
-
-def _rounded(value: Any) -> Any:
-    """Five digits of a time, all of a size."""
-    if isinstance(value, dict):
-        return {key: _rounded(part) for key, part in value.items()}
-    if isinstance(value, tuple):
-        return [_rounded(part) for part in value]
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else float(f"{value:.5g}")
-    return value
+        write_costs_file(path, self.settings(), (*self.provenance(), *notes))
