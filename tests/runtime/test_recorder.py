@@ -33,6 +33,7 @@ def test_ops_and_pairs() -> None:
     clock = Given(10, 12, 20, 21, 25, 25, 30, 33, 40, 42, 43, 50, 51, 52)
     places = Places(1)
     recorder = Recorder(plan, 0, clock, places)
+    recorder.recording = True
     recorder.begin_step()
     recorder.turn(0)
     recorder.start()
@@ -59,6 +60,7 @@ def test_ops_and_pairs() -> None:
 def test_a_loss_counts_into_its_forward() -> None:
     plan = parse_schedule("0F0 0B0")
     recorder = Recorder(plan, 0, Given(0, 1, 5, 8, 9, 10, 20, 21), Places(1))
+    recorder.recording = True
     recorder.begin_step()
     recorder.turn(0)
     recorder.start()

@@ -129,7 +129,7 @@ def test_pytorchs_own_deferred_receives_are_found_wrong() -> None:
     """The channels that PyTorch 2.13 puts out of order: what verifying is for."""
     cls = torch_internals.schedule_class("ZBVZeroBubble")
     live = cls(
-        [torch_internals._stand_in(0, 4, 8), torch_internals._stand_in(4, 4, 8)], 8, loss_fn=abs, defer_pp_recv=True
+        [torch_internals.stand_in(0, 4, 8), torch_internals.stand_in(4, 4, 8)], 8, loss_fn=abs, defer_pp_recv=True
     )
     wrong = from_torch(live, communication=True)
     right = lower_for_torch(from_torch(live), receives="late")

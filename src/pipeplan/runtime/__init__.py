@@ -9,10 +9,24 @@ require_torch(BACKWARD_VERSIONS, what="pipeplan.runtime")
 
 from pipeplan.runtime.model import Model  # noqa: E402
 from pipeplan.runtime.models import BUILT_IN, load_model  # noqa: E402
+from pipeplan.runtime.pipeline import Evaluation, Pipeline  # noqa: E402
 from pipeplan.runtime.profile_result import Profile  # noqa: E402
 from pipeplan.runtime.profiling import profile  # noqa: E402
+from pipeplan.runtime.recording import Recording  # noqa: E402
 from pipeplan.runtime.run_result import RunResult  # noqa: E402
 from pipeplan.runtime.running import run  # noqa: E402
 from pipeplan.runtime.torch_schedules import from_torch  # noqa: E402
 
-__all__ = ["BUILT_IN", "Model", "Profile", "RunResult", "from_torch", "load_model", "profile", "run"]
+__all__ = [
+    "BUILT_IN",
+    "Evaluation",
+    "Model",
+    "Pipeline",
+    "Profile",
+    "Recording",
+    "RunResult",
+    "from_torch",
+    "load_model",
+    "profile",
+    "run",
+]

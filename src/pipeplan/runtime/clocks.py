@@ -78,23 +78,24 @@ def clock_for(device: torch.device) -> Clock:
     return DeviceClock() if device.type == "cuda" else HostClock()
 
 
-def offset_to_first(device: torch.device) -> int:
-    """Nanoseconds to add to this rank's monotonic clock to get the first rank's. All ranks call it together.
+def offset_to_first(device: torch.device, group: Any = None) -> int:
+    """Nanoseconds to add to this rank's monotonic clock to get the first rank's. All ranks of the group call it together.
 
     0 on the first rank's host, which has the same clock. Elsewhere, several messages go to the first rank and back; the
     fastest counts, and its answer is assumed to have been given halfway (Cristian: Probabilistic clock synchronization,
     1989). The error is at most half that round trip.
     """
-    boots: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(boots, _boot())
+    ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+    boots: list[Any] = [None] * ranks
+    dist.all_gather_object(boots, _boot(), group=group)
     offset = 0
-    for other in range(1, dist.get_world_size()):
+    for other in range(1, ranks):
         if boots[other] == boots[0]:
             continue
-        if dist.get_rank() == 0:
-            _answer(other, device)
-        elif dist.get_rank() == other:
-            offset = _ask(device)
+        if rank == 0:
+            _answer(other, device, group)
+        elif rank == other:
+            offset = _ask(device, group)
     return offset
 
 
@@ -104,21 +105,21 @@ def _boot() -> str:
     return path.read_text() if path.exists() else str(time.get_clock_info("monotonic"))
 
 
-def _answer(other: int, device: torch.device) -> None:
+def _answer(other: int, device: torch.device, group: Any) -> None:
     now = torch.zeros(1, dtype=torch.int64, device=device)
     for _ in range(ROUNDS):
-        dist.recv(now, src=other)
+        dist.recv(now, group_src=other, group=group)
         now.fill_(time.monotonic_ns())
-        dist.send(now, dst=other)
+        dist.send(now, group_dst=other, group=group)
 
 
-def _ask(device: torch.device) -> int:
+def _ask(device: torch.device, group: Any) -> int:
     answer = torch.zeros(1, dtype=torch.int64, device=device)
     rounds: list[tuple[int, int]] = []
     for _ in range(ROUNDS):
         asked = time.monotonic_ns()
-        dist.send(answer, dst=0)
-        dist.recv(answer, src=0)
+        dist.send(answer, group_dst=0, group=group)
+        dist.recv(answer, group_src=0, group=group)
         theirs = int(answer.item())
         answered = time.monotonic_ns()
         rounds.append((answered - asked, theirs - (asked + answered) // 2))

@@ -31,7 +31,7 @@ class Times:
 
 
 class Recorder:
-    """An observer of one rank.
+    """An observer of one rank: it tells at any time where the rank is, and takes times while ``recording``.
 
     Parameters
     ----------
@@ -52,6 +52,7 @@ class Recorder:
         self._cell = np.cumsum(~joined) - 1
         self._second = np.flatnonzero(joined)
         self._rank, self._clock, self._places = rank, clock, places
+        self.recording = False
         self._step = -1
         self._position = 0
         self._forget()
@@ -65,22 +66,26 @@ class Recorder:
         """Forget the step before."""
         self._step += 1
         self._forget()
-        self._clock.restart()
+        if self.recording:
+            self._clock.restart()
 
     def turn(self, position: int) -> None:
         """The rank turns to a cell of its row."""
         self._position = position
-        self._turns.append(self._clock.mark())
+        if self.recording:
+            self._turns.append(self._clock.mark())
         self._places.tell(self._rank, self._step, position, Phase.WAITING)
 
     def start(self) -> None:
         """What the op waited for is there."""
         self._places.tell(self._rank, self._step, self._position, Phase.COMPUTING)
-        self._starts.append(self._clock.mark())
+        if self.recording:
+            self._starts.append(self._clock.mark())
 
     def end(self) -> None:
         """The op that started last is done; told again if it turned out to go on."""
-        self._ends[len(self._starts) - 1 :] = [self._clock.mark()]
+        if self.recording:
+            self._ends[len(self._starts) - 1 :] = [self._clock.mark()]
 
     def between_steps(self) -> None:
         """The rank is done with the step, and goes on to something else."""

@@ -41,7 +41,7 @@ class Reference:
     schedule
         For the order of the weight gradients.
     loss
-        Of one microbatch.
+        Of one microbatch. Gradients are of the mean over the microbatches.
     """
 
     def __init__(self, stages: Sequence[nn.Module], schedule: Schedule, loss: Loss) -> None:
@@ -58,7 +58,7 @@ class Reference:
         for microbatch, (x, target) in enumerate(zip(inputs, targets, strict=True)):
             loss = self._forward(x, target)
             losses.append(float(loss.detach()))
-            for stage, gradients in enumerate(self._backward(loss)):
+            for stage, gradients in enumerate(self._backward(loss / len(inputs))):
                 pending[stage][microbatch] = gradients
                 while due[stage] and due[stage][0] in pending[stage]:
                     _accumulate(self.stages[stage], pending[stage].pop(due[stage].pop(0)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,14 @@ from torch import Tensor, nn
 
 from pipeplan.errors import InputError
 from pipeplan.model import Schedule
-from pipeplan.runtime.clocks import clock_for, offset_to_first
 from pipeplan.runtime.layout import cut
 from pipeplan.runtime.model import Model
 from pipeplan.runtime.models import load_model
+from pipeplan.runtime.pipeline import Pipeline
 from pipeplan.runtime.places import Place, Places
-from pipeplan.runtime.recorder import Recorder, Times, measured_timeline, step_nanoseconds
+from pipeplan.runtime.recording import Recording
 from pipeplan.runtime.reference import Difference, Reference
 from pipeplan.runtime.run_result import RunResult
-from pipeplan.runtime.torch_internals import Loss, ObservedStage, Runtime
 
 RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
 """Of a gradient's difference, relative to the largest gradient; 2 % for bfloat16, whose mantissa has 8 bits."""
@@ -85,75 +84,52 @@ class RunTask:
 
     def work(self, rank: int, device: torch.device, places: Places) -> RunResult:
         """Train, in a process group of all ranks; every rank returns the same result."""
-        return _Trainer(self, rank, device, places).run()
-
-
-@dataclass(slots=True)
-class _Step:
-    """What all ranks report of a step."""
-
-    rows: list[Times]
-    losses: list[float] = field(default_factory=list)
+        return _Trainer(self, device, places).run()
 
 
 class _Trainer:
-    """One rank's stages, their optimizers, and what watches them."""
+    """One rank's stages in a pipeline, their optimizers, and a single process to compare with."""
 
-    def __init__(self, task: RunTask, rank: int, device: torch.device, places: Places) -> None:
+    def __init__(self, task: RunTask, device: torch.device, places: Places) -> None:
         torch.set_num_threads(task.threads)
-        self.task, self.rank, self.device = task, rank, device
+        self.task, self.device = task, device
         self.model = task.load()
         self.ranges = cut(self.model, task.schedule.stages, task.layout)
-        self.recorder = Recorder(task.schedule, rank, clock_for(device), places)
-        self.modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(rank)}
-        self.runtime = self._runtime()
-        self.optimizers = _optimizers(self.modules.values(), task.learning_rate)
-        self.offset = offset_to_first(device)
+        modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(dist.get_rank())}
+        # A schedule that is wrong is run all the same: what comes of it is for the verification to find.
+        self.pipeline = Pipeline(task.schedule, modules, self.model.loss, device=device, checked=False, places=places)
+        self.optimizers = _optimizers(modules.values(), task.learning_rate)
         self.difference = Difference()
         self.reference: Reference | None = None
         if task.verify:
             stages = [self._build(stage) for stage in range(task.schedule.stages)]
-            self.reference = Reference(stages, task.schedule, self._loss())
+            self.reference = Reference(stages, task.schedule, self.model.loss)
             self.reference_optimizers = _optimizers(stages, task.learning_rate)
 
     def _build(self, stage: int) -> nn.Module:
         return self.model.build(*self.ranges[stage], seed=self.task.seed, device=self.device)
 
-    def _loss(self) -> Loss:
-        """The mean over the microbatches, as a sum of their shares."""
-        microbatches, loss = self.task.schedule.microbatches, self.model.loss
-        return lambda output, target: loss(output, target) / microbatches
-
-    def _runtime(self) -> Runtime:
-        stages = [
-            ObservedStage(self.recorder, module, stage, self.task.schedule.stages, self.device)
-            for stage, module in self.modules.items()
-        ]
-        return Runtime(stages, self.task.schedule, self._loss(), self.recorder)
-
     def run(self) -> RunResult:
-        steps = [self._step(number) for number in range(self.task.warmup + self.task.steps)]
+        losses = [self._step(number) for number in range(self.task.warmup)]
+        with self.pipeline.record() as recording:
+            losses += [self._step(number) for number in range(self.task.warmup, self.task.warmup + self.task.steps)]
         if self.task.kineto is not None:
-            self._profiled_step(len(steps), self.task.kineto)
-        return self._result(steps)
+            self._profiled_step(len(losses), self.task.kineto)
+        return self._result(recording, losses)
 
-    def _step(self, number: int) -> _Step:
+    def _step(self, number: int) -> list[float]:
+        """The losses of a step's microbatches."""
         inputs, targets = self._batch(number)
         gc.collect()
         gc.disable()
         dist.barrier()
-        self.recorder.begin_step()
-        losses = self.runtime.train_step(torch.cat(inputs), torch.cat(targets))
-        times = self.recorder.times(self.offset)
+        losses = self.pipeline.step(inputs, targets)
         gc.enable()
-        self.recorder.between_steps()
-        told: list[Any] = [None] * self.task.ranks
-        dist.all_gather_object(told, (times, losses))
-        step = _Step([row for row, _ in told], next(some for _, some in told if some))
+        shared: list[float] = self.pipeline.broadcast(losses).tolist()
         if self.reference is not None:
-            self._compare(self.reference, inputs, targets, step.losses)
+            self._compare(self.reference, inputs, targets, shared)
         _apply(self.optimizers)
-        return step
+        return shared
 
     def _batch(self, step: int) -> tuple[list[Tensor], list[Tensor]]:
         made = [
@@ -169,7 +145,7 @@ class _Trainer:
     def _compare(self, reference: Reference, inputs: list[Tensor], targets: list[Tensor], losses: list[float]) -> None:
         expected = reference.step(inputs, targets)
         apart = max(abs(ours - theirs) for ours, theirs in zip(losses, expected, strict=True))
-        self.difference |= reference.compare(self.modules) | Difference(loss=apart)
+        self.difference |= reference.compare(self.pipeline.stages) | Difference(loss=apart)
         _apply(self.reference_optimizers)
 
     def _profiled_step(self, number: int, folder: Path) -> None:
@@ -178,20 +154,16 @@ class _Trainer:
             activities.append(torch.profiler.ProfilerActivity.CUDA)
         with torch.profiler.profile(activities=activities) as profile:
             self._step(number)
-        profile.export_chrome_trace(str(folder / f"rank{self.rank}.json"))
+        profile.export_chrome_trace(str(folder / f"rank{self.pipeline.rank}.json"))
 
-    def _result(self, steps: list[_Step]) -> RunResult:
-        timed = steps[self.task.warmup :]
-        lengths = [step_nanoseconds(step.rows) for step in timed]
-        middle = sorted(range(len(timed)), key=lengths.__getitem__)[(len(timed) - 1) // 2]
-        timeline, wait = measured_timeline(self.task.schedule, timed[middle].rows)
+    def _result(self, recording: Recording, losses: list[list[float]]) -> RunResult:
         difference, peaks = self._agreed()
         relative = RELATIVE_TOLERANCE.get((self.device.type, self.model.dtype), 0.02)
         return RunResult(
-            timeline=timeline,
-            wait=wait,
-            step_seconds=tuple(length / 1e9 for length in lengths),
-            losses=tuple(sum(step.losses) for step in steps),
+            timeline=recording.timeline,
+            wait=recording.wait,
+            step_seconds=recording.step_seconds,
+            losses=tuple(sum(step) / len(step) for step in losses),
             max_gradient_difference=difference.gradient if self.task.verify else None,
             max_loss_difference=difference.loss if self.task.verify else None,
             tolerance=relative * difference.scale,

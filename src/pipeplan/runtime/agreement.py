@@ -1,0 +1,130 @@
+"""What all ranks of a pipeline must agree on before the first step: otherwise they would wait for each other in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from pipeplan.errors import InputError, PipeplanError
+from pipeplan.model import Schedule
+
+Stages = Mapping[int, nn.Module] | Iterable[nn.Module]
+"""A module for each of this rank's stages: by the stage's number, or in the order of the stages."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a rank tells the others."""
+
+    schedule: str
+    torch: str
+    device: str
+    error: PipeplanError | None = None
+    stages: tuple[int, ...] | None = None
+
+
+def agreed(find: Callable[[], Schedule], stages: Stages, group: Any, device: torch.device) -> tuple[Schedule, Stages]:
+    """The schedule that this rank finds, where all ranks of the group find the same one and hold all of its stages.
+
+    All ranks call it together, and if one of them finds anything wrong, all raise.
+
+    Raises
+    ------
+    PipeplanError
+        What finding the schedule raised, on whichever rank.
+    InputError
+        If ranks have different schedules, versions of PyTorch or kinds of device, or a stage is on no rank, on another one
+        than the schedule says, or on two.
+    """
+    stages = stages if isinstance(stages, Mapping) else tuple(stages)
+    schedule, error = None, None
+    try:
+        schedule = find()
+        _require_modules(stages, schedule, dist.get_rank(group))
+    except PipeplanError as found:
+        error = found
+    mine = _Told(
+        schedule="" if schedule is None else _fingerprint(schedule),
+        torch=str(torch.__version__),
+        device=device.type,
+        error=error,
+        stages=tuple(stages) if isinstance(stages, Mapping) else None,
+    )
+    told: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(told, mine, group=group)
+    for rank, each in enumerate(told):
+        if each.error is not None:
+            raise error if error is not None else _elsewhere(rank, each.error)
+    assert schedule is not None
+    for name in ("schedule", "torch", "device"):
+        _require_same(name, [getattr(each, name) for each in told])
+    _require_places(schedule, [each.stages for each in told])
+    return schedule, stages
+
+
+def _elsewhere(rank: int, error: PipeplanError) -> PipeplanError:
+    error.args = (f"on rank {rank}: {error}", *error.args[1:])
+    return error
+
+
+def _fingerprint(schedule: Schedule) -> str:
+    columns = schedule.columns
+    arrays = [schedule.placement.table, schedule.offsets, *(getattr(columns, part.name) for part in fields(columns))]
+    return hashlib.sha256(b"|".join(array.tobytes() for array in arrays)).hexdigest()
+
+
+def _require_same(name: str, told: list[str]) -> None:
+    if len(set(told)) == 1:
+        return
+    if name == "schedule":
+        other = next(rank for rank, each in enumerate(told) if each != told[0])
+        raise InputError(f"ranks 0 and {other} were given different schedules: all ranks need the same one", field=name)
+    what = "version of PyTorch" if name == "torch" else "kind of device"
+    each = ", ".join(f"rank {rank}: {one}" for rank, one in enumerate(told))
+    raise InputError(f"all ranks need the same {what}; {each}")
+
+
+def _require_modules(stages: Mapping[int, nn.Module] | tuple[nn.Module, ...], schedule: Schedule, rank: int) -> None:
+    """What this rank can say of its own modules. Where its stages are by number, :func:`_require_places` says the rest."""
+    modules = list(stages.values() if isinstance(stages, Mapping) else stages)
+    for module in modules:
+        if not isinstance(module, nn.Module):
+            raise InputError(f"a stage is a torch.nn.Module, not a {type(module).__name__}", field="modules")
+    if len({id(module) for module in modules}) < len(modules):
+        raise InputError(f"rank {rank} gives the same module for two stages: each stage needs its own", field="modules")
+    mine = schedule.placement.stages_on(rank)
+    if not isinstance(stages, Mapping) and len(modules) != len(mine):
+        raise InputError(
+            f"rank {rank} holds {len(mine)} stage(s) of {schedule.name or 'this schedule'} "
+            f"({', '.join(map(str, mine))}), but {len(modules)} module(s) are given: give one for each, in this order",
+            field="modules",
+        )
+
+
+def _require_places(schedule: Schedule, told: list[tuple[int, ...] | None]) -> None:
+    """Every stage is on the rank on which the schedule has it, and on no other; None of a rank: in order, and checked."""
+    ranks = {stage: [rank for rank, mine in enumerate(told) if mine is not None and stage in mine] for stage in
+             sorted({stage for mine in told for stage in mine or ()} | set(range(schedule.stages)))}  # fmt: skip
+    for stage, holders in ranks.items():
+        if stage not in range(schedule.stages):
+            raise InputError(
+                f"rank {holders[0]} gives a module for stage {stage}, but the schedule has the stages 0 to "
+                f"{schedule.stages - 1}",
+                field="modules",
+            )
+        wanted = int(schedule.placement.table[0][stage])
+        given = sorted({*holders, wanted} if told[wanted] is None else holders)
+        if given == [wanted]:
+            continue
+        where = f"on rank {' and rank '.join(map(str, given))}" if given else "on no rank"
+        raise InputError(
+            f"stage {stage} is given {where}, but the schedule has it on rank {wanted}: give its module there, and only "
+            "there",
+            field="modules",
+        )

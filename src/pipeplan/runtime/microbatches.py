@@ -1,0 +1,99 @@
+"""A batch as microbatches of one size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pipeplan.errors import InputError
+
+Shapes = tuple[Any, ...]
+"""Shapes and types of the tensors of a microbatch."""
+
+
+def split(batch: Any, microbatches: int, *, what: str, device: torch.device) -> list[Any]:
+    """The microbatches of a batch, on a device.
+
+    Parameters
+    ----------
+    batch
+        A list of microbatches; or a tensor, or a tuple or dictionary of them, whose first dimension is cut. What is no
+        tensor, or a tensor without dimensions, goes into every microbatch.
+    microbatches
+        How many.
+    what
+        For messages.
+
+    Raises
+    ------
+    InputError
+        If the list has another length, the first dimension does not divide, or microbatches differ in shape.
+    """
+    if isinstance(batch, list):
+        if len(batch) != microbatches:
+            raise InputError(
+                f"{what} is a list of {len(batch)}, but the schedule has {microbatches} microbatches: give as many, or the "
+                "whole batch as a tensor",
+                field="microbatches",
+            )
+        parts = [_moved(part, device) for part in batch]
+    else:
+        parts = _cut(_moved(batch, device), microbatches, what)
+    for number, part in enumerate(parts):
+        if shapes(part) != shapes(parts[0]):
+            raise InputError(f"microbatch {number} of {what} has other shapes or types than microbatch 0: pad it")
+    return parts
+
+
+def shapes(part: Any) -> Shapes:
+    """Shapes and types of what a microbatch holds."""
+    if isinstance(part, Tensor):
+        return (tuple(part.shape), part.dtype)
+    if isinstance(part, tuple | list):
+        return tuple(shapes(each) for each in part)
+    if isinstance(part, dict):
+        return tuple((name, shapes(each)) for name, each in sorted(part.items()))
+    return ()
+
+
+def joined(parts: list[Any]) -> Any:
+    """What :func:`split` cut, in one; what cannot be joined stays a list of microbatches."""
+    first = parts[0]
+    if isinstance(first, Tensor) and first.ndim:
+        return torch.cat(parts)
+    if isinstance(first, tuple):
+        return tuple(joined(list(column)) for column in zip(*parts, strict=True))
+    if isinstance(first, dict):
+        return {name: joined([part[name] for part in parts]) for name in first}
+    return parts
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, tuple):
+        return tuple(_moved(each, device) for each in value)
+    if isinstance(value, dict):
+        return {name: _moved(each, device) for name, each in value.items()}
+    return value
+
+
+def _cut(value: Any, microbatches: int, what: str) -> list[Any]:
+    if isinstance(value, Tensor) and value.ndim:
+        size = len(value)
+        if size == 0 or size % microbatches:
+            raise InputError(
+                f"{what} holds {size} samples, which do not divide into {microbatches} microbatches of one size: give a "
+                f"multiple of {microbatches}",
+                field="microbatches",
+            )
+        return list(value.chunk(microbatches))
+    if isinstance(value, tuple):
+        columns = [_cut(each, microbatches, what) for each in value]
+        return [tuple(column[number] for column in columns) for number in range(microbatches)]
+    if isinstance(value, dict):
+        cut = {name: _cut(each, microbatches, what) for name, each in value.items()}
+        return [{name: parts[number] for name, parts in cut.items()} for number in range(microbatches)]
+    return [value] * microbatches

@@ -1,0 +1,60 @@
+"""The one package that touches private parts of ``torch.distributed.pipelining``.
+
+What is used, and why nothing public serves:
+
+* ``schedules._Action`` and ``_ComputationType``: the runtime's own ops; its CSV reader takes them from a file only.
+* ``schedules._PipelineScheduleRuntime``: the one runtime that executes a schedule with communication. Its order and the rank
+  of every stage are set as attributes, and ``_step_microbatches`` is called on microbatches that are split already: ``step``
+  takes no order of ours, splits unevenly without a word, and takes targets that are one tensor only. Overridden are
+  ``_maybe_compute_loss``, ``_maybe_get_loss`` and ``_update_losses``, which keep losses in a list by order of arrival and
+  so take the wrong one where the last stage's forwards are not in the order of the microbatches.
+* ``stage._PipelineStageBase.perform_reduce_grad`` and ``backward_weight_one_chunk``, overridden: a W computes gradients
+  without the hooks on which DDP's reduction hangs, so that its replicas would drift apart without a word.
+* ``_step_microbatches`` of the single-stage schedules: only there stands what they run; their ``pipeline_order`` is
+  drawn separately (and numbers the last rank's forwards of 1F1B one too high).
+* ``_backward``: the split backward, which has no public entry.
+
+By version:
+
+* 2.11, 2.12: only ``_backward`` is used, to measure.
+* 2.13: before the first step, PyTorch passes one microbatch through the stages to learn what they send; the buffers of the
+  modules (running means, counters) keep what that did to them, so they are put back here.
+* 2.14: puts the buffers back itself (``PipelineStage._pre_metadata_inference_backup``), takes microbatches that are split
+  already in ``step`` (not used: 2.13 does not), and can send forwards and backwards through communicators of their own
+  (``torch.distributed.config.pipeline_per_direction_p2p``), under which orders for one channel are right as well. Its
+  schedules, lowering and split backward are those of 2.13.
+
+Every entry point first calls :func:`~pipeplan.runtime.requirements.require_torch`, which refuses versions that nobody
+has checked. The tests run against the installed one.
+"""
+
+from pipeplan.runtime.torch_internals.actions import actions_of, ops_of
+from pipeplan.runtime.torch_internals.backward import Backward
+from pipeplan.runtime.torch_internals.orders import (
+    SCHEDULE_CLASSES,
+    Rows,
+    instantiate,
+    rows_of,
+    schedule_class,
+    stand_in,
+)
+from pipeplan.runtime.torch_internals.runtime import Feed, Loss, Runtime
+from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer, Unobserved
+
+__all__ = [
+    "SCHEDULE_CLASSES",
+    "Backward",
+    "Feed",
+    "Loss",
+    "ObservedStage",
+    "Observer",
+    "Rows",
+    "Runtime",
+    "Unobserved",
+    "actions_of",
+    "instantiate",
+    "ops_of",
+    "rows_of",
+    "schedule_class",
+    "stand_in",
+]
