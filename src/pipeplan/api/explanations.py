@@ -62,6 +62,7 @@ class Explanation(Presentable):
                 "critical_path": {
                     "by_kind": {kind.name: time for kind, time in path.by_kind.items()},
                     "by_stage": path.by_stage.tolist(),
+                    "overhead": path.overhead,
                     "transfer": path.transfer,
                     "ops": len(path.ops),
                 },
@@ -120,7 +121,7 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     return Explanation(
         result,
         result.idle_times(),
-        critical_path(result.timeline),
+        critical_path(result.timeline, result.costs),
         () if stands else _what_ifs(found if isinstance(found, str) else None, settings, result),
     )
 

@@ -1,9 +1,12 @@
 """Times and bytes: tables per stage, and the settings they come from."""
 
 from pipeplan.costs.config import SIZE_LIMIT, Config, load_config, load_layers, merged, settings_given
+from pipeplan.costs.costs_file import write_costs_file
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
 from pipeplan.costs.limits import Limits, parse_limit
+from pipeplan.costs.machines import MACHINES, Machine
+from pipeplan.costs.overhead import Overhead
 from pipeplan.costs.setting import GROUPS, Setting, SettingKind
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, SettingsGiven, Times, TimesPer
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
@@ -11,6 +14,7 @@ from pipeplan.costs.to_settings import settings_of
 
 __all__ = [
     "GROUPS",
+    "MACHINES",
     "SETTINGS",
     "SETTING_NAMES",
     "SIZE_LIMIT",
@@ -20,7 +24,9 @@ __all__ = [
     "Layer",
     "Layout",
     "Limits",
+    "Machine",
     "Memory",
+    "Overhead",
     "Setting",
     "SettingKind",
     "Settings",
@@ -39,4 +45,5 @@ __all__ = [
     "settings_given",
     "settings_of",
     "stage_settings",
+    "write_costs_file",
 ]

@@ -10,6 +10,8 @@ import numpy as np
 
 from pipeplan.costs.layers import balanced_layers, stage_settings
 from pipeplan.costs.limits import Limits, parse_limit
+from pipeplan.costs.machines import MACHINES, NO_MACHINE
+from pipeplan.costs.overhead import Overhead
 from pipeplan.costs.settings import SettingsTable
 from pipeplan.costs.stage_ranges import ranges_in
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
@@ -83,8 +85,22 @@ def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
             bytes=settings.p2p_bytes,
             bandwidth=math.inf if settings.p2p_bandwidth is None else settings.p2p_bandwidth,
         ),
+        overhead=_overhead(settings),
         time_unit=settings.time_unit,
     )
+
+
+def _overhead(settings: SettingsTable) -> Overhead:
+    """What is given, the rest as on the machine."""
+    machine = (
+        Overhead() if settings.machine == NO_MACHINE else MACHINES[settings.machine].overhead_in(settings.time_unit)
+    )
+    given = {
+        name: value
+        for name in ("op_gap", "message_time", "step_time")
+        if (value := getattr(settings, name)) is not None
+    }
+    return replace(machine, **given)
 
 
 def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypedDict, get_args
 from numpy.typing import NDArray
 
 from pipeplan.costs.layers import Layer
+from pipeplan.costs.machines import MACHINES, NO_MACHINE
 from pipeplan.costs.setting import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, Setting, setting
 from pipeplan.errors import ShapeError
 
@@ -125,6 +126,25 @@ class SettingsTable:
         help="What a transfer delays: what waits for it (edge), both ranks (blocking), the link's next one (contended).",
         hint="edge: delays what waits for it; blocking: occupies both ranks; contended: one at a time on a link.",
     )  # fmt: skip
+    machine: str = setting(
+        NO_MACHINE, kind="choice", title="Machine", group="details", choices=(NO_MACHINE, *MACHINES), default=NO_MACHINE,
+        help="Sets what is lost between ops and at the end of a step to what runs on this machine were fitted to.",
+        hint="What its runs lose between ops; in the unit of the times, which it needs.",
+    )  # fmt: skip
+    op_gap: float | None = setting(
+        kind="number", title="Gap before every op", group="details", default="0, or the machine's", unit="time",
+        help="What every op takes from its rank before it starts: launching its kernels, the framework's own work.",
+        range=NOT_NEGATIVE,
+    )  # fmt: skip
+    message_time: float | None = setting(
+        kind="number", title="A message takes from a rank", group="details", default="0, or the machine's", unit="time",
+        help="What every message to or from another rank takes from the rank at either end.", range=NOT_NEGATIVE,
+    )  # fmt: skip
+    step_time: float | None = setting(
+        kind="number", title="End of a step", group="details", default="0, or the machine's", unit="time",
+        help="What a step adds behind its last op: optimizer, barrier, data-parallel reduction; not in the makespan.",
+        range=NOT_NEGATIVE,
+    )  # fmt: skip
     activation_bytes: Times | None = setting(
         kind="per_stage", title="Activation bytes", group="memory", default="none", unit="bytes", range=DIVISOR,
         help="Bytes that one microbatch holds: on all the chunks of a rank together, or one number per stage.",
@@ -201,6 +221,10 @@ class SettingsGiven(TypedDict, total=False):
     p2p_bytes: float | None
     p2p_bandwidth: float | None
     communication: Communication | None
+    machine: str | None
+    op_gap: float | None
+    message_time: float | None
+    step_time: float | None
     activation_bytes: GivenTimes | None
     weight_activation_bytes: GivenTimes | None
     static_bytes: GivenTimes | None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs.limits import Limits
+from pipeplan.costs.overhead import Overhead, messages_sent, overheads
 from pipeplan.errors import CostError
 from pipeplan.model import Floats, Kind, MemoryRule, Placement, Schedule, held_throughout, in_activations, require_range
 
@@ -112,6 +113,8 @@ class Costs:
         How long a forward of the stage takes together with the backward it overlaps with; None: the sum of the two.
     transfer
         A message between different ranks.
+    overhead
+        What ranks lose besides.
     memory
         What is held.
     time_unit
@@ -132,6 +135,7 @@ class Costs:
     memory: Memory
     overlap: Floats | None = None
     transfer: Transfer = field(default_factory=Transfer)
+    overhead: Overhead = field(default_factory=Overhead)
     time_unit: str = ""
 
     def __post_init__(self) -> None:
@@ -165,8 +169,52 @@ class Costs:
         """How many stages the costs are for."""
         return len(self.forward)
 
+    def occupied(self, placement: Placement, slices: int = 1) -> Costs:
+        """The costs of the same stages with what is lost between ops as a part of the ops, and nothing lost besides.
+
+        So an op of these costs takes what it occupies its rank for: its gap, the messages that it receives, itself, the
+        messages that it sends. An overlapped pair has one gap, and the messages of the forward's stage.
+
+        Parameters
+        ----------
+        placement
+            Which stages are on one rank: between these nothing is sent.
+        slices
+            Of a sequence: each is an op of its own, with a gap and messages of its own.
+        """
+        if not self.overhead.between_ops:
+            return self
+        lost = overheads(self.overhead, placement) * slices
+        pair = lost[Kind.F] + lost[Kind.B] - self.overhead.op_gap * slices
+        return replace(
+            self,
+            forward=self.forward + lost[Kind.F],
+            backward=self.backward + lost[Kind.B],
+            backward_input=self.backward_input + lost[Kind.I],
+            backward_weight=self.backward_weight + lost[Kind.W],
+            recompute=self.recompute + lost[Kind.R],
+            overlap=None if self.overlap is None else self.overlap + pair,
+            overhead=Overhead(step_time=self.overhead.step_time),
+        )
+
+    def lost(self, schedule: Schedule) -> tuple[Floats, Floats]:
+        """What each op takes from its rank before it starts, and behind its end; two arrays of shape (ops,).
+
+        Before it are its gap and what it receives, behind it what it sends; both are the same for the two of an overlapped
+        pair. Communication loses nothing.
+        """
+        if not self.overhead.between_ops:
+            return np.zeros(len(schedule)), np.zeros(len(schedule))
+        whole = self.occupied(schedule.placement, schedule.slices).durations(schedule) - self.durations(schedule)
+        columns = schedule.columns
+        sent = messages_sent(schedule.placement)[columns.kind, columns.stage] * self.overhead.message_time
+        second = np.flatnonzero(schedule.joined)
+        sent[second] = sent[second - 1] = sent[second] + sent[second - 1]
+        behind = np.minimum(sent, whole)
+        return whole - behind, behind
+
     def durations(self, schedule: Schedule) -> Floats:
-        """How long each op occupies its rank, shape (ops,); communication and stage-wide ops take 0.
+        """How long each op takes, shape (ops,); communication and stage-wide ops take 0.
 
         Overlapped ops both get their pair's time. A slice takes its share of the microbatch's.
 

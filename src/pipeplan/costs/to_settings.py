@@ -31,6 +31,8 @@ def settings_of(costs: Costs) -> dict[str, Any]:
         found["overlap_times"] = _tuple(costs.overlap)
     if np.isfinite(transfer.bandwidth):
         found["p2p_bandwidth"] = float(transfer.bandwidth)
+    lost = costs.overhead
+    found |= {name: value for name in ("op_gap", "message_time", "step_time") if (value := getattr(lost, name)) > 0}
     if memory.static.any():
         found["static_bytes"] = _tuple(memory.static)
     if memory.in_bytes:

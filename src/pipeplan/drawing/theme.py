@@ -40,6 +40,7 @@ REASON_TITLES: dict[str, str] = {
     "imbalance": "slower stage",
     "memory": "held back by memory",
     "drain": "drain",
+    "overhead": "gap between ops",
 }
 """Why a rank idles: the keys of gaps' reasons, in the order of their codes, and what a legend calls them."""
 
@@ -128,6 +129,7 @@ LIGHT = Theme(
         "imbalance": "#e08a2e",
         "memory": "#5a3a1e",
         "drain": "#7d8590",
+        "overhead": "#4830d8",
     },
     curves=("#1f4fb0", "#c8622f", "#00897b", "#7a3d80"),
     limit="#c1121f",
@@ -149,6 +151,7 @@ DARK = Theme(
         "imbalance": "#c8701a",
         "memory": "#f3e3c3",
         "drain": "#454c55",
+        "overhead": "#9030a8",
     },
     curves=("#5c8df0", "#e8752f", "#8ee6d8", "#a35fab"),
     limit="#ffe08a",

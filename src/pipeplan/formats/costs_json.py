@@ -8,7 +8,8 @@
      "memory": {"activation": [1.0, 1.0], "freed_by_weight": [1.0, 1.0], "static": [0.0, 0.0], "in_bytes": false}}
 
 A config file (``--config``) says the same in fewer words where stages are alike. ``bandwidth`` is null where a transfer
-takes its latency alone. Unknown keys are errors.
+takes its latency alone. ``overhead`` (``op_gap``, ``message_time``, ``step_time``) stands there where anything is lost
+between ops or at the end of a step. Unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from pipeplan.costs import Costs, Memory, Transfer
+from pipeplan.costs import Costs, Memory, Overhead, Transfer
 from pipeplan.errors import CostError, FormatError
 from pipeplan.formats.format import Format
 from pipeplan.strict_json import json_text
@@ -48,6 +49,14 @@ class MemoryRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     in_bytes: bool
 
 
+class OverheadRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What ranks lose besides; see :class:`~pipeplan.costs.Overhead`."""
+
+    op_gap: float
+    message_time: float
+    step_time: float
+
+
 class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Costs as JSON holds them; see :class:`~pipeplan.costs.table.Costs`."""
 
@@ -62,6 +71,7 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     overlap: Times | None
     transfer: TransferRecord
     memory: MemoryRecord
+    overhead: OverheadRecord | msgspec.UnsetType = msgspec.UNSET
 
 
 def costs_json(costs: Costs) -> str:
@@ -87,8 +97,16 @@ def costs_json(costs: Costs) -> str:
             static=memory.static.tolist(),
             in_bytes=memory.in_bytes,
         ),
+        overhead=_overhead_record(costs.overhead),
     )
     return json_text(record, compact=True) + "\n"
+
+
+def _overhead_record(lost: Overhead) -> OverheadRecord | msgspec.UnsetType:
+    """What is lost; nothing at all is not written down."""
+    if lost == Overhead():
+        return msgspec.UNSET
+    return OverheadRecord(op_gap=lost.op_gap, message_time=lost.message_time, step_time=lost.step_time)
 
 
 def is_costs_json(text: str) -> bool:
@@ -120,7 +138,7 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
 
 def _costs(record: CostsRecord) -> Costs:
     """Raises CostError."""
-    transfer, memory = record.transfer, record.memory
+    transfer, memory, lost = record.transfer, record.memory, record.overhead
     held = (memory.activation, memory.freed_by_weight, memory.static)
     if any(len(sizes) != len(record.forward) for sizes in held) or not record.forward:
         raise CostError(f"memory is given for {[len(sizes) for sizes in held]} stages, times for {len(record.forward)}")
@@ -144,6 +162,7 @@ def _costs(record: CostsRecord) -> Costs:
             static=np.array(memory.static),
             in_bytes=memory.in_bytes,
         ),
+        overhead=Overhead() if lost is msgspec.UNSET else Overhead(lost.op_gap, lost.message_time, lost.step_time),
         time_unit=record.time_unit,
     )
 

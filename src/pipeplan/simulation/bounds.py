@@ -48,6 +48,7 @@ def lower_bound(
     recomputed
         Of any schedule that recomputes all microbatches on these stages.
     """
+    costs = costs.occupied(placement, slices)
     classes = rank_classes(placement, microbatches, costs, slices)
     if len(recomputed):
         classes = [_recomputing(rank, recomputed, costs.recompute / slices) for rank in classes]

@@ -2,7 +2,8 @@
 
 An idle gap ends when something arrives. Walked back from there, the chain behind it says what happened elsewhere at every
 moment of the gap: an op was running on another rank, or a message was under way. What an op takes beyond the mean of its
-kind over the stages counts as imbalance. Before its first op a rank could not have started earlier than the first
+kind over the stages counts as imbalance. What ops and messages take from a rank besides is overhead, on the rank itself and
+where another waits for it. Before its first op a rank could not have started earlier than the first
 microbatch can reach it (start-up); after its last op it has nothing to do (drain). Where a memory limit is given and the
 next forward had arrived but did not fit, the limit is the reason.
 """
@@ -41,6 +42,8 @@ class Reason(IntEnum):
     """had a forward to do that did not fit under the memory limit"""
     DRAIN = 5
     """has done all its work"""
+    OVERHEAD = 6
+    """is between ops: the gap before one, or what a message takes from its rank"""
 
     @property
     def key(self) -> str:
@@ -116,8 +119,9 @@ class _Walker:
     def __init__(self, timeline: Timeline, costs: Costs, limit: Floats | None) -> None:
         schedule = timeline.schedule
         self.timeline = timeline
-        self.chains = Chains(timeline)
+        self.chains = Chains(timeline, costs)
         self.start, self.end = self.chains.start, self.chains.end
+        self.taken, self.freed = self.chains.taken, self.chains.freed
         self.excess: list[float] = _excess(timeline).tolist()
         self.head: list[float] = earliest_starts(schedule.placement, costs, slices=schedule.slices).tolist()
         self.limit = limit
@@ -134,26 +138,45 @@ class _Walker:
             if self.start[op] > clock:
                 pieces += self._gap(rank, clock, op, row=(first, stop))
             clock = max(clock, self.end[op])
-        if clock < self.timeline.makespan:
-            pieces.append((rank, clock, self.timeline.makespan, Reason.DRAIN, -1))
+        last = min(self.freed[stop - 1], self.timeline.makespan) if stop > first else clock
+        pieces += self._piece(rank, clock, last, Reason.OVERHEAD, stop - 1)
+        pieces += self._piece(rank, max(clock, last), self.timeline.makespan, Reason.DRAIN, -1)
         return pieces
 
+    @staticmethod
+    def _piece(rank: int, begin: float, stop: float, reason: Reason, cause: int) -> list[Piece]:
+        """A piece, unless it has no length."""
+        return [(rank, begin, stop, reason, cause)] if stop > begin else []
+
     def _gap(self, rank: int, begin: float, op: int, *, row: tuple[int, int]) -> list[Piece]:
-        """The pieces of the idle gap that ends when ``op`` starts."""
+        """The pieces of the idle gap that ends when ``op`` starts: what each op loses, and waiting."""
         stop = self.start[op]
+        pieces: list[Piece] = []
+        if op > row[0] and (freed := min(self.freed[op - 1], stop)) > begin:
+            pieces.append((rank, begin, freed, Reason.OVERHEAD, op - 1))
+            begin = freed
+        taken = min(self.taken[op], stop)
+        if taken - begin <= self.chains.rounding:
+            taken = begin
+        pieces += self._waiting(rank, begin, taken, op, row)
+        pieces += self._piece(rank, taken, stop, Reason.OVERHEAD, op)
+        return pieces
+
+    def _waiting(self, rank: int, begin: float, stop: float, op: int, row: tuple[int, int]) -> list[Piece]:
+        """The pieces of the time in which a rank waits for ``op`` to be possible."""
+        if stop <= begin:
+            return []
         pieces: list[Piece] = []
         if op == row[0] and (head := min(self.head[rank], stop)) > begin:
             pieces.append((rank, begin, head, Reason.START_UP, -1))
             begin = head
-        held_back = self._held_back(rank, begin, op, row)
+        held_back = self._held_back(rank, begin, stop, op, row)
         pieces += self._blame(rank, begin, held_back, op)
-        if held_back < stop:
-            pieces.append((rank, held_back, stop, Reason.MEMORY, -1))
+        pieces += self._piece(rank, held_back, stop, Reason.MEMORY, -1)
         return pieces
 
-    def _held_back(self, rank: int, begin: float, op: int, row: tuple[int, int]) -> float:
-        """When in the idle gap before ``op`` the rank's next forward had arrived and did not fit; the gap's end if never."""
-        stop = self.start[op]
+    def _held_back(self, rank: int, begin: float, stop: float, op: int, row: tuple[int, int]) -> float:
+        """When in the time before ``op`` the rank's next forward had arrived and did not fit; ``stop`` if never."""
         if self.limit is None:
             return stop
         later = next((after for after in range(op, row[1]) if self.forward[after]), op)
@@ -162,7 +185,7 @@ class _Walker:
         if later == op or level + needed <= self.limit[rank] * (1 + tolerances.MEMORY):
             return stop
         source = self.chains.source(later)
-        arrived = self.end[source] + self.delay if source >= 0 else 0.0
+        arrived = self.freed[source] + self.delay if source >= 0 else 0.0
         return min(max(begin, arrived), stop)
 
     def _blame(self, rank: int, begin: float, stop: float, op: int) -> list[Piece]:
@@ -175,9 +198,11 @@ class _Walker:
                 pieces.append((rank, begin, clock, Reason.START_UP, -1))
                 break
             steps = (
-                (self.end[holder], Reason.TRANSFER),
+                (self.freed[holder], Reason.TRANSFER),
+                (self.end[holder], Reason.OVERHEAD),
                 (self.end[holder] - self.excess[holder], Reason.IMBALANCE),
                 (self.start[holder], Reason.COMPUTE),
+                (self.taken[holder], Reason.OVERHEAD),
             )
             for since, reason in steps:
                 if (since := max(since, begin)) < clock:

@@ -78,6 +78,7 @@ class RankClasses:
 
 def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 1) -> OpClasses:
     """The classes of one copy of the model."""
+    costs = costs.occupied(placement, slices)
     forward = costs.forward / slices
     inputs = np.minimum(costs.backward_input, costs.backward) / slices
     both = np.minimum(costs.backward_input + costs.backward_weight, costs.backward) / slices
@@ -102,6 +103,7 @@ def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 
 
 def rank_classes(placement: Placement, microbatches: int, costs: Costs, slices: int = 1) -> list[RankClasses]:
     """The classes of every rank."""
+    costs = costs.occupied(placement, slices)
     counts = slices * np.bincount(placement.copy_of(np.arange(microbatches, dtype=np.int32), microbatches))
     copies = [op_classes(placement, costs, copy, slices) for copy in range(len(counts))]
     gains = _gains(placement, costs) / slices

@@ -11,8 +11,11 @@ Communication has three levels:
 ``blocking``
     SEND and RECV occupy their ranks and meet; the schedule must hold them.
 
-Not modelled: the pause between kernels, clocks that drop, transfers that slow each other across links, slow starts. The
-same input gives the same bytes.
+What an op loses (:class:`~pipeplan.costs.Overhead`) occupies its rank before and behind it. An op of the timeline is the op
+itself, from the start of its computation to its end.
+
+Not modelled: clocks that drop, transfers that slow each other across links, slow starts. The same input gives the same
+bytes.
 """
 
 from __future__ import annotations
@@ -163,6 +166,7 @@ def _time_compute(
     """Start, end, and arrival on the next rank of every op of a schedule of compute ops only."""
     if len(durations) and durations.min() <= 0:
         raise CostError(f"{schedule.place(int(durations.argmin()))} takes no time")
+    before, behind = costs.lost(schedule)
     needs = dependencies(schedule)
     _require_order(schedule, needs)
     crosses = crosses_ranks(schedule, needs.arrival)
@@ -174,13 +178,13 @@ def _time_compute(
         link[source[crosses]] = np.unique(link[source[crosses]], return_inverse=True)[1]
     start, end, arrival = (np.full(len(schedule), -1.0) for _ in range(3))
     done = _TIME_OPS(
-        (schedule.offsets, source, schedule.joined, durations, delay, link),
+        (schedule.offsets, source, schedule.joined, before + durations + behind, delay, link),
         (start, end, arrival, *_scratch(schedule, int(link.max(initial=-1)) + 1)),
         work=len(schedule),
     )
     if done < len(schedule):
         raise _deadlock(schedule, end, source)
-    return start, end, arrival
+    return start + before, end - behind, arrival
 
 
 def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] | Floats, ...]:
@@ -260,15 +264,16 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     partner[receives] = needs.arrival[receives]
     partner[partner[receives]] = receives
     messages = partner >= 0
-    durations[messages] = costs.transfer.time(schedule.slices)
+    durations[messages] = costs.transfer.time(schedule.slices) + costs.overhead.message_time
+    gap = np.where(among(schedule.columns.kind, COMPUTE_KINDS), costs.overhead.op_gap, 0.0)
     start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
     ranks = schedule.ranks
     scratch = np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_)
     done = _TIME_OPS_BLOCKING(
-        (schedule.offsets, partner, schedule.rank, schedule.joined, durations),
+        (schedule.offsets, partner, schedule.rank, schedule.joined, gap + durations),
         (start, end, *scratch),
         work=len(schedule),
     )
     if done < len(schedule):
         raise _deadlock(schedule, end, partner)
-    return Timeline(schedule, start, end, costs.time_unit)
+    return Timeline(schedule, start + gap, end, costs.time_unit)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeplan.costs import Costs, Transfer
+from pipeplan.costs import Costs, Overhead, Transfer
 from pipeplan.model import Floats, tolerances
 from pipeplan.simulation.simulator import Communication, Simulation, simulate
 
@@ -20,7 +20,9 @@ class WhatIf:
 
 
 def what_ifs(simulation: Simulation, *, communication: Communication = "edge", stages: int = 3) -> list[WhatIf]:
-    """The same schedule with transfers free, with all stages balanced, and with each of the slowest ``stages`` balanced.
+    """The same schedule with transfers free, with nothing lost between ops, and with the slowest stages balanced.
+
+    These are each of the slowest ``stages``, and all stages together.
 
     A stage is balanced when its ops take the mean of their kind over all stages.
     """
@@ -29,6 +31,9 @@ def what_ifs(simulation: Simulation, *, communication: Communication = "edge", s
     changes = [(f"stage {stage} balanced", _balanced(costs, [stage])) for stage in slower[:stages]]
     if slower:
         changes.append(("all stages balanced", _balanced(costs, list(range(costs.stages)))))
+    if costs.overhead.between_ops:
+        without = Overhead(step_time=costs.overhead.step_time)
+        changes.insert(0, ("nothing lost between ops", replace(costs, overhead=without)))
     if costs.transfer.time() > 0:
         changes.insert(0, ("transfers free", replace(costs, transfer=Transfer())))
     return [

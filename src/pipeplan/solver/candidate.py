@@ -75,7 +75,7 @@ class Encoder:
     def total_times(self) -> Floats:
         """How long each class takes at least for one microbatch, the weight backward with it, shape (classes,)."""
         halves = self._times()[0] + np.maximum(self.weight_time, 0.0)
-        return np.where(self.is_forward, halves, np.minimum(halves, self.problem.costs.backward[self.stage_of]))
+        return np.where(self.is_forward, halves, np.minimum(halves, self.problem.occupied.backward[self.stage_of]))
 
     def target(self, spread: float = 0.0) -> Target:
         """What should be small, and ``spread`` times the mean of it over the ranks."""
@@ -84,7 +84,7 @@ class Encoder:
     @cached_property
     def overlaps(self) -> bool:
         """Whether running any forward overlapped with any backward takes less than one after the other."""
-        costs = self.problem.costs
+        costs = self.problem.occupied
         halves = costs.backward_input if self.problem.split_backward else costs.backward
         longest = np.maximum(halves, costs.backward).max()
         return costs.overlap is not None and bool((costs.overlap < costs.forward + longest).any())
@@ -103,10 +103,10 @@ class Encoder:
         consumer[source[crosses]] = self.rank_of[crosses]
         time, weight_time = self._times()
         growth, weight_growth = self._growths()
-        full_time = np.where(self.is_forward, time, self.problem.costs.backward[self.stage_of])
+        full_time = np.where(self.is_forward, time, self.problem.occupied.backward[self.stage_of])
         held = self.problem.memory_limit.activation[self.stage_of]
         work = np.bincount(self.rank_of, weights=self.share * self.total_times)
-        overlap = self.problem.costs.overlap
+        overlap = self.problem.occupied.overlap
         limit = self.problem.memory_limit.limit
         return FlatProblem(
             offsets=self.offsets,
@@ -116,7 +116,7 @@ class Encoder:
             time=time,
             growth=growth,
             source=source,
-            delay=np.where(crosses, self.problem.costs.transfer.time(), 0.0),
+            delay=np.where(crosses, self.problem.occupied.transfer.time(), 0.0),
             consumer=consumer,
             first=np.arange(self.classes) * self.share,
             weight_time=weight_time,
@@ -137,7 +137,7 @@ class Encoder:
         return sources.ravel()
 
     def _times(self) -> tuple[Floats, Floats]:
-        costs = self.problem.costs
+        costs = self.problem.occupied
         split = self.problem.split_backward
         backward = (costs.backward_input if split else costs.backward)[self.stage_of]
         weight = np.where(self.is_forward | (not split), -1.0, costs.backward_weight[self.stage_of])

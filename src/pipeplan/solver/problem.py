@@ -86,6 +86,11 @@ class Problem:
             )
 
     @cached_property
+    def occupied(self) -> Costs:
+        """The costs with what is lost between ops as a part of the ops: how long each occupies its rank."""
+        return self.costs.occupied(self.placement)
+
+    @cached_property
     def memory_limit(self) -> MemoryRule:
         """What stages hold and ranks may, in the unit of the limits; infinite where there are none."""
         return self.costs.memory.rule(self.placement, self.limits)
@@ -102,7 +107,7 @@ class Problem:
         It can take less time, alone or overlapped with a forward, and where I adds to what is held it needs less memory.
         Elsewhere the halves can do all that it can.
         """
-        costs, rule = self.costs, self.memory_limit
+        costs, rule = self.occupied, self.memory_limit
         if not self.split_backward:
             return np.zeros(costs.stages, np.bool_)
         shorter = costs.backward < (costs.backward_input + costs.backward_weight) * (1 - tolerances.LAST_DIGITS)
@@ -135,11 +140,15 @@ class Problem:
     @property
     def _costs_of_bound(self) -> Costs:
         """The costs; where backward may not be split, with all of it in I and nothing left for W."""
+        costs = self.occupied
         if self.split_backward:
-            return self.costs
-        memory = replace(self.costs.memory, freed_by_weight=np.zeros(self.costs.stages))
-        return replace(self.costs, backward_input=self.costs.backward, memory=memory)
+            return costs
+        memory = replace(costs.memory, freed_by_weight=np.zeros(costs.stages))
+        return replace(costs, backward_input=costs.backward, memory=memory)
 
     def value(self, timeline: Timeline) -> float:
-        """The objective of a timeline."""
-        return timeline.makespan if self.objective == "makespan" else float(timeline.spans.max())
+        """The objective of a timeline; a span is what a rank is occupied for, with what its first and last op lose."""
+        if self.objective == "makespan":
+            return timeline.makespan
+        before, behind = self.costs.lost(timeline.schedule)
+        return float(replace(timeline, start=timeline.start - before, end=timeline.end + behind).spans.max())

@@ -53,7 +53,14 @@ def _reasons(explanation: Explanation) -> Table:
 def _path(explanation: Explanation) -> list[tuple[str, str]]:
     path, makespan = explanation.path, explanation.result.makespan
     rows = [(kind.name, f"{number(time)}  ({time / makespan:.1%})") for kind, time in path.by_kind.items()]
-    rows.append(("between ops", f"{number(path.transfer)}  ({path.transfer / makespan:.1%})"))
+    if path.overhead:
+        rows.append(("gaps between ops", f"{number(path.overhead)}  ({path.overhead / makespan:.1%})"))
+    rows.append(
+        (
+            "transfers and waiting" if path.overhead else "between ops",
+            f"{number(path.transfer)}  ({path.transfer / makespan:.1%})",
+        )
+    )
     largest = np.argsort(-path.by_stage, kind="stable")[:MOST_STAGES]
     stages = ", ".join(f"{stage} ({path.by_stage[stage] / makespan:.1%})" for stage in largest if path.by_stage[stage])
     return [*rows, ("stages", stages)]

@@ -99,7 +99,7 @@ class IntegerProblem:
         self.kinds = (Kind.F, Kind.I, Kind.W) if problem.split_backward else (Kind.F, Kind.B)
         self.may_be_full: list[bool] = problem.full_gains.tolist()
         times = self._true_times()
-        transfer = problem.costs.transfer.time()
+        transfer = problem.occupied.transfer.time()
         per_microbatch = sum(float(values.sum()) for values in times.values())
         total = problem.microbatches * (per_microbatch + 2 * problem.placement.stages * transfer)
         self.unit: Fraction = common_unit([*(time for row in times.values() for time in row), transfer], total)
@@ -107,7 +107,7 @@ class IntegerProblem:
         self.transfer = in_units(transfer, self.unit)
 
     def _true_times(self) -> dict[Kind, Floats]:
-        costs = self.problem.costs
+        costs = self.problem.occupied
         times = {Kind.F: costs.forward, Kind.I: costs.backward_input, Kind.W: costs.backward_weight}
         if self.backward is Kind.B:
             times = {Kind.F: costs.forward}
