@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.api import trainer_settings
-from pipeplan.errors import ShapeError
-from pipeplan.formats import Training
-from pipeplan.formats.megatron import megatron_layout
+from pipeplan.errors import PipeplanError, ShapeError
+from pipeplan.formats import TrainerSettings, Training
 from pipeplan.model import Schedule, parse_schedule
-from pipeplan.passes import insert_communication, split_backward
+from pipeplan.passes import add_unshard_reshard, insert_communication, insert_recompute, split_backward
 from pipeplan.strategies import STRATEGIES
 
 
@@ -21,18 +20,23 @@ def named(
     return strategy(strategy.shape(ranks, microbatches, chunks, group_size=group_size))
 
 
-def megatron_settings(schedule: Schedule, training: Training | None = None) -> str:
-    return trainer_settings.megatron_settings(schedule, training or Training()).text
+def megatron_settings(schedule: Schedule, training: Training | None = None) -> TrainerSettings:
+    return trainer_settings.megatron_settings(schedule, training or Training())
 
 
-def flags(text: str) -> dict[str, str]:
-    """The flags of a bash array, without its comment."""
+def flags(schedule: Schedule, training: Training | None = None) -> dict[str, str]:
+    """The flags of the bash array, those without a value with an empty one."""
+    text = megatron_settings(schedule, training).text
     words = shlex.split(text.partition("PIPELINE_ARGS=(")[2].rpartition(")")[0])
-    return dict(zip(words[::2], words[1::2], strict=True))
+    return {
+        word: "" if following.startswith("--") else following
+        for word, following in zip(words, [*words[1:], "--"], strict=True)
+        if word.startswith("--")
+    }
 
 
 def test_1f1b():
-    assert flags(megatron_settings(named("1f1b", 4, 8), Training(microbatch_size=2, data_parallel=3))) == {
+    assert flags(named("1f1b", 4, 8), Training(microbatch_size=2, data_parallel=3)) == {
         "--pipeline-model-parallel-size": "4",
         "--micro-batch-size": "2",
         "--global-batch-size": "48",
@@ -40,8 +44,7 @@ def test_1f1b():
 
 
 def test_interleaved_in_groups():
-    schedule = insert_communication(named("interleaved-1f1b", 2, 8, 3, group_size=4))
-    assert flags(megatron_settings(schedule)) == {
+    assert flags(named("interleaved-1f1b", 2, 8, 3, group_size=4)) == {
         "--pipeline-model-parallel-size": "2",
         "--micro-batch-size": "1",
         "--global-batch-size": "8",
@@ -50,53 +53,85 @@ def test_interleaved_in_groups():
     }
 
 
-def test_stages_of_different_size():
-    found = flags(megatron_settings(named("interleaved-1f1b", 2, 4, 2), Training(layers=(1, 3, 12, 0))))
-    assert found["--num-layers"] == "16"
-    assert found["--pipeline-model-parallel-layout"] == "Et|t*3|t*12|L"
-    assert "--num-virtual-stages-per-pipeline-rank" not in found
+def test_overlapped_pairs():
+    plain, overlapped = (flags(named(name, 4, 8, 2)) for name in ("interleaved-1f1b", "interleaved-1f1b-overlap"))
+    assert overlapped == plain | {"--overlap-moe-expert-parallel-comm": ""}
 
 
-def unrolled(layout: str) -> list[str]:
-    """What Megatron makes of a layout string: ``x*n`` is n times x, parts stand apart by ``|``."""
-    return re.sub(r"(.)\*(\d+)", lambda found: found.group(1) * int(found.group(2)), layout).split("|")
+def test_overlapped_pairs_on_one_rank():
+    assert "--overlap-moe-expert-parallel-comm" in flags(named("1f1b-overlap", 1, 4))
 
 
-@given(st.lists(st.integers(0, 30), min_size=2, max_size=6).filter(any))
-def test_a_layout_string_says_every_layer(layers: list[int]):
-    schedule = named("1f1b", len(layers), 4)
-    parts = unrolled(megatron_layout(schedule, layers))
-    assert [part.count("t") for part in parts] == layers
-    assert (parts[0][0], parts[-1][-1]) == ("E", "L")
+def test_weights_right_behind_inputs_in_overlapped_pairs():
+    schedule = named("interleaved-1f1b-overlap", 4, 8, 2)
+    assert flags(split_backward(schedule)) == flags(schedule) | {"--delay-wgrad-compute": ""}
+
+
+def test_recomputation_of_every_stage():
+    schedule = named("interleaved-1f1b", 2, 4, 2)
+    assert flags(insert_recompute(schedule)) == flags(schedule) | {
+        "--recompute-granularity": "full",
+        "--recompute-method": "uniform",
+        "--recompute-num-layers": "1",
+    }
+
+
+@pytest.mark.parametrize("add", [insert_communication, add_unshard_reshard])
+def test_what_is_not_compute_is_left_to_megatron(add):
+    schedule = named("interleaved-1f1b", 2, 4, 2)
+    assert flags(add(schedule)) == flags(schedule)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(1, 4), st.integers(2, 3), st.integers(0, 10), st.integers(0, 6))
-def test_a_group_size_is_read_off_the_order(ranks: int, chunks: int, more: int, larger: int):
+@given(
+    st.sampled_from(["interleaved-1f1b", "interleaved-1f1b-overlap"]),
+    st.integers(1, 4),
+    st.integers(2, 3),
+    st.integers(0, 10),
+    st.integers(0, 6),
+)
+def test_a_group_size_is_read_off_the_order(name: str, ranks: int, chunks: int, more: int, larger: int):
     microbatches = ranks + more
     group = min(ranks + larger, microbatches)
     try:
-        schedule = named("interleaved-1f1b", ranks, microbatches, chunks, group_size=group)
-        found = flags(megatron_settings(schedule))
+        found = flags(named(name, ranks, microbatches, chunks, group_size=group))
     except ShapeError as error:
         assert ranks == 1 or re.search("deadlock|no last group smaller", str(error))  # noqa: PT017
         return
     assert found["--microbatch-group-size-per-virtual-pipeline-stage"] == str(group)
 
 
+def half_split(schedule: Schedule) -> Schedule:
+    """Rank 0's backwards in two, those of the other ranks in one."""
+    rows = [split_backward(schedule).row(0), *(schedule.row(rank) for rank in range(1, schedule.ranks))]
+    return Schedule.from_rows(schedule.placement, schedule.microbatches, rows)
+
+
+OVERLAPPED = named("interleaved-1f1b-overlap", 2, 4, 2)
+
+
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
         (named("zbv", 2, 4), r"zbv \(v\) is neither"),
-        (named("zb-h1", 2, 4), "full forwards and backwards; zb-h1"),
-        (split_backward(named("1f1b", 2, 4)), "is neither"),
-        (named("seq1f1b", 2, 4), "is neither"),
+        (named("seq1f1b", 2, 4), r"seq1f1b \(linear, its sequences cut into 2\) is neither"),
+        (named("zb-h1", 2, 4), "weight gradients right behind those of inputs; zb-h1 puts them off further"),
+        (
+            split_backward(named("1f1b", 2, 4)),
+            "only where forwards and backwards overlap; here they stand side by side",
+        ),
+        (half_split(OVERLAPPED), "in all backwards or in none"),
+        (insert_recompute(named("1f1b", 2, 4), [1]), "which stages, they cannot say"),
+        (insert_recompute(OVERLAPPED), "recomputes no stage in full where it overlaps"),
+        (named("1f1b-overlap", 2, 4), "only where ranks have two chunks or more"),
         (named("gpipe", 2, 4), "gpipe is not the order in which Megatron-LM runs 1F1B"),
         (
             named("looped-bfs", 2, 4),
             "looped-bfs is not the order in which Megatron-LM runs interleaved 1F1B in groups of 4",
         ),
         (parse_schedule("0F0 1F0 1B0 0B0"), "interleaves on two ranks or more"),
+        (named("interleaved-1f1b", 4, 2, 2), "at least one microbatch a rank: 2 are too few for 4"),
+        (named("interleaved-1f1b", 4, 10, 2, group_size=8), "10 microbatches in groups of 8 leave 2"),
     ],
 )
 def test_what_megatron_does_not_run(schedule: Schedule, message: str):
@@ -104,6 +139,30 @@ def test_what_megatron_does_not_run(schedule: Schedule, message: str):
         megatron_settings(schedule)
 
 
-def test_layers_that_are_no_layout():
-    with pytest.raises(ShapeError, match="layers must be 2 numbers of at least 0"):
-        megatron_settings(named("1f1b", 2, 4), Training(layers=(1,)))
+@pytest.mark.parametrize(
+    ("schedule", "training", "message", "field"),
+    [
+        (named("1f1b", 2, 4), Training(trainer_version="0.9.1"), "unknown release of Megatron-core", "trainer_version"),
+        (named("1f1b", 2, 4), Training(layers=(1,)), "layers per stage: 1 values for 2 stages", "layers_per_stage"),
+        (OVERLAPPED, Training(mtp_layers=2), "at most one layer that predicts further tokens", "mtp_layers"),
+        (named("1f1b-overlap", 1, 4), Training(mtp_layers=1), "none on one rank, not 1 on 1", "mtp_layers"),
+    ],
+)
+def test_what_is_said_beside_and_megatron_refuses(schedule: Schedule, training: Training, message: str, field: str):
+    with pytest.raises(PipeplanError, match=message) as refused:
+        megatron_settings(schedule, training)
+    assert refused.value.field == field
+
+
+def test_the_release_is_named():
+    assert "Megatron-core 0.16," in megatron_settings(named("1f1b", 2, 4)).text
+    assert "Megatron-core 0.15," in megatron_settings(named("1f1b", 2, 4), Training(trainer_version="0.15.3")).text
+
+
+def test_two_ranks_are_warned_of_batched_transfers():
+    """In the text and beside it; more ranks, or one chunk a rank, tell the two directions apart."""
+    warned = megatron_settings(named("interleaved-1f1b", 2, 4, 2))
+    assert "--no-overlap-p2p-communication" in " ".join(warned.warnings)
+    assert "gradients are wrong" in warned.text.replace("\n#  ", "")
+    for safe in (named("1f1b", 2, 4), named("interleaved-1f1b", 4, 4, 2)):
+        assert megatron_settings(safe).warnings == ()

@@ -1,105 +1,232 @@
-"""The flags with which Megatron-LM runs the schedules that it has: 1F1B, and interleaved 1F1B by groups of microbatches.
+"""The flags with which Megatron-LM runs the schedules that it has: 1F1B, interleaved 1F1B by groups, and either overlapped.
 
-Megatron makes the order of ops by itself from these flags; whether a schedule *is* that order is for the caller to know. Its
-layout string has a part a stage, in the order of the model, apart by ``|``: ``E`` the embedding, ``t`` a transformer layer,
-``L`` the loss with the output layer (``PipelineParallelLayerLayout`` in ``core/transformer``).
+Megatron makes the order of ops by itself from these flags; whether a schedule *is* that order is for the caller to know.
+What it refuses is refused here, by the rules of Megatron-core's ``TransformerConfig``, ``PipelineParallelLayerLayout`` and
+``schedules``, and of Megatron-LM's ``validate_args``; what it needs beside is said in the text.
+
+Its layout string has a part a stage, in the order of the model, apart by ``|``: ``E`` the embedding, ``t`` a transformer
+layer, ``m`` a layer that predicts further tokens, ``L`` the loss with the output layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import wrap
 
-from pipeplan.errors import ShapeError
-from pipeplan.model import Kind, Schedule
+from pipeplan.errors import ShapeError, UnknownNameError
+from pipeplan.formats.training import TrainerSettings, Training
+from pipeplan.model import Schedule, one_line
+
+RELEASES = ("0.14", "0.15", "0.16")
+"""Of Megatron-core, each with the same flags for the same orders; overlapped pairs are of 0.14 and later."""
+
+_OF_LAYOUTS = (
+    "--num-virtual-stages-per-pipeline-rank",
+    "--num-layers-per-virtual-pipeline-stage",
+    "--decoder-first-pipeline-num-layers",
+    "--decoder-last-pipeline-num-layers",
+    "--account-for-embedding-in-pipeline-split",
+    "--account-for-loss-in-pipeline-split",
+)
+"""What Megatron refuses beside a layout, which says the same and more."""
 
 
-def megatron_flags(
-    schedule: Schedule,
-    *,
-    group_size: int | None = None,
-    layers: Sequence[int] | None = None,
-    micro_batch_size: int = 1,
-    data_parallel: int = 1,
-) -> str:
-    """A bash array of Megatron-LM's flags for a schedule.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MegatronOrder:
+    """Which of Megatron's orders a schedule is.
+
+    Attributes
+    ----------
+    group_size
+        How many microbatches a chunk runs before the next one does; None with one chunk a rank.
+    overlap
+        Whether a forward and a backward run as one overlapped pair.
+    delayed_weights
+        Whether weight gradients come apart from those of inputs, right behind them.
+    recompute
+        Whether every stage makes its activations again right before its backward.
+    """
+
+    group_size: int | None = None
+    overlap: bool = False
+    delayed_weights: bool = False
+    recompute: bool = False
+
+
+def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training) -> TrainerSettings:
+    """A bash array of Megatron-LM's flags for a schedule, below comments that say what they need and exclude.
 
     Parameters
     ----------
     schedule
-        1F1B on a line, or interleaved 1F1B on a loop.
-    group_size
-        How many microbatches a chunk runs before the next one does; None: the ranks.
-    layers
-        How many transformer layers each stage has, for stages of different size; None: all the same.
-    micro_batch_size, data_parallel
-        Sequences in a microbatch, and replicas of the pipeline: they make the global batch.
+        On a line, or on a loop of stages.
+    order
+        Which of Megatron's orders it is.
+    training
+        Layers per stage, batch, replicas and the release of Megatron-core.
 
     Raises
     ------
     ShapeError
-        For what Megatron has no schedule for or refuses: another placement, split backwards, a group smaller than the
-        ranks or larger than the microbatches, a last group smaller than the ranks, layers that are not one number a stage.
+        For what Megatron has no schedule for or refuses: groups smaller than the ranks or larger than the microbatches, a
+        last group smaller than the ranks, interleaving on one rank, overlapped pairs of one chunk a rank or with
+        recomputation or several layers of further tokens, layers that are not one number a stage.
+    UnknownNameError
+        For a release that is not known.
     """
-    placement = schedule.placement
-    if placement.name not in ("linear", "loop") or schedule.slices > 1 or schedule.kinds != {Kind.F, Kind.B}:
+    release = _known_release(training.trainer_version)
+    _require_order(schedule, order, training)
+    warnings = tuple(_warnings(schedule))
+    comments = [*_heading(schedule, training, release), *_notes(schedule, order, training), *warnings]
+    flags = [*_shape_flags(schedule, training), *_split_flags(schedule, training), *_order_flags(order)]
+    lines = [line for comment in comments for line in _commented(comment)]
+    lines += ["PIPELINE_ARGS=(", *(f"    {flag}" for flag in flags), ")", ""]
+    return TrainerSettings(text="\n".join(lines), warnings=warnings)
+
+
+def megatron_layout(schedule: Schedule, training: Training) -> str:
+    """The layout string of stages with these numbers of transformer layers.
+
+    The first stage has the embedding, the last one the loss and, before it, the layers that predict further tokens: Megatron
+    wants these together, behind all others, on a rank's last chunk.
+
+    Raises
+    ------
+    ShapeError
+        Without layers, or for layers that are not one number a stage.
+    """
+    layers = training.layers_of(schedule.stages)
+    if layers is None:
+        raise ShapeError("a layout needs the layers of each stage", field="layers_per_stage")
+    return "E" + "|".join(_times("t", count) for count in layers) + _times("m", training.mtp_layers) + "L"
+
+
+def _times(letter: str, count: int) -> str:
+    return f"{letter}*{count}" if count > 1 else letter * count
+
+
+def _known_release(version: str | None) -> str:
+    """The minor release of a version such as 0.16.1. Raises UnknownNameError."""
+    release = RELEASES[-1] if version is None else ".".join(version.split(".")[:2])
+    if release not in RELEASES:
+        raise UnknownNameError("release of Megatron-core", str(version), RELEASES, field="trainer_version")
+    return release
+
+
+def _require_order(schedule: Schedule, order: MegatronOrder, training: Training) -> None:
+    """Refuse what Megatron refuses. Raises ShapeError."""
+    if schedule.placement.chunks > 1:
+        _require_group(schedule, schedule.ranks if order.group_size is None else order.group_size)
+    elif order.overlap and schedule.ranks > 1:
+        raise ShapeError("Megatron-LM overlaps forwards with backwards only where ranks have two chunks or more")
+    if order.overlap and order.recompute:
+        raise ShapeError("Megatron-LM recomputes no stage in full where it overlaps forwards with backwards")
+    if order.overlap and training.mtp_layers > (schedule.ranks > 1):
         raise ShapeError(
-            "Megatron-LM runs 1F1B and interleaved 1F1B, with full forwards and backwards; "
-            f"{schedule.name or 'this schedule'} ({placement.name}) is neither"
+            "Megatron-LM overlaps forwards with backwards with at most one layer that predicts further tokens, and none on "
+            f"one rank, not {training.mtp_layers} on {schedule.ranks}",
+            field="mtp_layers",
         )
-    batch = micro_batch_size * schedule.microbatches * data_parallel
-    flags = [
-        f"--pipeline-model-parallel-size {schedule.ranks}",
-        f"--micro-batch-size {micro_batch_size}",
-        f"--global-batch-size {batch}",
-    ]
-    if layers is not None:
-        flags += [
-            f"--num-layers {sum(layers)}",
-            f"--pipeline-model-parallel-layout '{megatron_layout(schedule, layers)}'",
-        ]
-    if placement.chunks > 1:
-        if layers is None:
-            flags.append(f"--num-virtual-stages-per-pipeline-rank {placement.chunks}")
-        group = _valid_group(schedule, schedule.ranks if group_size is None else group_size)
-        flags.append(f"--microbatch-group-size-per-virtual-pipeline-stage {group}")
-    return "\n".join(
-        [
-            f"# {schedule.microbatches} microbatches of {micro_batch_size}, {data_parallel} replica(s): "
-            f"{micro_batch_size} x {schedule.microbatches} x {data_parallel} = {batch}",
-            "PIPELINE_ARGS=(",
-            *(f"    {flag}" for flag in flags),
-            ")",
-            "",
-        ]
-    )
 
 
-def megatron_layout(schedule: Schedule, layers: Sequence[int]) -> str:
-    """The layout string of stages with these numbers of transformer layers; the first has the embedding, the last the loss.
-
-    Raises
-    ------
-    ShapeError
-        For layers that are not one number a stage.
-    """
-    if len(layers) != schedule.stages or min(layers) < 0 or not sum(layers):
-        raise ShapeError(f"layers must be {schedule.stages} numbers of at least 0, one per stage, not {tuple(layers)}")
-    parts = ["" if count == 0 else "t" if count == 1 else f"t*{count}" for count in layers]
-    return "E" + "|".join(parts) + "L"
-
-
-def _valid_group(schedule: Schedule, group: int) -> int:
-    """The group size, if Megatron accepts it. Raises ShapeError."""
+def _require_group(schedule: Schedule, group: int) -> None:
     ranks, microbatches = schedule.ranks, schedule.microbatches
     if ranks < 2:
         raise ShapeError("Megatron-LM interleaves on two ranks or more")
+    if microbatches < ranks:
+        raise ShapeError(
+            f"Megatron-LM interleaves at least one microbatch a rank: {microbatches} are too few for {ranks}"
+        )
     if not ranks <= group <= microbatches:
         raise ShapeError(
-            f"Megatron-LM takes groups of {ranks} (the ranks) to {microbatches} (the microbatches), not {group}"
+            f"Megatron-LM takes groups of {ranks} (the ranks) to {microbatches} (the microbatches), not {group}",
+            field="group_size",
         )
     if 0 < microbatches % group < ranks:
         raise ShapeError(
             f"Megatron-LM takes no last group smaller than the ranks: {microbatches} microbatches in groups of {group} "
-            f"leave {microbatches % group}"
+            f"leave {microbatches % group}",
+            field="group_size",
         )
-    return group
+
+
+def _shape_flags(schedule: Schedule, training: Training) -> Iterator[str]:
+    yield f"--pipeline-model-parallel-size {schedule.ranks}"
+    yield f"--micro-batch-size {training.microbatch_size}"
+    yield f"--global-batch-size {_global_batch(schedule, training)}"
+
+
+def _split_flags(schedule: Schedule, training: Training) -> Iterator[str]:
+    """How the model is cut into stages: a layout has all of it, and its number of parts is the chunks'."""
+    if training.layers is not None:
+        yield f"--num-layers {sum(training.layers)}"
+        yield f"--pipeline-model-parallel-layout '{megatron_layout(schedule, training)}'"
+    elif schedule.placement.chunks > 1:
+        yield f"--num-virtual-stages-per-pipeline-rank {schedule.placement.chunks}"
+    if training.mtp_layers:
+        yield f"--mtp-num-layers {training.mtp_layers}"
+
+
+def _order_flags(order: MegatronOrder) -> Iterator[str]:
+    if order.group_size is not None:
+        yield f"--microbatch-group-size-per-virtual-pipeline-stage {order.group_size}"
+    if order.overlap:
+        yield "--overlap-moe-expert-parallel-comm"
+    if order.delayed_weights:
+        yield "--delay-wgrad-compute"
+    if order.recompute:
+        yield from ("--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1")
+
+
+def _heading(schedule: Schedule, training: Training, release: str) -> Iterator[str]:
+    yield (
+        f"Megatron-LM with Megatron-core {release}, for {one_line(schedule.name or 'this schedule')}: "
+        f"{schedule.ranks} ranks, {schedule.stages} stages, {schedule.microbatches} microbatches."
+    )
+    yield (
+        f"{training.microbatch_size} sequence(s) x {schedule.microbatches} microbatches x {training.data_parallel} "
+        f"replica(s) = {_global_batch(schedule, training)}; start {schedule.ranks * training.data_parallel} processes, "
+        "times those of tensor and context parallelism."
+    )
+
+
+def _notes(schedule: Schedule, order: MegatronOrder, training: Training) -> Iterator[str]:
+    """What the flags need beside them, and exclude."""
+    if training.layers is not None:
+        yield f"Beside the layout, which says how many chunks a rank has, give none of {', '.join(_OF_LAYOUTS)}."
+    else:
+        yield f"The layers must be a multiple of {schedule.stages}; for others, give the layers of each stage."
+    if order.overlap:
+        yield (
+            "Overlapped pairs need a mixture of experts with --expert-model-parallel-size of 2 or more, "
+            "--moe-token-dispatcher-type alltoall or flex, --bf16 or --fp16, and PyTorch 2.6 or later;"
+        )
+        yield (
+            "they exclude --moe-shared-expert-overlap, --recompute-granularity full, --recompute-method and "
+            "--recompute-num-layers."
+        )
+    if order.delayed_weights:
+        yield (
+            "--delay-wgrad-compute needs --transformer-impl transformer_engine and excludes --moe-use-legacy-grouped-gemm; "
+            "it puts off the weight gradients of transformer layers, not those of embedding and head."
+        )
+
+
+def _warnings(schedule: Schedule) -> Iterator[str]:
+    if schedule.placement.chunks > 1 and schedule.ranks == 2:
+        yield (
+            "On two ranks never give --no-overlap-p2p-communication, and with Megatron-core alone set overlap_p2p_comm=True "
+            "and batch_p2p_comm=False, which are not its defaults: of batched transfers it takes those of one direction for "
+            "the other's, and gradients are wrong."
+        )
+
+
+def _commented(sentence: str) -> list[str]:
+    return wrap(
+        sentence, 120, initial_indent="# ", subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _global_batch(schedule: Schedule, training: Training) -> int:
+    return training.microbatch_size * schedule.microbatches * training.data_parallel

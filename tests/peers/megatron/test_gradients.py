@@ -1,0 +1,169 @@
+"""Megatron-core trains by the flags that we write: its orders run, and its gradients are a single process's."""
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.model import Kind, Schedule
+from pipeplan.passes import split_backward
+from tests.peers.megatron.run import Case, Ran
+from tests.peers.processes import run_ranks
+
+PROCESSES = 4
+BATCHED = (("overlap_p2p_comm", False), ("batch_p2p_comm", True))
+SAME = 1e-12
+
+EXPORTED: dict[str, dict[str, Any]] = {
+    "1f1b": {"strategy": "1f1b", "ranks": 4, "microbatches": 6, "layers_per_stage": (0, 2, 3, 1), "mtp_layers": 2},
+    "1f1b of few": {"strategy": "1f1b", "ranks": 4, "microbatches": 2},
+    "1f1b of two": {"strategy": "1f1b", "ranks": 2, "microbatches": 3, "data_parallel": 2, "microbatch_size": 2},
+    "1f1b of one": {"strategy": "1f1b", "ranks": 1, "microbatches": 3, "data_parallel": 4},
+    "interleaved": {"strategy": "interleaved-1f1b", "ranks": 4, "microbatches": 9, "chunks": 3, "group_size": 5},
+    "interleaved, uneven": {
+        "strategy": "interleaved-1f1b",
+        "ranks": 4,
+        "microbatches": 8,
+        "chunks": 2,
+        "layers_per_stage": (0, 2, 1, 0, 1, 3, 1, 1),
+        "mtp_layers": 1,
+    },
+    "interleaved, all in the warm-up": {"strategy": "interleaved-1f1b", "ranks": 4, "microbatches": 4, "chunks": 2},
+    "interleaved of two": {
+        "strategy": "interleaved-1f1b",
+        "ranks": 2,
+        "microbatches": 8,
+        "chunks": 3,
+        "group_size": 4,
+        "data_parallel": 2,
+    },
+    "overlap": {"strategy": "interleaved-1f1b-overlap", "ranks": 4, "microbatches": 9, "chunks": 2, "group_size": 5},
+    "overlap, uneven": {
+        "strategy": "interleaved-1f1b-overlap",
+        "ranks": 4,
+        "microbatches": 8,
+        "chunks": 2,
+        "layers_per_stage": (1, 2, 3, 1, 2, 1, 0, 2),
+        "mtp_layers": 1,
+    },
+    "overlap of two": {
+        "strategy": "interleaved-1f1b-overlap",
+        "ranks": 2,
+        "microbatches": 4,
+        "chunks": 2,
+        "data_parallel": 2,
+    },
+    "overlap of one": {"strategy": "1f1b-overlap", "ranks": 1, "microbatches": 4, "data_parallel": 4},
+    "overlap, weights delayed": {
+        "strategy": "interleaved-1f1b-overlap",
+        "ranks": 4,
+        "microbatches": 8,
+        "chunks": 2,
+        "split_backward": True,
+        "layers_per_stage": (1, 2, 3, 1, 2, 1, 2, 2),
+    },
+    "overlap of two, weights delayed": {
+        "strategy": "interleaved-1f1b-overlap",
+        "ranks": 2,
+        "microbatches": 6,
+        "chunks": 3,
+        "split_backward": True,
+        "data_parallel": 2,
+    },
+}
+"""What is asked of :func:`pipeplan.export`."""
+
+
+def exported(asked: Mapping[str, Any]) -> str:
+    given = {name: value for name, value in asked.items() if name != "strategy"}
+    return str(pipeplan.export(asked["strategy"], to="megatron", **given))
+
+
+Ranks = list[Mapping[str, list[Ran] | str]]
+
+
+@pytest.fixture(scope="module")
+def results() -> Ranks:
+    """What each of four processes ran of each case; cases of fewer ranks run in replicas."""
+    texts = {name: exported(asked) for name, asked in EXPORTED.items()}
+    cases = [Case(name, text, layers_per_stage=2) for name, text in texts.items()]
+    cases += [
+        Case("four, batched", texts["interleaved"], users=BATCHED),
+        Case("two, batched", texts["interleaved of two"], users=BATCHED),
+        Case("warm-up and flush overlapped", texts["interleaved"], users=(("overlap_p2p_comm_warmup_flush", True),)),
+    ]
+    return run_ranks("tests.peers.megatron.run", PROCESSES, cases)
+
+
+def of(results: Ranks, name: str) -> list[Ran]:
+    """What each process ran of a case, which Megatron must not have refused."""
+    found: list[Ran] = []
+    for each in results:
+        answer = each[name]
+        assert not isinstance(answer, str), answer
+        found += answer
+    return found
+
+
+def exported_schedule(name: str) -> Schedule:
+    asked = {
+        key: value for key, value in EXPORTED[name].items() if key in ("ranks", "microbatches", "chunks", "group_size")
+    }
+    schedule = pipeplan.simulate(EXPORTED[name]["strategy"], **asked).schedule
+    return split_backward(schedule) if "split_backward" in EXPORTED[name] else schedule
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_gradients_and_order(name: str, results: Ranks, ran: Callable[[str], None]):
+    schedule = exported_schedule(name)
+    for each in of(results, name):
+        assert each.error < SAME
+        assert each.ops == tuple(str(op) for op in schedule[each.rank])
+    ran(f"{name}: gradients and order in {PROCESSES} processes")
+
+
+@pytest.mark.parametrize("name", [name for name, asked in EXPORTED.items() if "layers_per_stage" in asked])
+def test_each_stage_has_the_layers_that_were_meant(name: str, results: Ranks):
+    asked = EXPORTED[name]
+    for each in of(results, name):
+        assert [len(layers) for layers in each.layers] == list(asked["layers_per_stage"][each.rank :: asked["ranks"]])
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTED if "overlap" in name])
+def test_a_pair_s_ops_run_into_each_other(name: str, results: Ranks):
+    """Where both stages have layers; those of no layer have nothing to overlap."""
+    schedule = exported_schedule(name)
+    layers = EXPORTED[name].get("layers_per_stage", (2,) * schedule.stages)
+    for each in of(results, name):
+        row, mingled = schedule[each.rank], set(each.mingled)
+        pairs = [(a, b) for a, b in pairwise(row) if a.group == b.group != -1]
+        assert pairs
+        assert all((str(a), str(b)) in mingled for a, b in pairs if layers[a.stage] and layers[b.stage])
+
+
+@pytest.mark.parametrize("name", [name for name in EXPORTED if "delayed" in name])
+def test_weights_come_right_behind_inputs(name: str, results: Ranks):
+    """W begins while I is at its last layers, and is done before anything else begins."""
+    for each in of(results, name):
+        weights = [op for op in exported_schedule(name)[each.rank] if op.kind == Kind.W]
+        assert {(str(op).replace("W", "I"), str(op)) for op in weights} <= set(each.mingled) | set(pairwise(each.ops))
+        assert not [pair for pair in each.mingled if "W" in pair[0]]
+
+
+def test_batched_transfers_are_right_on_four_ranks_and_wrong_on_two(results: Ranks, ran: Callable[[str], None]):
+    """When Megatron mends this, the export's warning can go."""
+    assert all(each.error < SAME for each in of(results, "four, batched"))
+    assert all(each.error > 0.1 for each in of(results, "two, batched"))
+    text = exported(EXPORTED["interleaved of two"])
+    assert "gradients are wrong" in text
+    assert "gradients are wrong" not in exported(EXPORTED["interleaved"])
+    ran("two ranks, batched transfers: gradients are wrong, as we warn")
+
+
+def test_the_order_is_the_same_with_overlapped_warm_up_and_flush(results: Ranks):
+    schedule = exported_schedule("interleaved")
+    for each in of(results, "warm-up and flush overlapped"):
+        assert each.error < SAME
+        assert each.ops == tuple(str(op) for op in schedule[each.rank])
