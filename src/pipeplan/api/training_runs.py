@@ -1,11 +1,14 @@
-"""A schedule trained for real, beside what was predicted for it; and a model's costs, measured. Both need PyTorch."""
+"""A schedule trained for real, beside what was predicted for it; and costs, measured on a model or taken from a run.
+
+What trains or measures needs PyTorch; what takes costs from a run's traces does not.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, final
@@ -14,12 +17,13 @@ from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.measured_costs import with_op_times
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result, result_of
+from pipeplan.api.run_costs import RunCosts, read_run_costs
 from pipeplan.api.simulations import simulated
-from pipeplan.api.sources import resolve
+from pipeplan.api.sources import label, resolve
 from pipeplan.api.units import SECONDS, in_unit
 from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of
-from pipeplan.errors import CostError
+from pipeplan.errors import CostError, InputError
 from pipeplan.model import Schedule
 from pipeplan.passes import require_expressible
 from pipeplan.simulation import Simulation
@@ -35,13 +39,13 @@ QUICK_ROUNDS = 7
 class _Machine:
     """What is measured, and on what."""
 
-    model: str | Model
-    layout: tuple[int, ...] | None
-    device: str
-    threads: int
-    seed: int
-    timeout: float
-    dtype: str | None
+    model: str | Model = "gpt-tiny"
+    layout: tuple[int, ...] | None = None
+    device: str = "auto"
+    threads: int = 1
+    seed: int = 0
+    timeout: float = 120.0
+    dtype: str | None = None
 
 
 @final
@@ -118,17 +122,18 @@ def _finite(value: float | None) -> float | None:
 @final
 @dataclass(frozen=True, eq=False)
 class CostProfile(Presentable):
-    """What a model's stages cost on a machine.
+    """What a model's stages cost on a machine, as measured or as a run's traces show.
 
     ``save("costs.yaml")`` writes the config file that says so; ``to_frame()`` has a row a stage, times in milliseconds.
 
     Attributes
     ----------
     measured
-        Every stage's times with their spread, its bytes, and what was measured on what.
+        Every stage's times with their spread, and what was measured on what: of a model also its bytes, of a run also what
+        lay between its ops and how long its steps took.
     """
 
-    measured: Profile
+    measured: Profile | RunCosts
 
     def settings(self) -> Settings:
         """The costs as a config file holds them."""
@@ -143,6 +148,8 @@ class CostProfile(Presentable):
         return {key: value for key, value in asdict(self.settings()).items() if value is not None}
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
+        if isinstance(self.measured, RunCosts):
+            return self.measured.rows()
         return [
             {
                 "stage": number,
@@ -158,6 +165,8 @@ class CostProfile(Presentable):
         ]
 
     def __repr__(self) -> str:
+        if isinstance(self.measured, RunCosts):
+            return f"<CostProfile of {self.measured.source}: {len(self.measured.stages)} stages, {self.measured.run}>"
         return f"<CostProfile of {self.measured.model}: {len(self.measured.stages)} stages on {self.measured.device}>"
 
 
@@ -265,6 +274,7 @@ def profile(
     schedule: ScheduleLike | None = None,
     /,
     *,
+    source: str | os.PathLike[str] | None = None,
     model: str | Model = "gpt-tiny",
     layout: Sequence[int] | None = None,
     repeats: int = 15,
@@ -275,7 +285,7 @@ def profile(
     dtype: Literal["float32", "bfloat16"] | None = None,
     **settings: Unpack[Given],
 ) -> CostProfile:
-    """Measure what a model's stages cost, as a config file for everything else.
+    """Measure what a model's stages cost, or take it from a run's traces, as a config file for everything else.
 
     Every rank measures its stages at the same time, as they will run. Times are medians in milliseconds.
 
@@ -283,6 +293,9 @@ def profile(
     ----------
     schedule
         One whose placement says which rank holds each stage.
+    source
+        Instead of a model: the folder of a run's traces, one trace, or a timeline that :func:`pipeplan.run` has measured.
+        Takes all steps and replicas of it, and needs no PyTorch.
     repeats
         Measured rounds.
     model, layout, device, threads, seed, timeout, dtype
@@ -294,10 +307,12 @@ def profile(
     ------
     MissingExtraError
         Without PyTorch.
+    InputError
+        For a ``source`` that cannot be read or holds no times, and for a schedule, a model or settings beside it.
     PipeplanError
         For what :func:`pipeplan.run` raises it.
     """
-    source, given = asked(schedule, settings)
+    meant, given = asked(schedule, settings)
     machine = _Machine(
         model=model,
         layout=None if layout is None else tuple(layout),
@@ -307,7 +322,22 @@ def profile(
         timeout=timeout,
         dtype=dtype,
     )
-    return CostProfile(_profile(resolve(source, given, of_measured=True), machine, repeats))
+    if source is not None:
+        _require_nothing_beside(schedule, given, machine)
+        return CostProfile(read_run_costs(source))
+    return CostProfile(_profile(resolve(meant, given, of_measured=True), machine, repeats))
+
+
+def _require_nothing_beside(schedule: ScheduleLike | None, given: Settings, machine: _Machine) -> None:
+    """A run has its schedule, its model and its times."""
+    if schedule is not None:
+        raise InputError(f"traces say which schedule they are of: leave out {label(schedule)}")
+    for beside, default in ((given, Settings()), (machine, _Machine())):
+        for field in fields(beside):
+            if getattr(beside, field.name) != getattr(default, field.name):
+                raise InputError(
+                    f"traces say what was run and how long it took: leave out {field.name}", field=field.name
+                )
 
 
 def model_files(model: str) -> tuple[Path, ...]:

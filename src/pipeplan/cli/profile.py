@@ -20,9 +20,15 @@ _MODEL = ModelOptions()
 
 
 def profile(
-    name: str = "1f1b",
+    name: str | None = None,
     /,
     *,
+    source: Annotated[
+        Path | None,
+        training_option(
+            "Traces of a run, to take the costs from: their folder, or a file of `pipeplan run`.", "--from"
+        ),
+    ] = None,
     model: ModelOptions = _MODEL,
     repeats: Annotated[int, training_option("Measured rounds (15).", "--repeats")] = 15,
     settings: SettingOptions = _SETTINGS,
@@ -35,7 +41,8 @@ def profile(
 ) -> int:
     """Measure what a model's stages cost, as a config file for the other commands. Needs PyTorch (`pipeplan[pytorch]`).
 
-    Every rank measures its stages at the same time, as they will run. Times are medians in milliseconds.
+    Every rank measures its stages at the same time, as they will run. Times are medians in milliseconds. With `--from` they
+    are taken from the traces of a run, which needs no PyTorch.
 
     Parameters
     ----------
@@ -45,8 +52,10 @@ def profile(
     outputs = () if output is None else (output,)
     for path in outputs:
         _require_costs_file(path)
-    asked = request((name,), settings, reads=model_files(model.model), writes=outputs)
-    measured = api.profile(asked.name, repeats=repeats, **model.chosen(), **as_keywords(asked.settings))
+    reads = model_files(model.model) if source is None else (source,)
+    asked = request(() if name is None else (name,), settings, reads=reads, writes=outputs)
+    schedule = name if source is not None else asked.name
+    measured = api.profile(schedule, source=source, repeats=repeats, **model.chosen(), **as_keywords(asked.settings))
     with written(dict.fromkeys(outputs, measured.save)):
         if json:
             print_json(measured.to_dict())

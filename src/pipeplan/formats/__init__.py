@@ -17,7 +17,7 @@ from pipeplan.formats.registry import formats, in_order
 from pipeplan.formats.run_files import read_run, read_timelines
 from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
 from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
-from pipeplan.formats.torchtitan import torchtitan_toml
+from pipeplan.formats.torchtitan import torchtitan_flags, torchtitan_python
 from pipeplan.formats.trace import chrome_trace
 from pipeplan.formats.traced_run import MeasuredRun, median_step
 from pipeplan.formats.training import TRAINING_NAMES, TrainerSettings, Training, TrainingGiven
@@ -56,6 +56,7 @@ __all__ = [
     "timeline_csv",
     "timeline_json",
     "torch_csv",
-    "torchtitan_toml",
+    "torchtitan_flags",
+    "torchtitan_python",
     "unpacked_name",
 ]

@@ -52,6 +52,13 @@ class BubbleRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     span: float
 
 
+class StepRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How long a step takes with what it adds behind its last op: with a barrier at its end, and without one."""
+
+    with_barrier: float
+    without_barrier: float
+
+
 class ObjectiveRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a search minimised, and its lower bound."""
 
@@ -72,7 +79,8 @@ class JitterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The JSON of one result: of ``pipeplan simulate --json``, of the web API and of ``Result.to_dict()``.
 
-    From ``found_by`` on it is what a search adds. Times are in ``time_unit``; lists have a number a rank.
+    From ``found_by`` on it is what a search adds; ``step`` is there where a step adds anything behind its last op. Times are
+    in ``time_unit``; lists have a number a rank.
     """
 
     schedule: str
@@ -96,6 +104,7 @@ class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     bound_reason: str
     gap: float | None
     warnings: list[str]
+    step: StepRecord | UnsetType = UNSET
     found_by: str | UnsetType = UNSET
     optimal: bool | UnsetType = UNSET
     evaluations: int | UnsetType = UNSET

@@ -40,6 +40,8 @@ class RankTrace:
         Of each cell, in microseconds since ``base``.
     steps
         The numbers of the cells of each step.
+    beginnings
+        The numbers of the steps that begin a recording; the others follow the one before at once.
     numbered
         Whether the cells have their stages' numbers.
     receives, sends
@@ -57,6 +59,7 @@ class RankTrace:
     start: Floats
     end: Floats
     steps: list[list[int]]
+    beginnings: frozenset[int]
     numbered: bool
     receives: bool
     sends: bool
@@ -109,6 +112,7 @@ def rank_trace(
         start=start - zero,
         end=end - zero,
         steps=_steps(name, marks),
+        beginnings=frozenset({0}),
         numbered=all(mark.numbered for mark in marks),
         receives=_in_a_forward(marks, receives),
         sends=_in_a_forward(marks, sends),
@@ -200,6 +204,7 @@ def joined(recordings: Sequence[RankTrace]) -> RankTrace:
             for each, offset in zip(recordings, offsets, strict=False)
             for step in each.steps
         ],
+        beginnings=frozenset(np.cumsum([0, *(len(each.steps) for each in recordings[:-1])]).tolist()),
         receives=any(each.receives for each in recordings),
         sends=any(each.sends for each in recordings),
     )

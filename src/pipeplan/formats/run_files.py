@@ -70,7 +70,7 @@ def _run_in(folder: Path) -> MeasuredRun:
             f"{folder} holds no times of a run: neither a trace of PyTorch's profiler nor a timeline of pipeplan run "
             "(.json, .json.gz); name the folder of one run"
         )
-    return MeasuredRun(tuple(timelines.values()), len(timelines), 1, len(timelines), tuple(left_out))
+    return MeasuredRun(tuple(timelines.values()), len(timelines), 1, len(timelines), left_out=tuple(left_out))
 
 
 def _measured(text: str, name: str) -> Timeline | None:

@@ -1,54 +1,195 @@
-"""The settings with which torchtitan trains by a schedule's CSV.
+"""The settings with which torchtitan trains by a schedule's CSV: command-line flags, and the same as Python.
 
-torchtitan takes from the *name* of a schedule only how many stages a rank has and where they are (``pipeline_module_split``
+torchtitan takes from the *name* of a schedule only how many stages a rank has and where they are (``_pipeline_module_split``
 in its ``distributed/pipeline_parallel.py``), and the order of ops from the CSV, which is compute only: PyTorch adds the
 communication. So the name must be one that has the schedule's placement, and stages and microbatches must be the CSV's.
+
+Its batch is counted in sequences (0.3) or in tokens (the main branch after it). Its default loss, in chunks, hands the
+gradient of the norm's output to the graph by a function of its own, and PyTorch's split backward, which starts there, finds
+no gradient for the norm's weight: where the last stage splits its backwards, only plain cross entropy trains all weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from typing import Any
 
-import tomli_w
-
-from pipeplan.errors import ShapeError
+from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats.format import Format
 from pipeplan.formats.torch_csv import torch_csv
 from pipeplan.formats.training import TrainerSettings, Training
-from pipeplan.model import Schedule, one_line
+from pipeplan.model import Kind, Schedule, one_line
 from pipeplan.passes import without_communication
+
+Fields = Mapping[str, Any]
+"""Values by the names of a config's fields."""
 
 _NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
 """A schedule of PyTorch with each placement that torchtitan can build."""
 
 _USUAL_CHUNKS = {"linear": 1, "loop": 2, "v": 2}
-"""How many stages a rank torchtitan builds for them if nobody says otherwise."""
+"""How many stages a rank torchtitan builds for them where nobody says which module is in which."""
+
+_LONGEST_NAME = 200
+"""Of a schedule in the name of its CSV: file systems take no more than 255 bytes."""
 
 
-def torchtitan_toml(
-    schedule: Schedule, csv: str, *, microbatch_size: int = 1, layers: Sequence[int] | None = None
-) -> str:
-    """The part of a torchtitan config file that makes it run a schedule.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """What is set in torchtitan's ``ParallelismConfig`` and ``TrainingConfig``."""
+
+    parallelism: Fields
+    training: Fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A state of torchtitan: how it is called in words, and how it says the batch."""
+
+    words: str
+    batch: Callable[[Schedule, Training], Tables]
+
+
+def _in_sequences(schedule: Schedule, training: Training) -> Tables:
+    local = schedule.microbatches * training.microbatch_size
+    batch: dict[str, Any] = {"local_batch_size": local}
+    if training.data_parallel > 1:
+        batch["global_batch_size"] = local * training.data_parallel
+    if training.sequence_length is not None:
+        batch["seq_len"] = training.sequence_length
+    return Tables(parallelism={"pipeline_parallel_microbatch_size": training.microbatch_size}, training=batch)
+
+
+def _in_tokens(schedule: Schedule, training: Training) -> Tables:
+    if training.sequence_length is None:
+        raise ShapeError(
+            "torchtitan's main branch counts its batch in tokens: say how many a sequence has with sequence_length",
+            field="sequence_length",
+        )
+    tokens = training.microbatch_size * training.sequence_length
+    batch = {
+        "num_tokens_per_microbatch_per_dp_rank": tokens,
+        "num_tokens_per_train_step": tokens * schedule.microbatches * training.data_parallel,
+        "max_context_length": training.sequence_length,
+    }
+    return Tables(parallelism={"num_pp_microbatches": schedule.microbatches}, training=batch)
+
+
+RELEASES = {
+    "0.3": Release(words="torchtitan 0.3", batch=_in_sequences),
+    "main": Release(words="torchtitan's main branch as of 2026-08-21 (b5bcd76c)", batch=_in_tokens),
+}
+"""By what ``trainer_version`` calls them; a release's bug fixes, such as 0.3.0, are of that release."""
+
+LATEST = "0.3"
+"""What pip installs."""
+
+
+def torchtitan_flags(schedule: Schedule, training: Training) -> TrainerSettings:
+    """A bash array of torchtitan's command-line flags for a schedule, and its CSV.
 
     Parameters
     ----------
     schedule
-        Compute ops; see :func:`~pipeplan.formats.torch_csv.torch_csv` for the CSV to go with it.
-    csv
-        The CSV's path on the machines that train.
-    microbatch_size
-        Sequences in a microbatch.
-    layers
-        How many transformer layers each stage has, the embedding and the output layer apart; None leaves the split to
-        torchtitan.
+        In a line, in a loop or on a V. Communication is left out: PyTorch adds its own.
+    training
+        Layers of each stage, batch and release; without layers, torchtitan splits the model by itself.
 
     Raises
     ------
     ShapeError
-        For a placement that torchtitan cannot build, a single rank, layers that are not one number a stage.
+        For what torchtitan cannot build or refuses: another placement, slices, a single rank, a stage without layers between
+        the first and the last, stages that only layers can tell it, multi-token prediction.
+    FormatError
+        For what the CSV has no word for: recomputation.
+    InputError
+        For an unknown release.
     """
-    placement = schedule.placement
+    release = _release(training)
+    tables = _tables(schedule, training, release)
+    flags = [
+        *(_flag(f"parallelism.{name}", value) for name, value in tables.parallelism.items()),
+        *(_flag(f"training.{name}", value) for name, value in tables.training.items()),
+    ]
+    lines = [
+        *_comments(schedule, training, release),
+        f"# torchrun --nproc-per-node {_processes(schedule, training)} -m torchtitan.train "
+        '--module NAME --config NAME "${TORCHTITAN_ARGS[@]}"',
+        "TORCHTITAN_ARGS=(",
+        *(f"    {flag}" for flag in flags),
+        ")",
+    ]
+    return _written(lines, schedule, training)
+
+
+def torchtitan_python(schedule: Schedule, training: Training) -> TrainerSettings:
+    """Python that gives a ``Trainer.Config`` of torchtitan a schedule, and its CSV.
+
+    Its tables are what ``ParallelismConfig`` and ``TrainingConfig`` take. See :func:`torchtitan_flags` for parameters and
+    errors.
+    """
+    release = _release(training)
+    tables = _tables(schedule, training, release)
+    loss = _PLAIN_LOSS if _splits_last_stage(schedule) else ""
+    lines = [
+        *_comments(schedule, training, release),
+        *_python_table("PARALLELISM", tables.parallelism),
+        *_python_table("TRAINING", tables.training),
+        *(_FUNCTION + loss + "    return config").split("\n"),
+    ]
+    return _written(lines, schedule, training)
+
+
+_FUNCTION = '''
+
+def scheduled(config):
+    """A Trainer.Config, such as a function of a config registry returns, with this schedule."""
+    for name, value in PARALLELISM.items():
+        setattr(config.parallelism, name, value)
+    for name, value in TRAINING.items():
+        setattr(config.training, name, value)
+'''
+
+_PLAIN_LOSS = """    if hasattr(config.loss, "num_chunks"):
+        config.loss = config.loss.loss_fn
+"""
+
+
+def _release(training: Training) -> Release:
+    name = LATEST if training.trainer_version is None else training.trainer_version
+    minor = ".".join(name.split(".")[:2])
+    if minor not in RELEASES:
+        raise InputError(
+            f"torchtitan {one_line(name)} is not known here: settings are for {' and '.join(RELEASES)}",
+            field="trainer_version",
+        )
+    return RELEASES[minor]
+
+
+def _tables(schedule: Schedule, training: Training, release: Release) -> Tables:
+    """What is set, for a schedule and layers that torchtitan builds."""
+    _require_buildable(schedule, training)
+    batch = release.batch(schedule, training)
+    parallelism = {
+        "pipeline_parallel_degree": schedule.ranks,
+        "pipeline_parallel_schedule": _NAMES[schedule.placement.name],
+        "pipeline_parallel_schedule_csv": _csv_name(schedule, training),
+        **batch.parallelism,
+    }
+    if training.data_parallel > 1:
+        parallelism["data_parallel_shard_degree"] = training.data_parallel
+    layers = training.layers_of(schedule.stages)
+    if layers is not None:
+        parallelism["module_fqns_per_model_part"] = module_names(layers)
+    return Tables(parallelism=parallelism, training={**batch.training, "disable_cuda_graphs": True})
+
+
+def _require_buildable(schedule: Schedule, training: Training) -> None:
+    placement, layers = schedule.placement, training.layers_of(schedule.stages)
     if placement.name not in _NAMES or schedule.slices > 1:
         raise ShapeError(
             f"torchtitan builds stages in a line, in a loop or on a V, of whole sequences; this schedule's placement is "
@@ -56,68 +197,109 @@ def torchtitan_toml(
         )
     if schedule.ranks < 2:
         raise ShapeError("torchtitan needs at least two pipeline ranks")
-    if layers is not None and (len(layers) != schedule.stages or min(layers) < 0):
-        raise ShapeError(f"layers must be {schedule.stages} numbers of at least 0, one per stage, not {tuple(layers)}")
-    lines = [*_warnings(schedule), "", "[training]"]
-    lines += [f"local_batch_size = {schedule.microbatches * microbatch_size}"]
-    lines += ["", "[parallelism]", f"pipeline_parallel_degree = {schedule.ranks}"]
-    lines += [f'pipeline_parallel_schedule = "{_NAMES[placement.name]}"']
-    lines += [tomli_w.dumps({"pipeline_parallel_schedule_csv": csv}).strip()]
-    lines += [f"pipeline_parallel_microbatch_size = {microbatch_size}"]
-    lines += _split(schedule, layers)
-    return "\n".join(lines) + "\n"
-
-
-def _warnings(schedule: Schedule) -> list[str]:
-    """What must hold beside these settings, as comments."""
-    placement = schedule.placement
-    lines = [
-        f"# torchtitan, for the schedule {one_line(schedule.name or 'in the CSV')}: {schedule.ranks} ranks, "
-        f"{schedule.stages} stages ({placement.name}), {schedule.microbatches} microbatches",
-        f"# pipeline_parallel_schedule only says where the stages are ({placement.name}, {placement.chunks} a rank);",
-        "# the CSV has the order of ops.",
-        f"# local_batch_size / pipeline_parallel_microbatch_size must be the CSV's {schedule.microbatches} microbatches,",
-        f"# and the model must be split into the CSV's {schedule.stages} stages, {placement.chunks} a rank.",
-        "# PyTorch adds the communication to the CSV by its own rules; do not defer its receives (defer_pp_recv).",
-    ]
-    if schedule.joined.any():
-        lines.append(
-            "# Overlapped pairs run one op after the other: torchtitan overlaps them for DualPipeV alone, not from a CSV."
+    if training.mtp_layers:
+        raise ShapeError("torchtitan's pipelines have no place for multi-token prediction", field="mtp_layers")
+    if layers is None and placement.chunks != _USUAL_CHUNKS[placement.name]:
+        raise ShapeError(
+            f"torchtitan makes {_USUAL_CHUNKS[placement.name]} stages a rank by itself, and this schedule has "
+            f"{placement.chunks}: give the layers of each of its {schedule.stages} stages with layers_per_stage",
+            field="layers_per_stage",
         )
+    empty = [stage for stage, count in enumerate(layers or ()) if not count and 0 < stage < schedule.stages - 1]
+    if empty:
+        raise ShapeError(
+            f"torchtitan runs no stage without layers but the first and the last, which have the embedding and the head; "
+            f"stage {empty[0]} has none",
+            field="layers_per_stage",
+        )
+
+
+def module_names(layers: tuple[int, ...]) -> list[list[str]]:
+    """The names of the modules of each stage, for the layers of each."""
+    parts = [[f"layers.{layer}" for layer in range(*span)] for span in pairwise(accumulate(layers, initial=0))]
+    parts[0].insert(0, "tok_embeddings")
+    parts[-1] += ["norm", "lm_head"]
+    return parts
+
+
+def _csv_name(schedule: Schedule, training: Training) -> str:
+    if training.csv is not None:
+        return training.csv
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', schedule.name or 'schedule')[:_LONGEST_NAME]}.csv"
+
+
+def _processes(schedule: Schedule, training: Training) -> int:
+    return schedule.ranks * training.data_parallel
+
+
+def _splits_last_stage(schedule: Schedule) -> bool:
+    """Whether a backward of the last stage, where norm, head and loss are, is split."""
+    return bool((schedule.columns.stage[schedule.where(Kind.I)] == schedule.stages - 1).any())
+
+
+def _comments(schedule: Schedule, training: Training, release: Release) -> list[str]:
+    """What must be known beside the settings."""
+    placement, layers = schedule.placement, training.layers
+    lines = [
+        f"# {release.words}: {one_line(schedule.name or 'schedule')} on {schedule.ranks} ranks, "
+        f"{schedule.stages} stages ({placement.name}, {placement.chunks} a rank), {schedule.microbatches} microbatches of "
+        f"{training.microbatch_size}.",
+        "# The schedule's name only says where the stages are; the CSV has the order of ops.",
+    ]
+    if layers is None:
+        lines.append("# torchtitan splits the model by itself, with one layer less on the first and on the last stage.")
+    else:
+        lines.append(f"# For a model of {sum(layers)} layers.")
+    if schedule.joined.any():
+        lines.append("# Overlapped pairs run one op after the other: torchtitan overlaps only its own DualPipeV's.")
+    lines += [f"# Beware: {sentence}." for sentence in _warnings(schedule)]
     return lines
 
 
-def _split(schedule: Schedule, layers: Sequence[int] | None) -> list[str]:
-    """How the model is cut into stages: said in full, or left to torchtitan where it cuts into as many."""
-    stages, placement = schedule.stages, schedule.placement
-    if layers is not None:
-        parts = [[f"layers.{layer}" for layer in range(*span)] for span in pairwise(accumulate(layers, initial=0))]
-        parts[0].insert(0, "tok_embeddings")
-        parts[-1] += ["norm", "output"]
-        rows = ["    [" + ", ".join(f'"{module}"' for module in part) + "]," for part in parts]
-        return ["module_fqns_per_model_part = [", *rows, "]"]
-    if placement.chunks == _USUAL_CHUNKS[placement.name]:
-        return []
-    return [
-        f"# For {placement.chunks} stages a rank also set pipeline_parallel_layers_per_stage, so that",
-        "# ceil((layers + pipeline_parallel_first_stage_less_layers + pipeline_parallel_last_stage_less_layers)",
-        f"#      / pipeline_parallel_layers_per_stage) = {stages}.",
-    ]
+def _warnings(schedule: Schedule) -> tuple[str, ...]:
+    if not _splits_last_stage(schedule):
+        return ()
+    return (
+        "with torchtitan's default loss, in chunks (ChunkedLossWrapper), norm.weight gets a wrong gradient or none where a "
+        "backward of the last stage is split, as here; set config.loss = config.loss.loss_fn, plain cross entropy, in the "
+        "config function, as torchtitan's llama3_debugmodel_ce_loss does",
+    )
 
 
-def _settings(schedule: Schedule, training: Training) -> TrainerSettings:
-    csv = training.csv or f"{schedule.name or 'schedule'}.csv"
-    text = torchtitan_toml(schedule, csv, microbatch_size=training.microbatch_size, layers=training.layers)
-    return TrainerSettings(text=text, files={csv: torch_csv(without_communication(schedule))})
+def _flag(name: str, value: Any) -> str:
+    """A flag of tyro's: a truth stands alone, and of modules each stage is a word."""
+    if value is True:
+        return f"--{name}"
+    words = [",".join(part) for part in value] if isinstance(value, list) else [str(value)]
+    return " ".join([f"--{name}", *map(shlex.quote, words)])
+
+
+def _python_table(name: str, table: Fields) -> list[str]:
+    return [f"{name} = {{", *(f"    {key!r}: {value!r}," for key, value in table.items()), "}"]
+
+
+def _written(lines: list[str], schedule: Schedule, training: Training) -> TrainerSettings:
+    order = torch_csv(without_communication(schedule))
+    return TrainerSettings(
+        text="\n".join(lines) + "\n", files={_csv_name(schedule, training): order}, warnings=_warnings(schedule)
+    )
 
 
 FORMATS = (
     Format(
         name="torchtitan",
-        title="torchtitan settings",
-        help="The part of torchtitan's config file that makes it train with the schedule's CSV.",
-        ending=".toml",
-        media="application/toml",
-        write_settings=_settings,
+        title="torchtitan flags",
+        help="The command-line flags with which torchtitan trains by the schedule's CSV, which -o writes too.",
+        ending=".torchtitan.sh",
+        media="text/x-shellscript; charset=utf-8",
+        write_settings=torchtitan_flags,
+    ),
+    Format(
+        name="torchtitan-python",
+        title="torchtitan config",
+        help="The same as Python, for a function of torchtitan's config registry.",
+        ending=".torchtitan.py",
+        media="text/x-python; charset=utf-8",
+        write_settings=torchtitan_python,
     ),
 )

@@ -17,6 +17,7 @@ from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, Sh
 from pipeplan.formats.annotations import PREFIX
 from pipeplan.formats.rank_trace import RankTrace, joined
 from pipeplan.model import (
+    COMPUTE_KINDS,
     MISSING,
     PASS_KINDS,
     RECEIVE_KINDS,
@@ -44,6 +45,9 @@ class MeasuredRun:
         How many.
     files
         How many files it is from.
+    pauses
+        Milliseconds from the last end of a step's compute ops to the first start of the next one's, where steps follow each
+        other.
     left_out
         Files of its folder that hold no times.
     """
@@ -52,6 +56,7 @@ class MeasuredRun:
     steps: int
     replicas: int
     files: int
+    pauses: tuple[float, ...] = ()
     left_out: tuple[str, ...] = ()
 
     @property
@@ -93,8 +98,23 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
     _require_one_run(ranks)
     pipelines = _replicas(_numbered(ranks))
     steps = len(ranks[0].steps)
-    timelines = tuple(_timeline(pipeline, step) for step in range(steps) for pipeline in pipelines)
-    return MeasuredRun(timelines, steps, len(pipelines), len(recordings))
+    found = [[_timeline(pipeline, step) for pipeline in pipelines] for step in range(steps)]
+    beginnings = frozenset[int]().union(*(each.beginnings for each in ranks))
+    pauses = [
+        _pause(before, after)
+        for step in range(1, steps)
+        if step not in beginnings
+        for before, after in zip(found[step - 1], found[step], strict=True)
+    ]
+    timelines = tuple(timeline for row in found for timeline, _ in row)
+    return MeasuredRun(timelines, steps, len(pipelines), len(recordings), tuple(pauses))
+
+
+def _pause(before: tuple[Timeline, float], after: tuple[Timeline, float]) -> float:
+    """Milliseconds from the last compute op of a step to the first of the next one, of timelines and their zeros."""
+    ended, started = (each[0] for each in (before, after))
+    ends, starts = (among(each.schedule.columns.kind, COMPUTE_KINDS) for each in (ended, started))
+    return float(after[1] + started.start[starts].min() - before[1] - ended.end[ends].max())
 
 
 def _require_one_run(ranks: Sequence[RankTrace]) -> None:
@@ -161,8 +181,8 @@ def _replicas(ranks: Sequence[RankTrace]) -> list[list[RankTrace]]:
     return [sorted(pipeline, key=lambda each: each.rank) for pipeline in map(list, zip(*groups, strict=True))]
 
 
-def _timeline(recorded: list[RankTrace], step: int) -> Timeline:
-    """One step of all ranks of a pipeline on one clock."""
+def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
+    """One step of all ranks of a pipeline on one clock, and where on that clock its zero is, in milliseconds."""
     picks = [each.steps[step] for each in recorded]
     names = ", ".join(each.name for each in recorded)
     rows = [[each.cells[number] for number in pick] for each, pick in zip(recorded, picks, strict=True)]
@@ -190,7 +210,7 @@ def _timeline(recorded: list[RankTrace], step: int) -> Timeline:
     end = _received_when_needed(schedule, start, end)
     _require_cause_before_effect(schedule, start, end, recorded)
     zero = start.min()
-    return Timeline(schedule, (start - zero) / 1e3, (end - zero) / 1e3, "ms", "measured")
+    return Timeline(schedule, (start - zero) / 1e3, (end - zero) / 1e3, "ms", "measured"), float(zero) / 1e3
 
 
 def _require_all_ranks(schedule: Schedule, names: str) -> None:

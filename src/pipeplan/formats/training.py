@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
-from pipeplan.errors import ShapeError
+from pipeplan.errors import InputError, ShapeError
 
 
 def _said(default: Any, help_text: str, *flags: str, least: int | None = None) -> Any:
@@ -33,12 +33,14 @@ class Training:
     csv
         The path of the schedule's CSV on the machines that train; None: a name made of the schedule's.
     trainer_version
-        The release that is trained with; None: the newest that is known.
+        The release that is trained with; None: the newest one that can be installed and is known.
 
     Raises
     ------
     ShapeError
         For a number that cannot be, with the name of the attribute as its ``field``.
+    InputError
+        For a CSV that can be no file.
     """
 
     layers: tuple[int, ...] | None = None
@@ -59,6 +61,8 @@ class Training:
                 f"layers per stage are numbers of at least 0, and not all of them 0, not {self.layers}",
                 field="layers_per_stage",
             )
+        if self.csv is not None and (not self.csv or "\0" in self.csv):
+            raise InputError(f"csv is no path of a file: {self.csv!r}", field="csv")
 
     def layers_of(self, stages: int) -> tuple[int, ...] | None:
         """The layers of this many stages. Raises ShapeError where they are not one number a stage."""

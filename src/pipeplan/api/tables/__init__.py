@@ -22,13 +22,13 @@ from pipeplan.api.tables.differences import diff_parts
 from pipeplan.api.tables.explanations import explanation_parts
 from pipeplan.api.tables.results import comparison_parts, result_parts
 from pipeplan.api.tables.searches import front_parts
-from pipeplan.api.tables.training_runs import profile_parts, training_parts
+from pipeplan.api.tables.training_runs import cost_parts, training_parts
 from pipeplan.api.training_runs import CostProfile, TrainingRun
 
 _TABLES: dict[type[Presentable], Callable[[Any], Iterable[RenderableType]]] = {
     Catalogue: catalogue_parts,
     Comparison: comparison_parts,
-    CostProfile: lambda profile: profile_parts(profile.measured),
+    CostProfile: cost_parts,
     Diff: diff_parts,
     Explanation: explanation_parts,
     ParetoFront: front_parts,

@@ -8,11 +8,32 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from pipeplan.api.run_costs import RunCosts
 from pipeplan.api.tables.parts import columns, facts, line, number, size
-from pipeplan.api.training_runs import TrainingRun
+from pipeplan.api.training_runs import CostProfile, TrainingRun
 
 if TYPE_CHECKING:
     from pipeplan.runtime import Profile
+
+
+def cost_parts(profile: CostProfile) -> tuple[RenderableType, ...]:
+    """What stages cost, from wherever it was measured."""
+    measured = profile.measured
+    return run_cost_parts(measured) if isinstance(measured, RunCosts) else profile_parts(measured)
+
+
+def run_cost_parts(costs: RunCosts) -> tuple[RenderableType, ...]:
+    """What the ops of a run took, with their spread, and its steps beside what is predicted on these costs."""
+    kinds = list(dict.fromkeys(kind for times in costs.stages for kind in times))
+    table = columns("stage", *(f"{kind} (ms)" if kind == kinds[0] else kind for kind in kinds), padding=1)
+    for number_, times in enumerate(costs.stages):
+        table.add_row(str(number_), *(str(times[kind]) if kind in times else "" for kind in kinds))
+    rows = [(words, f"{spread} ms") for words, spread in costs.between() if spread is not None]
+    step = f"{costs.measured_steps} ms; on these costs {costs.predicted_step:.4g} ms ({costs.error:+.1%})"
+    notes = [line(costs.provenance()[0])]
+    if costs.run.left_out:
+        notes.append(line(f"left out, without times of a run: {len(costs.run.left_out)} file(s)"))
+    return *notes, Padding(facts([*rows, ("step, measured", step)]), (1, 0)), table
 
 
 def training_parts(training: TrainingRun) -> tuple[RenderableType, ...]:

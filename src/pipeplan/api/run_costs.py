@@ -1,0 +1,226 @@
+"""The costs that the traces of a run show: each stage's times over steps, replicas and microbatches, and what lay between.
+
+Times are medians, so that a slow first step or a microbatch that met another job's noise does not count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeplan.api.run_gaps import Gaps, Spread, gaps_of
+from pipeplan.api.units import in_unit
+from pipeplan.costs import Settings, write_costs_file
+from pipeplan.errors import InputError
+from pipeplan.formats import MeasuredRun, read_run
+from pipeplan.model import Kind, Schedule, Timeline
+from pipeplan.simulation import compute_only, simulate
+
+UNIT = "ms"
+
+_TIMED = {
+    Kind.F: "forward_times",
+    Kind.B: "backward_times",
+    Kind.I: "backward_input_times",
+    Kind.W: "backward_weight_times",
+    Kind.R: "recompute_times",
+}
+"""The setting of each kind's times."""
+
+PAIR = "F+B"
+"""What an overlapped forward and backward are called together."""
+
+Times = Mapping[str, Spread]
+"""What was measured of a stage, by the name of the kind, or ``PAIR``."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunCosts:
+    """What the ops of a run took, in milliseconds.
+
+    Attributes
+    ----------
+    source
+        The file or the folder that the run is from.
+    run
+        What was measured of it.
+    schedule
+        What every step ran, without messages.
+    stages
+        The times of each stage by the name of the kind (``F``, ``B``, ``I``, ``W``, ``R``), and of overlapped pairs
+        (``F+B``) by the stage of the forward; kinds that it did not run are left out.
+    gaps
+        What lay between ops.
+    step_time
+        From the last op of a step to the first one of the next; None where no step follows another.
+    measured_steps
+        From the first op's start to the last one's end, of every step and replica.
+    """
+
+    source: str
+    run: MeasuredRun
+    schedule: Schedule
+    stages: tuple[Times, ...]
+    gaps: Gaps
+    step_time: Spread | None
+    measured_steps: Spread
+
+    def settings(self) -> Settings:
+        """The costs, and the run's shape, as a config file holds them."""
+        placement = self.schedule.placement
+        held = set(placement.chunks_on.tolist())
+        return Settings(
+            ranks=placement.ranks,
+            chunks=held.pop() if len(held) == 1 else None,
+            microbatches=self.schedule.microbatches,
+            slices=self.schedule.slices if self.schedule.slices > 1 else None,
+            p2p_time=_at_least_0(self.gaps.transfer) or 0.0,
+            op_gap=_at_least_0(self.gaps.op),
+            message_time=_at_least_0(self.gaps.message),
+            step_time=_at_least_0(self.step_time),
+            time_unit=UNIT,
+            **_times(self.stages),
+        )
+
+    @property
+    def predicted_step(self) -> float:
+        """What the run's own schedule takes on these costs, in milliseconds: beside the measured steps, a check of them."""
+        return simulate(self.schedule, self.settings().costs(self.schedule.placement)).timeline.makespan
+
+    def provenance(self) -> list[str]:
+        """Where the numbers come from, in lines."""
+        schedule = self.schedule
+        shape = f"{schedule.ranks} ranks, {schedule.stages} stages, {schedule.microbatches} microbatches"
+        return [
+            f"{Path(self.source).name}: {self.run}; {shape}",
+            f"step: measured {self.measured_steps}, with these costs {self.predicted_step:.4g} ms ({self.error:+.1%})",
+            "milliseconds, medians (quartiles):",
+            *(
+                f"stage {number}, " + ", ".join(f"{kind} {times[kind]}" for kind in times)
+                for number, times in enumerate(self.stages)
+            ),
+            *(f"{words} {spread}" for words, spread in self.between() if spread is not None),
+        ]
+
+    @property
+    def error(self) -> float:
+        """By how much the predicted step differs from the median measured one, as a share of that."""
+        return self.predicted_step / self.measured_steps.median - 1
+
+    def rows(self) -> list[dict[str, float | None]]:
+        """A row a stage: the medians of its times by the names of the settings, None for what it did not run."""
+        names = {kind.name: name.removesuffix("_times") for kind, name in _TIMED.items()} | {PAIR: "overlap"}
+        shown = [kind for kind in names if any(kind in times for times in self.stages)]
+        return [
+            {"stage": number} | {names[kind]: times[kind].median if kind in times else None for kind in shown}
+            for number, times in enumerate(self.stages)
+        ]
+
+    def between(self) -> Iterator[tuple[str, Spread | None]]:
+        """What was measured besides op times, each with words for it."""
+        yield "transfer between ranks", self.gaps.transfer
+        yield "gap before every op", self.gaps.op
+        yield "a message takes from a rank", self.gaps.message
+        yield "end of a step", self.step_time
+
+    def write(self, path: Path, notes: Sequence[str] = ()) -> None:
+        """Write a config file; its ending is .yaml, .yml or .json.
+
+        Raises
+        ------
+        InputError
+            For another ending, or where it cannot be written.
+        """
+        write_costs_file(path, self.settings(), (*self.provenance(), *notes))
+
+
+def _at_least_0(spread: Spread | None) -> float | None:
+    return None if spread is None else max(spread.median, 0.0)
+
+
+def read_run_costs(source: str | os.PathLike[str]) -> RunCosts:
+    """The costs that a run's files show: the folder of its traces, one trace, or a timeline that was measured.
+
+    Raises
+    ------
+    InputError
+        For a simulated timeline, steps of different schedules.
+    PipeplanError
+        For what :func:`pipeplan.formats.read_run` raises it.
+    """
+    return run_costs(read_run(source), os.fspath(source))
+
+
+def run_costs(run: MeasuredRun, source: str) -> RunCosts:
+    """The costs that a run shows; ``source`` is what it is called."""
+    if run.timelines[0].source != "measured":
+        raise InputError(
+            f"{source} holds a simulated timeline; costs are taken from the traces or the timeline of a run"
+        )
+    timelines = [compute_only(in_unit(timeline, UNIT)) for timeline in run.timelines]
+    schedule = timelines[0].schedule
+    if any(timeline.schedule != schedule for timeline in timelines):
+        raise InputError(f"{source} holds steps of different schedules; give the traces of one run")
+    return RunCosts(
+        source=source,
+        run=run,
+        schedule=schedule,
+        stages=_stages(timelines),
+        gaps=gaps_of(timelines),
+        step_time=Spread.of(run.pauses) if run.pauses else None,
+        measured_steps=Spread.of(float(timeline.end.max() - timeline.start.min()) for timeline in timelines),
+    )
+
+
+def _stages(timelines: Sequence[Timeline]) -> tuple[Times, ...]:
+    """What was measured of each stage.
+
+    An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage.
+    """
+    schedule = timelines[0].schedule
+    columns, second = schedule.columns, schedule.joined
+    first = np.append(second[1:], False)
+    durations = np.stack([timeline.end - timeline.start for timeline in timelines])
+    stages = []
+    for stage in range(schedule.stages):
+        times: dict[str, Spread] = {}
+        for kind in _TIMED:
+            here = (columns.kind == kind) & (columns.stage == stage)
+            alone = here & ~(first | second)
+            if alone.any():
+                times[kind.name] = Spread.of(durations[:, alone].ravel())
+            elif here.any():
+                times[kind.name] = Spread.of(durations[:, here].ravel() / 2)
+        if (pairs := first & (columns.stage == stage)).any():
+            times[PAIR] = Spread.of(durations[:, pairs].ravel())
+        stages.append(times)
+    return tuple(stages)
+
+
+def _times(stages: Sequence[Times]) -> dict[str, Any]:
+    """The settings of the kinds that every stage has, or whose time on a stage follows from the others there."""
+    medians = [_with_halves({kind: spread.median for kind, spread in times.items()}) for times in stages]
+    found: dict[str, Any] = {
+        name: tuple(times[kind.name] for times in medians)
+        for kind, name in _TIMED.items()
+        if all(kind.name in times for times in medians) and any(kind.name in times for times in stages)
+    }
+    if all(PAIR in times for times in medians):
+        # A pair takes at least as long as its longer half.
+        found["overlap_times"] = tuple(max(times[PAIR], times["F"], times.get("B", 0.0)) for times in medians)
+    return found
+
+
+def _with_halves(times: dict[str, float]) -> dict[str, float]:
+    """A stage's times, with what follows for a backward from its halves, and for them from it."""
+    full, inputs, weights = (times.get(kind) for kind in "BIW")
+    if full is None and inputs is not None and weights is not None:
+        return times | {"B": inputs + weights}
+    if full is not None and inputs is None and weights is None:
+        return times | {"I": full / 2, "W": full / 2}
+    return times
