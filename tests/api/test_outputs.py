@@ -44,6 +44,33 @@ def test_csv_and_trace(tmp_path, result):
     assert "traceEvents" in json.loads((tmp_path / "plan.trace.json").read_text())
 
 
+def test_a_trainers_settings_are_saved_with_their_csv(tmp_path, result):
+    training = pipeplan.Training(microbatch_size=2, layers=(1, 2))
+    flags, plan = tmp_path / "a.torchtitan.sh", tmp_path / "a.torchtitan.csv"
+    result.save(flags, training=training)
+    assert "pipeline_parallel_microbatch_size 2" in flags.read_text()
+    assert plan.read_text() == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
+    export = pipeplan.export(
+        "1f1b", to="torchtitan", microbatch_size=2, layers_per_stage=(1, 2), ranks=2, microbatches=2
+    )
+    assert list(export.files) == ["1f1b.csv"]
+    export.save(tmp_path / "b.torchtitan.sh")
+    assert (tmp_path / "b.torchtitan.sh").read_text() == flags.read_text().replace(
+        str(plan), str(tmp_path / "b.torchtitan.csv")
+    )
+    assert (tmp_path / "b.torchtitan.csv").read_text() == plan.read_text()
+    result.save(tmp_path / "c.torchtitan.sh", training=pipeplan.Training(csv=str(tmp_path / "d.csv")))
+    assert (tmp_path / "d.csv").read_text() == plan.read_text()
+
+
+def test_an_export_holds_the_warnings_of_a_trainer():
+    assert "norm.weight" in pipeplan.export("zbv", to="torchtitan", **SHAPE).warnings[0]
+    assert pipeplan.export("zbv", to="torch-csv", **SHAPE).warnings == ()
+    with pytest.raises(InputError, match="csv is for the settings of a trainer") as caught:
+        pipeplan.export("zbv", to="torch-csv", csv="a.csv", **SHAPE)
+    assert caught.value.field == "csv"
+
+
 def test_a_comparison_is_no_single_schedule(tmp_path):
     comparison = pipeplan.compare("1f1b", "zbv", **SHAPE)
     pipeplan.save(comparison, tmp_path / "all.json")

@@ -48,6 +48,69 @@ def test_what_cannot_be_is_said(run, line, message):
     assert not Path("a.csv").exists()
 
 
+def test_a_trainers_settings_and_the_csv_that_they_name(run):
+    line = "export zbv -p 2 -m 4 --to torchtitan --layers-per-stage 0 2,1 1 --microbatch-size 2"
+    code, out, err = run(line)
+    assert code == 0
+    assert "--parallelism.pipeline_parallel_schedule_csv zbv.csv\n" in out
+    assert "tok_embeddings layers.0,layers.1 layers.2 layers.3,norm,lm_head\n" in out
+    assert "zbv.csv, which they name, is written beside them with -o FILE; alone, with --to torch-csv -o zbv.csv" in err
+    assert "warning: with torchtitan's default loss" in err
+    assert not list(Path().iterdir())
+    Path("plans").mkdir()
+    code, out, err = run(f"{line} -o plans/a.torchtitan.sh")
+    assert (code, out) == (0, "")
+    assert "wrote plans/a.torchtitan.sh and plans/a.torchtitan.csv\n" in err
+    assert (
+        "--parallelism.pipeline_parallel_schedule_csv plans/a.torchtitan.csv\n"
+        in Path("plans/a.torchtitan.sh").read_text()
+    )
+    assert Path("plans/a.torchtitan.csv").read_text() == run("export zbv -p 2 -m 4 --to torch-csv")[1]
+    assert run(f"{line} -o plans/a.torchtitan.sh --csv b.csv")[0] == 0
+    assert Path("b.csv").read_text() == Path("plans/a.torchtitan.csv").read_text()
+
+
+def test_settings_never_overwrite_the_schedule_that_they_are_of(run):
+    Path("plan.csv").write_text(PLAN)
+    code, _, err = run("export plan.csv --to torchtitan -o plan.sh")
+    assert code == 2
+    assert "never overwritten" in err
+    assert Path("plan.csv").read_text() == PLAN
+    assert not Path("plan.sh").exists()
+    assert run("export plan.csv --to torchtitan -o settings.csv")[0] == 0
+    assert Path("settings.order.csv").read_text() == PLAN
+
+
+def test_settings_in_a_pipe_come_alone(run):
+    code, _, err = run("export 1f1b -p 2 -m 2 --to torchtitan -o /dev/null")
+    assert (code, err) == (0, "wrote /dev/null\n")
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "export --to json --mtp 1",
+            "--mtp-layers is for the settings of a trainer (megatron, torchtitan, torchtitan-python), ",
+        ),
+        ("export --to torchtitan --microbatch-size 0", "--microbatch-size must be at least 1, not 0"),
+        ("export --to torchtitan --trainer-version 0.1", "torchtitan 0.1 is not known here"),
+        ("export --to torchtitan --trainer-version main", "say how many a sequence has with --sequence-length"),
+        (
+            "export interleaved-1f1b -v 3 --to torchtitan",
+            "give the layers of each of its 12 stages with --layers-per-stage",
+        ),
+        ("export --to torchtitan --layers-per-stage 1 2", "layers per stage: 2 values for 4 stages"),
+        ("export --to torch-csv --layers-per-stage 1 2 3 4", "layers per stage are given, but no layers"),
+    ],
+)
+def test_what_a_trainer_cannot_be_told(run, line, message):
+    code, out, err = run(line)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
 def test_json_draws_no_picture_unless_asked(run):
     assert run("simulate -p 2 -m 2 --json")[0] == 0
     assert list(Path().glob("*.png")) == []

@@ -1,10 +1,14 @@
-import tomllib
+import subprocess
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from pipeplan.errors import ShapeError
-from pipeplan.formats.torchtitan import torchtitan_toml
+from pipeplan.errors import FormatError, InputError, ShapeError
+from pipeplan.formats import TrainerSettings, Training, parse_torch_csv
+from pipeplan.formats.torchtitan import module_names, torchtitan_flags, torchtitan_python
 from pipeplan.model import Schedule, parse_schedule
+from pipeplan.passes import insert_communication, insert_recompute
 from pipeplan.strategies import STRATEGIES
 from tests.names import ODD
 
@@ -12,6 +16,31 @@ from tests.names import ODD
 def named(name: str, ranks: int, microbatches: int, chunks: int | None = None) -> Schedule:
     strategy = STRATEGIES[name]
     return strategy(strategy.shape(ranks, microbatches, chunks))
+
+
+def words(settings: TrainerSettings) -> list[str]:
+    """The flags as bash hands them to torchtitan."""
+    script = settings.text + "printf '%s\\0' \"${TORCHTITAN_ARGS[@]}\""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
+    return done.stdout.decode().split("\0")[:-1]
+
+
+def fields(settings: TrainerSettings) -> dict[str, Any]:
+    """What the words of each flag are; one word stands for itself, none for a truth."""
+    found: dict[str, list[str]] = {}
+    for word in words(settings):
+        if word.startswith("--"):
+            found[word.removeprefix("--")] = values = []
+        else:
+            values.append(word)
+    return {name: values[0] if len(values) == 1 else values or True for name, values in found.items()}
+
+
+def scheduled(settings: TrainerSettings, config: SimpleNamespace) -> SimpleNamespace:
+    names: dict[str, Any] = {}
+    exec(settings.text, names)
+    given: SimpleNamespace = names["scheduled"](config)
+    return given
 
 
 @pytest.mark.parametrize(
@@ -25,60 +54,165 @@ def named(name: str, ranks: int, microbatches: int, chunks: int | None = None) -
     ],
 )
 def test_the_name_says_where_the_stages_are(schedule: Schedule, name: str):
-    settings = tomllib.loads(torchtitan_toml(schedule, "plans/mine.csv", microbatch_size=3))
-    assert settings == {
-        "training": {"local_batch_size": 24},
-        "parallelism": {
-            "pipeline_parallel_degree": 4,
-            "pipeline_parallel_schedule": name,
-            "pipeline_parallel_schedule_csv": "plans/mine.csv",
-            "pipeline_parallel_microbatch_size": 3,
-        },
+    settings = torchtitan_flags(schedule, Training(csv="plans/mine.csv", microbatch_size=3))
+    assert fields(settings) == {
+        "parallelism.pipeline_parallel_degree": "4",
+        "parallelism.pipeline_parallel_schedule": name,
+        "parallelism.pipeline_parallel_schedule_csv": "plans/mine.csv",
+        "parallelism.pipeline_parallel_microbatch_size": "3",
+        "training.local_batch_size": "24",
+        "training.disable_cuda_graphs": True,
     }
+    assert parse_torch_csv(settings.files["plans/mine.csv"]) == schedule
 
 
-def test_what_must_match_is_said():
-    text = torchtitan_toml(named("zbv", 2, 6), "zbv.csv")
-    assert "must be the CSV's 6 microbatches" in text
-    assert "must be split into the CSV's 4 stages, 2 a rank" in text
-    assert "Overlapped" not in text
-    assert "Overlapped pairs run one op after the other" in torchtitan_toml(named("dualpipev", 2, 6), "d.csv")
-    assert "pipeline_parallel_layers_per_stage) = 6" in torchtitan_toml(named("interleaved-1f1b", 2, 6, 3), "i.csv")
+def test_the_batch_in_sequences():
+    settings = torchtitan_flags(named("1f1b", 2, 4), Training(microbatch_size=2, data_parallel=3, sequence_length=128))
+    found = fields(settings)
+    assert found["training.local_batch_size"] == "8"
+    assert found["training.global_batch_size"] == "24"
+    assert found["training.seq_len"] == "128"
+    assert found["parallelism.data_parallel_shard_degree"] == "3"
+    assert "torchrun --nproc-per-node 6 " in settings.text
+
+
+def test_the_batch_in_tokens():
+    training = Training(microbatch_size=2, data_parallel=3, sequence_length=128, trainer_version="main")
+    settings = torchtitan_flags(named("1f1b", 2, 4), training)
+    found = fields(settings)
+    assert found["training.num_tokens_per_microbatch_per_dp_rank"] == "256"
+    assert found["training.num_tokens_per_train_step"] == "3072"
+    assert found["training.max_context_length"] == "128"
+    assert found["parallelism.num_pp_microbatches"] == "4"
+    assert not {"training.local_batch_size", "training.seq_len", "parallelism.pipeline_parallel_microbatch_size"} & {
+        *found
+    }
+    assert settings.text.startswith("# torchtitan's main branch as of 2026-08-21")
+
+
+@pytest.mark.parametrize("release", [None, "0.3", "0.3.0"])
+def test_the_release_is_said(release: str | None):
+    settings = torchtitan_flags(named("1f1b", 2, 4), Training(trainer_version=release))
+    assert settings.text.startswith(
+        "# torchtitan 0.3: 1f1b on 2 ranks, 2 stages (linear, 1 a rank), 4 microbatches of 1.\n"
+    )
 
 
 def test_layers_a_stage():
-    text = torchtitan_toml(named("zbv", 2, 6), "zbv.csv", layers=(1, 2, 0, 1))
-    assert tomllib.loads(text)["parallelism"]["module_fqns_per_model_part"] == [
+    settings = torchtitan_flags(named("zbv", 2, 6), Training(layers=(0, 2, 1, 0)))
+    assert fields(settings)["parallelism.module_fqns_per_model_part"] == [
+        "tok_embeddings",
+        "layers.0,layers.1",
+        "layers.2",
+        "norm,lm_head",
+    ]
+    assert module_names((1, 2, 1)) == [
         ["tok_embeddings", "layers.0"],
         ["layers.1", "layers.2"],
-        [],
-        ["layers.3", "norm", "output"],
+        ["layers.3", "norm", "lm_head"],
     ]
+    assert "For a model of 3 layers" in settings.text
 
 
-def test_a_path_with_quotes():
-    text = torchtitan_toml(named("1f1b", 2, 2), 'C:\\plans\\"é".csv')
-    assert tomllib.loads(text)["parallelism"]["pipeline_parallel_schedule_csv"] == 'C:\\plans\\"é".csv'
+def test_python_gives_a_config_the_same_as_the_flags():
+    training = Training(layers=(1, 2, 2, 0), csv="a.csv", data_parallel=2)
+    config = SimpleNamespace(
+        parallelism=SimpleNamespace(),
+        training=SimpleNamespace(steps=3),
+        loss=SimpleNamespace(num_chunks=8, loss_fn="cross entropy"),
+    )
+    for schedule, loss in ((named("zbv", 2, 6), "cross entropy"), (named("interleaved-1f1b", 2, 6), config.loss)):
+        flags, python = torchtitan_flags(schedule, training), torchtitan_python(schedule, training)
+        given = scheduled(python, SimpleNamespace(**vars(config)))
+        said = {
+            f"{part}.{name}": value
+            for part in ("parallelism", "training")
+            for name, value in vars(getattr(given, part)).items()
+        }
+        assert said.pop("training.steps") == 3
+        modules = said.pop("parallelism.module_fqns_per_model_part")
+        assert modules == module_names((1, 2, 2, 0))
+        expected = fields(flags)
+        assert expected.pop("parallelism.module_fqns_per_model_part") == [",".join(part) for part in modules]
+        assert {name: value if value is True else str(value) for name, value in said.items()} == expected
+        assert given.loss == loss
+        assert (python.files, python.warnings) == (flags.files, flags.warnings)
+
+
+def test_a_split_backward_of_the_last_stage_needs_another_loss():
+    for schedule, splits in (
+        (named("zbv", 2, 6), True),
+        (named("dualpipev", 2, 6), True),
+        (named("1f1b", 2, 6), False),
+        (parse_schedule("0F0 0F1 0I0 0W0 0I1 0W1\n1F0 1B0 1F1 1B1"), False),
+    ):
+        settings = torchtitan_flags(schedule, Training())
+        assert [("norm.weight" in warning and "plain cross entropy" in warning) for warning in settings.warnings] == [
+            True
+        ] * splits
+        assert ("# Beware: with torchtitan's default loss" in settings.text) == splits
+
+
+def test_what_else_is_said():
+    assert "Overlapped pairs run one op after the other" in torchtitan_flags(named("dualpipev", 2, 6), Training()).text
+    text = torchtitan_flags(named("zbv", 2, 6), Training()).text
+    assert "Overlapped" not in text
+    assert "torchtitan splits the model by itself" in text
+
+
+def test_communication_is_left_to_pytorch():
+    schedule = named("zbv", 2, 6)
+    assert torchtitan_flags(insert_communication(schedule), Training()) == torchtitan_flags(schedule, Training())
 
 
 @pytest.mark.parametrize(
-    ("schedule", "layers", "message"),
+    ("schedule", "given", "message"),
     [
-        (named("hanayo", 2, 4, 4), None, "in a line, in a loop or on a V"),
-        (named("dualpipe", 2, 6), None, "placement is bidirectional"),
-        (named("seq1f1b", 2, 4), None, "cut into 2"),
-        (parse_schedule("0F0 1F0 1B0 0B0"), None, "needs at least two pipeline ranks"),
-        (named("1f1b", 2, 4), (1, 2, 3), "layers must be 2 numbers of at least 0"),
-        (named("1f1b", 2, 4), (1, -2), "layers must be 2 numbers of at least 0"),
+        (named("hanayo", 2, 4, 4), {}, "in a line, in a loop or on a V"),
+        (named("dualpipe", 2, 6), {}, "placement is bidirectional"),
+        (named("seq1f1b", 2, 4), {}, "cut into 2"),
+        (parse_schedule("0F0 1F0 1B0 0B0"), {"layers": (1, 1)}, "needs at least two pipeline ranks"),
+        (named("1f1b", 2, 4), {"layers": (1, 2, 3)}, "layers per stage: 3 values for 2 stages"),
+        (
+            named("1f1b", 4, 4),
+            {"layers": (1, 2, 0, 1)},
+            "no stage without layers but the first and the last.*stage 2 has none",
+        ),
+        (named("interleaved-1f1b", 2, 4, 3), {}, "makes 2 stages a rank by itself, and this schedule has 3"),
+        (named("1f1b", 2, 4), {"mtp_layers": 1}, "no place for multi-token prediction"),
+        (named("1f1b", 2, 4), {"trainer_version": "main"}, "counts its batch in tokens"),
     ],
 )
-def test_what_torchtitan_cannot_build(schedule: Schedule, layers: tuple[int, ...] | None, message: str):
-    with pytest.raises(ShapeError, match=message):
-        torchtitan_toml(schedule, "a.csv", layers=layers)
+def test_what_torchtitan_cannot_build(schedule: Schedule, given: dict[str, Any], message: str):
+    for write in (torchtitan_flags, torchtitan_python):
+        with pytest.raises(ShapeError, match=message):
+            write(schedule, Training(**given))
+
+
+def test_an_unknown_release_is_answered_with_the_known_ones():
+    with pytest.raises(
+        InputError, match=r"torchtitan 0\.2 is not known here: settings are for 0\.3 and main"
+    ) as caught:
+        torchtitan_flags(named("1f1b", 2, 4), Training(trainer_version="0.2"))
+    assert caught.value.field == "trainer_version"
+
+
+def test_recomputation_has_no_word():
+    with pytest.raises(FormatError, match="no recomputation"):
+        torchtitan_flags(insert_recompute(named("1f1b", 2, 4)), Training())
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_any_name_stands_in_it_as_it_is(name: str):
+def test_any_name_and_any_path_stand_in_it_as_they_are(name: str):
     schedule = named("1f1b", 2, 2).renamed(name)
-    settings = tomllib.loads(torchtitan_toml(schedule, f"{name}.csv"))
-    assert settings["parallelism"]["pipeline_parallel_schedule_csv"] == f"{name}.csv"
+    (default,) = torchtitan_flags(schedule, Training()).files
+    assert len(default) < 255
+    assert not set(default) & set("/\n\0 '\"$")
+    path = f"plans/{name}.csv".replace("\0", "")
+    settings = torchtitan_flags(schedule, Training(csv=path))
+    assert fields(settings)["parallelism.pipeline_parallel_schedule_csv"] == path
+    given = scheduled(
+        torchtitan_python(schedule, Training(csv=path)),
+        SimpleNamespace(parallelism=SimpleNamespace(), training=SimpleNamespace()),
+    )
+    assert given.parallelism.pipeline_parallel_schedule_csv == path

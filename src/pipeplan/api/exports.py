@@ -15,6 +15,7 @@ from pipeplan.api.simulations import simulated, timed
 from pipeplan.api.sources import resolve
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError
+from pipeplan.files import is_stream
 from pipeplan.formats import TRAINING_NAMES, Format, TrainerSettings, Training, TrainingGiven
 from pipeplan.model import Schedule
 from pipeplan.passes import Rearrangement
@@ -49,8 +50,8 @@ class Export(str):
         return export
 
     def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
-        """What :meth:`save` writes: with the name of a CSV beside that file, where none was given."""
-        if self._meant is None:
+        """What :meth:`save` writes: with the name of a CSV beside that file, where none was given; in a pipe, itself."""
+        if self._meant is None or is_stream(Path(path)):
             return TrainerSettings(text=self)
         to, schedule, training = self._meant
         return _settings(to, schedule, placed(training, Path(path)))

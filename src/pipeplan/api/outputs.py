@@ -114,7 +114,7 @@ def write(
 ) -> None:
     """Write what a file's format can hold of contents; ``what`` they are is for messages. Raises what :func:`save` does."""
     chosen = format_of(path, contents, what, ending)
-    if chosen.write_settings is not None and "settings" in contents:
+    if chosen.write_settings is not None and not is_stream(path):
         write_settings(chosen.write_settings(contents["settings"](chosen), placed(training, path)), path)
         return
     with replacing(path) as temporary:
@@ -122,21 +122,21 @@ def write(
 
 
 def write_settings(settings: TrainerSettings, path: Path) -> None:
-    """Write a trainer's settings and, unless they go into a pipe, first the files that they name.
+    """Write a trainer's settings, and first the files that they name.
 
     Raises
     ------
     InputError
         If that is not possible.
     """
-    for name, text in () if is_stream(path) else settings.files.items():
+    for name, text in settings.files.items():
         write_text(Path(name), text)
     write_text(path, settings.text)
 
 
 def placed(training: Training, path: Path) -> Training:
     """What is said of a training, with a CSV beside the file of its settings where none is named."""
-    if training.csv is not None or is_stream(path):
+    if training.csv is not None:
         return training
     beside = path.with_suffix(".csv")
     return replace(training, csv=str(beside if beside != path else path.with_suffix(".order.csv")))
