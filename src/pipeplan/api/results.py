@@ -15,7 +15,7 @@ from pipeplan.costs import Costs, Limits
 from pipeplan.drawing import View, view_of
 from pipeplan.formats import placement_record, timeline_columns
 from pipeplan.model import MemoryUse, Schedule, Timeline, tolerances
-from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times
+from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times, step_time
 
 if TYPE_CHECKING:
     from pipeplan.solver import Objective, Robustness
@@ -126,6 +126,10 @@ class Result(Presentable):
         """From 0 to the last op's end on any rank, in the unit of the costs."""
         return self.timeline.makespan
 
+    def step_time(self, *, barrier: bool = True) -> float:
+        """How long a step takes: the makespan (without a barrier at its end, the longest span) and ``step_time`` behind it."""
+        return step_time(self.timeline, self.costs, barrier=barrier)
+
     @property
     def gap(self) -> float | None:
         """``makespan / bound - 1``; None over the memory limit: the bound is for schedules within it."""
@@ -159,7 +163,7 @@ class Result(Presentable):
         """
         schedule, timeline, bytes_ = self.schedule, self.timeline, self.memory.peak_bytes
         bubble = timeline.bubble
-        record = {
+        record: dict[str, Any] = {
             "schedule": schedule.name,
             "ranks": schedule.ranks,
             "chunks": schedule.placement.chunks,
@@ -186,6 +190,8 @@ class Result(Presentable):
             "gap": self.gap,
             "warnings": list(self.warnings),
         }
+        if self.costs.overhead.step_time:
+            record["step"] = {"with_barrier": self.step_time(), "without_barrier": self.step_time(barrier=False)}
         return record if self.search is None else record | self.search.to_dict()
 
     def _rows(self) -> Mapping[str, Sequence[Any]]:

@@ -6,6 +6,7 @@ from pipeplan.simulation.critical import CriticalPath, critical_path
 from pipeplan.simulation.idle import IdleTimes, Reason, idle_times
 from pipeplan.simulation.memory import memory_use
 from pipeplan.simulation.simulator import Communication, Simulation, simulate
+from pipeplan.simulation.step import longest_span, step_time
 from pipeplan.simulation.what_if import WhatIf, what_ifs
 
 __all__ = [
@@ -20,9 +21,11 @@ __all__ = [
     "critical_path",
     "earliest_starts",
     "idle_times",
+    "longest_span",
     "lower_bound",
     "memory_use",
     "simulate",
     "span_bound",
+    "step_time",
     "what_ifs",
 ]

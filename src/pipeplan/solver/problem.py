@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Floats, MemoryRule, Placement, Timeline, held_throughout, require_size, tolerances
-from pipeplan.simulation import Bound, lower_bound, span_bound
+from pipeplan.simulation import Bound, longest_span, lower_bound, span_bound
 
 Objective = Literal["makespan", "span"]
 
@@ -148,7 +148,4 @@ class Problem:
 
     def value(self, timeline: Timeline) -> float:
         """The objective of a timeline; a span is what a rank is occupied for, with what its first and last op lose."""
-        if self.objective == "makespan":
-            return timeline.makespan
-        before, behind = self.costs.lost(timeline.schedule)
-        return float(replace(timeline, start=timeline.start - before, end=timeline.end + behind).spans.max())
+        return timeline.makespan if self.objective == "makespan" else longest_span(timeline, self.costs)

@@ -30,6 +30,7 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
         [
             ("makespan", number(timeline.makespan) + unit),
             ("longest span", number(float(timeline.spans.max())) + unit),
+            *_step(result, unit),
             ("bubble, idle / total", f"{bubble.idle_over_total:.4f}"),
             ("bubble, over ideal", f"{bubble.over_ideal:.4f}"),
             ("bubble, of the longest span", f"{bubble.span:.4f}"),
@@ -49,6 +50,16 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
         *_notes(result.notes),
         *_warnings(result.warnings),
     )
+
+
+def _step(result: Result, unit: str) -> list[tuple[str, str]]:
+    """The whole step, where it adds anything behind its last op."""
+    if not result.costs.overhead.step_time:
+        return []
+    return [
+        ("step, with a barrier at its end", number(result.step_time()) + unit),
+        ("step, without one", number(result.step_time(barrier=False)) + unit),
+    ]
 
 
 def _ranks(result: Result) -> Table:
