@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
 from torch.nn.parallel import DistributedDataParallel
 
@@ -42,28 +42,40 @@ class ObservedStage(PipelineStage):
     """A stage that tells an observer when it starts and ends to compute.
 
     Backward passes run outside the caller's ``autocast``, as PyTorch wants them: their ops take the types of the forward's.
+    Where no input needs a gradient (nothing before this stage is trained), I has nothing to do and W is the whole backward:
+    PyTorch does so on the first stage alone, and on others would leave weights without gradients.
     """
 
     def __init__(self, observer: Observer, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._observer = observer
         self._reduction_due = False
+        self._whole: set[int] = set()
 
     def forward_one_chunk(self, *args: Any, **kwargs: Any) -> Any:
         """F."""
         return self._observed(super().forward_one_chunk, args, kwargs)
 
-    def backward_one_chunk(self, *args: Any, **kwargs: Any) -> Any:
+    def backward_one_chunk(self, bwd_chunk_id: int, *args: Any, full_backward: bool = True, **kwargs: Any) -> None:
         """B, or I."""
+        kwargs["full_backward"] = full_backward
+        compute = super().backward_one_chunk
+        if not full_backward and not self.is_first and self._needs_no_input_gradient(bwd_chunk_id):
+            self._whole.add(bwd_chunk_id)
+            compute = self._postpone
         with self._without_autocast():
-            return self._observed(super().backward_one_chunk, args, kwargs)
+            self._observed(compute, (bwd_chunk_id, *args), kwargs)
 
-    def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> Any:
+    def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> None:
         """W. Its gradients come from ``autograd.grad``, which DDP does not notice: it reduces them afterwards."""
-        if last_backward and not self.is_first and isinstance(self.submod, DistributedDataParallel):
+        compute = super().backward_weight_one_chunk
+        if bwd_chunk_id in self._whole:
+            self._whole.discard(bwd_chunk_id)
+            compute = self._make_up
+        elif last_backward and not self.is_first and isinstance(self.submod, DistributedDataParallel):
             last_backward, self._reduction_due = False, True
         with self._without_autocast():
-            return self._observed(super().backward_weight_one_chunk, (bwd_chunk_id,), {"last_backward": last_backward})
+            self._observed(compute, (bwd_chunk_id,), {"last_backward": last_backward})
 
     def perform_reduce_grad(self, grad_scale_factor: int) -> None:
         """REDUCE_GRAD."""
@@ -71,6 +83,23 @@ class ObservedStage(PipelineStage):
             _reduce(self.submod)
             self._reduction_due = False
         super().perform_reduce_grad(grad_scale_factor)
+
+    def _needs_no_input_gradient(self, microbatch: int) -> bool:
+        _, inputs = self.fwd_cache[microbatch]
+        return not any(isinstance(value, Tensor) and value.requires_grad for value in inputs)
+
+    def _postpone(self, microbatch: int, loss: Tensor | None = None, **_: Any) -> None:
+        """An I with nothing to do: what its W needs is kept, and the stage before is told of no gradient."""
+        output, inputs = self.fwd_cache.pop(microbatch)
+        gradients = None if self.is_last else self._retrieve_recv_grads(microbatch)
+        self.backward_state[microbatch] = (inputs, None, loss if self.is_last else output, gradients)
+        self.bwd_cache[microbatch] = (None,) * len(self.args_recv_info[microbatch])
+
+    def _make_up(self, microbatch: int, *, last_backward: bool) -> None:
+        """The whole backward of a postponed I."""
+        inputs, _, output, gradients = self.backward_state.pop(microbatch)
+        passed = {"stage_output": output, "output_grads": gradients, "input_values": inputs}
+        self.backward_maybe_with_nosync("full", passed, last_backward=last_backward)
 
     def _without_autocast(self) -> AbstractContextManager[Any]:
         kind = self.device.type
