@@ -80,5 +80,4 @@ def _by_kind(forward: Bools, backward: Bools) -> Ints:
 def overheads(overhead: Overhead, placement: Placement) -> Floats:
     """What an op of each kind on each stage takes from its rank beyond its own time, shape (kinds, stages)."""
     messages = messages_sent(placement) + messages_received(placement)
-    lost: Floats = overhead.op_gap + overhead.message_time * messages
-    return lost
+    return overhead.op_gap + overhead.message_time * messages.astype(np.float64)
