@@ -102,7 +102,7 @@ def test_what_was_run_is_what_is_read(schedule: Schedule, forward: float):
     [
         ({}, "needs a trace of every rank, and there is none"),
         ({"a": "", "b": ""}, "a: this is no trace of PyTorch's profiler, or it is cut off: Input data was truncated"),
-        ({"a": rank_trace(RUN, 0)[:-200]}, "a: this is no trace of PyTorch's profiler, or it is cut off: Input data was truncated"),
+        ({"a": rank_trace(RUN, 0)[:-200]}, "a: this is no trace .*, or it is cut off: Input data was truncated"),
         ({"a": "[" * 100_000}, "a: this is no trace"),
         ({"a": '{"traceEvents": 7}'}, "a: this is no trace"),
         ({"a": rank_trace(RUN, 0, traceEvents=[])}, "a: no annotation of a pipeline"),
@@ -138,7 +138,10 @@ def test_what_was_run_is_what_is_read(schedule: Schedule, forward: float):
             r"a: PP:\w+ occurs 1 time\(s\), other ops 2 times; record whole steps",
         ),
         (
-            {"a": rank_trace(RUN, 0, traceEvents=annotations(RUN, 0) + later(annotations(RUN, 0))), "b": rank_trace(RUN, 1)},
+            {
+                "a": rank_trace(RUN, 0, traceEvents=annotations(RUN, 0) + later(annotations(RUN, 0))),
+                "b": rank_trace(RUN, 1),
+            },
             "different runs or steps: they hold different numbers of steps: a 2, b 1; give those of the same steps",
         ),
         (

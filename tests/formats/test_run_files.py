@@ -1,0 +1,260 @@
+"""A run from its files: folders as trainers write them, packed traces, several steps, replicas, and what can be wrong."""
+
+import gzip
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeplan.costs import Settings
+from pipeplan.errors import FormatError, InputError, PipeplanError
+from pipeplan.formats import parse_kineto, read_run, read_schedule_or_timeline, read_timelines, timeline_json
+from pipeplan.model import Timeline, parse_schedule
+from pipeplan.passes import insert_communication
+from pipeplan.simulation import simulate
+from tests.formats.traces import BASE, Event, annotations, rank_trace, traces
+
+PLAN = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1")
+
+
+def run_of(*, forward_times: float = 1.0) -> Timeline:
+    costs = Settings(time_unit="ms", p2p_time=0.5, forward_times=forward_times).costs(PLAN.placement)
+    run = simulate(insert_communication(PLAN), costs, communication="blocking").timeline
+    return Timeline(run.schedule, run.start, run.end, "ms", "measured")
+
+
+RUN, SLOWER = run_of(), run_of(forward_times=2.0)
+
+
+def write(folder: Path, texts: Mapping[str, str]) -> Path:
+    """Files of a folder, those that end in .gz packed."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return folder
+
+
+def at(second: int) -> dict[str, Any]:
+    return {"baseTimeNanoseconds": BASE + second * 10**9}
+
+
+def torchtitan(*runs: Timeline) -> dict[str, str]:
+    """Traces in torchtitan's folder, one step in an iteration's; the first is the fifth."""
+    return {
+        f"profiling/traces/iteration_{5 * number}/rank{rank}_trace.json.gz": rank_trace(run, rank, **at(number))
+        for number, run in enumerate(runs, start=1)
+        for rank in range(2)
+    }
+
+
+def test_torchtitans_folder_holds_a_step_in_every_iteration(tmp_path):
+    folder = write(tmp_path, torchtitan(RUN, SLOWER, RUN))
+    run = read_run(folder)
+    assert (run.steps, run.replicas, run.files, run.pauses) == (3, 1, 6, ())
+    assert [step.makespan for step in run.timelines] == pytest.approx([RUN.makespan, SLOWER.makespan, RUN.makespan])
+    assert str(run) == "3 steps, from 6 files"
+    one = read_run(folder / "profiling/traces/iteration_10")
+    assert [step.makespan for step in one.timelines] == pytest.approx([SLOWER.makespan])
+
+
+def test_steps_stand_in_the_order_of_their_times_not_of_their_names(tmp_path):
+    names = {
+        "z.pt.trace.json": (0, 1),
+        "a.pt.trace.json.gz": (0, 2),
+        "y.pt.trace.json": (1, 1),
+        "b.pt.trace.json": (1, 2),
+    }
+    texts = {name: rank_trace((RUN, SLOWER)[second - 1], rank, **at(second)) for name, (rank, second) in names.items()}
+    run = read_run(write(tmp_path, texts))
+    assert [step.makespan for step in run.timelines] == pytest.approx([RUN.makespan, SLOWER.makespan])
+
+
+def test_between_steps_of_one_recording_is_a_pause(tmp_path):
+    def twice(rank: int) -> str:
+        events = annotations(RUN, rank)
+        return rank_trace(RUN, rank, traceEvents=events + [event | {"ts": event["ts"] + 100e3} for event in events])
+
+    run = read_run(write(tmp_path, {"a.json": twice(0), "b.json": twice(1)}))
+    assert run.pauses == pytest.approx([100 - RUN.makespan])
+
+
+def test_a_packed_file_is_read_like_any_other(tmp_path):
+    write(tmp_path, {"own.json.gz": timeline_json(RUN), "plan.csv.gz": "0F0,0B0\n"})
+    assert read_timelines(tmp_path / "own.json.gz")[0].makespan == RUN.makespan
+    schedule = read_schedule_or_timeline(tmp_path / "plan.csv.gz")
+    assert schedule == parse_schedule("0F0 0B0", name="plan")
+    own = tmp_path / "packed, by another name.json"
+    own.write_bytes((tmp_path / "own.json.gz").read_bytes())
+    assert read_timelines(own)[0].makespan == RUN.makespan
+
+
+def test_own_records_in_a_folder_are_steps(tmp_path):
+    folder = write(tmp_path, {"a.json": timeline_json(RUN), "b.json": timeline_json(SLOWER), "c.json": '{"other": 1}'})
+    run = read_run(folder)
+    assert [step.makespan for step in run.timelines] == [RUN.makespan, SLOWER.makespan]
+    assert run.left_out == (str(folder / "c.json"),)
+    assert run.typical.makespan == RUN.makespan
+
+
+def replica(run: Timeline, stage: int, rank: int, processes: int = 4) -> str:
+    return rank_trace(run, stage, distributedInfo={"rank": rank, "world_size": processes})
+
+
+def test_ranks_that_ran_the_same_ops_are_replicas():
+    """The second replica's run is slower; ranks are numbered pipeline first, as in torchtitan's mesh, or last."""
+    for ranks in ([(0, 0), (0, 1), (1, 2), (1, 3)], [(0, 0), (1, 1), (0, 2), (1, 3)]):
+        seen: dict[int, int] = {0: 0, 1: 0}
+        texts = {}
+        for stage, rank in ranks:
+            texts[f"{rank}.json"] = replica((RUN, SLOWER)[seen[stage]], stage, rank)
+            seen[stage] += 1
+        found = parse_kineto(texts)
+        assert [timeline.makespan for timeline in found] == pytest.approx([RUN.makespan, SLOWER.makespan])
+
+
+def gpipe(rank: int, *, groups: list[list[int]] | None, stage: int, processes: int) -> str:
+    """ScheduleGPipe's trace of one of two stages: two microbatches, with messages inside the annotations."""
+    events: list[Event] = []
+    for turn, name in enumerate(("Forward 0", "Forward 1", "Backward 0", "Backward 1")):
+        later = stage if name.startswith("Forward") else 1 - stage
+        start = 1000.0 * turn + 300 * later
+        receives, sends = later == 1, later == 0
+        events.append(event("user_annotation", name, start, 250))
+        if receives:
+            events += [
+                event("cpu_op", "c10d::recv_", start + 1, 5),
+                event("user_annotation", "gloo:recv", start + 2, 48),
+            ]
+        events.append(event("cpu_op", "aten::mm", start + 60, 100))
+        if sends:
+            events.append(event("cpu_op", "c10d::send", start + 200, 5))
+    whose = {"rank": rank, "world_size": processes, "pg_config": [{"ranks": group} for group in groups or []]}
+    return json.dumps({"distributedInfo": whose, "traceEvents": events})
+
+
+def event(category: str, name: str, start: float, duration: float) -> Event:
+    return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": 1, "ts": start, "dur": duration}
+
+
+def test_gpipes_annotations_have_the_stage_of_their_rank():
+    texts = {f"{rank}": gpipe(rank, groups=None, stage=rank, processes=2) for rank in (0, 1)}
+    (timeline,) = parse_kineto(texts)
+    assert timeline.schedule == parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
+    assert timeline.start[4] == pytest.approx(0.3)
+    assert timeline.end[0] == pytest.approx(0.14)
+
+
+@pytest.mark.parametrize("pipelines", [[[0, 2], [1, 3]], [[0, 1], [2, 3]]])
+def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
+    others = [[rank for rank in range(4) if rank in (a, b)] for a, b in zip(*pipelines, strict=True)]
+    texts = {
+        str(rank): gpipe(rank, groups=[[0, 1, 2, 3], *pipelines, *others], stage=pipeline.index(rank), processes=4)
+        for pipeline in pipelines
+        for rank in pipeline
+    }
+    found = parse_kineto(texts)
+    assert len(found) == 2
+    assert {str(timeline.schedule[0][0]) for timeline in found} == {"0F0"}
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (
+            {"0": gpipe(0, groups=[[0, 1]], stage=0, processes=2)},
+            "0: its stage cannot be told, .* give the trace of every",
+        ),
+        (
+            {str(rank): gpipe(rank, groups=None, stage=rank // 2, processes=4) for rank in range(4)},
+            "0: its stage cannot be told",
+        ),
+        (
+            {"0": gpipe(0, groups=[[0, 1]], stage=0, processes=2), "1": rank_trace(RUN, 1)},
+            "0 and 1 are traces of different runs: the ops of only one of them are annotated with their stages",
+        ),
+        (
+            {str(rank): replica(RUN, stage, rank) for stage, rank in ((0, 0), (0, 1), (1, 2))},
+            "2 traces hold the ops of 0, and 1 those of 2: give the trace of every rank, or those of one replica",
+        ),
+        (
+            {str(rank): replica(RUN, 0, rank) for rank in (0, 1)},
+            "0: 0SEND_F0 implies a stage 1, but the trace of its rank is missing",
+        ),
+        (
+            {"0": rank_trace(RUN, 0, **at(1)), "1": rank_trace(RUN, 1, **at(2))},
+            "different runs or steps; give those of the same steps of every rank",
+        ),
+        (
+            {"0": rank_trace(RUN, 0), "0 later": rank_trace(RUN, 0, **at(1)), "1": rank_trace(RUN, 1)},
+            "different numbers of steps: 0 2, 1 1; give those of the same steps of every rank",
+        ),
+        (
+            {"0": json.dumps({"traceEvents": [event("user_annotation", "PP:0F0", 0, 9)] * 2})},
+            "0: PP:0F0 starts within PP:0F0; annotate every op once, one after the other",
+        ),
+        (
+            {"0": json.dumps({"traceEvents": [event("user_annotation", "PP:stage0_fwd", 0, 9)]})},
+            "0: annotation 0, 'PP:stage0_fwd': .* name an annotation PP: and the op, as in PP:2F0",
+        ),
+        (
+            {"0": json.dumps({"traceEvents": [event("user_annotation", "Forward pass", 0, 9)]})},
+            r"0: no annotation of a pipeline \('PP:2F0'\) in it; mark every op with: with torch\.profiler",
+        ),
+    ],
+)
+def test_bad_runs(texts, message):
+    with pytest.raises(FormatError, match=message):
+        parse_kineto(texts)
+
+
+def test_bad_files(tmp_path):
+    whole = gzip.compress(rank_trace(RUN, 0).encode())
+    for name, data, message in (
+        ("cut.json.gz", whole[:-100], "is cut off: its gzip stream has no end; copy it again as a whole"),
+        ("head.json.gz", whole[:5], "is cut off"),
+        ("bad.json.gz", whole[:40] + bytes(60) + whole[100:], "is damaged: .*; copy it again"),
+        ("late.json.gz", whole[:-8] + bytes(8), "is damaged"),
+        ("two.json.gz", gzip.compress(whole), "is not text"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(FormatError, match=message):
+            read_run(path)
+        with pytest.raises(FormatError, match=message):
+            read_run(tmp_path)
+        path.unlink()
+    with pytest.raises(FormatError, match=r"holds no times of a run: neither a trace .* name the folder of one run"):
+        read_run(tmp_path)
+    write(tmp_path, {"plan.csv": "0F0,0B0\n"})
+    with pytest.raises(InputError, match="holds a schedule, which has no times"):
+        read_run(tmp_path / "plan.csv")
+    with pytest.raises(PipeplanError, match="cannot read"):
+        read_run(tmp_path / "absent.json.gz")
+
+
+def test_a_packed_file_has_a_limit_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeplan.formats.run_files.SIZE_LIMIT", 1000)
+    path = tmp_path / "large.json.gz"
+    path.write_bytes(gzip.compress(b" " * 100_000))
+    with pytest.raises(FormatError, match="unpacks to more than 1,000 bytes"):
+        read_run(path)
+
+
+def test_stages_may_be_unsharded_several_times_a_step():
+    """An unshard belongs to the step of the op after it, a reshard to that of the op before it."""
+    row = "0UNSHARD 0F0 0RESHARD 0UNSHARD 0F1 0B0 0RESHARD 0UNSHARD 0B1 0RESHARD 0REDUCE_GRAD"
+    names = [f"PP:{cell}" for cell in row.split()] * 2
+    events = [event("user_annotation", name, 10.0 * number, 9) for number, name in enumerate(names)]
+    steps = parse_kineto({"a": json.dumps({"traceEvents": events})})
+    assert [step.schedule for step in steps] == [parse_schedule(row)] * 2
+
+
+def test_single_traces(tmp_path):
+    for name, text in traces(RUN).items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(FormatError, match="the trace of its rank is missing"):
+        read_run(tmp_path / "rank0.json")
+    assert read_run(tmp_path).typical.schedule == RUN.schedule
