@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeplan.model import Placement, Schedule
+from pipeplan.model import Columns, Ints, Kind, Placement, Schedule, alternate, concatenate, ops
 from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
-from pipeplan.strategies.slots import round_trips
 
 
 def build_hanayo(shape: Shape) -> Schedule:
     """Chimera's flow in both directions without its second copy: the stages run down and up the ranks, w times.
 
-    Every microbatch takes both ways itself. The ways down use slots of one parity on every rank, the ways up those of the
-    other, so that they merge without conflict.
+    Every microbatch takes both ways itself, so that all ranks hold early and late stages alike.
 
-    Three ranks, one wave (two chunks a rank), three microbatches, F = B = 1::
+    Three ranks, one wave (two chunks a rank), four microbatches, F = B = 1::
 
-        rank 0 | 0F0 0F1 0F2 .   .   5F0 5B0 5F1 5B1 5F2 5B2 0B0 .   0B1 .   0B2
-        rank 1 | .   1F0 1F1 .   4F0 1F2 4F1 4B0 4F2 4B1 1B0 4B2 1B1 .   1B2 .
-        rank 2 | .   .   2F0 3F0 2F1 3F1 2F2 3F2 3B0 2B0 3B1 2B1 3B2 2B2 .   .
+        rank 0 | 0F0 0F1 0F2 0F3 .   5F0 5B0 5F1 5B1 5F2 5B2 .   0B0 5F3 5B3 0B1 .   0B2 .   0B3
+        rank 1 | .   1F0 1F1 1F2 4F0 1F3 4F1 4B0 4F2 4B1 .   1B0 4F3 4B2 1B1 4B3 1B2 .   1B3 .
+        rank 2 | .   .   2F0 3F0 2F1 3F1 2F2 3F2 3B0 2F3 2B0 3F3 3B1 2B1 3B2 2B2 3B3 2B3 .   .
 
-    The paper lists actions for one unit of p microbatches; the rule here carries Chimera's over to the wave. In a unit a
-    microbatch enters in every second slot, moves on by one of the S = 2wp stages a slot, and comes back the same way; on
-    all ranks ops run in the order of their slots. Units follow each other 2S slots apart, and the last may be smaller.
+    The paper lists actions for p microbatches. The rule here carries ZBV's flow, with full backwards, over to any number of
+    waves: a wave of a microbatch is one trip down and up, and trips take the place of ZBV's microbatches. They go out in
+    groups, wave after wave, at least p in each wave, so that the first is back when the next wave starts. As many start as
+    can before the first backward; from then on each rank does one F and one B in turn. What is missing to p microbatches
+    is left out of the rows.
 
-    Idle time is (p - 1)/w for F = B and whole units, however many. A longer backward leaves bubbles where units meet:
-    (p - 1)(m/p + 1)/w for B = 2F, and at most (3 - 2/w)(p - k) more with k < p microbatches in the last unit. The peak is
-    min(p, m) activations. Valid for any p and m with an even number of chunks.
+    Groups have about p microbatches, all as many or one more, and none less than p. Ranks then wait where the flow starts
+    and where it ends, and nowhere between: idle time is (p - 1)max(F, B)/w for any m >= p, with F and B of a rank's chunks
+    together, and (p - m)(F + B) + (m - 1)max(F, B)/w for fewer. The peak is p/w + (1 - 1/w)g activations in groups of g, or
+    m where that is less: p with one wave or m divisible by p. A group size of p keeps it at p for any m, while a last group
+    of k < p idles (1 - 1/w)(p - k)max(F, B) more. Valid for any p and m with an even number of chunks.
 
     Source: Liu et al., Hanayo: Harnessing Wave-like Pipeline Parallelism for Enhanced Large Model Training Efficiency
     (2023).
@@ -35,7 +37,7 @@ def build_hanayo(shape: Shape) -> Schedule:
     Raises
     ------
     ShapeError
-        For an odd number of chunks.
+        For an odd number of chunks, or a group size less than p (m where m < p) or more than m.
     """
     require(
         shape.chunks % 2 == 0,
@@ -43,31 +45,99 @@ def build_hanayo(shape: Shape) -> Schedule:
         f"needs two chunks a rank for each wave, not {shape.chunks} in all",
         field="chunks",
     )
-    placement = Placement.wave(shape.ranks, shape.chunks)
-    unit, place = np.divmod(np.arange(shape.microbatches), shape.ranks)
-    return round_trips(placement, 2 * placement.stages * unit + 2 * place)
+    sizes = _group_sizes(shape)
+    waves = shape.chunks // 2
+    rows = [_row(rank, shape.ranks, waves, sizes) for rank in range(shape.ranks)]
+    kept = [row[row.microbatch < shape.microbatches] for row in rows]
+    return Schedule.from_rows(Placement.wave(shape.ranks, shape.chunks), shape.microbatches, kept)
+
+
+def _group_sizes(shape: Shape) -> list[int]:
+    """Microbatches in each group, the largest first; the last may have more than there are, as none has less than p.
+
+    Raises
+    ------
+    ShapeError
+        For a group size out of range.
+    """
+    p, m, size = shape.ranks, max(shape.ranks, shape.microbatches), shape.group_size
+    if size is None:
+        groups = m // p
+        return [m // groups + (group < m % groups) for group in range(groups)]
+    least = min(p, shape.microbatches)
+    require(
+        least <= size <= shape.microbatches,
+        "hanayo",
+        f"takes groups of {least} to {shape.microbatches} microbatches here, not {size}",
+        field="group_size",
+    )
+    size = max(size, p)
+    return [min(size, max(m - first, p)) for first in range(0, m, size)]
+
+
+def _row(rank: int, ranks: int, waves: int, sizes: list[int]) -> Columns:
+    """One rank's row: three phrases of warm-up, and F and B in turn; more than the microbatches asked for.
+
+    A group of p more than asked for keeps every phrase going until the last op that counts.
+    """
+    wave, microbatch = _trips(waves, [*sizes, ranks])
+    forth, back = 2 * ranks * wave, 2 * ranks * (waves - 1 - wave)
+    turned = 2 * ranks - 1 - rank
+    f_down, f_up = ops(Kind.F, forth + rank, microbatch), ops(Kind.F, forth + turned, microbatch)
+    b_up, b_down = ops(Kind.B, back + turned, microbatch), ops(Kind.B, back + rank, microbatch)
+
+    size, behind = sizes[0], ranks - rank
+    # Some of the next group's go ahead of the second wave: they fill the wait for the first F on the way up. A group of
+    # more than p microbatches has some itself.
+    ahead = np.arange(waves * size, waves * size + max(behind - 1 - (size - ranks), 0))
+    f_down = f_down[np.insert(np.delete(np.arange(len(f_down)), ahead), size, ahead)]
+
+    first, started = 2 * behind - 1, (waves - 1) * size + ranks
+    return concatenate(
+        f_down[:first],
+        alternate(f_up[: started - behind], f_down[first : started + behind - 1]),
+        alternate(f_up[started - behind : started], b_up[:behind]),
+        alternate(f_down[started + behind - 1 :], b_down, f_up[started:], b_up[behind:]),
+    )
+
+
+def _trips(waves: int, sizes: list[int]) -> tuple[Ints, Ints]:
+    """Wave and microbatch of each trip in the order in which forwards go out: by groups, in a group by waves."""
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    wave, microbatch = np.divmod(np.arange(waves * len(group)), len(group))
+    order = np.lexsort((microbatch, wave, group[microbatch]))
+    return wave[order], microbatch[order]
 
 
 def _bubble(shape: Shape) -> float:
-    earlier, last = divmod(shape.microbatches - 1, shape.ranks)
+    p, m, waves = shape.ranks, shape.microbatches, shape.chunks / 2
+    if m < p:
+        return 3 * (p - m) + 2 * (m - 1) / waves
+    missing = max(p - (m - 1) % shape.group_size - 1, 0) if shape.group_size else 0
+    return 2 * (p - 1) / waves + 2 * (1 - 1 / waves) * missing
+
+
+def _memory(shape: Shape) -> float:
     waves = shape.chunks / 2
-    return (shape.ranks - 1) * (earlier + 2) / waves + (3 - 2 / waves) * (shape.ranks - (last + 1))
+    return min(shape.microbatches, shape.ranks / waves + (1 - 1 / waves) * max(_group_sizes(shape)))
 
 
 hanayo = Strategy(
     name="hanayo",
     title="waves: the stages run down and up the ranks several times",
     placement="wave",
-    accepts="any p and m, chunks even (two a wave)",
+    accepts="any p and m, chunks even (two a wave); group size p to m (m where m < p)",
     bubble=Formula(
-        "at most (p-1)(ceil(m/p)+1)/w + (3-2/w)(p-k), w = v/2 waves, k microbatches in the last unit; exact for k = p",
+        "(p-1)max(F,B)/w, w = v/2 waves; m < p: (p-m)(F+B) + (m-1)max(F,B)/w; last group of k < p: "
+        "(1-1/w)(p-k)max(F,B) more",
         _bubble,
     ),
-    memory=Formula("min(m, p)", lambda shape: min(shape.microbatches, shape.ranks)),
+    memory=Formula("min(m, p/w + (1-1/w)g), groups of g = ceil(m/(m//p)) unless given", _memory),
     paper="Liu et al., Hanayo, SC 2023, arXiv 2308.15762",
     build=build_hanayo,
     chunks=2,
     fixed_chunks=False,
+    grouped=True,
 )
 
 FAMILY = (hanayo,)

@@ -94,7 +94,7 @@ def driven_by_costs(
 def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -> Iterator[tuple[str, Schedule]]:
     """What a strategy makes of the shape, in each of its variants and with several sizes of groups."""
     for variant in strategy.variants or (None,):
-        for group in (None, *(_groups(problem, every_group_up_to) if strategy.placement == "loop" else ())):
+        for group in (None, *(_groups(problem, every_group_up_to) if strategy.grouped else ())):
             try:
                 shape = strategy.shape(
                     problem.placement.ranks,
@@ -113,10 +113,10 @@ def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -
 
 
 def _groups(problem: Problem, every_group_up_to: int) -> Iterator[int]:
-    """Sizes of groups beside a strategy's own: half the ranks, and on small problems every size."""
+    """Sizes of groups beside a strategy's own: half the ranks and the ranks, and on small problems every size."""
     ranks, microbatches = problem.placement.ranks, problem.microbatches
     small = microbatches * problem.placement.stages <= every_group_up_to
-    yield from range(1, microbatches + 1) if small else [ranks // 2] if ranks >= 4 else []
+    yield from range(1, microbatches + 1) if small else [ranks // 2, ranks] if ranks >= 4 else [ranks]
 
 
 def _limits(problem: Problem, activations_a_rank: tuple[float, ...]) -> Iterator[tuple[str, Limits | None]]:
