@@ -61,36 +61,31 @@ def ran(record_property: Callable[[str, object], None]) -> Callable[[str], None]
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Each peer, its release, what ran, what did not."""
-    reports = [report for reports in terminalreporter.stats.values() for report in reports]
-    ours = [report for report in reports if isinstance(report, pytest.TestReport) and report.when == "call"]
-    skipped = [
-        report
-        for report in reports
-        if isinstance(report, pytest.TestReport) and report.when == "setup" and report.skipped
-    ]
     if all(why_absent(peer) == ELSEWHERE for peer in PEERS):
         return
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    tests = [report for report in reports if isinstance(report, pytest.TestReport)]
     terminalreporter.section("peers")
     for peer in PEERS:
-        release = f" {version(peer)}" if version(peer) else ""
-        terminalreporter.write_line(f"{peer.name}{release}")
+        terminalreporter.write_line(f"{peer.name} {version(peer) or ''}".rstrip())
         reason = why_absent(peer)
-        lines = [f"did not run: {reason}"] if reason else list(outcomes(peer, ours + skipped))
-        for line in lines or ["nothing was asked for"]:
+        for line in [f"did not run: {reason}"] if reason else outcomes(peer, tests):
             terminalreporter.write_line(f"    {line}")
 
 
-def outcomes(peer: Peer, reports: list[pytest.TestReport]) -> Generator[str]:
-    """A line for each test of a peer: what it noted or its name where it passed, its name and why where it did not."""
-    for report in reports:
-        if f"tests/peers/{peer.name}/" not in report.nodeid:
-            continue
+def outcomes(peer: Peer, reports: list[pytest.TestReport]) -> list[str]:
+    """What a peer's tests noted where they passed; the names of those that did not, with the reasons of skips."""
+    own = [report for report in reports if f"tests/peers/{peer.name}/" in report.nodeid]
+    passed = [report for report in own if report.passed and report.when == "call"]
+    notes = [[str(text) for key, text in report.user_properties if key == "ran"] for report in passed]
+    lines = [f"ran: {'; '.join(texts)}" for texts in notes if texts]
+    if silent := sum(not texts for texts in notes):
+        lines.append(f"ran: {silent} test{'s' if silent > 1 else ''} of single points and refusals")
+    for report in own:
         name = report.nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
-        if report.passed:
-            notes = [str(text) for key, text in report.user_properties if key == "ran"]
-            yield f"ran: {'; '.join(notes) or name}"
-        elif report.skipped:
+        if report.skipped:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
-            yield f"did not run: {name}: {reason.removeprefix('Skipped: ')}"
-        else:
-            yield f"failed: {name}"
+            lines.append(f"did not run: {name}: {reason.removeprefix('Skipped: ')}")
+        elif report.failed:
+            lines.append(f"failed: {name}")
+    return lines or ["did not run: none of its tests was chosen"]

@@ -55,12 +55,15 @@ def wait(running: list[subprocess.Popen[bytes]], folder: Path, module: str, time
         if any(process.returncode for process in running) or time.monotonic() > until:
             break
         time.sleep(0.05)
-    failed = [rank for rank, process in enumerate(running) if process.poll() != 0]
-    if failed:
-        rank = next((rank for rank in failed if running[rank].returncode is not None), failed[0])
-        what = "failed" if running[rank].returncode is not None else f"did not end within {timeout:g} s"
-        said = (folder / f"log{rank}").read_text(errors="replace")[-4000:]
-        raise RuntimeError(f"{module}, rank {rank} of {len(running)}, {what}:\n{said}")
+    time.sleep(0.2)  # A rank that fails brings others down, which may be seen first.
+    failed = [rank for rank, process in enumerate(running) if process.poll()]
+    late = [] if failed else [rank for rank, process in enumerate(running) if process.poll() is None]
+    if failed or late:
+        what = f"rank(s) {failed} failed" if failed else f"rank(s) {late} did not end within {timeout:g} s"
+        said = [
+            f"rank {rank}:\n{(folder / f'log{rank}').read_text(errors='replace')[-4000:]}" for rank in failed or late
+        ]
+        raise RuntimeError("\n".join([f"{module}: {what}", *said]))
 
 
 def free_port() -> int:
