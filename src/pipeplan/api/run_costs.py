@@ -90,7 +90,7 @@ class RunCosts:
     @property
     def predicted_step(self) -> float:
         """What the run's own schedule takes on these costs, in milliseconds: beside the measured steps, a check of them."""
-        return simulate(self.schedule, self.settings().costs(self.schedule.placement)).timeline.makespan
+        return _length(simulate(self.schedule, self.settings().costs(self.schedule.placement)).timeline)
 
     def provenance(self) -> list[str]:
         """Where the numbers come from, in lines."""
@@ -98,7 +98,7 @@ class RunCosts:
         shape = f"{schedule.ranks} ranks, {schedule.stages} stages, {schedule.microbatches} microbatches"
         return [
             f"{Path(self.source).name}: {self.run}; {shape}",
-            f"step: measured {self.measured_steps}, with these costs {self.predicted_step:.4g} ms ({self.error:+.1%})",
+            self.check(),
             "milliseconds, medians (quartiles):",
             *(
                 f"stage {number}, " + ", ".join(f"{kind} {times[kind]}" for kind in times)
@@ -106,6 +106,10 @@ class RunCosts:
             ),
             *(f"{words} {spread}" for words, spread in self.between() if spread is not None),
         ]
+
+    def check(self) -> str:
+        """The measured steps beside the predicted one, in words."""
+        return f"step: measured {self.measured_steps} ms, with these costs {self.predicted_step:.4g} ms ({self.error:+.1%})"
 
     @property
     def error(self) -> float:
@@ -173,8 +177,13 @@ def run_costs(run: MeasuredRun, source: str) -> RunCosts:
         stages=_stages(timelines),
         gaps=gaps_of(timelines),
         step_time=Spread.of(run.pauses) if run.pauses else None,
-        measured_steps=Spread.of(float(timeline.end.max() - timeline.start.min()) for timeline in timelines),
+        measured_steps=Spread.of(map(_length, timelines)),
     )
+
+
+def _length(timeline: Timeline) -> float:
+    """From the first start of an op to the last end of one."""
+    return float(timeline.end.max() - timeline.start.min())
 
 
 def _stages(timelines: Sequence[Timeline]) -> tuple[Times, ...]:

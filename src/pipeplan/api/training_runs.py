@@ -139,6 +139,10 @@ class CostProfile(Presentable):
         """The costs as a config file holds them."""
         return self.measured.settings()
 
+    def checks(self) -> Sequence[str]:
+        """What a run's own steps say about its costs, a sentence each; of a model there are none."""
+        return [self.measured.check()] if isinstance(self.measured, RunCosts) else []
+
     def views(self) -> Sequence[View]:
         """None: costs have no picture."""
         return []

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from pipeplan import api
 from pipeplan.api import as_keywords, model_files
-from pipeplan.cli.answers import print_json, written
+from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.training_options import ModelOptions, training_option
@@ -59,6 +59,8 @@ def profile(
     with written(dict.fromkeys(outputs, measured.save)):
         if json:
             print_json(measured.to_dict())
+            for line in measured.checks():
+                tell(line)
         else:
             measured.print()
     return 0

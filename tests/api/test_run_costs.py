@@ -1,0 +1,166 @@
+"""Costs from a run: what was simulated with them is what they are found to be."""
+
+import gzip
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pipeplan
+from pipeplan.api.run_costs import RunCosts, read_run_costs, run_costs
+from pipeplan.api.run_gaps import Spread
+from pipeplan.errors import InputError
+from pipeplan.formats import MeasuredRun, chrome_trace
+from pipeplan.model import Schedule, Timeline, parse_schedule
+from pipeplan.simulation import compute_only
+from tests.formats.traces import rank_trace
+
+DATA = Path(__file__).parents[1] / "formats" / "data"
+
+TIMES: dict[str, Any] = {
+    "forward_times": [3.0, 4.0, 5.0, 6.0],
+    "backward_input_times": [7.0, 8.0, 9.0, 6.5],
+    "backward_weight_times": [2.0, 3.0, 4.0, 2.5],
+    "time_unit": "ms",
+}
+
+
+def measured(schedule: str | Schedule, **settings: Any) -> Timeline:
+    """A timeline that says it was measured."""
+    return replace(pipeplan.simulate(schedule, **settings).timeline, source="measured")
+
+
+def costs_of(*timelines: Timeline, pauses: tuple[float, ...] = ()) -> RunCosts:
+    return run_costs(MeasuredRun(timelines, len(timelines), 1, len(timelines), pauses), "run")
+
+
+@pytest.mark.parametrize("name", ["1f1b", "gpipe", "zb-h1"])
+@pytest.mark.parametrize(
+    "between",
+    [
+        {},
+        {"p2p_time": 0.5},
+        {"p2p_time": 0.5, "op_gap": 0.125},
+        {"p2p_time": 0.5, "op_gap": 0.125, "message_time": 0.25},
+    ],
+)
+def test_what_was_simulated_is_found(name, between):
+    """In a schedule that has gaps without messages and with them, and waits."""
+    shape = {"ranks": 4, "microbatches": 8}
+    found = costs_of(measured(name, **shape, **TIMES, **between))
+    settings = found.settings()
+    assert (settings.ranks, settings.microbatches, settings.chunks) == (4, 8, 1)
+    given = TIMES | {"backward_times": np.add(TIMES["backward_input_times"], TIMES["backward_weight_times"]).tolist()}
+    kinds = ["backward_input_times", "backward_weight_times"] if name == "zb-h1" else ["backward_times"]
+    for setting in ("forward_times", *kinds):
+        assert getattr(settings, setting) == pytest.approx(tuple(given[setting])), setting
+    for setting in ("p2p_time", "op_gap", "message_time"):
+        assert getattr(settings, setting) == pytest.approx(between.get(setting, 0), abs=1e-9), setting
+    assert found.predicted_step == pytest.approx(found.measured_steps.median)
+
+
+def test_slices_and_overlapped_pairs():
+    sliced = costs_of(measured("seq1f1b", ranks=2, microbatches=4, slices=2, time_unit="ms"))
+    assert sliced.settings().slices == 2
+    pairs = costs_of(measured("1f1b-overlap", ranks=2, microbatches=4, overlap_times=[3.5, 4.0], time_unit="ms"))
+    assert pairs.settings().overlap_times == pytest.approx((3.5, 4.0))
+    assert pairs.settings().forward_times == pytest.approx((1.0, 1.0))
+
+
+def test_times_are_medians_over_all_steps_and_one_slow_op_does_not_count():
+    run = measured("1f1b", ranks=2, microbatches=4, time_unit="ms")
+    end = run.end.copy()
+    end[-1] += 100
+    slow = replace(run, end=end)
+    found = costs_of(run, slow, replace(run, start=run.start * 1.5, end=run.end * 1.5), pauses=(4.0, 2.0, 3.0))
+    assert found.stages[0]["F"] == Spread(1.0, 1.0, 1.5, 12)
+    assert found.settings().backward_times == (2.0, 2.0)
+    assert found.settings().step_time == 3.0
+    assert found.measured_steps.median == pytest.approx(1.5 * run.makespan)
+
+
+def test_a_kind_that_a_stage_did_not_run_follows_from_the_others():
+    """The backward is split on the first stage only."""
+    plan = parse_schedule("0F0 0I0 0F1 0I1 0W0 0W1\n1F0 1B0 1F1 1B1")
+    times = {"forward_times": 1.0, "backward_input_times": [7.0, 5.0], "backward_weight_times": [2.0, 6.0]}
+    settings = costs_of(measured(plan, **times, time_unit="ms")).settings()
+    assert settings.backward_times == pytest.approx((9.0, 11.0))
+    assert settings.backward_input_times == pytest.approx((7.0, 5.5))
+    assert settings.backward_weight_times == pytest.approx((2.0, 5.5))
+
+
+def test_profile_from_traces(tmp_path):
+    run = measured("gpipe", ranks=2, microbatches=4, forward_times=[1.5, 2.5], p2p_time=0.25, time_unit="ms")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for rank in range(2):
+        (folder / f"rank{rank}_trace.json.gz").write_bytes(gzip.compress(rank_trace(run, rank).encode()))
+    profile = pipeplan.profile(source=folder)
+    assert repr(profile) == f"<CostProfile of {folder}: 2 stages, 1 step, from 2 files>"
+    assert profile._rows() == [
+        {"stage": 0, "forward": pytest.approx(1.5), "backward": pytest.approx(3.0)},
+        {"stage": 1, "forward": pytest.approx(2.5), "backward": pytest.approx(5.0)},
+    ]
+    for name in ("costs.yaml", "costs.json"):
+        profile.save(tmp_path / name)
+        again = pipeplan.simulate("gpipe", config=tmp_path / name)
+        assert again.makespan == pytest.approx(run.makespan)
+    comments = (tmp_path / "costs.yaml").read_text()
+    assert "# run: 1 step, from 2 files; 2 ranks, 2 stages, 4 microbatches\n" in comments
+    assert f"# step: measured {run.makespan:.4g} " in comments
+    assert "# stage 1, F 2.5 (2.5 to 2.5), B 5 (5 to 5)\n" in comments
+    assert "# transfer between ranks 0.25 (0.25 to 0.25)\n" in comments
+
+
+def test_what_can_stand_for_a_run(tmp_path):
+    run = measured("1f1b", ranks=2, microbatches=4, time_unit="us")
+    pipeplan.save(run, tmp_path / "run.json")
+    assert read_run_costs(tmp_path / "run.json").settings().forward_times == pytest.approx((1e-3, 1e-3))
+    pipeplan.save(pipeplan.simulate("1f1b"), tmp_path / "plan.json")
+    with pytest.raises(InputError, match=r"plan\.json holds a simulated timeline; costs are taken from the traces"):
+        pipeplan.profile(source=tmp_path / "plan.json")
+    other = measured("gpipe", ranks=2, microbatches=4, time_unit="us")
+    pipeplan.save(other, tmp_path / "other.json")
+    (tmp_path / "plan.json").unlink()
+    with pytest.raises(InputError, match="holds steps of different schedules; give the traces of one run"):
+        pipeplan.profile(source=tmp_path)
+    (tmp_path / "export.json").write_text(chrome_trace(run))
+    with pytest.raises(pipeplan.PipeplanError, match=r"export\.json: no annotation of a pipeline"):
+        pipeplan.profile(source=tmp_path / "export.json")
+
+
+@pytest.mark.parametrize(
+    ("beside", "field"),
+    [
+        ({"ranks": 2}, "ranks"),
+        ({"model": "gpt-small"}, "model"),
+        ({"p2p_time": 1.0}, "p2p_time"),
+        ({"layout": [1]}, "layout"),
+    ],
+)
+def test_nothing_stands_beside_a_run(beside, field):
+    with pytest.raises(InputError, match=f"traces say what was run and how long it took: leave out {field}") as error:
+        pipeplan.profile(source="anything", **beside)
+    assert error.value.field == field
+    with pytest.raises(InputError, match="traces say which schedule they are of: leave out zbv"):
+        pipeplan.profile("zbv", source="anything")
+
+
+def test_torchtitans_run_gives_costs_diff_and_explain_take_it_too(tmp_path):
+    folder = DATA / "torchtitan_zbv_fsdp"
+    profile = pipeplan.profile(source=folder)
+    assert isinstance(profile.measured, RunCosts)
+    settings = profile.settings()
+    assert (settings.ranks, settings.chunks, settings.microbatches) == (2, 2, 4)
+    inputs = settings.backward_input_times
+    assert isinstance(inputs, tuple)
+    assert 0 < inputs[0] < 0.2 < min(inputs[1:])
+    profile.save(tmp_path / "costs.yaml")
+    found = pipeplan.diff("zbv", folder, config=tmp_path / "costs.yaml")
+    assert found.measured.source == "measured"
+    assert len(found.kinds) == 12
+    typical = read_run_costs(folder).run.typical
+    assert found.measured.makespan == pytest.approx(compute_only(typical).makespan)
+    assert pipeplan.explain(folder).result.makespan == pytest.approx(typical.makespan)
