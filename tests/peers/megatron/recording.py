@@ -60,7 +60,7 @@ def recorded(asked: Configured, rank: int) -> list[tuple[str, ...]]:
         output = made(stage, current_microbatch)
         return [output] if isinstance(given[4], list) else output, torch.tensor(0)
 
-    def backward_step(input_tensor: Any, output_tensor: Any, *_: Any) -> Any:
+    def backward_step(input_tensor: Any, output_tensor: Any, *_: Any, **__: Any) -> Any:
         output = output_tensor[0] if isinstance(output_tensor, list) else output_tensor
         heard.append(("{}B{}".format(*output.place),))
         return [torch.zeros(1)] if isinstance(input_tensor, list) else torch.zeros(1)
