@@ -19,17 +19,17 @@ def build_hanayo(shape: Shape) -> Schedule:
         rank 1 | .   1F0 1F1 1F2 4F0 1F3 4F1 4B0 4F2 4B1 .   1B0 4F3 4B2 1B1 4B3 1B2 .   1B3 .
         rank 2 | .   .   2F0 3F0 2F1 3F1 2F2 3F2 3B0 2F3 2B0 3F3 3B1 2B1 3B2 2B2 3B3 2B3 .   .
 
-    The paper lists actions for p microbatches. The rule here carries ZBV's flow, with full backwards, over to any number of
-    waves: a wave of a microbatch is one trip down and up, and trips take the place of ZBV's microbatches. They go out in
-    groups, wave after wave, at least p in each wave, so that the first is back when the next wave starts. As many start as
-    can before the first backward; from then on each rank does one F and one B in turn. What is missing to p microbatches
-    is left out of the rows.
+    The paper lists actions for p microbatches: one enters in every second slot, moves on by one stage a slot, and comes back
+    the same way. For more, the rule here carries the steady flow of ZBV, with full backwards, over to any number of waves: a
+    microbatch's wave, one trip down and up, takes the place of ZBV's microbatch. Trips go out in groups, wave after wave; a
+    group has at least p microbatches, so that the first is back when its next wave goes out. Once backwards have begun, each
+    rank does one F and one B in turn. What is missing to p microbatches is left out of the rows.
 
-    Groups have about p microbatches, all as many or one more, and none less than p. Ranks then wait where the flow starts
-    and where it ends, and nowhere between: idle time is (p - 1)max(F, B)/w for any m >= p, with F and B of a rank's chunks
-    together, and (p - m)(F + B) + (m - 1)max(F, B)/w for fewer. The peak is p/w + (1 - 1/w)g activations in groups of g, or
-    m where that is less: p with one wave or m divisible by p. A group size of p keeps it at p for any m, while a last group
-    of k < p idles (1 - 1/w)(p - k)max(F, B) more. Valid for any p and m with an even number of chunks.
+    Groups have m / floor(m/p) microbatches, rounded up in some and down in others. Ranks then wait where the flow starts and
+    where it ends, and nowhere between: idle time is (p - 1)max(F, B)/w for any m >= p, where F and B are those of all chunks
+    of a rank, and (p - m)(F + B) + (m - 1)max(F, B)/w for fewer. The peak is p/w + (1 - 1/w)g activations in groups of g, or
+    m where that is less: p with one wave, or where p divides m. A group size of p keeps it at p for any m, while a last
+    group of k < p idles (1 - 1/w)(p - k)max(F, B) more. Valid for any p and m with an even number of chunks.
 
     Source: Liu et al., Hanayo: Harnessing Wave-like Pipeline Parallelism for Enhanced Large Model Training Efficiency
     (2023).
@@ -87,17 +87,18 @@ def _row(rank: int, ranks: int, waves: int, sizes: list[int]) -> Columns:
     b_up, b_down = ops(Kind.B, back + turned, microbatch), ops(Kind.B, back + rank, microbatch)
 
     size, behind = sizes[0], ranks - rank
-    # Some of the next group's go ahead of the second wave: they fill the wait for the first F on the way up. A group of
-    # more than p microbatches has some itself.
-    ahead = np.arange(waves * size, waves * size + max(behind - 1 - (size - ranks), 0))
+    # What the rank waits for the first F on the way up it spends on the first of the microbatches beyond p; some of them may
+    # be the next group's, and go ahead of this one's second wave.
+    early = min(behind - 1, sum(sizes) - ranks)
+    ahead = np.arange(waves * size, waves * size + max(early - (size - ranks), 0))
     f_down = f_down[np.insert(np.delete(np.arange(len(f_down)), ahead), size, ahead)]
 
-    first, started = 2 * behind - 1, (waves - 1) * size + ranks
+    first, started = behind + early, (waves - 1) * size + ranks
     return concatenate(
         f_down[:first],
-        alternate(f_up[: started - behind], f_down[first : started + behind - 1]),
+        alternate(f_up[: started - behind], f_down[first : started + early]),
         alternate(f_up[started - behind : started], b_up[:behind]),
-        alternate(f_down[started + behind - 1 :], b_down, f_up[started:], b_up[behind:]),
+        alternate(f_down[started + early :], b_down, f_up[started:], b_up[behind:]),
     )
 
 
