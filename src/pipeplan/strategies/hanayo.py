@@ -22,8 +22,8 @@ def build_hanayo(shape: Shape) -> Schedule:
     The paper lists actions for p microbatches: one enters in every second slot, moves on by one stage a slot, and comes back
     the same way. For more, the rule here carries the steady flow of ZBV, with full backwards, over to any number of waves: a
     microbatch's wave, one trip down and up, takes the place of ZBV's microbatch. Trips go out in groups, wave after wave; a
-    group has at least p microbatches, so that the first is back when its next wave goes out. Once backwards have begun, one F
-    and one B take turns on each rank. What is missing to p microbatches is left out of the rows.
+    group has at least p microbatches, so that the first is back when its next wave goes out. Once backwards have begun, F
+    and B take turns on each rank. What is missing to p microbatches is left out of the rows.
 
     Groups have m / floor(m/p) microbatches, rounded up in some and down in others. Ranks then wait where the flow starts and
     where it ends, and nowhere between: idle time is (p - 1)max(F, B)/w for any m >= p, where F and B are those of all chunks
