@@ -7,6 +7,7 @@ the words of the field, and ranks run their rows in order with plain Python dict
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from pipeplan.model import NO_GROUP, Kind, Op, Schedule, Timeline
 
 Key = tuple[Kind, int, int, int]
 Done = dict[Key, tuple[float, int]]
-"""When each op that has run ended, and on which rank."""
+"""When each op that has run freed its rank, and which one that is."""
 
 
 def slow_simulate(schedule: Schedule, costs: Costs) -> Timeline:
@@ -32,7 +33,7 @@ def slow_simulate(schedule: Schedule, costs: Costs) -> Timeline:
     next_turn = [0] * schedule.ranks
     free = [0.0] * schedule.ranks
     done: Done = {}
-    started: dict[Key, float] = {}
+    times: dict[Key, tuple[float, float]] = {}
     moved = True
     while moved:
         moved = False
@@ -42,17 +43,19 @@ def slow_simulate(schedule: Schedule, costs: Costs) -> Timeline:
                 needed = [need for op in turn for need in needs(op, schedule, present)]
                 if any(need not in done for need in needed):
                     break
-                start = max([free[rank], *(arrival(done[need], rank, schedule, costs) for need in needed)])
-                free[rank] = start + duration(turn, schedule, costs)
+                taken = max([free[rank], *(arrival(done[need], rank, schedule, costs) for need in needed)])
+                start = taken + lost_before(turn, schedule, costs)
+                end = start + duration(turn, schedule, costs)
+                free[rank] = end + lost_behind(turn, schedule, costs)
                 for op in turn:
-                    started[key(op)], done[key(op)] = start, (free[rank], rank)
+                    times[key(op)], done[key(op)] = (start, end), (free[rank], rank)
                 next_turn[rank] += 1
                 moved = True
     stuck = [str(row[turn][0]) for row, turn in zip(rows, next_turn, strict=True) if turn < len(row)]
     if stuck:
         raise DeadlockError(f"nobody can go on: {', '.join(stuck)}")
     order = [key(op) for row in schedule for op in row]
-    return Timeline(schedule, np.array([started[op] for op in order]), np.array([done[op][0] for op in order]))
+    return Timeline(schedule, np.array([times[op][0] for op in order]), np.array([times[op][1] for op in order]))
 
 
 def turns(row: tuple[Op, ...]) -> Iterator[tuple[Op, ...]]:
@@ -116,6 +119,54 @@ def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
         forward = next(op for op in turn if op.kind == Kind.F)
         return max(float(costs.overlap[forward.stage]), *alone) / schedule.slices
     return sum(alone) / schedule.slices
+
+
+def lost_before(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
+    """Gaps, and what messages take that its rank receives: from the stage before for F, from the next for B and I.
+
+    A pair with a cost of its own has one gap, and the messages of an F and a B of the forward's stage. It takes no less than
+    either of its ops alone would with what it loses, and no more.
+    """
+    if len(turn) == 1 or costs.overlap is None:
+        return sum(costs.overhead.op_gap + _received(op, schedule, costs) for op in turn)
+    passes = _of_pair(turn)
+    behind = lost_behind(turn, schedule, costs)
+    whole = float(costs.overlap[passes[0].stage]) + costs.overhead.op_gap
+    whole += sum(_received(op, schedule, costs) for op in passes) + behind
+    for op in turn:
+        alone = duration((op,), schedule, costs) + costs.overhead.op_gap
+        whole = max(whole, alone + _received(op, schedule, costs) + _sent(op, schedule, costs))
+    return max(whole - behind - duration(turn, schedule, costs), 0.0)
+
+
+def lost_behind(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
+    """What messages take that its rank sends: to the next stage for F, to the stage before for B and I."""
+    passes = turn if len(turn) == 1 or costs.overlap is None else _of_pair(turn)
+    return sum(_sent(op, schedule, costs) for op in passes)
+
+
+def _of_pair(turn: tuple[Op, ...]) -> tuple[Op, Op]:
+    forward = next(op for op in turn if op.kind == Kind.F)
+    return forward, replace(forward, kind=Kind.B)
+
+
+def _received(op: Op, schedule: Schedule, costs: Costs) -> float:
+    return _message(op, -1 if op.kind == Kind.F else 1, schedule, costs)
+
+
+def _sent(op: Op, schedule: Schedule, costs: Costs) -> float:
+    return _message(op, 1 if op.kind == Kind.F else -1, schedule, costs)
+
+
+PASSES = (Kind.F, Kind.B, Kind.I)
+
+
+def _message(op: Op, step: int, schedule: Schedule, costs: Costs) -> float:
+    """What a message between the op's stage and the one this many steps on takes from its rank, if there is one."""
+    copy = op.microbatch * schedule.placement.copies // schedule.microbatches
+    ranks, other = schedule.placement.rank_of[copy], op.stage + step
+    crosses = op.kind in PASSES and 0 <= other < len(ranks) and ranks[other] != ranks[op.stage]
+    return costs.overhead.message_time if crosses else 0.0
 
 
 def peak_activations(schedule: Schedule) -> list[float]:

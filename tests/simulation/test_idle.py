@@ -51,6 +51,34 @@ def test_a_forward_that_did_not_fit():
     assert capped[0] == (0, 1, 4, "memory", "")
 
 
+def test_a_gap_and_messages_take_their_time():
+    found = explained("0F0 0B0\n1F0 1B0", p2p_time=0.5, op_gap=0.25, message_time=0.125)
+    assert found == [
+        (0, 0, 0.25, "overhead", "0F0"),
+        (0, 1.25, 1.375, "overhead", "0F0"),
+        (0, 1.375, 1.875, "transfer", "0F0"),
+        (0, 1.875, 2.25, "overhead", "1F0"),
+        (0, 2.25, 3.25, "compute", "1F0"),
+        (0, 3.25, 3.5, "overhead", "1B0"),
+        (0, 3.5, 5.5, "compute", "1B0"),
+        (0, 5.5, 5.625, "overhead", "1B0"),
+        (0, 5.625, 6.125, "transfer", "1B0"),
+        (0, 6.125, 6.5, "overhead", "0B0"),
+        (1, 0, 1.875, "start-up", ""),
+        (1, 1.875, 2.25, "overhead", "1F0"),
+        (1, 3.25, 3.5, "overhead", "1B0"),
+        (1, 5.5, 5.625, "overhead", "1B0"),
+        (1, 5.625, 8.5, "drain", ""),
+    ]
+
+
+def test_what_is_lost_between_ops_is_a_what_if():
+    schedule = parse_schedule(PLAN)
+    costs = Settings(op_gap=0.5, message_time=0.25, step_time=3.0).costs(schedule.placement)
+    found = {what.change: what.makespan for what in what_ifs(simulate(schedule, costs))}
+    assert found == {"nothing lost between ops": 9.0}
+
+
 @settings(max_examples=40, deadline=None)
 @given(problems())
 def test_reasons_add_up_to_the_idle_time(problem):
@@ -66,13 +94,14 @@ def test_reasons_add_up_to_the_idle_time(problem):
 def test_the_critical_path_is_as_long_as_the_makespan(problem):
     schedule, costs = problem
     timeline = simulate(schedule, costs).timeline
-    path = critical_path(timeline)
+    path = critical_path(timeline, costs)
+    before, _ = costs.lost(schedule)
     hop = costs.transfer.time()
-    hops = round(path.transfer / hop) if hop > 1e-9 else 0
+    hops = round(path.transfer / hop) if hop else 0
     assert path.transfer == pytest.approx(hops * hop, abs=1e-9)
-    assert timeline.start[path.ops[0]] == 0
-    assert sum(path.by_kind.values()) + path.transfer == pytest.approx(timeline.makespan)
-    assert path.by_stage.sum() + path.transfer == pytest.approx(timeline.makespan)
+    assert timeline.start[path.ops[0]] == before[path.ops[0]]
+    assert sum(path.by_kind.values()) + path.overhead + path.transfer == pytest.approx(timeline.makespan)
+    assert path.by_stage.sum() + path.overhead + path.transfer == pytest.approx(timeline.makespan)
 
 
 def test_what_ifs_are_simulated():

@@ -123,7 +123,9 @@ def problems(draw: st.DrawFn) -> tuple[Schedule, Costs]:
         backward_input_times=inputs,
         backward_weight_times=weights,
         overlap_times=draw(st.sampled_from([None, overlap])),
-        p2p_time=draw(st.floats(0, 2)),
+        p2p_time=draw(st.just(0.0) | st.floats(0.01, 2)),
+        op_gap=draw(st.sampled_from([0.0, 0.3])),
+        message_time=draw(st.sampled_from([0.0, 0.2])),
     )
     return schedule, given_settings.costs(schedule.placement)
 

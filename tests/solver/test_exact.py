@@ -110,6 +110,7 @@ WHOLE: dict[str, dict[str, Any]] = {
     "full is shorter": {"backward_times": (4.0, 5.0)},
     "whole needs less": {"weight_activation_bytes": (3.0, 3.0)},
     "both": {"backward_times": (4.0, 5.0), "weight_activation_bytes": (3.0, 1.0)},
+    "one gap instead of two": {"op_gap": 0.5, "message_time": 0.25},
     "full is longer but needs less": {"backward_times": (5.0, 6.0), "weight_activation_bytes": (3.5, 2.5)},
 }
 
@@ -150,6 +151,8 @@ def questions(draw: st.DrawFn) -> Problem:
         backward_weight_times=draw(times),
         p2p_time=draw(st.sampled_from([0.0, 1.0, 0.5])),
         backward_times=draw(st.none() | times),
+        op_gap=draw(st.sampled_from([0.0, 0.0, 0.5])),
+        message_time=draw(st.sampled_from([0.0, 0.25])),
         activation_bytes=activation,
         weight_activation_bytes=draw(st.sampled_from([None, activation, tuple(reversed(activation))])),
     ).costs(placement)

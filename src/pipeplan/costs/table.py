@@ -8,9 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs.limits import Limits
-from pipeplan.costs.overhead import Overhead, messages_sent, overheads
+from pipeplan.costs.overhead import Overhead, messages_received, messages_sent, overheads
 from pipeplan.errors import CostError
-from pipeplan.model import Floats, Kind, MemoryRule, Placement, Schedule, held_throughout, in_activations, require_range
+from pipeplan.model import (
+    COMPUTE_KINDS,
+    Floats,
+    Kind,
+    MemoryRule,
+    Placement,
+    Schedule,
+    among,
+    held_throughout,
+    in_activations,
+    require_range,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +216,24 @@ class Costs:
         """
         if not self.overhead.between_ops:
             return np.zeros(len(schedule)), np.zeros(len(schedule))
-        whole = self.occupied(schedule.placement, schedule.slices).durations(schedule) - self.durations(schedule)
-        columns = schedule.columns
-        sent = messages_sent(schedule.placement)[columns.kind, columns.stage] * self.overhead.message_time
+        columns, lost = schedule.columns, self.overhead
+        received = messages_received(schedule.placement) * lost.message_time
+        sent = messages_sent(schedule.placement) * lost.message_time
+        before = np.where(among(columns.kind, COMPUTE_KINDS), lost.op_gap, 0.0) + received[columns.kind, columns.stage]
+        behind = sent[columns.kind, columns.stage]
         second = np.flatnonzero(schedule.joined)
-        sent[second] = sent[second - 1] = sent[second] + sent[second - 1]
-        behind = np.minimum(sent, whole)
-        return whole - behind, behind
+        if not second.size:
+            return before, behind
+        first = second - 1
+        if self.overlap is None:
+            before[first], behind[first] = before[first] + before[second], behind[first] + behind[second]
+        else:
+            stage = columns.stage[np.where(columns.kind[first] == Kind.F, first, second)]
+            whole = self.occupied(schedule.placement, schedule.slices).durations(schedule) - self.durations(schedule)
+            behind[first] = sent[Kind.F, stage] + sent[Kind.B, stage]
+            before[first] = np.maximum(whole[first] - behind[first], 0.0)
+        before[second], behind[second] = before[first], behind[first]
+        return before, behind
 
     def durations(self, schedule: Schedule) -> Floats:
         """How long each op takes, shape (ops,); communication and stage-wide ops take 0.

@@ -1,0 +1,127 @@
+"""What ranks lose between ops: the table by kind and stage, pairs, slices, and machines whose losses are known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeplan.costs import MACHINES, Costs, Overhead, Settings, settings_given, settings_of
+from pipeplan.errors import CostError, UnknownNameError
+from pipeplan.model import Kind, Placement, parse_schedule
+from pipeplan.strategies import strategy
+
+ONE_GAP = {"op_gap": 0.5, "message_time": 0.125}
+
+
+def occupied(placement: Placement, **given) -> Costs:
+    costs = Settings(times_per="stage", **(ONE_GAP | given)).costs(placement)
+    return costs.occupied(placement)
+
+
+def test_an_op_has_a_gap_and_the_messages_of_its_stage():
+    found = occupied(Placement.linear(3))
+    assert found.forward.tolist() == [1.625, 1.75, 1.625]
+    assert found.backward.tolist() == [2.625, 2.75, 2.625]
+    assert found.backward_input.tolist() == [1.625, 1.75, 1.625]
+    assert found.backward_weight.tolist() == found.recompute.tolist() == [1.5, 1.5, 1.5]
+
+
+def test_between_stages_of_one_rank_nothing_is_sent():
+    assert occupied(Placement.v(2)).forward.tolist() == [1.625, 1.625, 1.625, 1.625]
+    assert occupied(Placement.of((0, 0))).forward.tolist() == [1.5, 1.5]
+
+
+def test_a_pair_has_one_gap_and_the_messages_of_the_forwards_stage():
+    assert occupied(Placement.linear(3), overlap_times=2.5).overlap.tolist() == [3.25, 3.5, 3.25]
+    assert occupied(Placement.linear(3)).overlap is None
+
+
+def test_nothing_is_lost_twice():
+    once = occupied(Placement.linear(3), step_time=2.0)
+    assert once.occupied(Placement.linear(3)) is once
+    assert once.overhead == Overhead(step_time=2.0)
+
+
+def test_an_ideal_machine_is_an_ideal_machine():
+    costs = Settings().costs(Placement.linear(3))
+    schedule = strategy("1f1b")(strategy("1f1b").shape(3, 4))
+    assert costs.occupied(Placement.linear(3)) is costs
+    assert not any(lost.any() for lost in costs.lost(schedule))
+
+
+def test_what_is_lost_before_an_op_and_behind_it():
+    schedule = parse_schedule("0F0 0I0 0W0\n1F0 1I0 1W0")
+    before, behind = Settings(**ONE_GAP).costs(schedule.placement).lost(schedule)
+    assert before.tolist() == [0.5, 0.625, 0.5, 0.625, 0.5, 0.5]
+    assert behind.tolist() == [0.125, 0, 0, 0, 0.125, 0]
+
+
+def test_the_two_of_a_pair_lose_the_same():
+    schedule = parse_schedule("0F0 (0F1;0B0)OVERLAP_F_B 0B1\n1F0 1B0 1F1 1B1")
+    costs = Settings(overlap_times=2.5, times_per="stage", **ONE_GAP).costs(schedule.placement)
+    before, behind = costs.lost(schedule)
+    assert before[1:3].tolist() == [0.625, 0.625]
+    assert behind[1:3].tolist() == [0.125, 0.125]
+
+
+def test_a_pair_without_a_cost_of_its_own_is_two_ops():
+    schedule = parse_schedule("0F0 (0F1;0B0)OVERLAP_F_B 0B1\n1F0 1B0 1F1 1B1")
+    before, behind = Settings(**ONE_GAP).costs(schedule.placement).lost(schedule)
+    assert before[1:3].tolist() == [1.125, 1.125]
+    assert behind[1:3].tolist() == [0.125, 0.125]
+
+
+def test_every_slice_is_an_op_of_its_own():
+    shape = strategy("seq1f1b").shape(2, 2, slices=4)
+    schedule = strategy("seq1f1b")(shape)
+    costs = Settings(**ONE_GAP).costs(schedule.placement)
+    before, behind = costs.lost(schedule)
+    first = (schedule.columns.stage == 0) & (schedule.columns.kind == Kind.F)
+    np.testing.assert_allclose(before[first], 0.5)
+    np.testing.assert_allclose(behind[first], 0.125)
+
+
+@pytest.mark.parametrize(("unit", "gap"), [("ms", 0.85), ("us", 850.0), ("s", 0.00085), ("ns", 850_000.0)])
+def test_a_machine_loses_its_time_in_the_unit_of_the_times(unit, gap):
+    costs = Settings(machine="megatron-a100", time_unit=unit).costs(Placement.linear(2))
+    assert costs.overhead.op_gap == pytest.approx(gap)
+
+
+def test_what_is_given_goes_before_the_machine():
+    given = Settings(machine="megatron-a100", time_unit="ms", op_gap=0.0, step_time=5.0)
+    assert given.costs(Placement.linear(2)).overhead == Overhead(step_time=5.0)
+
+
+@pytest.mark.parametrize(("unit", "said"), [("", "which nobody said"), ("ticks", "not 'ticks'")])
+def test_a_machine_needs_the_unit_of_the_times(unit, said):
+    with pytest.raises(CostError, match=f"needs the unit of the times .*{said}") as error:
+        Settings(machine="megatron-a100", time_unit=unit).costs(Placement.linear(2))
+    assert error.value.field == "time_unit"
+
+
+def test_an_unknown_machine_is_told_the_nearest():
+    with pytest.raises(UnknownNameError, match="megatron-a100"):
+        settings_given({"machine": "megatron-a10"})
+
+
+@pytest.mark.parametrize("name", ["op_gap", "message_time", "step_time"])
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), 1e300])
+def test_a_loss_is_a_time(name, value):
+    for make in (lambda: Settings(**{name: value}), lambda: Overhead(**{name: value})):
+        with pytest.raises(CostError, match=name.replace("_", " ")) as error:
+            make()
+        assert error.value.field == name
+
+
+def test_settings_give_the_losses_back():
+    costs = Settings(op_gap=0.5, step_time=2.0).costs(Placement.linear(2))
+    assert Settings(**settings_of(costs)).costs(Placement.linear(2)).overhead == costs.overhead
+    assert not {"op_gap", "message_time", "step_time"} & set(settings_of(replace(costs, overhead=Overhead())))
+
+
+def test_every_machine_says_where_it_comes_from():
+    for name, machine in MACHINES.items():
+        assert machine.name == name
+        assert machine.title
+        assert "fitted to" in machine.source
+        assert machine.overhead.between_ops
