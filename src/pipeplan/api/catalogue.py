@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final, overload
 
+from pipeplan.api.machines import Machines
 from pipeplan.api.presentable import Presentable
+from pipeplan.costs import MACHINES
 from pipeplan.drawing import View
+from pipeplan.errors import InputError
 from pipeplan.strategies import STRATEGIES, Strategy, strategy
 
 
@@ -69,24 +72,38 @@ def _record(found: Strategy) -> dict[str, Any]:
     }
 
 
-def schedules(name: str | None = None, /) -> Catalogue:
+@overload
+def schedules(name: str | None = None, /, *, machines: Literal[False] = False) -> Catalogue: ...
+@overload
+def schedules(name: None = None, /, *, machines: Literal[True]) -> Machines: ...
+@overload
+def schedules(name: str | None = None, /, *, machines: bool) -> Catalogue | Machines: ...
+def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogue | Machines:
     """The strategies by name: placement, shapes, bubble and memory formulas, paper.
 
     Parameters
     ----------
     name
         One of them, by name or alias: its table also tells its idea and timing. Default: all.
+    machines
+        List the machines whose losses between ops are known instead: what ``machine`` takes.
 
     Raises
     ------
     UnknownNameError
         For an unknown name; the message suggests the nearest one.
+    InputError
+        For a name beside ``machines``.
 
     Examples
     --------
     >>> pipeplan.schedules("ZBVZeroBubble")
     <Catalogue: zbv>
     """
+    if machines:
+        if name is not None:
+            raise InputError(f"machines are listed without a schedule: leave out {name}, or machines")
+        return Machines(tuple(MACHINES.values()))
     return Catalogue(tuple(STRATEGIES.values()) if name is None else (strategy(name),))
 
 

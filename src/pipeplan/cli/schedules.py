@@ -11,6 +11,7 @@ def schedules(
     name: str | None = None,
     /,
     *,
+    machines: bool = False,
     json: Json = False,
     debug: Debug = False,
 ) -> int:
@@ -20,8 +21,10 @@ def schedules(
     ----------
     name
         A schedule's name. Default: all.
+    machines
+        List the machines that --machine takes instead: what ranks lose on them, and the runs that say so.
     """
-    found = api.schedules(name)
+    found = api.schedules(name, machines=machines)
     if json:
         print_json(found.to_dict())
     else:

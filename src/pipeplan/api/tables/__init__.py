@@ -13,6 +13,7 @@ from pipeplan.api.comparisons import Comparison
 from pipeplan.api.differences import Diff
 from pipeplan.api.explanations import Explanation
 from pipeplan.api.fronts import ParetoFront
+from pipeplan.api.machines import Machines
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
 from pipeplan.api.tables import parts
@@ -20,6 +21,7 @@ from pipeplan.api.tables.catalogue import catalogue_parts
 from pipeplan.api.tables.checks import verdict_parts
 from pipeplan.api.tables.differences import diff_parts
 from pipeplan.api.tables.explanations import explanation_parts
+from pipeplan.api.tables.machines import machine_parts
 from pipeplan.api.tables.results import comparison_parts, result_parts
 from pipeplan.api.tables.searches import front_parts
 from pipeplan.api.tables.training_runs import cost_parts, training_parts
@@ -31,6 +33,7 @@ _TABLES: dict[type[Presentable], Callable[[Any], Iterable[RenderableType]]] = {
     CostProfile: cost_parts,
     Diff: diff_parts,
     Explanation: explanation_parts,
+    Machines: machine_parts,
     ParetoFront: front_parts,
     Result: result_parts,
     TrainingRun: training_parts,

@@ -1,0 +1,67 @@
+"""Machines whose losses between ops are known, and what the losses do to an answer."""
+
+import json
+
+import pytest
+
+import pipeplan
+from pipeplan.errors import InputError
+
+
+def test_the_machines_are_listed_with_where_they_come_from(capsys):
+    found = pipeplan.schedules(machines=True)
+    assert [each.name for each in found] == ["megatron-a100"]
+    assert found.to_dict()["machines"][0] | {"source": ""} == {
+        "name": "megatron-a100",
+        "title": "A100, Megatron-LM and its zero-bubble fork",
+        "time_unit": "ms",
+        "op_gap": 0.85,
+        "message_time": 0.0,
+        "step_time": 0.0,
+        "source": "",
+    }
+    found.print()
+    assert "gap before every op" in capsys.readouterr().out
+    assert repr(found) == "<Machines: megatron-a100>"
+
+
+def test_a_schedule_is_no_machine():
+    with pytest.raises(InputError, match="leave out zbv"):
+        pipeplan.schedules("zbv", machines=True)
+
+
+def test_a_step_is_longer_than_its_ops():
+    result = pipeplan.simulate("1f1b", ranks=2, microbatches=2, op_gap=0.5, step_time=3.0)
+    assert result.makespan == 12.0
+    assert result.timeline.work.tolist() == [6.0, 6.0]
+    assert result.timeline.idle.tolist() == [6.0, 6.0]
+    assert result.step_time() == 15.0
+    assert result.to_dict()["step"] == {"with_barrier": 15.0, "without_barrier": 15.0}
+    assert pipeplan.simulate("1f1b", ranks=2, microbatches=2).to_dict().get("step") is None
+
+
+def test_without_a_barrier_the_longest_span_counts():
+    result = pipeplan.simulate("zb-h2", ranks=3, microbatches=8, op_gap=0.5, message_time=0.25, step_time=1.0)
+    assert result.step_time(barrier=False) < result.step_time() == result.makespan + 1.0
+    assert result.step_time(barrier=False) == pytest.approx(result.timeline.spans.max() + 0.5 + 1.0)
+
+
+def test_an_explanation_says_what_is_lost_between_ops():
+    found = pipeplan.explain(
+        "1f1b", ranks=4, microbatches=8, machine="megatron-a100", time_unit="ms", forward_times=10.0
+    )
+    document = found.to_dict()["explain"]
+    # 8 forwards and backwards and the 3 + 3 before and behind them, each with its gap.
+    assert document["critical_path"]["overhead"] == pytest.approx(22 * 0.85)
+    assert min(document["reasons"]["overhead"]) == pytest.approx(16 * 0.85)
+    assert document["what_ifs"][0]["change"] == "nothing lost between ops"
+    assert document["what_ifs"][0]["gain"] == pytest.approx(22 * 0.85)
+
+
+def test_losses_go_through_a_costs_file(tmp_path):
+    path = tmp_path / "lost.costs.json"
+    result = pipeplan.simulate("1f1b", ranks=2, microbatches=4, op_gap=0.5, message_time=0.25, step_time=3.0)
+    result.save(path)
+    assert json.loads(path.read_text())["overhead"] == {"op_gap": 0.5, "message_time": 0.25, "step_time": 3.0}
+    again = pipeplan.simulate("1f1b", microbatches=4, config=path)
+    assert (again.makespan, again.step_time()) == (result.makespan, result.step_time())
