@@ -127,7 +127,7 @@ class Result(Presentable):
         return self.timeline.makespan
 
     def step_time(self, *, barrier: bool = True) -> float:
-        """How long a step takes: the makespan (without a barrier at its end, the longest span) and ``step_time`` behind it."""
+        """How long a step takes: the makespan, or without a barrier the longest span, and ``step_time`` behind it."""
         return step_time(self.timeline, self.costs, barrier=barrier)
 
     @property
