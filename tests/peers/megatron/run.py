@@ -16,6 +16,7 @@ from megatron.core.transformer.transformer_block import get_num_layers_to_build
 from megatron.core.transformer.transformer_layer import get_transformer_layer_offset
 
 from tests.peers.megatron.flags import Configured, configured
+from tests.peers.megatron.gpt import SMALL, WORDS, gradients, one_step, stages_of, whole_gpt, without_random_states
 from tests.peers.megatron.on_cpu import on_cpu
 from tests.peers.megatron.stages import Layer, Part, Stage
 
@@ -24,12 +25,16 @@ TOKENS = 3
 
 @dataclass(frozen=True)
 class Case:
-    """A text of flags, and what a user gives beside it; layers per stage where the text has no layout."""
+    """A text of flags, and what a user gives beside it; layers per stage where the text has no layout.
+
+    ``gpt`` runs Megatron's own model, which notes no ops, in place of one that does.
+    """
 
     name: str
     text: str
     layers_per_stage: int = 1
     users: tuple[tuple[str, Any], ...] = ()
+    gpt: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,26 +101,26 @@ def main(cases: list[Case]) -> dict[str, list[Ran] | str]:
 
 def ran(case: Case) -> list[Ran] | str:
     """What this process ran of a case, in a list; Megatron's words where it refuses it."""
+    users = (SMALL if case.gpt else {}) | dict(case.users)
     try:
-        done = configured(case.text, layers_per_stage=case.layers_per_stage, **dict(case.users))
+        done = configured(case.text, layers_per_stage=case.layers_per_stage, **users)
     except (AssertionError, ValueError) as error:
         return str(error)
-    join(done)
-    return [train(done)]
+    return [train_gpt(done)] if case.gpt else [train(done)]
 
 
-def join(done: Configured) -> None:
-    """Make the groups of these ranks, and tell Megatron how many chunks a rank has."""
-    ranks = done.config.pipeline_model_parallel_size
+def join(ranks: int, chunks: int | None) -> None:
+    """Make the groups of pipelines of these ranks, and tell Megatron how many chunks a rank has, None for one."""
     if not parallel_state.is_initialized() or parallel_state.get_pipeline_model_parallel_world_size() != ranks:
         parallel_state.destroy_model_parallel()
         parallel_state.initialize_model_parallel(pipeline_model_parallel_size=ranks, create_gloo_process_groups=False)
-    parallel_state.set_virtual_pipeline_model_parallel_world_size(done.config.virtual_pipeline_model_parallel_size)
+    parallel_state.set_virtual_pipeline_model_parallel_world_size(chunks)
 
 
 def train(done: Configured) -> Ran:
     """One step on this rank, its gradients averaged over the replicas, against the whole model on the whole batch."""
     config, whole = done.config, Whole.of(done)
+    join(config.pipeline_model_parallel_size, config.virtual_pipeline_model_parallel_size)
     replicas = parallel_state.get_data_parallel_world_size()
     shape = (replicas, done.global_batch_size // (done.micro_batch_size * replicas), TOKENS, done.micro_batch_size)
     batches = torch.randn(*shape, config.hidden_size, dtype=torch.float64)
@@ -146,6 +151,30 @@ def train(done: Configured) -> Ran:
         micro_batch_size=done.micro_batch_size,
     )
     return Ran(rank, *order_of(heard), layers, worst(stages, wanted))
+
+
+def train_gpt(done: Configured) -> Ran:
+    """One step of Megatron's own model on this rank, against the model on one rank on the whole batch."""
+    config = done.config
+    with without_random_states():
+        join(1, None)
+        whole = whole_gpt(done)
+        batches = torch.randint(0, WORDS, (done.global_batch_size // done.micro_batch_size, done.micro_batch_size, 6))
+        one_step([whole], batches, done.micro_batch_size)
+        join(config.pipeline_model_parallel_size, config.virtual_pipeline_model_parallel_size)
+        stages = stages_of(done, whole)
+        own = batches.chunk(parallel_state.get_data_parallel_world_size())[parallel_state.get_data_parallel_rank()]
+        one_step([stage for stage, _ in stages], own, done.micro_batch_size)
+    errors = []
+    wanted = {name: each.grad for name, each in whole.named_parameters()}
+    found = gradients(stages)
+    assert found.keys() == wanted.keys(), "stages hold other parameters than the whole model"
+    for name, grad in found.items():
+        dist.all_reduce(grad, group=parallel_state.get_data_parallel_group())
+        mean = grad / parallel_state.get_data_parallel_world_size()
+        errors.append(float((mean - wanted[name]).abs().max() / wanted[name].abs().max()))
+    layers = tuple(tuple(layer.layer_number - 1 for layer in stage.decoder.layers) for stage, _ in stages)
+    return Ran(parallel_state.get_pipeline_model_parallel_rank(), (), (), layers, max(errors))
 
 
 def noted(heard: list[str], stage: int, microbatch: int, delayed: bool, kind: str) -> None:
