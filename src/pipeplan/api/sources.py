@@ -10,7 +10,7 @@ from pipeplan.api.arguments import ScheduleLike
 from pipeplan.api.results import Result
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
-from pipeplan.formats import endings, read_run, read_schedule_or_timeline, unpacked_name
+from pipeplan.formats import endings, holds_run, read_run, read_schedule_or_timeline, unpacked_name
 from pipeplan.model import Schedule, Timeline, require_size
 from pipeplan.passes import insert_recompute
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
@@ -57,7 +57,7 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
         If its ops make no schedule.
     """
     path = Path(path)
-    if path.is_dir():
+    if holds_run(path):
         return read_run(path).typical
     return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
 

@@ -14,7 +14,7 @@ from pipeplan.formats.reading import (
     unpacked_name,
 )
 from pipeplan.formats.registry import formats, in_order
-from pipeplan.formats.run_files import read_run, read_timelines
+from pipeplan.formats.run_files import holds_run, read_run, read_timelines
 from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
 from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
 from pipeplan.formats.torchtitan import torchtitan_flags, torchtitan_python
@@ -36,6 +36,7 @@ __all__ = [
     "costs_json",
     "endings",
     "formats",
+    "holds_run",
     "in_order",
     "is_costs_json",
     "median_step",

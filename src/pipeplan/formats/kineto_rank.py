@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeplan.errors import FormatError
 from pipeplan.formats.annotations import Mark, Span, marks_of
-from pipeplan.formats.op_times import Activities, Activity, Recorded, moves_data
+from pipeplan.formats.op_times import Activities, Activity, Recorded, is_message, moves_data
 from pipeplan.formats.rank_trace import RankTrace, occurrences, rank_trace
 from pipeplan.model import Floats
 
@@ -155,11 +155,6 @@ def _gpu_activities(events: Sequence[_Event]) -> tuple[list[Activity], list[Acti
         elif stream in computing:
             kernels.append(found)
     return kernels, messages
-
-
-def is_message(kernel: str) -> bool:
-    """Whether a kernel of this name moves messages: NCCL's, and those of its kin for other makers' GPUs."""
-    return kernel.lower().startswith(("nccl", "rccl", "mscclkernel"))
 
 
 def _annotated_work(marks: Sequence[Mark], events: Iterable[_Event]) -> dict[int, tuple[float, float]]:

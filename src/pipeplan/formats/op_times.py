@@ -91,6 +91,11 @@ def moves_data(name: str) -> bool:
     return name.startswith(_MOVES)
 
 
+def is_message(kernel: str) -> bool:
+    """Whether a kernel of this name moves messages: NCCL's, and those of its kin for other makers' GPUs."""
+    return kernel.lower().startswith(("nccl", "rccl", "mscclkernel"))
+
+
 def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
     """Start and end of each annotated op in microseconds, shape (marks,) each."""
     arrivals = _arrivals(recorded)

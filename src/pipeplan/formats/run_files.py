@@ -8,6 +8,8 @@ from pathlib import Path
 from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE, read_text
 from pipeplan.formats.kineto_rank import parse_rank
+from pipeplan.formats.nsys import ENDING as NSYS_ENDING
+from pipeplan.formats.nsys import parse_nsys
 from pipeplan.formats.rank_trace import RankTrace
 from pipeplan.formats.reading import FilePath, parse, read_schedule_or_timeline, unpacked_name
 from pipeplan.formats.traced_run import MeasuredRun, traced_run
@@ -25,11 +27,17 @@ def read_timelines(path: FilePath) -> tuple[Timeline, ...]:
     return read_run(path).timelines
 
 
+def holds_run(path: Path) -> bool:
+    """Whether this can only be a run: a folder, or an export of Nsight Systems."""
+    return path.is_dir() or path.suffix.lower() == NSYS_ENDING
+
+
 def read_run(path: FilePath) -> MeasuredRun:
     """What was measured of a run: a file that holds it, or a folder.
 
     In a folder, and in the folders in it, the ``.json`` files count, packed by gzip or not: traces of PyTorch's profiler, of
-    every rank and of one step or several, and timelines that ``pipeplan run`` has measured.
+    every rank and of one step or several; or timelines that ``pipeplan run`` has measured. So do the ``.sqlite`` files that
+    Nsight Systems exports.
 
     Raises
     ------
@@ -41,6 +49,8 @@ def read_run(path: FilePath) -> MeasuredRun:
     path = Path(path)
     if path.is_dir():
         return _run_in(path)
+    if path.suffix.lower() == NSYS_ENDING:
+        return traced_run(parse_nsys([path]))
     if unpacked_name(path.name).lower().endswith(".json") and _is_trace(text := _trace_text(path)):
         return traced_run([parse_rank(str(path), text)])
     found = read_schedule_or_timeline(path)
@@ -63,12 +73,15 @@ def _run_in(folder: Path) -> MeasuredRun:
             timelines[str(file)] = timeline
         else:
             left_out.append(str(file))
+    reports = sorted(folder.rglob(f"*{NSYS_ENDING}"))
+    if reports and not traces:
+        return replace(traced_run(parse_nsys(reports)), left_out=(*left_out, *timelines))
     if traces:
         return replace(traced_run(traces), left_out=(*left_out, *timelines))
     if not timelines:
         raise FormatError(
             f"{folder} holds no times of a run: neither a trace of PyTorch's profiler nor a timeline of pipeplan run "
-            "(.json, .json.gz); name the folder of one run"
+            "(.json, .json.gz), nor an export of Nsight Systems (.sqlite); name the folder of one run"
         )
     return MeasuredRun(tuple(timelines.values()), len(timelines), 1, len(timelines), left_out=tuple(left_out))
 
