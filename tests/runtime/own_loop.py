@@ -14,8 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as checkpoint_format
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -25,7 +28,8 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 import pipeplan
-from pipeplan.model import Schedule, parse_schedule
+from pipeplan.errors import PipeplanError
+from pipeplan.model import Schedule, Timeline, parse_schedule
 from pipeplan.runtime import Pipeline
 from pipeplan.strategies import strategy
 
@@ -98,13 +102,14 @@ def apart(pipeline: Pipeline, alone: Alone) -> float:
     found = 0.0
     for stage, module in pipeline.stages.items():
         ours = [None if p.grad is None else whole(p.grad) for p in module.parameters()]
+        missing = [name for name, p in module.named_parameters() if p.grad is None]
         theirs = [p.grad for p in alone.model[stage].parameters()]
         largest = max((float(g.abs().max()) for g in theirs if g is not None), default=1.0)
         for mine, other in zip(ours, theirs, strict=True):
             if other is None:
                 found = max(found, 0.0 if mine is None else float(mine.abs().max()))
                 continue
-            assert mine is not None, "a parameter has no gradient"
+            assert mine is not None, f"{missing} of stage {stage} under {pipeline.schedule} have no gradient"
             found = max(found, float((mine - other).abs().max()) / largest)
     return found
 
@@ -117,7 +122,6 @@ def mine(schedule: Schedule, modules: list[nn.Module], rank: int | None = None) 
     """This rank's stages of a schedule."""
     rank = dist.get_rank() if rank is None else rank
     return {stage: modules[stage] for stage in schedule.placement.stages_on(rank)}
-
 
 
 class Found:
@@ -160,7 +164,9 @@ def trained(given: Any, schedule: Schedule, steps: int = 3, **options: Any) -> t
         found.compare(pipeline, alone, told, expected)
         if "clip" in options:
             norm = pipeline.clip_grad_norm_(options["clip"], options.get("norm_type", 2.0))
-            whole_norm = nn.utils.clip_grad_norm_(alone.model.parameters(), options["clip"], options.get("norm_type", 2.0))
+            whole_norm = nn.utils.clip_grad_norm_(
+                alone.model.parameters(), options["clip"], options.get("norm_type", 2.0)
+            )
             assert abs(float(norm - whole_norm)) <= 1e-6 * float(whole_norm), (norm, whole_norm)
             assert float(whole_norm) > options["clip"]
             found.compare(pipeline, alone, told, expected)
@@ -203,7 +209,8 @@ def mixed_precision() -> Any:
 
 def clipped() -> Any:
     return {
-        kind: trained("zbv", plan("zbv"), clip=limit, norm_type=kind) for kind, limit in ((2.0, 0.1), (float("inf"), 0.01))
+        kind: trained("zbv", plan("zbv"), clip=limit, norm_type=kind)
+        for kind, limit in ((2.0, 0.1), (float("inf"), 0.01))
     }
 
 
@@ -260,10 +267,369 @@ def frozen() -> Any:
         found = layers(stages)
         found[0].requires_grad_(False)
         for layer in found[1:]:
-            layer.up.requires_grad_(False)  # type: ignore[union-attr]
+            layer.up.requires_grad_(False)
         return found
 
     return {name: trained(name, plan(name), modules=modules) for name in ("1f1b", "zb-h1", "zbv")}
+
+
+def resumed() -> Any:
+    """Two steps, a checkpoint, two more; and the last two again from the checkpoint, by another schedule, too."""
+    folder, rank = Path(sys.argv[1]), dist.get_rank()
+
+    def built(name: str, seed: int) -> tuple[Pipeline, torch.optim.Optimizer]:
+        modules = layers(4)
+        torch.manual_seed(seed)
+        for module in modules:
+            for parameter in module.parameters():
+                nn.init.normal_(parameter, std=0.2)
+        pipeline = Pipeline(name, list(mine(plan(name), modules).values()), loss, microbatches=MICROBATCHES)
+        return pipeline, torch.optim.AdamW(pipeline.parameters(), lr=1e-2)
+
+    def train(pipeline: Pipeline, optimizer: torch.optim.Optimizer, some: Any) -> list[list[float]]:
+        losses = []
+        for inputs, targets in some:
+            losses.append(pipeline.broadcast(pipeline.step(inputs, targets)).tolist())
+            optimizer.step()
+            optimizer.zero_grad()
+        return losses
+
+    steps = data(4, 4)
+    pipeline, optimizer = built("zbv", 1)
+    train(pipeline, optimizer, steps[:2])
+    torch.save({"model": pipeline.state_dict(), "optimizer": optimizer.state_dict()}, folder / f"checkpoint{rank}.pt")
+    expected = train(pipeline, optimizer, steps[2:])
+    found = {}
+    for name in ("zbv", "dualpipev"):
+        again, optimizer = built(name, 2 + rank)
+        kept = torch.load(folder / f"checkpoint{rank}.pt")
+        again.load_state_dict(kept["model"])
+        optimizer.load_state_dict(kept["optimizer"])
+        found[name] = train(again, optimizer, steps[2:])
+    # Under another placement, from what all ranks wrote together.
+    checkpoint_format.save(pipeline.state_dict(), checkpoint_id=str(folder / "shared"))
+    moved, _ = built("interleaved-1f1b", 5 + rank)
+    state = moved.state_dict()
+    checkpoint_format.load(state, checkpoint_id=str(folder / "shared"))
+    moved.load_state_dict(state)
+    evaluated = [each.eval(*steps[0]) for each in (pipeline, moved)]
+    return expected, found, [pipeline.broadcast(None if each is None else each.losses).tolist()
+                             for pipeline, each in zip((pipeline, moved), evaluated, strict=True)]  # fmt: skip
+
+
+class Busy(nn.Module):
+    """A stage with dropout and running statistics."""
+
+    def __init__(self, wide: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(wide, wide), nn.BatchNorm1d(wide), nn.Dropout(0.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+
+def evaluated() -> Any:
+    """Forwards between steps, of batches of another size, change nothing: neither training nor gradients half added."""
+    torch.manual_seed(5)
+    modules: list[nn.Module] = [Busy(6) for _ in range(4)]
+    alone = nn.Sequential(*copy.deepcopy(modules))
+    found = {}
+    for name in ("zbv", "interleaved-1f1b"):
+        own = copy.deepcopy(modules)
+        pipeline = Pipeline(name, list(mine(plan(name), own).values()), loss, microbatches=MICROBATCHES)
+        next(iter(pipeline.stages.values())).layers[2].eval()
+        x, target = torch.randn(16, 6), torch.randn(16, 6)
+        before = pipeline.eval(x, target)
+        expected = alone.eval()(x).detach()
+        if pipeline.is_last:
+            assert before is not None
+            torch.testing.assert_close(before.outputs, expected)
+            assert not before.outputs.requires_grad
+            parts = zip(expected.chunk(MICROBATCHES), target.chunk(MICROBATCHES), strict=True)
+            torch.testing.assert_close(before.losses, torch.stack([loss(*part) for part in parts]))
+        flags = [part.training for module in pipeline.stages.values() for part in module.modules()]
+        pipeline.step(x[:8], target[:8])
+        gradients = [p.grad.clone() for p in pipeline.parameters()]
+        counted = [int(module.layers[1].num_batches_tracked) for module in pipeline.stages.values()]
+        after = pipeline.eval(x)
+        assert (after is None) == (before is None)
+        assert after is None or after.losses is None
+        same = all(torch.equal(a, p.grad) for a, p in zip(gradients, pipeline.parameters(), strict=True))
+        found[name] = (flags.count(False), counted, same)
+    return found
+
+
+def recorded() -> Any:
+    """Two of three steps are measured, on all ranks; and then no more."""
+    folder = Path(sys.argv[1])
+    schedule = plan("zbv")
+    modules = layers(4)
+    pipeline = Pipeline("zbv", list(mine(schedule, modules).values()), loss, microbatches=MICROBATCHES)
+    steps = data(4, 4)
+    pipeline.step(*steps[0])
+    with pipeline.record() as recording:
+        pipeline.step(*steps[1])
+        pipeline.eval(*steps[1])
+        pipeline.step(*steps[2])
+        early = refused(lambda: recording.timeline)
+        twice = refused(lambda: pipeline.record().__enter__())
+    pipeline.step(*steps[3])
+    for name in ("steps.json", "steps.trace.json"):
+        recording.save(folder / name)
+    unknown = refused(lambda: recording.save(folder / "steps.docx"))
+    dist.barrier()
+    back = pipeplan.read(folder / "steps.json")
+    assert isinstance(back, Timeline)
+    assert back.schedule == recording.timeline.schedule == pipeline.schedule
+    assert [step.makespan for step in recording.steps] == pytest.approx([1e3 * s for s in recording.step_seconds])
+    trace = (folder / "steps.trace.json").read_text()
+    assert '"1F0"' in trace
+    assert (recording.wait >= 0).all()
+    return recording.timeline.start.tolist(), recording.step_seconds, (early, twice, unknown)
+
+
+def scaled() -> Any:
+    """A gradient that overflows on one rank: all ranks skip the step, and halve the scale."""
+    schedule = plan("zbv")
+    modules = layers(4)
+    scaler = ShardedGradScaler(device="cpu", init_scale=8.0)
+    pipeline = Pipeline("zbv", list(mine(schedule, modules).values()), loss, microbatches=MICROBATCHES, scaler=scaler)
+    alone, found = Alone(layers(4)), Found()
+    optimizer = torch.optim.AdamW(pipeline.parameters(), lr=1e-2)
+    kept = []
+    for number, (inputs, targets) in enumerate(data(3, 4)):
+        told = pipeline.step(inputs, targets)
+        overflows = number == 1
+        if overflows and pipeline.rank == 1:
+            next(pipeline.parameters()).grad.fill_(torch.inf)
+        scaler.unscale_(optimizer)
+        if not overflows:
+            found.compare(pipeline, alone, told, alone.gradients(inputs, targets))
+        before = [parameter.detach().clone() for parameter in pipeline.parameters()]
+        scaler.step(optimizer)
+        scaler.update()
+        kept.append(all(torch.equal(a, b) for a, b in zip(before, pipeline.parameters(), strict=True)))
+        optimizer.zero_grad()
+        if not overflows:
+            alone.apply()
+    return tuple(found)[:2], kept, scaler.get_scale()
+
+
+class Two(nn.Module):
+    """A stage of two tensors and a keyword."""
+
+    def __init__(self, first: bool, last: bool) -> None:
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+        self.first, self.last = first, last
+
+    def forward(self, x: Tensor, y: Tensor, *, mask: Tensor, scale: float) -> Any:
+        mixed = self.linear(x * mask) * scale + y
+        return mixed if self.last else (mixed, y.tanh())
+
+
+def tuples() -> Any:
+    """Several tensors between stages, keywords on all ranks, targets in a dictionary, a list of microbatches."""
+    generator = torch.Generator().manual_seed(1)
+    x, y, mask, wanted = (torch.randn(8, 6, generator=generator) for _ in range(4))
+
+    def two_losses(output: Tensor, targets: dict[str, Tensor]) -> Tensor:
+        return ((output - targets["wanted"]) ** 2).sum() + targets["weight"] * output.sum()
+
+    found = {}
+    for name in ("1f1b", "zbv"):
+        torch.manual_seed(2)
+        stages = plan(name).stages
+        modules = [Two(stage == 0, stage == stages - 1) for stage in range(stages)]
+        alone = copy.deepcopy(modules)
+        pipeline = Pipeline(
+            name,
+            list(mine(plan(name), modules).values()),
+            two_losses,
+            microbatches=MICROBATCHES,
+            reduction="sum",
+        )
+        targets = {"wanted": wanted, "weight": torch.tensor(0.5)}
+        pipeline.step((x, y), targets, mask=mask, scale=0.7)
+        passed: Any = (x, y)
+        for module in alone:
+            passed = module(*passed, mask=mask, scale=0.7)
+        two_losses(passed, targets).backward()
+        worst = 0.0
+        for stage, module in pipeline.stages.items():
+            for ours, theirs in zip(module.parameters(), alone[stage].parameters(), strict=True):
+                worst = max(worst, float((ours.grad - theirs.grad).abs().max() / theirs.grad.abs().max()))
+        pairs = list(zip(x.chunk(MICROBATCHES), y.chunk(MICROBATCHES), strict=True))
+        lists = [dict(targets, wanted=part) for part in wanted.chunk(MICROBATCHES)]
+        for parameter in pipeline.parameters():
+            parameter.grad = None
+        losses = pipeline.step(pairs, lists, mask=mask, scale=0.7)
+        found[name] = worst, None if losses is None else list(losses.shape)
+    return found
+
+
+def refused(what: Callable[[], Any]) -> str:
+    """The error that something raises, in words."""
+    try:
+        what()
+    except PipeplanError as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing was refused"
+
+
+def refusals() -> Any:
+    """What ranks cannot make a pipeline of: all of them are told the same."""
+    rank = dist.get_rank()
+    one, two, three = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+    mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "pp"))
+    lonely = [dist.new_group([member]) for member in range(2)]
+
+    def make(stages: Any, schedule: Any = "1f1b", microbatches: Any = 4, loss: Any = loss, **options: Any) -> str:
+        return refused(lambda: Pipeline(schedule, stages, loss, microbatches=microbatches, **options))
+
+    broken = plan("1f1b").keep(np.arange(len(plan("1f1b"))) != 3)
+    compiled = torch.compile(nn.Linear(4, 4))
+    replica = DistributedDataParallel(nn.Linear(4, 4))
+    layers_alone = nn.Sequential(fully_shard(nn.Linear(4, 4), mesh=mesh["dp"]))
+    return {
+        "on no rank": make({0: one} if rank == 0 else {}),
+        "on two ranks": make({0: one} if rank == 0 else {0: one, 1: two}),
+        "on the wrong rank": make({1: one} if rank == 0 else {0: two}),
+        "no such stage": make({0: one, 7: two} if rank == 0 else {1: two}),
+        "too many": make([one, two]),
+        "too few": make([] if rank == 0 else [one]),
+        "twice": make([one, one], "zbv"),
+        "no module": make([rank]),
+        "ranks": make([one], plan("1f1b", 4), None),
+        "unlike": make([one], "1f1b" if rank == 0 else "gpipe"),
+        "microbatches missing": make([one], microbatches=None),
+        "microbatches unlike": make([one], plan("1f1b"), 8),
+        "bidirectional": make([one, two], "dualpipe"),
+        "slices": make([one], "seq1f1b"),
+        "recompute": make([one], parse_schedule("0F0 0R0 0B0\n1F0 1B0"), None),
+        "unknown": make([one], "1f1c"),
+        "no file": make([one], "no/such/file.csv"),
+        "no schedule": make([one], 3),
+        "incomplete": make([one], broken, None),
+        "chunks": make([one, two, three], "zbv"),
+        "loss": make([one], loss=None),
+        "reduction": make([one], reduction="average"),
+        "compiled": make([compiled], "zb-h1"),
+        "compiled, full": make([compiled]),
+        "part in DDP": make([nn.Sequential(replica)]),
+        "layers under FSDP": make([layers_alone]),
+        "mesh": make([one], group=mesh),
+        "mesh, pp": make([one], group=mesh["pp"]),
+        "group": make([one], group=lonely[1 - rank]),
+    }
+
+
+def refused_steps() -> Any:
+    """What a step cannot take, each on a pipeline of one rank."""
+    alone = [dist.new_group([member]) for member in range(2)][dist.get_rank()]
+    x, y = torch.randn(8, 4), torch.randn(8, 4)
+
+    def pipeline(how: Any = loss) -> Pipeline:
+        return Pipeline("1f1b", [nn.Linear(4, 4)], how, microbatches=4, group=alone)
+
+    def after(first: Any, *then: Any) -> str:
+        made = pipeline()
+        made.step(*first)
+        return refused(lambda: made.step(*then))
+
+    def without_gradients() -> None:
+        with torch.no_grad():
+            pipeline().step(x, y)
+
+    class Worn(nn.Linear):
+        """Fails in the second step."""
+
+        calls = 0
+
+        def forward(self, x: Tensor) -> Tensor:
+            self.calls += 1
+            if self.calls > 5:
+                raise ValueError("worn out")
+            return super().forward(x)
+
+    def note() -> str:
+        worn = Pipeline("1f1b", [Worn(4, 4)], loss, microbatches=4, group=alone)
+        worn.step(x, y)
+        try:
+            worn.step(x, y)
+        except RuntimeError as error:
+            return error.__notes__[0]
+        return ""
+
+    accepted = pipeline()
+    accepted.step(x, y)
+    accepted.forget_shapes()
+    other = accepted.step(torch.randn(12, 4), torch.randn(12, 4))
+    return {
+        "vector": refused(lambda: pipeline(lambda output, target: (output - target).square()).step(x, y)),
+        "number": refused(lambda: pipeline(lambda output, target: loss(output, target).item()).step(x, y)),
+        "detached": refused(lambda: pipeline(lambda output, target: loss(output, target).detach()).step(x, y)),
+        "division": refused(lambda: pipeline().step(x[:7], y[:7])),
+        "targets' division": refused(lambda: pipeline().step(x, y[:7])),
+        "list": refused(lambda: pipeline().step([x], y)),
+        "unlike": refused(lambda: pipeline().step([x[:1], x[:2], x[:2], x[:2]], y)),
+        "no inputs": refused(lambda: pipeline().step(None, y)),
+        "no targets": refused(lambda: pipeline().step(x)),
+        "no_grad": refused(without_gradients),
+        "shapes": after((x, y), x[:4], y[:4]),
+        "state": refused(lambda: pipeline().load_state_dict({"stages.1.weight": x})),
+        "forgotten": None if other is None else list(other.shape),
+        "note": note(),
+    }
+
+
+def replicated() -> Any:
+    """Two pipelines of two ranks side by side, each on half the batch: DDP, FSDP2 around stages and their layers."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "pp"))
+    replica, rank = mesh["dp"].get_local_rank(), mesh["pp"].get_local_rank()
+
+    def ddp(module: nn.Module) -> nn.Module:
+        return DistributedDataParallel(module, process_group=mesh["dp"].get_group())
+
+    def fsdp(module: nn.Module) -> nn.Module:
+        for part in module.children():
+            if isinstance(part, nn.Linear):
+                fully_shard(part, mesh=mesh["dp"])
+        return fully_shard(module, mesh=mesh["dp"])
+
+    found = {}
+    for name in ("1f1b", "interleaved-1f1b", "zb-h1", "zbv"):
+        schedule = plan(name, 2)
+        for way, wrap in (("ddp", ddp), ("fsdp", fsdp)):
+            modules = layers(schedule.stages)
+            alone, compared = Alone(copy.deepcopy(modules)), Found()
+            own = {stage: wrap(module) for stage, module in mine(schedule, modules, rank).items()}
+            pipeline = Pipeline(schedule, own, loss, group=mesh["pp"])
+            optimizer = torch.optim.AdamW(pipeline.parameters(), lr=1e-2)
+            for inputs, targets in data(2, schedule.stages, 16):
+                told = pipeline.step(inputs.chunk(2)[replica], targets.chunk(2)[replica])
+                losses = alone.gradients(inputs, targets, 2 * MICROBATCHES)
+                half = losses[replica * MICROBATCHES :][:MICROBATCHES]
+                compared.compare(pipeline, alone, told, half)
+                norm = pipeline.clip_grad_norm_(0.1)
+                expected = nn.utils.clip_grad_norm_(alone.model.parameters(), 0.1)
+                assert abs(float(norm - expected)) <= 1e-5 * float(expected), (name, way, norm, expected)
+                compared.compare(pipeline, alone, told, half)
+                optimizer.step()
+                optimizer.zero_grad()
+                alone.apply()
+            compared.compare_weights(pipeline, alone)
+            inputs, targets = data(1, schedule.stages, 16)[0]
+            seen = pipeline.eval(inputs)
+            if seen is not None:
+                compared.losses = max(compared.losses, float((seen.outputs - alone.model(inputs).detach()).abs().max()))
+            # Gradients of two steps, added up before the optimizer sees them.
+            for inputs, targets in data(2, schedule.stages, 16):
+                pipeline.step(inputs.chunk(2)[replica], targets.chunk(2)[replica])
+                alone.gradients(inputs, targets, 2 * MICROBATCHES)
+            compared.gradients = max(compared.gradients, apart(pipeline, alone))
+            found[name, way] = tuple(compared), sorted(pipeline.state_dict())[0]
+    return found
 
 
 SCENARIOS: dict[str, Callable[[], Any]] = {
@@ -276,6 +642,14 @@ SCENARIOS: dict[str, Callable[[], Any]] = {
         checkpointed,
         without_parameters,
         frozen,
+        resumed,
+        evaluated,
+        recorded,
+        scaled,
+        tuples,
+        refusals,
+        refused_steps,
+        replicated,
     )
 }
 

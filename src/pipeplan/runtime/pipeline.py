@@ -13,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.errors import InputError
@@ -140,6 +141,7 @@ class Pipeline:
         self._shapes: dict[str, Shapes] = {}
         self._recorded: list[Times] | None = None
         self._offset = 0
+        self._keep_gathered()
         if scaler is not None:
             # A rank without the last stage scales no loss, but its gradients are scaled all the same.
             scaler.scale(torch.zeros((), device=self.device))
@@ -319,6 +321,18 @@ class Pipeline:
     def _evaluation(self) -> Runtime:
         return self._runtime(forwards_alone(self.schedule), Unobserved(), None)
 
+    def _keep_gathered(self) -> None:
+        """FSDP gathers and gives back what the schedule says, and no layer in between.
+
+        A split backward looks for the gathered weights: of a layer that gave its own back behind its forward, PyTorch would
+        compute no gradient, without a word.
+        """
+        if not self.schedule.has(Kind.I):
+            return
+        for module in self.stages.values():
+            if isinstance(module, FSDPModule):
+                module.set_reshard_after_forward(False)
+
     def _runtime(self, schedule: Schedule, observer: Observer, share: Callable[[Tensor], Tensor] | None) -> Runtime:
         stages = [
             ObservedStage(observer, module, number, schedule.stages, self.device, group=self._group)
@@ -370,17 +384,31 @@ class Pipeline:
 
 
 def _require_fitting(schedule: Schedule, stages: Any, loss: Any, rank: int) -> None:
-    """Refuse stages without a loss where one is needed, and compiled ones where PyTorch cannot split their backward."""
+    """Refuse a last stage without a loss, and wrappers that PyTorch's runtime cannot handle."""
     if schedule.placement.table[0][-1] == rank and not callable(loss):
         raise InputError(f"rank {rank} holds the last stage and needs the loss, a function", field="loss")
     modules = stages.values() if isinstance(stages, Mapping) else stages
-    parts = (part for module in modules if isinstance(module, nn.Module) for part in module.modules())
-    if schedule.has(Kind.I) and any(type(part).__name__ == "OptimizedModule" for part in parts):
-        raise InputError(
-            f"{schedule.name or 'this schedule'} splits backward passes, which PyTorch cannot do through torch.compile: "
-            "leave the stages uncompiled, or take a schedule of full backwards",
-            field="modules",
+    for module in modules:
+        for part in module.modules() if isinstance(module, nn.Module) else ():
+            reason = _unfit(part, module, split=schedule.has(Kind.I))
+            if reason:
+                raise InputError(f"{reason} (rank {rank}, {schedule.name or 'the schedule'})", field="modules")
+
+
+def _unfit(part: nn.Module, stage: nn.Module, *, split: bool) -> str | None:
+    """Why a part of a stage cannot be run, and what to do."""
+    if split and type(part).__name__ == "OptimizedModule":
+        return (
+            "PyTorch cannot split a backward pass through torch.compile: leave stages uncompiled, or take a schedule of "
+            "full backwards"
         )
+    if isinstance(part, FullyShardedDataParallel):
+        return "a stage cannot be in FullyShardedDataParallel: shard it by torch.distributed.fsdp.fully_shard"
+    if isinstance(part, FSDPModule) and not isinstance(stage, FSDPModule):
+        return "layers of a stage are under fully_shard but the stage is not: call fully_shard on it, too, behind them"
+    if isinstance(part, DistributedDataParallel) and part is not stage:
+        return "a part of a stage is in DistributedDataParallel: wrap the whole stage instead"
+    return None
 
 
 def _group(given: dist.ProcessGroup | DeviceMesh | None) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeplan.costs import Settings, write_costs_file
 from pipeplan.model import Placement
-from pipeplan.runtime.stage_measurement import StageProfile
+from pipeplan.runtime.stage_measurement import Spread, StageProfile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,11 @@ class Profile:
     placement
         Which rank holds each stage; the ranks measured at the same time where ``together``.
     p2p_time
-        Milliseconds from when a rank sends a stage's output until another rank has it; None where it was not measured.
+        Milliseconds from when a rank sends a stage's output until another rank has it, with what that takes from both; None
+        where it was not measured.
+    op_gap, message_time
+        Milliseconds that a rank loses before every op, and for every message that it sends or receives; None where it was
+        not measured.
     model, device, dtype, threads, torch_version, repeats, together
         What was measured, on what, and how.
     """
@@ -30,6 +34,8 @@ class Profile:
     stages: tuple[StageProfile, ...]
     placement: Placement
     p2p_time: float | None
+    op_gap: Spread | None
+    message_time: Spread | None
     model: str
     device: str
     dtype: str
@@ -40,6 +46,7 @@ class Profile:
 
     def settings(self) -> Settings:
         """The costs as a config file holds them."""
+        message = 0.0 if self.message_time is None else self.message_time.median
         held = set(self.placement.chunks_on.tolist())
         return Settings(
             ranks=self.placement.ranks,
@@ -51,7 +58,9 @@ class Profile:
             activation_bytes=tuple(float(stage.activation_bytes) for stage in self.stages),
             weight_activation_bytes=tuple(float(stage.weight_activation_bytes) for stage in self.stages),
             static_bytes=tuple(float(stage.static_bytes) for stage in self.stages),
-            p2p_time=self.p2p_time or 0.0,
+            p2p_time=max((self.p2p_time or 0.0) - 2 * message, 0.0),
+            op_gap=None if self.op_gap is None else self.op_gap.median,
+            message_time=None if self.message_time is None else message,
             time_unit="ms",
         )
 
@@ -62,8 +71,15 @@ class Profile:
             f"{self.model} in {self.dtype}, measured by pipeplan profile: {self.repeats} rounds, {how}",
             f"on {self.device}, {self.threads} CPU thread(s) a process, PyTorch {self.torch_version}",
             "medians (quartiles):",
+            *self._lost(),
             *(f"stage {number}, {stage}" for number, stage in enumerate(self.stages)),
         ]
+
+    def _lost(self) -> list[str]:
+        """What is lost between ops, in a line."""
+        gap = [] if self.op_gap is None else [f"before every op {self.op_gap}"]
+        message = [] if self.message_time is None else [f"for every message {self.message_time}"]
+        return [f"lost between ops, ms: {', '.join(gap + message)}"] if gap or message else []
 
     def write(self, path: Path, notes: Sequence[str] = ()) -> None:
         """Write a config file; its ending is .yaml, .yml or .json.

@@ -11,25 +11,40 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from pipeplan.model import Placement
+from pipeplan.model import Placement, Schedule
 from pipeplan.runtime.clocks import clock_for
 from pipeplan.runtime.layout import cut
+from pipeplan.runtime.lost_time import LostTime, lost_time
 from pipeplan.runtime.model import Model
 from pipeplan.runtime.models import load_model
 from pipeplan.runtime.places import Phase, Place, Places
 from pipeplan.runtime.profile_result import Profile
+from pipeplan.runtime.run_task import RunTask
 from pipeplan.runtime.stage_measurement import Stage, StageProfile, measure
 
 PING_PONGS = 50
 """Messages there and back; their median counts."""
 
+STEPS = 3
+"""Steps that are run to see what ranks lose between ops; the one of median length counts."""
+
+_MEASURING_STAGES = -1
+"""What the ranks tell as their step before there is any."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileTask:
-    """What to measure, as every process is told; see :func:`~pipeplan.runtime.profile`."""
+    """What to measure, as every process is told; see :func:`~pipeplan.runtime.profile`.
+
+    Attributes
+    ----------
+    trial
+        A schedule with its communication on the same ranks, a stage each, that is run to see what they lose between ops.
+    """
 
     model: str | Model
     placement: Placement
+    trial: Schedule
     layout: tuple[int, ...] | None
     repeats: int
     warmup: int
@@ -50,6 +65,8 @@ class ProfileTask:
 
     def describe(self, rank: int, place: Place) -> str:
         """Where a rank is, for messages."""
+        if place.phase != Phase.STARTING and place.step != _MEASURING_STAGES:
+            return f"{place.describe(self.trial, rank)}, while measuring what is lost between ops"
         doing = "starting up" if place.phase == Phase.STARTING else f"measuring its stage number {place.position}"
         return f"rank {rank}, {doing}"
 
@@ -63,10 +80,10 @@ class ProfileTask:
             stages = measure_stages(self.load(), ranges, device, self.seed, self._measure())
         finally:
             torch.set_num_threads(threads)
-        return self._profile(stages, None, device, together=False)
+        return self._profile(stages, device, together=False)
 
     def work(self, rank: int, device: torch.device, places: Places) -> Profile:
-        """Measure this rank's stages while the other ranks measure theirs; then a transfer."""
+        """Measure this rank's stages while the other ranks measure theirs; then a transfer, and whole steps."""
         model = self.load()
         ranges = cut(model, self.placement.stages, self.layout)
         mine = self.placement.stages_on(rank)
@@ -75,7 +92,12 @@ class ProfileTask:
         def meet() -> None:
             nonlocal rounds
             rounds -= 1
-            places.tell(rank, 0, self.placement.chunks - 1 - rounds // (self.repeats + self.warmup), Phase.COMPUTING)
+            places.tell(
+                rank,
+                _MEASURING_STAGES,
+                self.placement.chunks - 1 - rounds // (self.repeats + self.warmup),
+                Phase.COMPUTING,
+            )
             dist.barrier()
 
         found = measure_stages(model, [ranges[stage] for stage in mine], device, self.seed, self._measure(meet))
@@ -85,7 +107,8 @@ class ProfileTask:
         dist.all_gather_object(told, dict(zip(mine, found, strict=True)))
         stages = {stage: one for part in told for stage, one in part.items()}
         ordered = tuple(stages[stage] for stage in sorted(stages))
-        return self._profile(ordered, self._transfer(ordered, rank, device), device, together=True)
+        transfer = self._transfer(ordered, rank, device)
+        return self._profile(ordered, device, together=True, transfer=transfer, lost=self._lost(rank, device, places))
 
     def _measure(self, meet: Callable[[], None] = lambda: None) -> Callable[[Stage], StageProfile]:
         return partial(measure, repeats=self.repeats, warmup=self.warmup, meet=meet)
@@ -102,14 +125,38 @@ class ProfileTask:
         dist.all_gather_object(told, median(trips))
         return float(told[0])
 
+    def _lost(self, rank: int, device: torch.device, places: Places) -> LostTime | None:
+        """What ranks lose between ops in the runtime's own steps, on stages as long as the model allows; None with one rank."""
+        if self.ranks < 2:
+            return None
+        run = RunTask(
+            schedule=self.trial,
+            model=self.model,
+            steps=STEPS,
+            device=self.device,
+            threads=self.threads,
+            seed=self.seed,
+            timeout=self.timeout,
+            dtype=self.dtype,
+        ).work(rank, device, places)
+        return lost_time(run.timeline, run.wait)
+
     def _profile(
-        self, stages: tuple[StageProfile, ...], transfer: float | None, device: torch.device, *, together: bool
+        self,
+        stages: tuple[StageProfile, ...],
+        device: torch.device,
+        *,
+        together: bool,
+        transfer: float | None = None,
+        lost: LostTime | None = None,
     ) -> Profile:
         model = self.load()
         return Profile(
             stages=stages,
             placement=self.placement,
             p2p_time=transfer,
+            op_gap=None if lost is None else lost.op_gap,
+            message_time=None if lost is None else lost.message_time,
             model=model.name,
             device=torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
             dtype=model.dtype,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from pipeplan.errors import InputError
-from pipeplan.model import Placement
+from pipeplan.model import Placement, Schedule
+from pipeplan.passes import lower_for_torch
 from pipeplan.runtime.group import choose_device, in_job
 from pipeplan.runtime.launch import launch
 from pipeplan.runtime.layout import cut
@@ -13,6 +14,7 @@ from pipeplan.runtime.model import Model
 from pipeplan.runtime.profile_result import Profile
 from pipeplan.runtime.profile_task import ProfileTask
 from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
+from pipeplan.strategies import strategy
 
 
 def profile(
@@ -47,7 +49,7 @@ def profile(
         CPU threads of each process.
     together
         Measure with one process per rank, all at the same time, so that ranks contend for memory bandwidth and clock speed
-        as they will in a run; this also measures a transfer. False: in this process, one stage at a time. None: together on
+        as they will in a run; this also measures a transfer, and runs some steps to see what ranks lose between ops. False: in this process, one stage at a time. None: together on
         a CPU and where every rank has a GPU, else alone.
     seed, timeout, dtype
         As for :func:`~pipeplan.runtime.run`.
@@ -73,6 +75,7 @@ def profile(
     task = ProfileTask(
         model=model,
         placement=placement,
+        trial=_trial(placement.ranks),
         layout=layout,
         repeats=repeats,
         warmup=warmup,
@@ -85,6 +88,12 @@ def profile(
     cut(task.load(), placement.stages, layout)
     measured: Profile = task.work_alone() if alone else launch(task)
     return measured
+
+
+def _trial(ranks: int) -> Schedule:
+    """1F1B with its communication: ops with no message between them, with one and with two."""
+    rule = strategy("1f1b")
+    return lower_for_torch(rule(rule.shape(ranks, 2 * ranks + 4)))
 
 
 def _few_gpus(device: str, ranks: int) -> bool:

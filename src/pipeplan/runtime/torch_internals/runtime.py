@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.model import Schedule
 from pipeplan.runtime.torch_internals.actions import actions_of
@@ -102,13 +104,19 @@ class Runtime(_PipelineScheduleRuntime):
         return [self._losses[n] for n in sorted(self._losses)], [self._outputs[n] for n in sorted(self._outputs)]
 
     def _initialize_stages(self, *args: Any, **kwargs: Any) -> None:
-        """Buffers do not keep what looking ahead does to them; PyTorch 2.14 sees to that itself."""
-        if self._stages_forward_initialized or hasattr(PipelineStage, "_pre_metadata_inference_backup"):
+        """Looking ahead leaves no trace: buffers are put back (PyTorch 2.14 does so itself), and DDP expects no backward."""
+        if self._stages_forward_initialized:
             super()._initialize_stages(*args, **kwargs)
             return
-        buffers = [buffer for stage in self._stages for buffer in stage.submod.buffers()]
+        modules = [stage.submod for stage in self._stages]
+        theirs = hasattr(PipelineStage, "_pre_metadata_inference_backup")
+        buffers = [] if theirs else [buffer for module in modules for buffer in module.buffers()]
         kept = [buffer.detach().clone() for buffer in buffers]
-        super()._initialize_stages(*args, **kwargs)
+        with ExitStack() as unreduced:
+            for module in modules:
+                if isinstance(module, DistributedDataParallel):
+                    unreduced.enter_context(module.no_sync())
+            super()._initialize_stages(*args, **kwargs)
         with torch.no_grad():
             for buffer, before in zip(buffers, kept, strict=True):
                 buffer.copy_(before)

@@ -1,0 +1,185 @@
+"""Users' own training loops (:mod:`tests.runtime.own_loop`), several to a job: starting one takes most of its time."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import torch
+from torch import nn
+
+from pipeplan.errors import InputError
+from pipeplan.model import Kind, Placement
+from pipeplan.runtime import Pipeline
+from pipeplan.runtime.microbatches import joined, shapes, split
+from pipeplan.runtime.schedule_sources import forwards_alone
+from pipeplan.strategies import strategy
+
+ROOT = Path(__file__).parents[2]
+CPU = torch.device("cpu")
+
+EXACT = (0.0, 0.0, 0.0)
+"""The differences of gradients, losses and weights where terms are added in the same order."""
+
+
+def job(folder: Path, processes: int, *scenarios: str) -> list[dict[str, Any]]:
+    """Every rank's answers to scenarios."""
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "1",
+        "WORLD_SIZE": str(processes),
+    }
+    command = [sys.executable, "-m", "tests.runtime.own_loop", str(folder), *scenarios]
+    outputs = [folder / f"output{rank}" for rank in range(processes)]
+    started = []
+    for rank, output in enumerate(outputs):
+        place = {"RANK": str(rank), "LOCAL_RANK": str(rank)}
+        with output.open("wb") as file:
+            started.append(subprocess.Popen(command, env=environment | place, cwd=ROOT, stdout=file, stderr=file))
+    try:
+        codes = [process.wait(timeout=300) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    assert not any(codes), "\n".join(output.read_text(errors="replace")[-3000:] for output in outputs)
+    return [
+        {name: pickle.loads((folder / f"{name}.{rank}.pickle").read_bytes()) for name in scenarios}
+        for rank in range(processes)
+    ]
+
+
+def test_gradients_losses_and_weights_are_those_of_a_single_process(tmp_path: Path) -> None:
+    """To the last bit, under every strategy and source, precision, frozen and bare stages, after clipping."""
+    trained = ("strategies", "sources", "mixed_precision", "clipped", "checkpointed", "without_parameters", "frozen")
+    for answers in job(tmp_path, 2, *trained):
+        for name, found in answers.items():
+            assert found == dict.fromkeys(found, EXACT), name
+
+
+def test_what_a_training_does_beside_steps(tmp_path: Path) -> None:
+    answers = job(tmp_path, 2, "resumed", "evaluated", "recorded", "scaled", "tuples")
+    assert answers[0]["recorded"][:2] == answers[1]["recorded"][:2]
+    for rank, answer in enumerate(answers):
+        expected, again, (before, after) = answer["resumed"]
+        assert again == {"zbv": expected, "dualpipev": expected}
+        assert after == before
+        # One part of a stage stood in evaluation mode, and does again; buffers have seen the step's microbatches alone.
+        assert answer["evaluated"] == dict.fromkeys(answer["evaluated"], (1, [4, 4], True))
+        starts, seconds, (early, twice, unknown) = answer["recorded"]
+        assert min(starts) == 0
+        assert len(seconds) == 2
+        assert "nothing is recorded" in early
+        assert "recording already" in twice
+        assert "'.docx'" in unknown
+        assert answer["scaled"] == ((0.0, 0.0), [False, True, False], 4.0)
+        for name, (apart, losses) in answer["tuples"].items():
+            assert apart < 1e-6
+            holds_last = (name == "1f1b") == (rank == 1)
+            assert losses == ([4] if holds_last else None)
+
+
+def test_data_parallel_pipelines(tmp_path: Path) -> None:
+    for answer in job(tmp_path, 4, "replicated"):
+        assert len(answer["replicated"]) == 8
+        for way, ((gradients, losses, weights), key) in answer["replicated"].items():
+            assert (gradients < 1e-5, losses < 1e-5, weights < 1e-4) == (True, True, True), way
+            assert key.startswith("stages.")
+            assert ".module." not in key
+
+
+CONSTRUCTION = {
+    "on no rank": "stage 1 is given on no rank, but the schedule has it on rank 1",
+    "on two ranks": "stage 0 is given on rank 0 and rank 1, but the schedule has it on rank 0",
+    "on the wrong rank": "stage 0 is given on rank 1, but the schedule has it on rank 0",
+    "no such stage": "rank 0 gives a module for stage 7, but the schedule has the stages 0 to 1",
+    "too many": "holds 1 stage(s) of 1f1b",
+    "too few": "rank 0 holds 1 stage(s) of 1f1b (0), but 0 module(s) are given",
+    "twice": "gives the same module for two stages",
+    "no module": "a stage is a torch.nn.Module, not a int",
+    "ranks": "1f1b is made for 4 ranks but the group has 2 process(es)",
+    "unlike": "ranks 0 and 1 were given different schedules",
+    "microbatches missing": "1f1b needs its microbatches",
+    "microbatches unlike": "1f1b has 4 microbatches, not 8",
+    "bidirectional": "cannot run dualpipe: it holds each stage once",
+    "slices": "cannot run seq1f1b",
+    "recompute": "it has no recompute op; leave R out and checkpoint inside the stage's module",
+    "unknown": "unknown schedule '1f1c'; did you mean '1f1b'?",
+    "no file": "no such file or directory",
+    "no schedule": "a schedule is a strategy's name, a file, or a schedule; this is a int",
+    "incomplete": "incomplete: rank 0: 0F2 is missing",
+    "chunks": "holds 2 stage(s) of zbv",
+    "loss": "rank 1 holds the last stage and needs the loss",
+    "reduction": "reduction is mean or sum, not average",
+    "compiled": "leave stages uncompiled, or take a schedule of full backwards",
+    "compiled, full": "nothing was refused",
+    "part in DDP": "wrap the whole stage instead",
+    "layers under FSDP": "call fully_shard on it, too",
+    "mesh": "give the pipeline's own, such as mesh['pp']",
+    "mesh, pp": "nothing was refused",
+    "group": "is not in the group that is given as the pipeline's",
+}
+
+STEPS = {
+    "vector": "the loss returned a tensor of shape (2, 4): it must return one number as a tensor",
+    "number": "the loss returned a float",
+    "detached": "the loss does not depend on any parameter",
+    "division": "the inputs hold 7 samples, which do not divide into 4 microbatches of one size: give a multiple of 4",
+    "targets' division": "the targets hold 7 samples",
+    "list": "the inputs are a list of 1, but the schedule has 4 microbatches",
+    "unlike": "microbatch 1 of the inputs has other shapes or types than microbatch 0",
+    "no inputs": "rank 0 holds the first stage and needs the inputs",
+    "no targets": "rank 0 holds the last stage and needs the targets",
+    "no_grad": "call it outside torch.no_grad(), or call eval()",
+    "shapes": "(1, 4) of float32 after (2, 4) of float32",
+    "state": "the checkpoint has nothing of stage 0, which rank 0 holds",
+}
+
+
+def test_what_is_refused_in_one_sentence_on_all_ranks(tmp_path: Path) -> None:
+    for answer in job(tmp_path, 2, "refusals", "refused_steps"):
+        assert answer["refusals"].keys() == CONSTRUCTION.keys()
+        for case, message in CONSTRUCTION.items():
+            assert message in answer["refusals"][case], case
+        for case, message in STEPS.items():
+            assert message in answer["refused_steps"][case], case
+        assert answer["refused_steps"]["forgotten"] == [4]
+        assert answer["refused_steps"]["note"] == "on rank 0, step 1, op 1 (0F0), computing"
+
+
+def test_before_the_process_group() -> None:
+    with pytest.raises(InputError, match=r"call torch\.distributed\.init_process_group\(\) before making a Pipeline"):
+        Pipeline("1f1b", [nn.Linear(2, 2)], nn.functional.mse_loss, microbatches=4)
+
+
+def test_batches_are_cut_and_joined_again() -> None:
+    x, y = torch.arange(12.0).reshape(6, 2), torch.arange(6)
+    parts = split((x, {"y": y, "scale": 3.0}), 3, what="the inputs", device=CPU)
+    assert [part[1]["y"].tolist() for part in parts] == [[0, 1], [2, 3], [4, 5]]
+    assert parts[1][1]["scale"] == 3.0
+    assert shapes(parts[0]) == (((2, 2), torch.float32), (("scale", ()), ("y", ((2,), torch.int64))))
+    back = joined(parts)
+    assert torch.equal(back[0], x)
+    assert torch.equal(back[1]["y"], y)
+    assert back[1]["scale"] == [3.0, 3.0, 3.0]
+    assert joined([torch.tensor(1.0), torch.tensor(2.0)]) == [torch.tensor(1.0), torch.tensor(2.0)]
+
+
+@pytest.mark.parametrize("name", ["1f1b", "zbv", "interleaved-1f1b-overlap"])
+def test_an_evaluation_runs_the_forwards_in_their_order(name: str) -> None:
+    ours = strategy(name)
+    whole = ours(ours.shape(2, 4))
+    alone = forwards_alone(whole)
+    assert alone.kinds <= {Kind.F, Kind.SEND_F, Kind.RECV_F, Kind.UNSHARD, Kind.RESHARD}
+    for rank in range(2):
+        order = [(op.stage, op.microbatch) for op in whole[rank] if op.kind == Kind.F]
+        assert [(op.stage, op.microbatch) for op in alone[rank] if op.kind == Kind.F] == order
+        assert all(op.group < 0 for op in alone[rank])
+    assert alone.placement.rank_of == (Placement.v(2) if name == "zbv" else whole.placement).rank_of

@@ -1,0 +1,79 @@
+"""Traces of PyTorch's own schedules with FSDP, recorded now by the installed version."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import pipeplan
+from pipeplan.errors import FormatError
+from pipeplan.formats import read_run
+from pipeplan.model import Kind, crosses_ranks, dependencies
+from pipeplan.runtime import from_torch
+from pipeplan.simulation import compute_only
+
+ROOT = Path(__file__).parents[2]
+PROCESSES = 4
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    """A folder with those of every schedule, of two replicas of two pipeline ranks."""
+    folder = tmp_path_factory.mktemp("traces")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    place = {"WORLD_SIZE": str(PROCESSES), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    started = []
+    for rank in range(PROCESSES):
+        own = os.environ | place | {"RANK": str(rank), "LOCAL_RANK": str(rank), "GLOO_SOCKET_IFNAME": "lo"}
+        command = [sys.executable, "-m", "tests.runtime.profiled", str(folder)]
+        with (folder / f"output{rank}").open("wb") as said:
+            started.append(subprocess.Popen(command, cwd=ROOT, env=own, stdout=said, stderr=said))
+    try:
+        codes = [process.wait(timeout=240) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    assert not any(codes), "\n".join((folder / f"output{rank}").read_text()[-2000:] for rank in range(PROCESSES))
+    return folder
+
+
+@pytest.mark.parametrize(("name", "schedule"), [("gpipe", "GPipe"), ("zero-bubble", "InterleavedZeroBubble")])
+def test_every_op_starts_when_what_it_needs_is_there(traces, name, schedule):
+    run = read_run(traces / name)
+    assert (run.steps, run.replicas, run.files) == (2, 2, 4)
+    assert len(run.pauses) == 2
+    chunks = 1 if name == "gpipe" else 2
+    planned = from_torch(schedule, 2, 4, chunks=chunks)
+    for timeline in map(compute_only, run.timelines):
+        assert timeline.schedule == planned
+        arrival = dependencies(planned).arrival
+        crossing = np.flatnonzero(crosses_ranks(planned, arrival))
+        assert (timeline.start[crossing] > timeline.end[arrival[crossing]]).all()
+
+
+def test_the_first_stage_waits_for_a_gradient_and_does_nothing_with_it(traces):
+    for timeline in read_run(traces / "zero-bubble").timelines:
+        schedule = timeline.schedule
+        durations = timeline.end - timeline.start
+        inputs = schedule.columns.kind == Kind.I
+        first = durations[inputs & (schedule.columns.stage == 0)]
+        assert np.median(first) < np.median(durations[inputs & (schedule.columns.stage > 0)])
+
+
+def test_costs_of_it_are_a_config_file(traces, tmp_path):
+    pipeplan.profile(source=traces / "zero-bubble").save(tmp_path / "costs.yaml")
+    assert pipeplan.simulate("interleaved-1f1b", config=tmp_path / "costs.yaml").schedule.stages == 4
+
+
+def test_schedule_1f1b_marks_nothing(traces):
+    with pytest.raises(FormatError, match=r"no annotation of a pipeline .*; mark every op with: .* or give PyTorch the sched"):
+        read_run(traces / "1f1b")
