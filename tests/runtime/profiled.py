@@ -36,7 +36,7 @@ def record(name: str, mesh: DeviceMesh, path: Path) -> None:
     rank, chunks = mesh.get_local_rank("pp"), 2 if name == "zero-bubble" else 1
     stages = [stage(PIPELINE * chunk + rank, PIPELINE * chunks, mesh) for chunk in range(chunks)]
     # Both sorts of schedules take what is theirs: one stage, or a list.
-    live = CLASSES[name](stages if chunks > 1 else stages[0], MICROBATCHES, loss_fn=nn.functional.mse_loss)  # type: ignore[arg-type]
+    live = CLASSES[name](stages if chunks > 1 else stages[0], MICROBATCHES, loss_fn=nn.functional.mse_loss)
     inputs = (torch.randn(16 * MICROBATCHES, WIDTH),) if rank == 0 else ()
     targets = {"target": torch.randn(16 * MICROBATCHES, WIDTH)} if rank == PIPELINE - 1 else {}
     live.step(*inputs, **targets)
