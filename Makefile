@@ -4,7 +4,7 @@ BIN := .venv/bin
 # What `make bench` compares this checkout with.
 BEFORE ?= HEAD~1
 # What the peers' tests need beside pytest's own.
-PEERS_TOOLS := pytest hypothesis
+PEERS_TOOLS := pytest pytest-xdist hypothesis
 SOURCES := src tests benchmarks examples deploy
 
 .PHONY: demo test lint peers peers-trainer bench bench-search bench-timeline web-ui web-ui-check clean
@@ -23,7 +23,7 @@ lint: .venv/.installed-dev
 
 # Other implementations beside ours, in an environment of their own (tests/peers).
 peers: .venv-peers/.installed
-	.venv-peers/bin/python -m pytest tests/peers
+	.venv-peers/bin/python -m pytest -n 2 --dist worksteal tests/peers
 
 # torchtitan's Trainer and our runtime with PyTorch 2.14, which has no light build everywhere: up to 6 GB of disk.
 peers-trainer: .venv-trainer/.installed
@@ -63,7 +63,7 @@ web_ui/node_modules: web_ui/package-lock.json
 
 .venv-peers/.installed: pyproject.toml constraints.txt tests/peers/constraints.txt tests/peers/peers.py
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/python -m pip install --quiet --upgrade "pip>=25.1" setuptools wheel
+	.venv-peers/bin/python -m pip install --quiet --upgrade --constraint tests/peers/constraints.txt "pip>=25.1" setuptools wheel
 	.venv-peers/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[pytorch,search]" $(PEERS_TOOLS)
 	.venv-peers/bin/python -m tests.peers.install
 	touch $@
@@ -71,8 +71,8 @@ web_ui/node_modules: web_ui/package-lock.json
 .venv-trainer/.installed: pyproject.toml tests/peers/constraints.txt tests/peers/trainer-constraints.txt tests/peers/peers.py
 	@echo "PyTorch 2.14 is installed into .venv-trainer: up to 6 GB where it comes with its CUDA libraries"
 	$(PYTHON) -m venv .venv-trainer
-	.venv-trainer/bin/python -m pip install --quiet --upgrade "pip>=25.1" setuptools wheel
-	.venv-trainer/bin/python -m pip install --quiet --constraint tests/peers/trainer-constraints.txt --editable . torch $(PEERS_TOOLS)
+	.venv-trainer/bin/python -m pip install --quiet --upgrade --constraint tests/peers/constraints.txt "pip>=25.1" setuptools wheel
+	.venv-trainer/bin/python -m pip install --quiet --constraint tests/peers/trainer-constraints.txt --editable ".[pytorch,search]" $(PEERS_TOOLS)
 	.venv-trainer/bin/python -m tests.peers.install torchtitan
 	touch $@
 

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import random
 import socket
 import subprocess
 import sys
@@ -67,10 +68,15 @@ def wait(running: list[subprocess.Popen[bytes]], folder: Path, module: str, time
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    """A port that nobody listens on now, below those that the system gives to outgoing connections."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as taken:
+            try:
+                taken.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("of a hundred ports from 20000 to 32000 none is free")
 
 
 def main(module: str, folder: Path) -> None:
