@@ -165,6 +165,14 @@ def test_communication_is_left_to_pytorch():
     assert torchtitan_flags(insert_communication(schedule), Training()) == torchtitan_flags(schedule, Training())
 
 
+def test_microbatches_are_numbered_as_pytorch_counts_losses():
+    schedule = parse_schedule("0F1 0F0 0F2 0B2 0B1 0B0\n1F2 1F1 1B2 1B1 1F0 1B0")
+    settings = torchtitan_flags(schedule, Training(csv="a.csv"))
+    assert settings.files["a.csv"] == "0F1,0F2,0F0,0B0,0B1,0B2\n1F0,1F1,1B0,1B1,1F2,1B2\n"
+    assert "numbered anew" in settings.text
+    assert "numbered anew" not in torchtitan_flags(named("zbv", 2, 6), Training()).text
+
+
 @pytest.mark.parametrize(
     ("schedule", "given", "message"),
     [

@@ -1,0 +1,64 @@
+"""What we export, as torchtitan takes it."""
+
+import random
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipeplan.errors import ShapeError
+from pipeplan.formats import Training
+from pipeplan.formats.torchtitan import torchtitan_flags, torchtitan_python
+from pipeplan.model import Schedule
+from pipeplan.strategies import STRATEGIES
+
+BARE = Training()
+PLACEMENTS = ("linear", "loop", "v")
+"""Those that torchtitan builds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A schedule with the layers of its stages; None leaves them to torchtitan."""
+
+    schedule: Schedule
+    layers: tuple[int, ...] | None
+    microbatch_size: int = 1
+
+
+def published(ranks: int, microbatches: int, chunks: int | None = None) -> Iterator[Schedule]:
+    """Every schedule of this shape that torchtitan can build; those of one number of chunks only without ``chunks``."""
+    for strategy in STRATEGIES.values():
+        try:
+            schedule = strategy(strategy.shape(ranks, microbatches, chunks))
+        except ShapeError:
+            continue
+        if schedule.placement.name in PLACEMENTS and schedule.slices == 1:
+            yield schedule
+
+
+def layout(stages: int, layers: int, draw: random.Random) -> tuple[int, ...]:
+    """``layers`` dealt to the stages: one to each between the first and the last, the others anywhere."""
+    shares = [0, *([1] * (stages - 2)), 0]
+    for _ in range(layers - (stages - 2)):
+        shares[draw.randrange(stages)] += 1
+    return tuple(shares)
+
+
+WRITERS = {"torchtitan": torchtitan_flags, "torchtitan-python": torchtitan_python}
+
+
+def exported(case: Case, folder: Path, name: str = "plan", to: str = "torchtitan", training: Training = BARE) -> str:
+    """The text of an export, its CSV written into a folder."""
+    said = replace(training, layers=case.layers, microbatch_size=case.microbatch_size, csv=str(folder / f"{name}.csv"))
+    export = WRITERS[to](case.schedule, said)
+    for path, text in export.files.items():
+        Path(path).write_text(text)
+    return export.text
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The flags as bash hands them to torchtitan."""
+    script = f"{text}printf '%s\\0' \"${{TORCHTITAN_ARGS[@]}}\""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
+    return tuple(done.stdout.decode().split("\0")[:-1])
