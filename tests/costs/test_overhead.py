@@ -1,6 +1,7 @@
 """What ranks lose between ops: the table by kind and stage, pairs, slices, and machines whose losses are known."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from pipeplan.errors import CostError, UnknownNameError
 from pipeplan.model import Kind, Placement, parse_schedule
 from pipeplan.strategies import strategy
 
-ONE_GAP = {"op_gap": 0.5, "message_time": 0.125}
+ONE_GAP: dict[str, Any] = {"op_gap": 0.5, "message_time": 0.125}
 
 
 def occupied(placement: Placement, **given) -> Costs:
@@ -32,7 +33,9 @@ def test_between_stages_of_one_rank_nothing_is_sent():
 
 
 def test_a_pair_has_one_gap_and_the_messages_of_the_forwards_stage():
-    assert occupied(Placement.linear(3), overlap_times=2.5).overlap.tolist() == [3.25, 3.5, 3.25]
+    together = occupied(Placement.linear(3), overlap_times=2.5).overlap
+    assert together is not None
+    assert together.tolist() == [3.25, 3.5, 3.25]
     assert occupied(Placement.linear(3)).overlap is None
 
 

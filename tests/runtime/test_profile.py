@@ -40,6 +40,17 @@ def test_all_stages_are_measured(together: Profile, alone: Profile) -> None:
     assert alone.p2p_time is None
 
 
+def test_what_is_lost_between_ops_is_measured_in_steps(together: Profile, alone: Profile) -> None:
+    assert together.op_gap is not None
+    assert 0 < together.op_gap.low <= together.op_gap.median <= together.op_gap.high
+    assert together.message_time is not None
+    assert 0 <= together.message_time.low <= together.message_time.median <= together.message_time.high
+    assert (alone.op_gap, alone.message_time) == (None, None)
+    assert alone.settings().op_gap is None
+    assert any(line.startswith("lost between ops, ms: before every op") for line in together.provenance())
+    assert not any(line.startswith("lost between ops") for line in alone.provenance())
+
+
 def test_the_first_stage_has_no_input_gradient(together: Profile) -> None:
     first, second = together.stages[:2]
     assert first.backward_input.median < 0.3 * first.backward_weight.median
@@ -89,7 +100,13 @@ def test_the_config_file_is_read_back(together: Profile, tmp_path: Path) -> None
     assert costs.forward == pytest.approx(exact.forward, rel=1e-4)
     assert costs.backward_weight == pytest.approx(exact.backward_weight, rel=1e-4)
     assert costs.memory.activation.tolist() == exact.memory.activation.tolist()
-    assert costs.transfer.latency == pytest.approx(together.p2p_time, rel=1e-4)
+    assert together.p2p_time is not None
+    assert together.message_time is not None
+    assert together.op_gap is not None
+    latency = max(together.p2p_time - 2 * together.message_time.median, 0.0)
+    assert costs.transfer.latency == pytest.approx(latency, rel=1e-4)
+    assert costs.overhead.op_gap == pytest.approx(together.op_gap.median, rel=1e-4)
+    assert costs.overhead.message_time == pytest.approx(together.message_time.median, rel=1e-4)
     assert costs.time_unit == "ms"
     assert "PyTorch" in (tmp_path / "costs.yaml").read_text().splitlines()[1]
 

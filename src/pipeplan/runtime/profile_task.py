@@ -126,7 +126,7 @@ class ProfileTask:
         return float(told[0])
 
     def _lost(self, rank: int, device: torch.device, places: Places) -> LostTime | None:
-        """What ranks lose between ops in the runtime's own steps, on stages as long as the model allows; None with one rank."""
+        """What ranks lose between ops in the runtime's own steps; None with one rank."""
         if self.ranks < 2:
             return None
         run = RunTask(

@@ -49,8 +49,9 @@ def profile(
         CPU threads of each process.
     together
         Measure with one process per rank, all at the same time, so that ranks contend for memory bandwidth and clock speed
-        as they will in a run; this also measures a transfer, and runs some steps to see what ranks lose between ops. False: in this process, one stage at a time. None: together on
-        a CPU and where every rank has a GPU, else alone.
+        as they will in a run. This also measures a transfer, and runs some steps of 1F1B to see what ranks lose between
+        ops. False: in this process, one stage at a time. None: together on a CPU and where every rank has a GPU, else
+        alone.
     seed, timeout, dtype
         As for :func:`~pipeplan.runtime.run`.
 

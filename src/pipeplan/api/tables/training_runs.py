@@ -93,4 +93,7 @@ def profile_parts(profile: Profile) -> tuple[RenderableType, ...]:
         table.add_row(str(number_), *(f"{time.median:.3g}" for time in times), *(size(float(value)) for value in sizes))
     transfer = "not measured" if profile.p2p_time is None else f"{profile.p2p_time:.3g} ms"
     notes = [line(text) for text in profile.provenance()[:2]]
-    return *notes, Text(f"transfer between ranks: {transfer}\n"), table
+    said = [f"transfer between ranks: {transfer}"]
+    said += [] if profile.op_gap is None else [f"gap before every op: {profile.op_gap.median:.3g} ms"]
+    said += [] if profile.message_time is None else [f"a message takes from a rank: {profile.message_time.median:.3g} ms"]
+    return *notes, *map(Text, said), Text(""), table
