@@ -184,6 +184,14 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
             "0: 0SEND_F0 implies a stage 1, but the trace of its rank is missing",
         ),
         (
+            {
+                "0": json.dumps(
+                    {"traceEvents": [event("user_annotation", "PP:0F0", 0, 9), event("cpu_op", "c10d::send", 10, 1)]}
+                )
+            },
+            "0: it sends or receives, but the traces of its pipeline's other ranks are missing",
+        ),
+        (
             {"0": rank_trace(RUN, 0, **at(1)), "1": rank_trace(RUN, 1, **at(2))},
             "different runs or steps; give those of the same steps of every rank",
         ),

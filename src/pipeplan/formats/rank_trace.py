@@ -46,6 +46,8 @@ class RankTrace:
         Whether the cells have their stages' numbers.
     receives, sends
         Whether the host turns to receiving or sending inside the annotation of any forward.
+    talks
+        Whether the host turns to sending or receiving at all.
     groups
         The process groups that the rank is in.
     """
@@ -63,6 +65,7 @@ class RankTrace:
     numbered: bool
     receives: bool
     sends: bool
+    talks: bool
     groups: Groups
 
     def of_stage(self, stage: int) -> RankTrace:
@@ -116,6 +119,7 @@ def rank_trace(
         numbered=all(mark.numbered for mark in marks),
         receives=_in_a_forward(marks, receives),
         sends=_in_a_forward(marks, sends),
+        talks=len(sends) + len(receives) > 0,
         groups=groups,
     )
 

@@ -178,6 +178,11 @@ def _replicas(ranks: Sequence[RankTrace]) -> list[list[RankTrace]]:
             f"{len(most)} traces hold the ops of {most[0].name}, and {len(least)} those of {least[0].name}: give the trace "
             "of every rank, or those of one replica of the pipeline"
         )
+    if len(groups) == 1 and ranks[0].talks:
+        raise FormatError(
+            f"{ranks[0].name}: it sends or receives, but the traces of its pipeline's other ranks are missing; give the "
+            "trace of every rank"
+        )
     return [sorted(pipeline, key=lambda each: each.rank) for pipeline in map(list, zip(*groups, strict=True))]
 
 
