@@ -61,6 +61,23 @@ def test_what_was_simulated_is_found(name, between):
     assert found.predicted_step == pytest.approx(found.measured_steps.median)
 
 
+def test_a_message_that_is_under_way_when_its_rank_is_free_is_waited_for():
+    """It was sent before the rank was free, and comes after: the time between is no work of the rank's."""
+    found = costs_of(measured("gpipe", ranks=2, microbatches=4, forward_times=[1.0, 0.5], p2p_time=1.0, time_unit="ms"))
+    assert found.settings().p2p_time == pytest.approx(1.0)
+    assert found.settings().message_time == pytest.approx(0.0)
+
+
+def test_messages_take_no_more_from_ranks_than_waits_show():
+    """The first rank takes 4 to send; the other has the message 1 after the op: at most half of it is each rank's."""
+    schedule = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
+    start = np.array([0, 5, 12, 22, 2, 7, 10, 20], np.float64)
+    found = costs_of(Timeline(schedule, start, start + 1, "ms", "measured"))
+    assert found.settings().message_time == pytest.approx(0.5)
+    assert found.gaps.transfer is not None
+    assert found.gaps.transfer.low == pytest.approx(0.0)
+
+
 def test_slices_and_overlapped_pairs():
     sliced = costs_of(measured("seq1f1b", ranks=2, microbatches=4, slices=2, time_unit="ms"))
     assert sliced.settings().slices == 2

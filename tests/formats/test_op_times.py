@@ -13,7 +13,7 @@ from pipeplan.model import COMPUTE_KINDS, Kind, Timeline, among, crosses_ranks, 
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import compute_only, simulate
 from pipeplan.strategies import STRATEGIES
-from tests.formats.gpu_traces import AUTOGRAD, COMPUTE, MAIN, GpuRank, gpu_traces
+from tests.formats.gpu_traces import AUTOGRAD, COMPUTE, MAIN, MESSAGES, GpuRank, gpu_traces
 
 DATA = Path(__file__).parent / "data"
 
@@ -57,6 +57,20 @@ def test_an_op_without_kernels_follows_the_one_before():
     timeline = one_rank(writer)
     assert timeline.start.tolist() == pytest.approx([0, 0.3, 0.6])
     assert timeline.end.tolist() == pytest.approx([0.3, 0.3 + RESOLUTION / 1e3, 0.8])
+
+
+def test_a_receive_that_ends_after_the_op_was_not_the_ops():
+    """Its mark began another message too, one that is needed later."""
+    writer = GpuRank()
+    writer.annotate("PP:0F0", 0, 10)
+    writer.launch(5, MAIN, "gemm", COMPUTE, 0, 100)
+    writer.annotate("PP:0SEND_F0", 20, 5)
+    writer.annotate("PP:1RECV_F0", 30, 5)
+    writer.launch(31, MAIN, "ncclDevKernel_SendRecv", MESSAGES, 100, 900)
+    writer.annotate("PP:1F0", 40, 10)
+    writer.launch(45, MAIN, "gemm", COMPUTE, 200, 300)
+    timeline = one_rank(writer)
+    assert (timeline.start[3], timeline.end[3]) == pytest.approx((0.2, 0.3))
 
 
 def test_all_kernels_of_a_launched_graph_count():
