@@ -71,7 +71,7 @@ def test_a_message_that_is_under_way_when_its_rank_is_free_is_waited_for():
 def test_messages_take_no_more_from_ranks_than_waits_show():
     """The first rank takes 4 to send; the other has the message 1 after the op: at most half of it is each rank's."""
     schedule = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
-    start = np.array([0, 5, 12, 22, 2, 7, 10, 20], np.float64)
+    start = np.array([0, 5, 10, 15, 2, 7, 8, 13], np.float64)
     found = costs_of(Timeline(schedule, start, start + 1, "ms", "measured"))
     assert found.settings().message_time == pytest.approx(0.5)
     assert found.gaps.transfer is not None
