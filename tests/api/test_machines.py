@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 import pipeplan
@@ -65,3 +66,16 @@ def test_losses_go_through_a_costs_file(tmp_path):
     assert json.loads(path.read_text())["overhead"] == {"op_gap": 0.5, "message_time": 0.25, "step_time": 3.0}
     again = pipeplan.simulate("1f1b", microbatches=4, config=path)
     assert (again.makespan, again.step_time()) == (result.makespan, result.step_time())
+
+
+def test_a_simulated_timeline_from_a_file_still_has_its_gaps(tmp_path):
+    result = pipeplan.simulate("1f1b", ranks=4, microbatches=8, op_gap=0.5, p2p_time=0.25)
+    result.save(tmp_path / "gaps.json")
+    again, before = pipeplan.explain(tmp_path / "gaps.json"), pipeplan.explain(result)
+    np.testing.assert_allclose(again.totals, before.totals, atol=1e-9)
+    assert again.path.overhead == pytest.approx(before.path.overhead)
+
+
+def test_what_was_planned_with_gaps_is_simulated_again_with_them():
+    planned = pipeplan.simulate("1f1b", ranks=4, microbatches=8, op_gap=0.5, p2p_time=0.25).timeline
+    assert pipeplan.diff(planned, planned).resimulated.makespan == pytest.approx(planned.makespan)

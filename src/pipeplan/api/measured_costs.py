@@ -8,15 +8,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.api.resimulation import transfer_of
+from pipeplan.api.resimulation import gap_of, transfer_of
 from pipeplan.costs import Settings, Times
 from pipeplan.model import Floats, Kind, Timeline
 from pipeplan.simulation import compute_only
 
 
 def settings_measured(timeline: Timeline, settings: Settings) -> Settings:
-    """The settings with the times of a timeline: each stage's mean op times, and the shortest transfer."""
-    return replace(with_op_times(timeline, settings), p2p_time=transfer_of(compute_only(timeline)))
+    """The settings with the times of a timeline: each stage's mean op times, the shortest transfer, the gap between ops."""
+    compute = compute_only(timeline)
+    gap = gap_of(compute)
+    between = max(transfer_of(compute) - gap, 0.0)
+    return replace(with_op_times(timeline, settings), p2p_time=between, op_gap=gap or None)
 
 
 def with_op_times(timeline: Timeline, settings: Settings) -> Settings:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Settings
-from pipeplan.model import Floats, Schedule, Timeline, crosses_ranks, dependencies
+from pipeplan.model import Floats, Schedule, Timeline, crosses_ranks, dependencies, tolerances
 from pipeplan.simulation import simulate
 
 Flags = NDArray[np.bool_]
@@ -43,9 +43,14 @@ class Resimulation:
     def __init__(self, planned: Timeline) -> None:
         self.schedule, self.unit = planned.schedule, planned.unit
         self.transfer = transfer_of(planned)
+        gap = gap_of(planned)
         ones = tuple(np.ones(self.schedule.stages).tolist())
         self._costs = Settings(
-            forward_times=ones, backward_input_times=ones, backward_weight_times=ones, p2p_time=self.transfer
+            forward_times=ones,
+            backward_input_times=ones,
+            backward_weight_times=ones,
+            p2p_time=max(self.transfer - gap, 0.0),
+            op_gap=gap,
         ).costs(self.schedule.placement)
         self._unit_durations = self._costs.durations(self.schedule)
 
@@ -65,6 +70,20 @@ def transfer_of(planned: Timeline) -> float:
     return (
         max(float((planned.start[later] - planned.end[arrival[later]]).min(initial=np.inf)), 0.0) if later.size else 0.0
     )
+
+
+def gap_of(planned: Timeline) -> float:
+    """What every op of a simulated timeline of compute ops loses before it starts: the least time between two on a rank.
+
+    Some ops wait for nothing, as a backward on the last stage right after its forward. 0 for a measured timeline, in which
+    the least is an accident.
+    """
+    schedule = planned.schedule
+    later = 1 + np.flatnonzero((schedule.rank[1:] == schedule.rank[:-1]) & ~schedule.joined[1:])
+    if planned.source == "measured" or not later.size:
+        return 0.0
+    least = float((planned.start[later] - planned.end[later - 1]).min())
+    return least if least > tolerances.ROUNDING * planned.makespan else 0.0
 
 
 def kind_differences(
