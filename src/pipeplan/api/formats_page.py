@@ -12,6 +12,8 @@ Made from the table of formats by `python -m tests.api.test_formats`; do not edi
 The ending of a file chooses its format: of `-o FILE` (in Python `result.save(FILE)`), of `pipeplan convert IN OUT`, and of
 every file that is read. `pipeplan export NAME --to FORMAT` takes the name. The web app's menu *Download* has all that can be
 written. Of several endings that a file has, such as `.json` and `.trace.json`, the longest counts.
+
+What Megatron-LM runs, needs and forbids: [megatron.md](megatron.md).
 """
 
 _WORDS: dict[Content, str] = {
