@@ -35,6 +35,9 @@ def test_diff_and_explain_take_the_same(run, tmp_path):
     code, out, _ = run(f"diff zbv {TORCHTITAN} -c {tmp_path / 'costs.yaml'} --json")
     assert code == 0
     assert json.loads(out)["unit"] == "ms"
+    assert json.loads(out)["measured_of"] == "2 steps of 2 replicas, from 8 files"
+    _, out, _ = run(f"diff zbv {TORCHTITAN} -c {tmp_path / 'costs.yaml'}")
+    assert "the median of             2 steps of 2 replicas, from 8 files" in out
     assert run(f"explain {TORCHTITAN} --json")[0] == 0
     code, _, err = run(f"simulate {TORCHTITAN} --json")
     assert code == 2

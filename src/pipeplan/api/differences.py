@@ -51,6 +51,8 @@ class Diff(Presentable):
         The first op at which the run departs from the planned order; None where it never does.
     path_messages, path_gaps
         On the critical path of the run: time between ops of different ranks, and between ops of one rank.
+    measured_of
+        Of how many steps and replicas of the run the measured timeline is the one of median length, in words.
     """
 
     planned: Timeline
@@ -60,6 +62,7 @@ class Diff(Presentable):
     departure: Departure | None
     path_messages: float
     path_gaps: float
+    measured_of: str = ""
 
     @property
     def error(self) -> float:
@@ -106,6 +109,7 @@ class Diff(Presentable):
             "from_waiting": self.from_waiting,
             "path_messages": self.path_messages,
             "path_gaps": self.path_gaps,
+            "measured_of": self.measured_of,
             "kinds": [asdict(kind) for kind in self.kinds],
             "departure": None if self.departure is None else asdict(self.departure),
         }
@@ -135,8 +139,10 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **set
     timeline = found if isinstance(found, Timeline) else simulated(found, settings_of(settings)).timeline
     if isinstance(measured, Result):
         measured = measured.timeline
-    ran = measured if isinstance(measured, Timeline) else read_run(measured).typical
-    return diff_timelines(timeline, ran)
+    if isinstance(measured, Timeline):
+        return diff_timelines(timeline, measured)
+    run = read_run(measured)
+    return replace(diff_timelines(timeline, run.typical), measured_of=str(run))
 
 
 def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:

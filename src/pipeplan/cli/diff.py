@@ -33,7 +33,8 @@ def diff(
     planned
         A schedule (a name or a file), simulated on the costs given; or a timeline's file, as it stands.
     measured
-        The timeline of a run (`pipeplan run -o FILE.json`), or a folder with PyTorch's traces of it.
+        The timeline of a run (`pipeplan run -o FILE.json`), or the folder of its traces: of PyTorch's profiler, packed or
+        not, torchtitan's, or Nsight Systems' export. Of several steps and replicas, the timeline of median length.
     """
     asked = request((planned,), settings, output, reads=[measured])
     found = api.diff(planned, measured, **as_keywords(asked.settings))

@@ -31,7 +31,8 @@ def explain(
     Parameters
     ----------
     name
-        A schedule's name (see `pipeplan schedules`), or a CSV or JSON file with a schedule or a timeline. Default: 1f1b.
+        A schedule's name (see `pipeplan schedules`), a CSV or JSON file with a schedule or a timeline, or the folder of
+        a run's traces. Default: 1f1b.
     """
     asked = request(() if name is None else (name,), settings, output)
     explanation = api.explain(asked.name, **as_keywords(asked.settings))

@@ -20,6 +20,7 @@ def diff_parts(found: Diff) -> tuple[RenderableType, ...]:
     rows = [
         ("planned", f"{number(found.planned.makespan)}{unit}"),
         ("measured", f"{number(measured)}{unit} ({found.error / measured:+.1%} of it unplanned)"),
+        *([("  the median of", found.measured_of)] if found.measured_of else []),
         ("  from op times", f"{found.from_costs:+,.4g}{unit} ({found.from_costs / measured:+.1%})"),
         ("  from waiting", f"{found.from_waiting:+,.4g}{unit} ({found.from_waiting / measured:+.1%})"),
         ("gaps on the critical path", _path(found, unit)),
