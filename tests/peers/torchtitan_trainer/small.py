@@ -24,26 +24,29 @@ from torchtitan.models.llama3 import (
 from torchtitan.models.llama3.config_registry import llama3_debugmodel_ce_loss
 from torchtitan.trainer import Trainer
 
-LAYERS = 14
+from tests.peers.torchtitan_trainer.jobs import LAYERS
+
 WIDTH = 32
 WORDS = 64
 
 
 class Tokens(BaseDataLoader):
-    """The same tokens for every run: the n-th sequence of a data-parallel rank is always the same."""
+    """The same sequences for every run, dealt to the data-parallel ranks one after the other."""
 
     @dataclass(kw_only=True, slots=True)
     class Config(BaseDataLoader.Config):
         pass
 
-    def __init__(self, config: Config, *, dp_rank: int, seq_len: int, local_batch_size: int, **_: Any) -> None:
-        self.rank, self.length, self.batch = dp_rank, seq_len, local_batch_size
+    def __init__(
+        self, config: Config, *, dp_world_size: int, dp_rank: int, seq_len: int, local_batch_size: int, **_: Any
+    ) -> None:
+        self.replicas, self.replica, self.length, self.batch = dp_world_size, dp_rank, seq_len, local_batch_size
 
     def __iter__(self) -> Iterator[tuple[dict[str, torch.Tensor], torch.Tensor]]:
-        made = torch.Generator().manual_seed(self.rank)
+        made = torch.Generator().manual_seed(0)
         while True:
-            rows = [torch.randint(WORDS, (self.length + 1,), generator=made) for _ in range(self.batch)]
-            tokens = torch.stack(rows)
+            shape = (self.batch, self.replicas, self.length + 1)
+            tokens = torch.randint(WORDS, shape, generator=made)[:, self.replica]
             yield {"input": tokens[:, :-1].contiguous()}, tokens[:, 1:].contiguous()
 
     def state_dict(self) -> dict[str, Any]:

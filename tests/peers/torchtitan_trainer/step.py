@@ -1,72 +1,83 @@
-"""One step of torchtitan's own Trainer on this rank for each case: its gradients and the order that its schedule holds."""
+"""Steps of torchtitan's own Trainer on this rank: their gradients, and the order that the schedule holds."""
 
 import os
 import zlib
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import distribute_tensor
 
+from tests.peers.torchtitan_trainer.jobs import Step, Trained
 from tests.peers.torchtitan_trainer.on_cpu import answer_for_the_cpu
 
 answer_for_the_cpu()
 
 from torchtitan.config import ConfigManager  # noqa: E402
+from torchtitan.distributed import ParallelDims  # noqa: E402
 from torchtitan.trainer import Trainer  # noqa: E402
 
 
-@dataclass(frozen=True)
-class Case:
-    """What a step is trained with.
+class OneOfMany(Trainer):
+    """A Trainer that leaves the process group to the next one."""
 
-    ``words`` are torchtitan's flags, ``config`` is the function of ``small`` that they change, ``folder`` the place that
-    files are named from.
-    """
-
-    words: tuple[str, ...]
-    folder: str
-    config: str = "cross_entropy"
+    def init_distributed(self) -> ParallelDims:
+        if not dist.is_initialized():
+            return super().init_distributed()
+        return ParallelDims.from_config(self.config.parallelism, dist.get_world_size())
 
 
-@dataclass
-class Trained:
-    """What a rank had after the step: gradients by name (None: there was none), and the loss where it is known."""
-
-    gradients: dict[str, torch.Tensor | None] = field(default_factory=dict)
-    loss: float | None = None
-    error: str = ""
-
-
-def main(cases: list[Case]) -> list[Trained]:
-    """A step a case, each with a Trainer and a process group of its own."""
-    port = int(os.environ["MASTER_PORT"])
+def main(steps: list[Step]) -> list[Trained]:
+    """Every step, each with a Trainer of its own."""
     done = []
-    for number, case in enumerate(cases):
-        os.environ["MASTER_PORT"] = str(port + number)
-        os.chdir(case.folder)
-        done.append(trained(case))
+    for step in steps:
+        os.chdir(step.folder)
+        done.append(trained(step))
+    dist.destroy_process_group()
     return done
 
 
-def trained(case: Case) -> Trained:
-    words = ["--module", "tests.peers.torchtitan_trainer.small", "--config", case.config, *case.words]
-    config = ConfigManager().parse_args([*words, "--dump_folder", str(Path(case.folder) / "out")])
-    trainer = Trainer(config)
+def trained(step: Step) -> Trained:
+    trainer = OneOfMany(configured(step))
     try:
+        for part in trainer.model_parts:
+            for module in part.modules():
+                # gloo has no mean.
+                if isinstance(module, FSDPModule):
+                    module.set_force_sum_reduction_for_comms(True)
         with torch.no_grad():
             for part in trainer.model_parts:
                 for name, weight in part.named_parameters():
                     made = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-                    weight.to_local().copy_(torch.randn(weight.shape, generator=made) / 8)
+                    drawn = torch.randn(weight.shape, generator=made) / 8
+                    weight.copy_(distribute_tensor(drawn, weight.device_mesh, weight.placements, src_data_rank=None))
         trainer.step = 1
         trainer.train_step(trainer.batch_generator(trainer.dataloader))
-        return Trained(gradients=gradients(trainer))
+        return Trained(gradients(trainer), order(trainer))
     finally:
         trainer.close()
-        dist.destroy_process_group()
+
+
+def configured(step: Step) -> Trainer.Config:
+    words = ["--module", "tests.peers.torchtitan_trainer.small", "--config", step.config, *step.words]
+    config = ConfigManager().parse_args([*words, "--dump_folder", str(Path(step.folder) / "out")])
+    if not step.python:
+        return config
+    names: dict[str, Any] = {}
+    exec(step.python, names)
+    return names["scheduled"](config)
 
 
 def gradients(trainer: Trainer) -> dict[str, torch.Tensor | None]:
     found = {name: weight.grad for part in trainer.model_parts for name, weight in part.named_parameters()}
     return {name: None if grad is None else grad.full_tensor().clone() for name, grad in found.items()}
+
+
+def order(trainer: Trainer) -> str:
+    """This rank's ops in the order in which PyTorch runs them, without communication; empty without a pipeline."""
+    if not trainer.parallel_dims.pp_enabled:
+        return ""
+    rank = trainer.parallel_dims.get_mesh("pp").get_local_rank()
+    return ",".join(str(action) for action in trainer.pp_schedule.pipeline_order.get(rank, ()) if action is not None)
