@@ -73,7 +73,7 @@ web_ui/node_modules: web_ui/package-lock.json
 	$(PYTHON) -m venv .venv-trainer
 	.venv-trainer/bin/python -m pip install --quiet --upgrade --constraint tests/peers/constraints.txt "pip>=25.1" setuptools wheel
 	.venv-trainer/bin/python -m pip install --quiet --constraint tests/peers/trainer-constraints.txt --editable ".[pytorch,search]" $(PEERS_TOOLS)
-	.venv-trainer/bin/python -m tests.peers.install torchtitan
+	.venv-trainer/bin/python -m tests.peers.install torchtitan_trainer
 	touch $@
 
 clean:

@@ -126,13 +126,13 @@ def instructions(schedule: Schedule, rank: int) -> list[deepspeed_schedule.PipeI
     return [instruction for _, group in found for instruction in group]
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Train twice, print the losses, and compare losses and weights; the exit code is 1 if they differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path, help="a schedule file (.csv, .json)")
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--steps", type=int, default=3)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     schedule = pipeplan.read(options.plan)
     if not isinstance(schedule, Schedule):
         parser.error(f"{options.plan} holds no schedule")

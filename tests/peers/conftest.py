@@ -61,14 +61,16 @@ def ran(record_property: Callable[[str, object], None]) -> Callable[[str], None]
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Each peer, its release, what ran, what did not."""
-    if all(why_absent(peer) == ELSEWHERE for peer in PEERS):
+    absent = {peer: why_absent(peer) for peer in PEERS}
+    here = [peer for peer in PEERS if absent[peer] != ELSEWHERE]
+    if not here:
         return
     reports = [report for reports in terminalreporter.stats.values() for report in reports]
     tests = [report for report in reports if isinstance(report, pytest.TestReport)]
     terminalreporter.section("peers")
-    for peer in PEERS:
+    for peer in here:
         terminalreporter.write_line(f"{peer.name} {version(peer) or ''}".rstrip())
-        reason = why_absent(peer)
+        reason = absent[peer]
         for line in [f"did not run: {reason}"] if reason else outcomes(peer, tests):
             terminalreporter.write_line(f"    {line}")
 

@@ -1,9 +1,11 @@
 """DeepSpeed's own pipeline engine, unchanged, trains by our schedules."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+import pipeplan
 from pipeplan.model import format_schedule
 from pipeplan.strategies import Shape, strategy
 from tests.peers.processes import run_ranks
@@ -19,9 +21,13 @@ def schedules(ranks: int) -> list[str]:
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_losses_and_weights_are_those_of_its_own_order(ranks: int, ran: Callable[[str], None]) -> None:
+def test_losses_and_weights_are_those_of_its_own_order(ranks: int, tmp_path: Path, ran: Callable[[str], None]) -> None:
+    """Of the example as a script, by a CSV with transfers, and of its function for each order."""
+    plan = tmp_path / "plan.comms.csv"
+    pipeplan.export("1f1b", "torch-csv-comms", ranks=ranks, microbatches=3).save(plan)
     orders = schedules(ranks)
-    for differences in run_ranks("tests.peers.deepspeed.train", ranks, orders):
+    for code, differences in run_ranks("tests.peers.deepspeed.train", ranks, (plan, orders)):
+        assert code == 0
         assert differences == [0.0] * len(orders)
     ran(
         f"PipelineEngine on {ranks} ranks by {len(orders)} of our schedules: losses and weights as by its own, bit by bit"
