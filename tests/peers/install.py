@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.peers.peers import PEERS, REASONS, Peer, version
+from tests.peers.peers import PEERS, REASONS, Peer, torch_release, version, why_absent
 
 CONSTRAINTS = Path(__file__).parent / "constraints.txt"
 
@@ -19,6 +19,9 @@ def main(names: list[str]) -> None:
         sys.exit(f"the peers are {', '.join(peer.name for peer in PEERS)}; got {' '.join(names)}")
     reasons: dict[str, str] = {}
     for peer in peers:
+        if torch_release() < peer.torch:
+            print(why_absent(peer), flush=True)
+            continue
         reason = install(peer)
         if reason is not None:
             reasons[peer.name] = reason

@@ -29,9 +29,11 @@ class Peer:
 
 
 TITAN = ("spmd_types", "tyro", "typeguard", "docstring_parser", "einops")
+TITAN_DATA = ("datasets", "safetensors", "tensorboard", "tokenizers", "torch_checkpointing", "torchdata")
+"""What its whole Trainer imports to load data, log and save, though no test does."""
 PEERS = (
-    Peer("torchtitan", "torchtitan", "torchtitan.config", TITAN),
-    Peer("torchtitan_trainer", "torchtitan", "torchtitan.config", TITAN, torch=(2, 14)),
+    Peer("torchtitan", "torchtitan", "torchtitan.models.llama3", TITAN),
+    Peer("torchtitan_trainer", "torchtitan", "torchtitan.trainer", (*TITAN, *TITAN_DATA), torch=(2, 14)),
     Peer("megatron", "megatron-core", "megatron.core.pipeline_parallel.schedules", ("einops",)),
     Peer(
         "deepspeed",
