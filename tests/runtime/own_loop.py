@@ -203,8 +203,22 @@ def sources() -> Any:
     return {name: trained(source, schedule) for name, (source, schedule) in given.items()}
 
 
+class Careful(nn.Module):
+    """Half of it leaves autocast, as sums of squares do: its backward must be in float32, too."""
+
+    def __init__(self, module: Layer) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.module.up(self.module.norm(x)))
+        with torch.autocast("cpu", enabled=False):
+            return self.module.down(hidden.float()) + self.module.shift
+
+
 def mixed_precision() -> Any:
-    return {name: trained(name, plan(name), autocast=True) for name in ("1f1b", "zbv")}
+    modules = lambda stages: [Careful(module) for module in layers(stages)]  # noqa: E731
+    return {name: trained(name, plan(name), autocast=True, modules=modules) for name in ("1f1b", "zbv")}
 
 
 def clipped() -> Any:
@@ -227,6 +241,25 @@ def checkpointed() -> Any:
     """Activations are computed again inside the stages."""
     modules = lambda stages: [Checkpointed(module) for module in layers(stages)]  # noqa: E731
     return {name: trained(name, plan(name), modules=modules) for name in ("1f1b", "zbv")}
+
+
+def compiled() -> Any:
+    """Stages through torch.compile, under a schedule of full backwards."""
+    modules = lambda stages: [Compiled(module) for module in layers(stages)]  # noqa: E731
+    return {"1f1b": trained("1f1b", plan("1f1b"), modules=modules)}
+
+
+class Compiled(nn.Module):
+    """Compiled when it first runs."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not hasattr(self, "run"):
+            object.__setattr__(self, "run", torch.compile(self.module, backend="eager"))
+        return self.run(x)
 
 
 def bare(stages: int, without: tuple[int, ...]) -> list[nn.Module]:
@@ -640,6 +673,7 @@ SCENARIOS: dict[str, Callable[[], Any]] = {
         mixed_precision,
         clipped,
         checkpointed,
+        compiled,
         without_parameters,
         frozen,
         resumed,

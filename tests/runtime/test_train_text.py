@@ -18,6 +18,11 @@ ROOT = Path(__file__).parents[2]
 SHORT = {"steps": 3, "microbatches": 4, "length": 8, "width": 16, "blocks": 3, "vocabulary": 64, "evaluations": 200}
 
 
+def test_the_guide_has_the_whole_script() -> None:
+    script = (ROOT / "examples" / "train_text.py").read_text()
+    assert f"```python\n{script.rstrip()}\n```\n" in (ROOT / "docs" / "training.md").read_text()
+
+
 def test_all_schedules_train_alike(tmp_path: Path) -> None:
     text = tmp_path / "text.md"
     text.write_text("The quick brown fox jumps over the lazy dog; the dog does not mind.\n" * 20)
