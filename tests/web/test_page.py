@@ -284,7 +284,7 @@ def test_a_schedule_that_is_none_is_told(watched, tmp_path):
     assert "is no op" in watched.rows()["bad.csv"][0] or "bad.csv" in watched.rows()["bad.csv"][0]
 
 
-NO_NUMBERS = ("times_per", "communication", "pad_times", "stages", "time_unit")
+NO_NUMBERS = ("times_per", "communication", "machine", "pad_times", "stages", "time_unit")
 TEXT_FIELDS = [name for name, about in SETTINGS.items() if about.in_form and name not in NO_NUMBERS]
 
 
