@@ -19,7 +19,7 @@ OF_THE_TRAINER = {
     "--num-virtual-stages-per-pipeline-rank": "virtual_pipeline_model_parallel_size",
 }
 MIXTURE_OF_EXPERTS = {
-    "num_moe_experts": 2,
+    "num_moe_experts": 4,
     "expert_model_parallel_size": 2,
     "moe_token_dispatcher_type": "alltoall",
     "bf16": True,

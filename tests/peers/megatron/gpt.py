@@ -1,7 +1,7 @@
-"""Megatron-core's own ``GPTModel`` in stages: its layers, its embedding, its loss, its layers of further tokens."""
+"""Megatron-core's own ``GPTModel`` in stages: its layers, its experts, its embedding, its loss, its further tokens."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -13,10 +13,11 @@ from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.pipeline_parallel.schedules import get_forward_backward_func
 from megatron.core.tensor_parallel.random import CudaRNGStatesTracker
 from megatron.core.transformer import TransformerConfig
+from megatron.core.transformer.moe import moe_utils, token_dispatcher
 from megatron.core.transformer.multi_token_prediction import MTPLossLoggingHelper
 from megatron.core.transformer.transformer_layer import get_transformer_layer_offset
 
-from tests.peers.megatron.flags import Configured
+from tests.peers.megatron.flags import MIXTURE_OF_EXPERTS, Configured
 
 WORDS, TOKENS = 32, 6
 SMALL = {
@@ -29,22 +30,40 @@ SMALL = {
     "bias_dropout_fusion": False,
     "persist_layer_norm": False,
     "gradient_accumulation_fusion": False,
+    "add_bias_linear": False,
+    "moe_router_dtype": "fp64",
+    "moe_router_load_balancing_type": "none",
 }
 """Of a small model on a CPU: nothing random, nothing fused."""
 
 
 @contextmanager
-def without_random_states() -> Iterator[None]:
-    """Within, Megatron asks no GPU for the state of its random numbers: without dropout none are drawn."""
-    with patch.object(CudaRNGStatesTracker, "fork", lambda *_: nullcontext()):
+def without_gpu() -> Iterator[None]:
+    """Within, the model asks no GPU for anything.
+
+    Without dropout it needs no state of random numbers; how many tokens go to which expert is on the CPU already, and a name
+    that is imported with Transformer Engine alone, and asked for without, is there.
+    """
+
+    def on_cpu_already(tensor: Any, as_numpy: bool = False, record_stream: bool = False) -> Any:
+        return tensor.numpy() if as_numpy and torch.is_tensor(tensor) else tensor
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(CudaRNGStatesTracker, "fork", lambda *_: nullcontext()))
+        stack.enter_context(patch.object(token_dispatcher, "maybe_move_tensor_to_cpu", on_cpu_already))
+        stack.enter_context(patch.object(moe_utils, "te_general_gemm", None, create=True))
         yield
 
 
 def gpt(config: TransformerConfig, first: bool = True, last: bool = True, vp_stage: int | None = None) -> GPTModel:
-    layer = get_gpt_layer_local_spec(normalization="LayerNorm")
+    layer = get_gpt_layer_local_spec(
+        num_experts=config.num_moe_experts, moe_grouped_gemm=False, normalization="LayerNorm"
+    )
     further = None
     if config.mtp_num_layers:
         further = get_gpt_mtp_block_spec(config, layer, use_transformer_engine=False, vp_stage=vp_stage)
+    # Overlapped pairs are configured for half precision; the numbers here are float64, so that they can be compared.
+    config.bf16 = False
     model = GPTModel(
         config,
         layer,
@@ -60,17 +79,12 @@ def gpt(config: TransformerConfig, first: bool = True, last: bool = True, vp_sta
 
 
 def whole_gpt(done: Configured) -> GPTModel:
-    """The model on one rank, the same in each process; for this there must be no pipeline."""
+    """The model on one rank, without overlap, the same in each process; for this there must be no pipeline."""
     MTPLossLoggingHelper.tracker = {}  # It keeps the number of layers of further tokens of the model before.
     torch.manual_seed(0)
-    return gpt(
-        TransformerConfig(
-            num_layers=done.config.num_layers,
-            mtp_num_layers=done.config.mtp_num_layers,
-            params_dtype=torch.float64,
-            **SMALL,
-        )
-    )
+    alike = ("num_layers", "mtp_num_layers", *MIXTURE_OF_EXPERTS)
+    given = {name: getattr(done.config, name) for name in alike}
+    return gpt(TransformerConfig(**given, params_dtype=torch.float64, **SMALL))
 
 
 def stages_of(done: Configured, whole: GPTModel) -> list[tuple[GPTModel, dict[str, str]]]:
@@ -104,9 +118,10 @@ def one_step(stages: list[GPTModel], batches: torch.Tensor, micro_batch_size: in
     positions = torch.arange(TOKENS).expand(micro_batch_size, TOKENS)
     masked = torch.triu(torch.ones(1, 1, TOKENS, TOKENS, dtype=torch.bool), 1)
 
-    def step(data: Iterator[torch.Tensor], model: GPTModel) -> Any:
+    def step(data: Iterator[torch.Tensor], model: GPTModel, return_schedule_plan: bool = False) -> Any:
         tokens = next(data)
-        output = model(tokens, positions, masked, labels=tokens.roll(-1, 1), loss_mask=torch.ones(tokens.shape))
+        make = model.build_schedule_plan if return_schedule_plan else model
+        output = make(tokens, positions, masked, labels=tokens.roll(-1, 1), loss_mask=torch.ones(tokens.shape))
         return output, lambda loss: (loss.mean(), {})
 
     get_forward_backward_func()(

@@ -21,11 +21,23 @@ class Event:
     def wait(self, stream: object = None) -> None:
         pass
 
+    def synchronize(self) -> None:
+        pass
+
 
 class Stream:
-    """The only stream there is."""
+    """The only stream there is: whatever waits for it need not."""
 
     def __init__(self, **_: object) -> None:
+        pass
+
+    def record_event(self) -> Event:
+        return Event()
+
+    def synchronize(self) -> None:
+        pass
+
+    def wait_stream(self, stream: object) -> None:
         pass
 
 

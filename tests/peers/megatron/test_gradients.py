@@ -113,6 +113,15 @@ GPT: dict[str, dict[str, Any]] = {
         "layers_per_stage": (1, 1, 2, 1),
         "data_parallel": 2,
     },
+    "overlap of two with experts on two": {
+        "strategy": "interleaved-1f1b-overlap",
+        "ranks": 2,
+        "microbatches": 4,
+        "chunks": 2,
+        "layers_per_stage": (1, 2, 1, 1),
+        "mtp_layers": 1,
+        "data_parallel": 2,
+    },
 }
 """The same for Megatron's own model."""
 
