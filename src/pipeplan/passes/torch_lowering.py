@@ -1,7 +1,7 @@
 """What PyTorch's pipeline runtime wants in a schedule beside compute and transfers: UNSHARD, RESHARD, REDUCE_GRAD.
 
-The rules are those of ``torch.distributed.pipelining`` 2.13 (``_add_unshard_reshard``, ``_add_reduce_grad``), for stages
-that are sharded over a data-parallel group (FSDP); on other stages these ops do nothing.
+The rules are those of ``torch.distributed.pipelining`` 2.13 and 2.14 (``_add_unshard_reshard``, ``_add_reduce_grad``), for
+stages that are sharded over a data-parallel group (FSDP); on other stages these ops do nothing.
 """
 
 from __future__ import annotations
