@@ -166,7 +166,10 @@ def _time_compute(
     """Start, end, and arrival on the next rank of every op of a schedule of compute ops only."""
     if len(durations) and durations.min() <= 0:
         raise CostError(f"{schedule.place(int(durations.argmin()))} takes no time")
-    before, behind = costs.lost(schedule)
+    occupied = durations
+    if costs.overhead.between_ops:
+        before, behind = costs.lost(schedule)
+        occupied = before + durations + behind
     needs = dependencies(schedule)
     _require_order(schedule, needs)
     crosses = crosses_ranks(schedule, needs.arrival)
@@ -178,13 +181,15 @@ def _time_compute(
         link[source[crosses]] = np.unique(link[source[crosses]], return_inverse=True)[1]
     start, end, arrival = (np.full(len(schedule), -1.0) for _ in range(3))
     done = _TIME_OPS(
-        (schedule.offsets, source, schedule.joined, before + durations + behind, delay, link),
+        (schedule.offsets, source, schedule.joined, occupied, delay, link),
         (start, end, arrival, *_scratch(schedule, int(link.max(initial=-1)) + 1)),
         work=len(schedule),
     )
     if done < len(schedule):
         raise _deadlock(schedule, end, source)
-    return start + before, end - behind, arrival
+    if costs.overhead.between_ops:
+        start, end = start + before, end - behind
+    return start, end, arrival
 
 
 def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] | Floats, ...]:
