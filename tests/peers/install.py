@@ -1,4 +1,4 @@
-"""Installs the peers named, all of them without names, into this environment: ``python -m tests.peers.install [NAME ...]``.
+"""Installs peers into this environment: ``python -m tests.peers.install [NAME ...]``, without names all for its PyTorch.
 
 A peer that does not install stops no other: its reason is printed and kept for the tests, which skip with it.
 """

@@ -9,14 +9,15 @@ import pytest
 from tests.peers import install, peers
 from tests.peers.peers import ELSEWHERE, Peer, why_absent
 
-BROKEN = Peer("broken", "broken-package", "broken")
+BROKEN = Peer("broken", "broken-package", "broken", torch=(0, 0))
 SOUND = Peer("sound", "pytest", "pytest", beside=("pluggy",), torch=(0, 0))
+LATER = Peer("later", "pytest", "pytest", torch=(99, 0))
 PIP_SAYS = "Collecting broken-package\nERROR: No matching distribution found for broken-package\n\nhint: try again"
 
 
 @pytest.fixture
 def reasons(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The file of reasons, with two peers of which pip cannot find one."""
+    """The file of reasons, with peers of which pip cannot find one, and one for a PyTorch to come."""
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         fails = "broken-package" in command
@@ -26,7 +27,7 @@ def reasons(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(subprocess, "run", run)
     for module in (install, peers):
         monkeypatch.setattr(module, "REASONS", path)
-        monkeypatch.setattr(module, "PEERS", (BROKEN, SOUND))
+        monkeypatch.setattr(module, "PEERS", (BROKEN, SOUND, LATER))
     return path
 
 
@@ -35,6 +36,7 @@ def test_the_others_install(reasons: Path, capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out.splitlines() == [
         "broken: not installed: ERROR: No matching distribution found for broken-package",
         f"sound: {pytest.__version__}",
+        "later: needs PyTorch 99.0: `make peers-trainer`",
     ]
     assert list(json.loads(reasons.read_text())) == ["broken"]
 
@@ -48,12 +50,10 @@ def test_the_reason_of_the_skip(reasons: Path) -> None:
 
 @pytest.mark.usefixtures("reasons")
 def test_a_newer_pytorch_is_asked_for() -> None:
-    assert why_absent(Peer("later", "pytest", "pytest", torch=(99, 0))) == (
-        "later: needs PyTorch 99.0: `make peers-trainer`"
-    )
+    assert why_absent(LATER) == "later: needs PyTorch 99.0: `make peers-trainer`"
 
 
 @pytest.mark.usefixtures("reasons")
 def test_names_that_are_no_peers() -> None:
-    with pytest.raises(SystemExit, match="the peers are broken, sound; got sound sounder"):
+    with pytest.raises(SystemExit, match="the peers are broken, sound, later; got sound sounder"):
         install.main(["sound", "sounder"])
