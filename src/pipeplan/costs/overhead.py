@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.errors import CostError
-from pipeplan.model import Bools, Floats, Ints, Kind, Placement, require_range
+from pipeplan.model import Bools, Floats, Kind, Placement, require_range
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Overhead:
         return self.op_gap > 0 or self.message_time > 0
 
 
-def messages_sent(placement: Placement) -> Ints:
+def messages_sent(placement: Placement) -> Floats:
     """How many messages to another rank an op of each kind sends on each stage, shape (kinds, stages).
 
     Of a model with several copies, those that it sends in any of them.
@@ -55,7 +55,7 @@ def messages_sent(placement: Placement) -> Ints:
     return _by_kind(after, before)
 
 
-def messages_received(placement: Placement) -> Ints:
+def messages_received(placement: Placement) -> Floats:
     """How many messages from another rank an op of each kind receives on each stage, shape (kinds, stages).
 
     Of a model with several copies, those that it receives in any of them.
@@ -70,8 +70,8 @@ def _crossings(placement: Placement) -> tuple[Bools, Bools]:
     return np.append(crosses, False), np.append(False, crosses)
 
 
-def _by_kind(forward: Bools, backward: Bools) -> Ints:
-    table = np.zeros((len(Kind), len(forward)), np.int64)
+def _by_kind(forward: Bools, backward: Bools) -> Floats:
+    table = np.zeros((len(Kind), len(forward)))
     table[Kind.F] = forward
     table[[Kind.B, Kind.I]] = backward
     return table
@@ -80,4 +80,4 @@ def _by_kind(forward: Bools, backward: Bools) -> Ints:
 def overheads(overhead: Overhead, placement: Placement) -> Floats:
     """What an op of each kind on each stage takes from its rank beyond its own time, shape (kinds, stages)."""
     messages = messages_sent(placement) + messages_received(placement)
-    return overhead.op_gap + overhead.message_time * messages.astype(np.float64)
+    return overhead.op_gap + overhead.message_time * messages

@@ -217,10 +217,12 @@ class Costs:
         if not self.overhead.between_ops:
             return np.zeros(len(schedule)), np.zeros(len(schedule))
         columns, lost = schedule.columns, self.overhead
-        received = messages_received(schedule.placement) * lost.message_time
-        sent = messages_sent(schedule.placement) * lost.message_time
-        before = np.where(among(columns.kind, COMPUTE_KINDS), lost.op_gap, 0.0) + received[columns.kind, columns.stage]
-        behind = sent[columns.kind, columns.stage]
+        received: Floats = messages_received(schedule.placement) * lost.message_time
+        sent: Floats = messages_sent(schedule.placement) * lost.message_time
+        before: Floats = (
+            np.where(among(columns.kind, COMPUTE_KINDS), lost.op_gap, 0.0) + received[columns.kind, columns.stage]
+        )
+        behind: Floats = sent[columns.kind, columns.stage]
         second = np.flatnonzero(schedule.joined)
         if not second.size:
             return before, behind
