@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipeplan.errors import FormatError, InputError, ShapeError
+from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import TrainerSettings, Training, parse_torch_csv
 from pipeplan.formats.torchtitan import module_names, torchtitan_flags, torchtitan_python
 from pipeplan.model import Schedule, parse_schedule
@@ -205,9 +205,15 @@ def test_an_unknown_release_is_answered_with_the_known_ones():
     assert caught.value.field == "trainer_version"
 
 
-def test_recomputation_has_no_word():
-    with pytest.raises(FormatError, match="no recomputation"):
-        torchtitan_flags(insert_recompute(named("1f1b", 2, 4)), Training())
+def test_every_stage_is_recomputed_or_none():
+    schedule = named("1f1b", 2, 4)
+    settings = torchtitan_flags(insert_recompute(schedule), Training(csv="a.csv"))
+    assert words(settings)[-1] == "activation-checkpoint:full"
+    assert parse_torch_csv(settings.files["a.csv"]) == schedule
+    assert "FullAC.Config()" in torchtitan_python(insert_recompute(schedule), Training()).text
+    assert "FullAC" not in torchtitan_python(schedule, Training()).text
+    with pytest.raises(ShapeError, match="on every stage or on none; this schedule does on 1"):
+        torchtitan_flags(insert_recompute(schedule, [1]), Training())
 
 
 @pytest.mark.parametrize("name", ODD)

@@ -26,7 +26,7 @@ from pipeplan.formats.format import Format
 from pipeplan.formats.torch_csv import torch_csv
 from pipeplan.formats.training import TrainerSettings, Training
 from pipeplan.model import NO_MICROBATCH, Kind, Schedule, one_line
-from pipeplan.passes import without_communication
+from pipeplan.passes import without_communication, without_recompute
 
 Fields = Mapping[str, Any]
 """Values by the names of a config's fields."""
@@ -106,9 +106,7 @@ def torchtitan_flags(schedule: Schedule, training: Training) -> TrainerSettings:
     ------
     ShapeError
         For what torchtitan cannot build or refuses: another placement, slices, a single rank, a stage without layers between
-        the first and the last, stages that only layers can tell it, multi-token prediction.
-    FormatError
-        For what the CSV has no word for: recomputation.
+        the first and the last, stages that only layers can tell it, multi-token prediction, recomputation on some stages.
     InputError
         For an unknown release.
     """
@@ -117,6 +115,7 @@ def torchtitan_flags(schedule: Schedule, training: Training) -> TrainerSettings:
     flags = [
         *(_flag(f"parallelism.{name}", value) for name, value in tables.parallelism.items()),
         *(_flag(f"training.{name}", value) for name, value in tables.training.items()),
+        *(["activation-checkpoint:full"] if schedule.has(Kind.R) else []),
     ]
     lines = [
         *_comments(schedule, training, release),
@@ -137,12 +136,19 @@ def torchtitan_python(schedule: Schedule, training: Training) -> TrainerSettings
     """
     release = _release(training)
     tables = _tables(schedule, training, release)
-    loss = _PLAIN_LOSS if _splits_last_stage(schedule) else ""
+    body = "".join(
+        (
+            _FUNCTION,
+            _FULL_RECOMPUTATION if schedule.has(Kind.R) else "",
+            _PLAIN_LOSS if _splits_last_stage(schedule) else "",
+            "    return config",
+        )
+    )
     lines = [
         *_comments(schedule, training, release),
         *_python_table("PARALLELISM", tables.parallelism),
         *_python_table("TRAINING", tables.training),
-        *(_FUNCTION + loss + "    return config").split("\n"),
+        *body.split("\n"),
     ]
     return _written(lines, schedule, training)
 
@@ -156,6 +162,11 @@ def scheduled(config):
     for name, value in TRAINING.items():
         setattr(config.training, name, value)
 '''
+
+_FULL_RECOMPUTATION = """    from torchtitan.distributed.activation_checkpoint import FullAC
+
+    config.activation_checkpoint = FullAC.Config()
+"""
 
 _PLAIN_LOSS = """    if hasattr(config.loss, "num_chunks"):
         config.loss = config.loss.loss_fn
@@ -208,6 +219,12 @@ def _require_buildable(schedule: Schedule, training: Training) -> None:
             f"{placement.chunks}: give the layers of each of its {schedule.stages} stages with layers_per_stage",
             field="layers_per_stage",
         )
+    recomputed = np.unique(schedule.columns.stage[schedule.where(Kind.R)]).tolist()
+    if recomputed and len(recomputed) < schedule.stages:
+        raise ShapeError(
+            f"torchtitan recomputes on every stage or on none; this schedule does on {', '.join(map(str, recomputed))}",
+            field="recompute",
+        )
     empty = [stage for stage, count in enumerate(layers or ()) if not count and 0 < stage < schedule.stages - 1]
     if empty:
         raise ShapeError(
@@ -253,6 +270,8 @@ def _comments(schedule: Schedule, training: Training, release: Release) -> list[
         lines.append("# torchtitan splits the model by itself, with one layer less on the first and on the last stage.")
     else:
         lines.append(f"# For a model of {sum(layers)} layers.")
+    if schedule.has(Kind.R):
+        lines.append("# Every stage recomputes in full (FullAC), which on the command line must come last.")
     if schedule.joined.any():
         lines.append("# Overlapped pairs run one op after the other: torchtitan overlaps only its own DualPipeV's.")
     if (np.diff(_taken_by_the_last_stage(schedule)) < 0).any():
@@ -286,7 +305,7 @@ def _python_table(name: str, table: Fields) -> list[str]:
 
 
 def _written(lines: list[str], schedule: Schedule, training: Training) -> TrainerSettings:
-    order = torch_csv(in_order_of_losses(without_communication(schedule)))
+    order = torch_csv(in_order_of_losses(without_recompute(without_communication(schedule))))
     return TrainerSettings(
         text="\n".join(lines) + "\n", files={_csv_name(schedule, training): order}, warnings=_warnings(schedule)
     )

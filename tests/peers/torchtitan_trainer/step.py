@@ -2,6 +2,7 @@
 
 import os
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,10 @@ def trained(step: Step) -> Trained:
                 if isinstance(module, FSDPModule):
                     module.set_force_sum_reduction_for_comms(True)
         with torch.no_grad():
-            for part in trainer.model_parts:
-                for name, weight in part.named_parameters():
-                    made = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-                    drawn = torch.randn(weight.shape, generator=made) / 8
-                    weight.copy_(distribute_tensor(drawn, weight.device_mesh, weight.placements, src_data_rank=None))
+            for name, weight in weights(trainer):
+                made = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+                drawn = torch.randn(weight.shape, generator=made) / 8
+                weight.copy_(distribute_tensor(drawn, weight.device_mesh, weight.placements, src_data_rank=None))
         trainer.step = 1
         trainer.train_step(trainer.batch_generator(trainer.dataloader))
         return Trained(gradients(trainer), order(trainer))
@@ -61,8 +61,8 @@ def trained(step: Step) -> Trained:
 
 
 def configured(step: Step) -> Trainer.Config:
-    words = ["--module", "tests.peers.torchtitan_trainer.small", "--config", step.config, *step.words]
-    config = ConfigManager().parse_args([*words, "--dump_folder", str(Path(step.folder) / "out")])
+    words = ["--module", "tests.peers.torchtitan_trainer.small", "--config", step.config]
+    config = ConfigManager().parse_args([*words, "--dump_folder", str(Path(step.folder) / "out"), *step.words])
     if not step.python:
         return config
     names: dict[str, Any] = {}
@@ -70,8 +70,15 @@ def configured(step: Step) -> Trainer.Config:
     return names["scheduled"](config)
 
 
+def weights(trainer: Trainer) -> Iterator[tuple[str, Any]]:
+    """This rank's, each by its name in the model: recomputation puts one more between."""
+    for part in trainer.model_parts:
+        for name, weight in part.named_parameters():
+            yield name.replace("._checkpoint_wrapped_module", ""), weight
+
+
 def gradients(trainer: Trainer) -> dict[str, torch.Tensor | None]:
-    found = {name: weight.grad for part in trainer.model_parts for name, weight in part.named_parameters()}
+    found = {name: weight.grad for name, weight in weights(trainer)}
     return {name: None if grad is None else grad.full_tensor().clone() for name, grad in found.items()}
 
 

@@ -14,6 +14,7 @@ import pipeplan
 from pipeplan.formats import Training, parse_torch_csv
 from pipeplan.formats.torchtitan import in_order_of_losses
 from pipeplan.model import Schedule, format_cells, parse_schedule
+from pipeplan.passes import insert_recompute
 from pipeplan.strategies import STRATEGIES
 from tests.peers.processes import run_ranks
 from tests.peers.torchtitan.exports import Case, exported, layout, published, words
@@ -95,6 +96,8 @@ def test_layouts_searches_and_odd_orders_train_right(tmp_path: Path, ran: Callab
         "four stages a rank": Case(named("interleaved-1f1b", 2, 4, 4), (1, 2, 1, 2, 1, 2, 1, LAYERS - 10)),
         "a search": Case(found, (5, LAYERS - 5)),
         "microbatches out of order": Case(mixed, (5, LAYERS - 5)),
+        "full recomputation": Case(insert_recompute(named("interleaved-1f1b", 2, 4)), (1, 2, 3, LAYERS - 6)),
+        "full recomputation, split backwards": Case(insert_recompute(named("zbv", 2, 4)), (1, 2, 3, LAYERS - 6)),
         "fewer microbatches than ranks": Case(named("zbv", 2, 1), (1, 2, 3, LAYERS - 6)),
     }
     steps = [of_flags(case, tmp_path, f"{number}") for number, case in enumerate(cases.values())]
