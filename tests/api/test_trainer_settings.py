@@ -1,5 +1,6 @@
 import re
 import shlex
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -77,8 +78,10 @@ def test_recomputation_of_every_stage():
 
 
 @pytest.mark.parametrize("add", [insert_communication, add_unshard_reshard])
-def test_what_is_not_compute_is_left_to_megatron(add):
-    schedule = named("interleaved-1f1b", 2, 4, 2)
+@pytest.mark.parametrize("name", ["interleaved-1f1b", "interleaved-1f1b-overlap"])
+def test_what_is_not_compute_is_left_to_megatron(name: str, add: Callable[[Schedule], Schedule]):
+    schedule = named(name, 2, 4, 2)
+    assert len(add(schedule)) > len(schedule)
     assert flags(add(schedule)) == flags(schedule)
 
 
