@@ -146,7 +146,7 @@ def results() -> Ranks:
         Case("two, batched", texts["interleaved of two"], users=BATCHED),
         Case("warm-up and flush overlapped", texts["interleaved"], users=(("overlap_p2p_comm_warmup_flush", True),)),
     ]
-    return run_ranks("tests.peers.megatron.run", PROCESSES, cases)
+    return run_ranks("tests.peers.megatron.run", PROCESSES, cases, timeout=300)
 
 
 def of(results: Ranks, name: str) -> list[Ran]:
