@@ -44,6 +44,14 @@ def test_diff_and_explain_take_the_same(run, tmp_path):
     assert "profile --from takes its costs" in err
 
 
+def test_the_order_of_a_run_is_converted_to_a_schedule(run, tmp_path):
+    assert run(f"convert {TORCHTITAN} {tmp_path / 'order.csv'}")[0] == 0
+    assert run(f"check {tmp_path / 'order.csv'}")[0] == 0
+    assert (tmp_path / "order.csv").read_text().startswith("0UNSHARD,3UNSHARD,0F0,0SEND_F0,0F1,")
+    code, _, err = run("profile --from nowhere")
+    assert (code, err) == (2, "pipeplan: cannot read the run nowhere: there is no such file or folder\n")
+
+
 def test_an_input_is_not_overwritten(run, tmp_path):
     trace = tmp_path / "run" / "iteration_5" / "rank0_trace.json"
     trace.parent.mkdir(parents=True)

@@ -192,6 +192,10 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
             "0: it sends or receives, but the traces of its pipeline's other ranks are missing",
         ),
         (
+            {"0": rank_trace(RUN, 0, **at(1)), "0 later": rank_trace(RUN, 0, traceEvents=annotations(RUN, 1), **at(2))},
+            "0 and 0 later are both of rank 0 and hold different ops: .* name the folder of one",
+        ),
+        (
             {"0": rank_trace(RUN, 0, **at(1)), "1": rank_trace(RUN, 1, **at(2))},
             "different runs or steps; give those of the same steps of every rank",
         ),
@@ -239,6 +243,8 @@ def test_bad_files(tmp_path):
     write(tmp_path, {"plan.csv": "0F0,0B0\n"})
     with pytest.raises(InputError, match="holds a schedule, which has no times"):
         read_run(tmp_path / "plan.csv")
+    with pytest.raises(InputError, match="there is no such file or folder"):
+        read_run(tmp_path / "absent")
     with pytest.raises(PipeplanError, match="cannot read"):
         read_run(tmp_path / "absent.json.gz")
 

@@ -10,7 +10,7 @@ from pipeplan.api.pictures import Look
 from pipeplan.costs import Costs
 from pipeplan.errors import InputError
 from pipeplan.files import replacing, require_apart
-from pipeplan.formats import read_file
+from pipeplan.formats import holds_run, read_file, read_run
 from pipeplan.model import Schedule, Timeline
 from pipeplan.passes import Rearrangement
 
@@ -30,7 +30,8 @@ def convert(
     Parameters
     ----------
     source, target
-        The files; their endings choose the formats, which ``docs/formats.md`` lists.
+        The files; their endings choose the formats, which ``docs/formats.md`` lists. The source may also be the folder of a
+        run's traces, of which the timeline of median length is taken.
     split_backward, retime, merge_backward
         What is done to a schedule's order of ops, one after the other: full backwards are split into one for the inputs and
         one for the weights; weight gradients move into idle steps before them; the two halves of a backward are merged
@@ -52,7 +53,7 @@ def convert(
     source, target = Path(source), Path(target)
     require_outputs([target])
     require_apart([target], [source])
-    found = read_file(source)
+    found = read_run(source).typical if holds_run(source) else read_file(source)
     if wanted:
         if not isinstance(found, Schedule):
             raise InputError(f"{source} holds {word_for(found)}: only the ops of a schedule can be rearranged")

@@ -186,7 +186,7 @@ def joined(recordings: Sequence[RankTrace]) -> RankTrace:
     Raises
     ------
     FormatError
-        Where two are of the same time.
+        Where two are of the same time, or do not hold the same ops.
     """
     recordings = sorted(recordings, key=lambda each: each.base)
     for before, after in pairwise(recordings):
@@ -194,6 +194,11 @@ def joined(recordings: Sequence[RankTrace]) -> RankTrace:
             raise FormatError(
                 f"{before.name} and {after.name} are both of rank {before.rank}, and of the same time; give one trace of "
                 "every rank"
+            )
+        if (before.numbered, set(before.cells)) != (after.numbered, set(after.cells)):
+            raise FormatError(
+                f"{before.name} and {after.name} are both of rank {before.rank} and hold different ops: they are traces of "
+                "different runs; name the folder of one"
             )
     first = recordings[0]
     shifts = [(each.base - first.base) / 1e3 for each in recordings]

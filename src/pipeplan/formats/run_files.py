@@ -47,6 +47,8 @@ def read_run(path: FilePath) -> MeasuredRun:
         For what :func:`read_file` and :func:`~pipeplan.formats.traced_run.traced_run` raise it.
     """
     path = Path(path)
+    if not path.exists() and not path.suffix:
+        raise InputError(f"cannot read the run {path}: there is no such file or folder")
     if path.is_dir():
         return _run_in(path)
     if path.suffix.lower() == NSYS_ENDING:
