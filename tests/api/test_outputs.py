@@ -145,6 +145,15 @@ def test_converting_never_overwrites_its_source(tmp_path, result):
     assert source.read_bytes() == before
 
 
+def test_converting_to_a_trainers_settings(tmp_path):
+    source = tmp_path / "plan.csv"
+    source.write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
+    assert f"schedule_csv {tmp_path}/a.torchtitan.csv\n" in converted(source, "a.torchtitan.sh").read_text()
+    assert (tmp_path / "a.torchtitan.csv").read_text() == source.read_text()
+    with pytest.raises(InputError, match="never overwritten"):
+        converted(tmp_path / "a.torchtitan.csv", "a.torchtitan.py")
+
+
 def test_converting_with_passes(tmp_path, result):
     source = tmp_path / "plan.csv"
     source.write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")

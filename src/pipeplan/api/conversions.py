@@ -5,12 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
-from pipeplan.api.outputs import FilePath, content_as, contents_of, format_of, require_outputs, word_for
+from pipeplan.api.outputs import (
+    FilePath,
+    content_as,
+    contents_of,
+    format_of,
+    placed,
+    require_outputs,
+    word_for,
+    write_settings,
+)
 from pipeplan.api.pictures import Look
 from pipeplan.costs import Costs
 from pipeplan.errors import InputError
 from pipeplan.files import replacing, require_apart
-from pipeplan.formats import holds_run, read_file, read_run
+from pipeplan.formats import Training, holds_run, read_file, read_run
 from pipeplan.model import Schedule, Timeline
 from pipeplan.passes import Rearrangement
 
@@ -61,6 +70,11 @@ def convert(
     contents = contents_of(found)
     chosen = format_of(target, contents, _in_words(found))
     schedule = found.schedule if isinstance(found, Timeline) else found
+    if chosen.write_settings is not None and isinstance(schedule, Schedule):
+        settings = chosen.write_settings(schedule, placed(Training(), target))
+        require_apart([target, *map(Path, settings.files)], [source])
+        write_settings(settings, target)
+        return
     with replacing(target) as temporary:
         if chosen.convert_schedule is not None and isinstance(schedule, Schedule):
             temporary.write_bytes(chosen.convert_schedule(schedule).encode())

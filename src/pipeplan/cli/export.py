@@ -51,7 +51,7 @@ def export(
     if output is None:
         sys.stdout.write(text)
         for path in text.files:
-            tell(f"{path}, which they name, is written beside them with -o FILE; alone, with --to torch-csv -o {path}")
+            tell(f"{path}, which these settings name, is written beside them with -o FILE")
     else:
         files = [output, *map(Path, text.written_to(output).files)]
         read = [path for path in (file_of(asked.name), *settings.files()) if path is not None]
