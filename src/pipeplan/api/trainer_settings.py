@@ -16,7 +16,7 @@ def megatron_settings(schedule: Schedule, training: Training) -> TrainerSettings
     ------
     ShapeError
         If Megatron does not run this order of ops, or refuses its shape.
-    UnknownNameError
+    InputError
         For a release of Megatron-core that is not known.
     """
     compute = schedule.keep(among(schedule.columns.kind, COMPUTE_KINDS))

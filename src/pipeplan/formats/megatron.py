@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import wrap
 
-from pipeplan.errors import ShapeError, UnknownNameError
+from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats.training import TrainerSettings, Training
 from pipeplan.model import Schedule, one_line
 
@@ -72,13 +72,14 @@ def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training)
         For what Megatron has no schedule for or refuses: groups smaller than the ranks or larger than the microbatches, a
         last group smaller than the ranks, interleaving on one rank, overlapped pairs of one chunk a rank or with
         recomputation or several layers of further tokens, layers that are not one number a stage.
-    UnknownNameError
+    InputError
         For a release that is not known.
     """
     release = _known_release(training.trainer_version)
     _require_order(schedule, order, training)
     warnings = tuple(_warnings(schedule))
-    comments = [*_heading(schedule, training, release), *_notes(schedule, order, training), *warnings]
+    comments = [*_heading(schedule, training, release), *_notes(schedule, order, training)]
+    comments += [f"Beware: {sentence}." for sentence in warnings]
     flags = [*_shape_flags(schedule, training), *_split_flags(schedule, training), *_order_flags(order)]
     lines = [line for comment in comments for line in _commented(comment)]
     lines += ["PIPELINE_ARGS=(", *(f"    {flag}" for flag in flags), ")", ""]
@@ -107,10 +108,14 @@ def _times(letter: str, count: int) -> str:
 
 
 def _known_release(version: str | None) -> str:
-    """The minor release of a version such as 0.16.1. Raises UnknownNameError."""
+    """The minor release of a version such as 0.16.1. Raises InputError."""
     release = RELEASES[-1] if version is None else ".".join(version.split(".")[:2])
     if release not in RELEASES:
-        raise UnknownNameError("release of Megatron-core", str(version), RELEASES, field="trainer_version")
+        raise InputError(
+            f"Megatron-core {one_line(str(version))} is not known here: flags are for {', '.join(RELEASES[:-1])} and "
+            f"{RELEASES[-1]}",
+            field="trainer_version",
+        )
     return release
 
 
@@ -216,9 +221,9 @@ def _notes(schedule: Schedule, order: MegatronOrder, training: Training) -> Iter
 def _warnings(schedule: Schedule) -> Iterator[str]:
     if schedule.placement.chunks > 1 and schedule.ranks == 2:
         yield (
-            "On two ranks never give --no-overlap-p2p-communication, and with Megatron-core alone set overlap_p2p_comm=True "
+            "on two ranks never give --no-overlap-p2p-communication, and with Megatron-core alone set overlap_p2p_comm=True "
             "and batch_p2p_comm=False, which are not its defaults: of batched transfers it takes those of one direction for "
-            "the other's, and gradients are wrong."
+            "the other's, and gradients are wrong"
         )
 
 
