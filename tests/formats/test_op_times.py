@@ -122,6 +122,29 @@ def test_on_a_host_operators_before_the_end_of_the_receive_are_not_the_ops():
     assert times_of(text)[-1] == pytest.approx((1000, 1500))
 
 
+def test_a_pair_starts_with_its_forward_even_where_the_backward_waits():
+    rank = [
+        *WAITS[:-1],
+        ("user_annotation", "PP:1F0", 60, 1000),
+        ("cpu_op", "aten::mm", 950, 1000),
+        ("user_annotation", "PP:1B0", 1000, 1100),
+        ("cpu_op", "aten::mm", 1000, 1100),
+        ("user_annotation", "PP:1SEND_B0", 1100, 1110),
+        ("user_annotation", "PP:0RECV_B0", 1110, 1120),
+        ("user_annotation", "gloo:recv", 1112, 1500),
+        ("user_annotation", "PP:(0F1;0B0)OVERLAP_F_B", 1120, 2000),
+        ("cpu_op", "aten::mm", 1200, 1300),
+        ("cpu_op", "aten::mm", 1600, 1900),
+        ("user_annotation", "PP:0SEND_F1", 2000, 2010),
+        ("user_annotation", "PP:1RECV_F1", 2010, 2020),
+        ("user_annotation", "PP:1F1", 2020, 2030),
+    ]
+    (timeline,) = parse_kineto({"a": host_trace(*rank)})
+    pair = int(np.flatnonzero(timeline.schedule.joined)[0])
+    assert timeline.start[[pair - 1, pair]] * 1e3 == pytest.approx([1200, 1200])
+    assert timeline.end[[pair - 1, pair]] * 1e3 == pytest.approx([2000, 2000])
+
+
 def test_an_unshard_is_not_the_first_stages_work():
     text = host_trace(
         ("user_annotation", "PP:0F0", 0, 500),

@@ -111,7 +111,10 @@ def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
 
 
 def _arrivals(recorded: Recorded) -> dict[int, float]:
-    """By the number of an op's mark: when what its receive's mark began had ended."""
+    """By the number of an op's mark: when what its receive's mark began had ended; of a pair, for the first of the two.
+
+    The second one of a pair may wait while the first one works, and what passes between them is the pair's.
+    """
     ends: dict[tuple[Kind, int, int, int], float] = {}
     found: dict[int, float] = {}
     for number, mark in enumerate(recorded.marks):
@@ -122,7 +125,9 @@ def _arrivals(recorded: Recorded) -> dict[int, float]:
                 if len(here):
                     ends[key] = float(recorded.messages.end[here].max())
             elif key in ends:
-                found[number] = max(found.get(number, -np.inf), ends.pop(key))
+                end = ends.pop(key)
+                if op is mark.ops[0]:
+                    found[number] = end
     return found
 
 
