@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
-def run_ranks(module: str, ranks: int, job: Any, timeout: float = 120.0) -> list[Any]:
+def run_ranks(module: str, ranks: int, job: Any, timeout: float = 300.0) -> list[Any]:
     """What ``module.main(job)`` returns in each of ``ranks`` processes, in the order of their ranks.
 
     The processes have ``RANK``, ``LOCAL_RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and ``MASTER_PORT`` as torchrun gives them;
