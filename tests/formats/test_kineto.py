@@ -197,8 +197,15 @@ EVENTS = st.fixed_dictionaries(
     {},
     optional={
         "ph": st.sampled_from(["X", "M"]),
-        "cat": st.sampled_from(["user_annotation", "gpu_user_annotation", "cpu_op"]),
-        "name": st.one_of(st.sampled_from(["PP:0F0", "PP:0B0", "PP:1F0", "PP:(0F1;0B0)OVERLAP_F_B", "PP:"]), VALUES),
+        "cat": st.sampled_from(["user_annotation", "gpu_user_annotation", "cpu_op", "cuda_runtime", "kernel"]),
+        "name": st.one_of(
+            st.sampled_from(
+                ["PP:0F0", "PP:0B0", "PP:1F0", "PP:(0F1;0B0)OVERLAP_F_B", "PP:", "Forward 0", "Backward 0"]
+            ),
+            st.sampled_from(["FSDP::all_gather", "gloo:recv", "c10d::send", "ncclDevKernel_SendRecv"]),
+            VALUES,
+        ),
+        "args": st.one_of(VALUES, st.fixed_dictionaries({"correlation": st.one_of(st.integers(0, 2), VALUES)})),
         "ts": VALUES,
         "dur": VALUES,
         "tid": VALUES,
