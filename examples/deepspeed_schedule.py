@@ -80,6 +80,8 @@ def require_runnable(schedule: Schedule) -> None:
         raise ValueError(
             f"DeepSpeed runs one stage a rank, in order; this schedule's placement is {schedule.placement.name}"
         )
+    if schedule.slices > 1:
+        raise ValueError(f"DeepSpeed runs whole sequences; this schedule slices them in {schedule.slices}")
     computes = [[op for op in row if op.kind.is_compute] for row in schedule]
     kinds = {op.kind for row in computes for op in row}
     if kinds != {Kind.F, Kind.B}:

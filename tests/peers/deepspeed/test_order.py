@@ -73,6 +73,7 @@ def test_dualpipev_is_ours_with_full_backwards(ran: Callable[[str], None]) -> No
     ("schedule", "sentence"),
     [
         (strategy("zbv")(Shape(2, 4, chunks=2)), "one stage a rank, in order; this schedule's placement is v"),
+        (strategy("seq1f1b")(Shape(2, 4, slices=2)), "whole sequences; this schedule slices them in 2"),
         (strategy("zb-h1")(Shape(2, 4)), "forwards and full backwards; this schedule has F, I, W"),
         (strategy("gpipe")(Shape(2, 2)), "each forward there needs its backward right behind"),
         (parse_schedule("0F1 0F0 0B1 0B0\n1F1 1B1 1F0 1B0"), r"rank 0 forwards them as \[1, 0\]"),
