@@ -692,7 +692,7 @@ def main(folder: str, *names: str) -> None:
     torch.set_num_threads(1)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     store = dist.FileStore(f"{folder}/store", world)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=timedelta(seconds=30))
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=timedelta(seconds=120))
     for name in names:
         Path(folder, f"{name}.{rank}.pickle").write_bytes(pickle.dumps(SCENARIOS[name]()))
     dist.destroy_process_group()

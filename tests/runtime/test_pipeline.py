@@ -44,7 +44,7 @@ def job(folder: Path, processes: int, *scenarios: str) -> list[dict[str, Any]]:
         with output.open("wb") as file:
             started.append(subprocess.Popen(command, env=environment | place, cwd=ROOT, stdout=file, stderr=file))
     try:
-        codes = [process.wait(timeout=300) for process in started]
+        codes = [process.wait(timeout=600) for process in started]
     finally:
         for process in started:
             process.kill()

@@ -30,7 +30,7 @@ def test_all_schedules_train_alike(tmp_path: Path) -> None:
     command += ["examples/train_text.py", str(text), "--out", str(tmp_path)]
     command += [f"--{name}={value}" for name, value in SHORT.items()]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "GLOO_SOCKET_IFNAME": "lo"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = done.stdout.splitlines()
     for line, name in zip(lines[1:4], ("1f1b", "zb-h1", "searched"), strict=True):

@@ -58,6 +58,13 @@ def shapes(part: Any) -> Shapes:
     return ()
 
 
+def said(found: Shapes) -> str:
+    """Shapes of a microbatch in words."""
+    if len(found) == 2 and isinstance(found[1], torch.dtype):
+        return f"{tuple(found[0])} of {str(found[1]).removeprefix('torch.')}"
+    return ", ".join(words for part in found if isinstance(part, tuple) and (words := said(part)))
+
+
 def joined(parts: list[Any]) -> Any:
     """What :func:`split` cut, in one; what cannot be joined stays a list of microbatches."""
     first = parts[0]

@@ -6,31 +6,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.amp.grad_scaler import GradScaler
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import FSDPModule, FullyShardedDataParallel
-from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.errors import InputError
-from pipeplan.model import Kind, Schedule
+from pipeplan.model import Schedule
 from pipeplan.passes import Receives
 from pipeplan.runtime.agreement import agreed
 from pipeplan.runtime.clocks import clock_for, offset_to_first
 from pipeplan.runtime.gradients import clip, total_norm
-from pipeplan.runtime.microbatches import Shapes, joined, shapes, split
+from pipeplan.runtime.losses import MicrobatchLoss, Reduction
+from pipeplan.runtime.microbatches import Shapes, joined, said, shapes, split
 from pipeplan.runtime.places import Places
 from pipeplan.runtime.recorder import Recorder, Times
 from pipeplan.runtime.recording import Recording
 from pipeplan.runtime.requirements import require_torch
 from pipeplan.runtime.schedule_sources import ScheduleSource, forwards_alone, resolved
-from pipeplan.runtime.torch_internals import Feed, ObservedStage, Observer, Runtime, Unobserved
-
-Reduction = Literal["mean", "sum"]
+from pipeplan.runtime.stage_modules import device_of, evaluating, keep_gathered, require_runnable, unwrapped, with_index
+from pipeplan.runtime.torch_internals import Feed, Loss, ObservedStage, Observer, Runtime, Unobserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +110,11 @@ class Pipeline:
         require_torch()
         if reduction not in ("mean", "sum"):
             raise InputError(f"reduction is mean or sum, not {reduction}", field="reduction")
-        self._group = _group(group)
+        self._group = _pipeline_group(group)
         self.rank, self.ranks = dist.get_rank(self._group), dist.get_world_size(self._group)
         given: Any = stages if isinstance(stages, Mapping) else tuple(stages)
-        self.device = _device(device, given, self._group)
+        modules = _modules(given)
+        self.device = with_index(device_of(modules, self._group) if device is None else torch.device(device))
 
         def find() -> Schedule:
             found = resolved(
@@ -126,7 +125,9 @@ class Pipeline:
                 receives=receives,
                 checked=checked,
             )
-            _require_fitting(found, given, loss, self.rank)
+            require_runnable(modules, found)
+            if found.placement.table[0][-1] == self.rank and not callable(loss):
+                raise InputError(f"rank {self.rank} holds the last stage and needs the loss, a function", field="loss")
             return found
 
         self.schedule, given = agreed(find, given, self._group, self.device)
@@ -135,13 +136,13 @@ class Pipeline:
             number: given[number] if isinstance(given, Mapping) else given[index]
             for index, number in enumerate(numbers)
         }
-        self._loss, self._reduction, self._scaler = loss, reduction, scaler
+        keep_gathered(modules, self.schedule)
+        self._loss = MicrobatchLoss(loss or (lambda *_: None), self.schedule.microbatches, reduction, scaler)
         self._places = Places(self.ranks) if places is None else places
         self._recorder = Recorder(self.schedule, self.rank, clock_for(self.device), self._places)
         self._shapes: dict[str, Shapes] = {}
         self._recorded: list[Times] | None = None
         self._offset = 0
-        self._keep_gathered()
         if scaler is not None:
             # A rank without the last stage scales no loss, but its gradients are scaled all the same.
             scaler.scale(torch.zeros((), device=self.device))
@@ -227,7 +228,7 @@ class Pipeline:
             As for :meth:`step`.
         """
         feed = self._feed(inputs, targets, keywords, "eval")
-        with _evaluating(self.stages.values()), torch.no_grad():
+        with evaluating(self.stages.values()), torch.no_grad():
             losses, outputs = self._evaluation.run(feed)
         if not self.is_last:
             return None
@@ -290,7 +291,7 @@ class Pipeline:
         return {
             f"stages.{number}.{name}": value
             for number, module in self.stages.items()
-            for name, value in _unwrapped(module).state_dict().items()
+            for name, value in unwrapped(module).state_dict().items()
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -306,7 +307,7 @@ class Pipeline:
         for number, module in self.stages.items():
             prefix = f"stages.{number}."
             mine = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-            own = _unwrapped(module)
+            own = unwrapped(module)
             if not mine and own.state_dict():
                 raise InputError(f"the checkpoint has nothing of stage {number}, which rank {self.rank} holds")
             own.load_state_dict(mine)
@@ -315,52 +316,20 @@ class Pipeline:
 
     @cached_property
     def _training(self) -> Runtime:
-        return self._runtime(self.schedule, self._recorder, self._share)
+        return self._runtime(self.schedule, self._recorder, self._loss.training, self._loss.share)
 
     @cached_property
     def _evaluation(self) -> Runtime:
-        return self._runtime(forwards_alone(self.schedule), Unobserved(), None)
+        return self._runtime(forwards_alone(self.schedule), Unobserved(), self._loss.evaluation, None)
 
-    def _keep_gathered(self) -> None:
-        """FSDP gathers and gives back what the schedule says, and no layer in between.
-
-        A split backward looks for the gathered weights: of a layer that gave its own back behind its forward, PyTorch would
-        compute no gradient, without a word.
-        """
-        if not self.schedule.has(Kind.I):
-            return
-        for module in self.stages.values():
-            if isinstance(module, FSDPModule):
-                module.set_reshard_after_forward(False)
-
-    def _runtime(self, schedule: Schedule, observer: Observer, share: Callable[[Tensor], Tensor] | None) -> Runtime:
+    def _runtime(
+        self, schedule: Schedule, observer: Observer, loss: Loss, share: Callable[[Tensor], Tensor] | None
+    ) -> Runtime:
         stages = [
             ObservedStage(observer, module, number, schedule.stages, self.device, group=self._group)
             for number, module in self.stages.items()
         ]
-        return Runtime(stages, schedule, observer, partial(self._scalar, share is not None), share)
-
-    def _scalar(self, training: bool, output: Any, targets: Any) -> Tensor:
-        assert self._loss is not None
-        loss = self._loss(output, targets)
-        if not isinstance(loss, Tensor) or loss.ndim:
-            what = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else f"a {type(loss).__name__}"
-            raise InputError(
-                f"the loss returned {what}: it must return one number as a tensor, for instance by .mean()",
-                field="loss",
-            )
-        if training and not loss.requires_grad:
-            raise InputError(
-                "the loss does not depend on any parameter: do not detach it, and have a parameter that requires gradients",
-                field="loss",
-            )
-        return loss
-
-    def _share(self, loss: Tensor) -> Tensor:
-        """What goes backward: gradients are summed over the microbatches."""
-        if self._reduction == "mean":
-            loss = loss / self.microbatches
-        return loss if self._scaler is None else self._scaler.scale(loss)
+        return Runtime(stages, schedule, observer, loss, share)
 
     def _feed(self, inputs: Any, targets: Any, keywords: dict[str, Any], of: str) -> Feed:
         cut = partial(split, microbatches=self.microbatches, device=self.device)
@@ -376,42 +345,15 @@ class Pipeline:
         before = self._shapes.setdefault(of, now)
         if now != before:
             raise InputError(
-                f"this batch has other shapes than the ones before it ({_said(now)} after {_said(before)}): pad or drop "
+                f"this batch has other shapes than the ones before it ({said(now)} after {said(before)}): pad or drop "
                 "it, or call forget_shapes() on all ranks first",
                 field="inputs",
             )
         return feed
 
 
-def _require_fitting(schedule: Schedule, stages: Any, loss: Any, rank: int) -> None:
-    """Refuse a last stage without a loss, and wrappers that PyTorch's runtime cannot handle."""
-    if schedule.placement.table[0][-1] == rank and not callable(loss):
-        raise InputError(f"rank {rank} holds the last stage and needs the loss, a function", field="loss")
-    modules = stages.values() if isinstance(stages, Mapping) else stages
-    for module in modules:
-        for part in module.modules() if isinstance(module, nn.Module) else ():
-            reason = _unfit(part, module, split=schedule.has(Kind.I))
-            if reason:
-                raise InputError(f"{reason} (rank {rank}, {schedule.name or 'the schedule'})", field="modules")
-
-
-def _unfit(part: nn.Module, stage: nn.Module, *, split: bool) -> str | None:
-    """Why a part of a stage cannot be run, and what to do."""
-    if split and type(part).__name__ == "OptimizedModule":
-        return (
-            "PyTorch cannot split a backward pass through torch.compile: leave stages uncompiled, or take a schedule of "
-            "full backwards"
-        )
-    if isinstance(part, FullyShardedDataParallel):
-        return "a stage cannot be in FullyShardedDataParallel: shard it by torch.distributed.fsdp.fully_shard"
-    if isinstance(part, FSDPModule) and not isinstance(stage, FSDPModule):
-        return "layers of a stage are under fully_shard but the stage is not: call fully_shard on it, too, behind them"
-    if isinstance(part, DistributedDataParallel) and part is not stage:
-        return "a part of a stage is in DistributedDataParallel: wrap the whole stage instead"
-    return None
-
-
-def _group(given: dist.ProcessGroup | DeviceMesh | None) -> Any:
+def _pipeline_group(given: dist.ProcessGroup | DeviceMesh | None) -> Any:
+    """The process group that is meant; None: all processes."""
     if not dist.is_initialized():
         raise InputError("call torch.distributed.init_process_group() before making a Pipeline", field="group")
     if isinstance(given, DeviceMesh):
@@ -425,39 +367,7 @@ def _group(given: dist.ProcessGroup | DeviceMesh | None) -> Any:
     return given
 
 
-def _device(given: torch.device | str | None, stages: Any, group: Any) -> torch.device:
-    if given is not None:
-        device = torch.device(given)
-    else:
-        modules = stages.values() if isinstance(stages, Mapping) else stages
-        parameters = (each for module in modules if isinstance(module, nn.Module) for each in module.parameters())
-        first = next(parameters, None)
-        on_gpu = "nccl" in dist.get_backend(group) if first is None else first.device.type == "cuda"
-        device = torch.device("cuda" if on_gpu else "cpu") if first is None else first.device
-    if device.type == "cuda" and device.index is None:
-        device = torch.device("cuda", torch.cuda.current_device())
-    return device
-
-
-@contextmanager
-def _evaluating(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """The modules in evaluation mode, and then each part as it was."""
-    training = [part for module in modules for part in module.modules() if part.training]
-    for part in training:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part in training:
-            part.training = True
-
-
-def _unwrapped(module: nn.Module) -> nn.Module:
-    return module.module if isinstance(module, DistributedDataParallel) else module
-
-
-def _said(found: Shapes) -> str:
-    """Shapes of a microbatch in words."""
-    if len(found) == 2 and isinstance(found[1], torch.dtype):
-        return f"{tuple(found[0])} of {str(found[1]).removeprefix('torch.')}"
-    return ", ".join(said for part in found if isinstance(part, tuple) and (said := _said(part)))
+def _modules(given: Any) -> list[nn.Module]:
+    """What is a module of what was given as stages; the rest is refused together with the other ranks."""
+    each = given.values() if isinstance(given, Mapping) else given
+    return [module for module in each if isinstance(module, nn.Module)]
