@@ -5,7 +5,7 @@ model's stages and what ranks lose between ops are measured; then each schedule 
 GPipe, 1F1B, interleaved 1F1B, ZBV, and one that is searched on the very costs. Rounds go through all of it anew, as the
 speed of a machine drifts; the medians count. A prediction is off by ``predicted / measured - 1``; "nothing lost" is the same
 without what is lost between ops. Run it on an idle machine: other work takes time from ops that was not there when they were
-measured.
+measured. ``--model benchmarks.napping:model`` sleeps instead of computing, and minds that less.
 """
 
 from __future__ import annotations
