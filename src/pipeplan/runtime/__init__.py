@@ -1,4 +1,4 @@
-"""PyTorch: reading its schedules, running ours in its runtime, measuring real models.
+"""PyTorch: a schedule in one's own training loop, runs that are measured and verified, costs of real models.
 
 Importing this package without PyTorch raises :class:`~pipeplan.errors.MissingExtraError`.
 """
