@@ -1,9 +1,10 @@
-"""In a process of its own, one a rank: Megatron-core's schedule functions on what flags ask for, with their gradients."""
+"""In processes of their own, one a rank: Megatron-core's schedule functions on what flags ask for, with gradients."""
 
 import itertools
-import os
+import multiprocessing
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.peers.megatron.gpt import SMALL, WORDS, gradients, one_step, stages_o
 from tests.peers.megatron.on_cpu import on_cpu
 from tests.peers.megatron.stages import Layer, Part, Stage
 
+PROCESSES = 4
 TOKENS = 3
 
 
@@ -85,13 +87,19 @@ def loss_of(output: torch.Tensor) -> torch.Tensor:
     return output.square().sum() / TOKENS
 
 
-def main(cases: list[Case]) -> dict[str, Ran]:
-    """What this process ran of each case, which takes as many ranks as its flags say.
+def main(cases: list[Case]) -> list[dict[str, Ran]]:
+    """What each of four processes ran of each case, which takes as many ranks as its flags say.
 
-    With more processes than ranks there are replicas of the pipeline, as in Megatron.
+    With more processes than ranks there are replicas of the pipeline, as in Megatron. The processes are forks of this one:
+    importing Megatron takes longer than all the cases.
     """
+    with multiprocessing.get_context("fork").Pool(PROCESSES) as pool:
+        return pool.starmap(on_rank, [(rank, cases) for rank in range(PROCESSES)], chunksize=1)
+
+
+def on_rank(rank: int, cases: list[Case]) -> dict[str, Ran]:
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
+    dist.init_process_group("gloo", rank=rank, world_size=PROCESSES, timeout=timedelta(minutes=1))
     try:
         with on_cpu():
             return {case.name: ran(case) for case in cases}
