@@ -275,9 +275,10 @@ def _comments(schedule: Schedule, training: Training, release: Release) -> list[
     if schedule.joined.any():
         lines.append("# Overlapped pairs run one op after the other: torchtitan overlaps only its own DualPipeV's.")
     if (np.diff(_taken_by_the_last_stage(schedule)) < 0).any():
-        lines.append(
-            "# Microbatches are numbered anew, in the order in which the last stage takes them, as PyTorch counts losses."
-        )
+        lines += [
+            "# Microbatches are numbered anew, in the order in which the last stage takes them, as PyTorch counts losses:",
+            "# train with the CSV that is written with these settings; by another one the gradients are wrong.",
+        ]
     lines += [f"# Beware: {sentence}." for sentence in _warnings(schedule)]
     return lines
 
