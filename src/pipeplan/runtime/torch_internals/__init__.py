@@ -8,8 +8,14 @@ What is used, and why nothing public serves:
   takes no order of ours, splits unevenly without a word, and takes targets that are one tensor only. Overridden are
   ``_maybe_compute_loss``, ``_maybe_get_loss`` and ``_update_losses``, which keep losses in a list by order of arrival and
   so take the wrong one where the last stage's forwards are not in the order of the microbatches.
-* ``stage._PipelineStageBase.perform_reduce_grad`` and ``backward_weight_one_chunk``, overridden: a W computes gradients
-  without the hooks on which DDP's reduction hangs, so that its replicas would drift apart without a word.
+* ``stage.PipelineStage.backward_weight_one_chunk`` and ``perform_reduce_grad``, overridden: a W computes gradients without
+  the hooks on which DDP's reduction hangs, so that its replicas would drift apart without a word. DDP's ``reducer`` is told
+  to reduce at REDUCE_GRAD.
+* ``PipelineStage.backward_one_chunk``, overridden, with the states that it keeps (``fwd_cache``, ``backward_state``,
+  ``bwd_cache``, ``args_recv_info``) and ``backward_maybe_with_nosync``: where no input of a stage needs a gradient, an I
+  finds no weights, and its W would leave them without gradients.
+* ``_initialize_stages``, overridden: PyTorch looks ahead with one microbatch to learn what the stages send, outside DDP's
+  ``no_sync``, which leaves DDP waiting for a backward.
 * ``_step_microbatches`` of the single-stage schedules: only there stands what they run; their ``pipeline_order`` is
   drawn separately (and numbers the last rank's forwards of 1F1B one too high).
 * ``_backward``: the split backward, which has no public entry.
@@ -17,8 +23,7 @@ What is used, and why nothing public serves:
 By version:
 
 * 2.11, 2.12: only ``_backward`` is used, to measure.
-* 2.13: before the first step, PyTorch passes one microbatch through the stages to learn what they send; the buffers of the
-  modules (running means, counters) keep what that did to them, so they are put back here.
+* 2.13: the buffers of the modules (running means, counters) keep what looking ahead did to them, so they are put back here.
 * 2.14: puts the buffers back itself (``PipelineStage._pre_metadata_inference_backup``), takes microbatches that are split
   already in ``step`` (not used: 2.13 does not), and can send forwards and backwards through communicators of their own
   (``torch.distributed.config.pipeline_per_direction_p2p``), under which orders for one channel are right as well. Its
