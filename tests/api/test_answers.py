@@ -74,8 +74,11 @@ def test_a_result_is_one_record_everywhere(tmp_path):
     required = {field.name for field in msgspec.structs.fields(ResultRecord) if field.required}
     every = {field.name for field in msgspec.structs.fields(ResultRecord)}
     record, found = ANSWERS["simulate"].to_dict(), ANSWERS["search"].to_dict()
+    longer = pipeplan.simulate("1f1b", ranks=2, microbatches=2, step_time=3.0).to_dict()
     assert record.keys() == required
-    assert found.keys() == every
+    assert found.keys() == every - {"step"}
+    assert longer.keys() == required | {"step"}
+    assert longer["step"] == {"with_barrier": longer["makespan"] + 3, "without_barrier": max(longer["spans"]) + 3}
     for answer, expected in ((ANSWERS["simulate"], record), (ANSWERS["search"], found)):
         assert msgspec.to_builtins(msgspec.convert(expected, ResultRecord)) == expected
         answer.save(tmp_path / "result.json")

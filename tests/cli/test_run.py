@@ -18,7 +18,7 @@ def test_what_pytorch_cannot_run_is_refused_before_anything_is_measured(line, ca
 @pytest.mark.parametrize("layout", [["3,3,2"], ["3", "3", "2"], ["3,3", "2"]])
 def test_a_layout_is_numbers_apart_by_commas_or_blanks(layout, capsys):
     assert main(["profile", "1f1b", "-p", "2", "--layout", *layout]) == 2
-    assert "3+3+2 = 8 over 3 does not" in capsys.readouterr().err
+    assert "a layout of 3 stages does not fit 2 stages" in capsys.readouterr().err
 
 
 def test_a_layout_has_whole_numbers_of_layers(capsys):
