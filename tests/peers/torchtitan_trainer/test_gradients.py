@@ -43,7 +43,7 @@ class Stepped:
 
 def stepped(ranks: int, steps: Sequence[Step]) -> list[Stepped]:
     """What a step of the Trainer leaves, for each."""
-    by_rank = run_ranks("tests.peers.torchtitan_trainer.step", ranks, list(steps), timeout=30 + 15 * len(steps))
+    by_rank = run_ranks("tests.peers.torchtitan_trainer.step", ranks, list(steps), timeout=300 + 15 * len(steps))
     return [
         Stepped({name: grad for rank in every for name, grad in rank.gradients.items()}, [rank.order for rank in every])
         for every in zip(*by_rank, strict=True)
