@@ -95,5 +95,7 @@ def profile_parts(profile: Profile) -> tuple[RenderableType, ...]:
     notes = [line(text) for text in profile.provenance()[:2]]
     said = [f"transfer between ranks: {transfer}"]
     said += [] if profile.op_gap is None else [f"gap before every op: {profile.op_gap.median:.3g} ms"]
-    said += [] if profile.message_time is None else [f"a message takes from a rank: {profile.message_time.median:.3g} ms"]
+    said += (
+        [] if profile.message_time is None else [f"a message takes from a rank: {profile.message_time.median:.3g} ms"]
+    )
     return *notes, *map(Text, said), Text(""), table
