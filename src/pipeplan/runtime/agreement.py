@@ -84,7 +84,10 @@ def _require_same(name: str, told: list[str]) -> None:
         return
     if name == "schedule":
         other = next(rank for rank, each in enumerate(told) if each != told[0])
-        raise InputError(f"ranks 0 and {other} were given different schedules: all ranks need the same one", field=name)
+        raise InputError(
+            f"ranks 0 and {other} were given different schedules: search on one rank, and give its file to all",
+            field=name,
+        )
     what = "version of PyTorch" if name == "torch" else "kind of device"
     each = ", ".join(f"rank {rank}: {one}" for rank, one in enumerate(told))
     raise InputError(f"all ranks need the same {what}; {each}")
