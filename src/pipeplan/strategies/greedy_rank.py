@@ -200,13 +200,24 @@ class Arrivals:
                 self._sources[kind, rank, chunk] = there
 
     def of(self, kind: Kind, rank: int, chunk: int = 0) -> float | None:
-        """When the chunk's next F or I can start for what another rank sends; None where it waits for no other rank."""
+        """When the chunk's next F or I can start for what another rank sends; None where it waits for no other rank.
+
+        Raises
+        ------
+        InfeasibleError
+            If the other rank has not done that op yet: a limit that is too small keeps it from being the next one there.
+        """
         source = self._sources[kind, rank, chunk]
         if source is None:
             return None
-        return (
-            self._ranks[source[1]].ends(source[0], source[2])[len(self._ranks[rank].ends(kind, chunk))] + self._transfer
-        )
+        sent = self._ranks[source[1]].ends(source[0], source[2])
+        number = len(self._ranks[rank].ends(kind, chunk))
+        if number >= len(sent):
+            raise InfeasibleError(
+                f"rank {source[1]} has no room for the {kind.name} of microbatch {number} that rank {rank} waits for",
+                field="memory_limit",
+            )
+        return sent[number] + self._transfer
 
 
 def largest_bubble(ranks: Sequence[GreedyRank]) -> float:

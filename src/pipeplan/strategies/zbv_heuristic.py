@@ -60,14 +60,15 @@ def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None
     CostError
         If the costs are not the same on all stages.
     InfeasibleError
-        If a limit is less than p activations.
+        If a limit is less than p activations; with m < p, whose first wave is shorter, if an op finds no room.
     """
     placement = Placement.v(shape.ranks)
     _require_equal(costs)
     if limits is None:
         limits = Limits(np.full(shape.ranks, float(shape.ranks)), in_activations=True)
     per_rank = rank_costs(placement, costs, limits)
-    _require_room(per_rank)
+    if shape.microbatches >= shape.ranks:
+        _require_room(per_rank)
     tightest = min(per_rank, key=lambda rank: rank.limit)
     best = best_run([tightest] * shape.ranks, shape.microbatches, costs.transfer.time())
     return to_schedule(best, placement, shape.microbatches)
@@ -268,7 +269,10 @@ zbv_heuristic = Strategy(
     placement="v",
     accepts="any ranks and microbatches; the same times and memory on every stage",
     bubble=Formula("none with p activations, m >= 2p-1, F = I = W and free transfers; little with 1.5p in general"),
-    memory=Formula("within the limit, from p activations a rank", lambda shape: min(shape.ranks, shape.microbatches)),
+    memory=Formula(
+        "within the limit, from p activations a rank (less may do for m < p)",
+        lambda shape: min(shape.ranks, shape.microbatches),
+    ),
     paper="Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 6",
     build=FromCosts(build_zbv_heuristic, default_limit="p activations (2p chunk activations)"),
     chunks=2,

@@ -109,14 +109,12 @@ def test_the_same_nodes_at_the_same_times(ran: Callable[[str], None]) -> None:
 
 
 def test_limits_too_small_are_refused_by_both(ran: Callable[[str], None]) -> None:
-    """From p microbatches on: where our rule finds no room for the first wave, their placing asserts, and nowhere else.
-
-    With fewer the wave is shorter; they place it where it fits, and ours asks for the whole wave's 2p chunks.
-    """
-    small = [case for case in cases(seed=12, count=SHAPES // 2, room=(1, 2)) if case.microbatches >= case.ranks]
+    """Where ours finds no room, their placing asserts, and nowhere else; what has room is the same."""
+    small = cases(seed=12, count=SHAPES // 2, room=(1, 2))
     refused = [case for case in small if refuses(ours, case, InfeasibleError)]
     assert refused == [case for case in small if refuses(theirs, case, AssertionError)]
     assert 0 < len(refused) < len(small)
+    assert [case for case in small if case not in refused and ours(case) != theirs(case)] == []
     ran(f"memory limits around the least: both refuse the same {len(refused)} of {len(small)}")
 
 
