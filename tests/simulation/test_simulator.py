@@ -8,7 +8,7 @@ from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
 from pipeplan.kernels import Kernel
 from pipeplan.model import Placement, Schedule, parse_schedule
 from pipeplan.passes import insert_communication
-from pipeplan.simulation import lower_bound, simulate, simulator
+from pipeplan.simulation import critical_path, lower_bound, simulate, simulator
 from pipeplan.strategies import STRATEGIES
 from tests.slow_simulator import peak_activations, slow_simulate
 
@@ -71,6 +71,37 @@ def test_blocking_ends_meet_and_occupy_both_ranks():
     assert found["0SEND_F1"] == found["1RECV_F1"] == (2.5, 3)
     assert found["1B0"] == (3, 5)
     assert found["0RECV_B0"] == found["1SEND_B0"] == (5, 5.5)
+
+
+def test_what_a_message_takes_passes_once_at_both_ends_where_they_meet():
+    schedule = insert_communication(parse_schedule("0F0 0B0\n1F0 1B0"))
+    met = simulate(schedule, Settings(message_time=3.0).costs(schedule.placement), communication="blocking")
+    assert (met.timeline.makespan, met.bound.value) == (12, 11)
+    path = critical_path(met.timeline, met.costs)
+    assert (path.overhead, path.transfer) == (0, 6)
+
+
+@pytest.mark.parametrize("communication", ["edge", "blocking"])
+def test_a_pair_loses_the_same_whether_messages_meet_or_not(communication):
+    schedule = parse_schedule("0F0 (0F1;0B0)OVERLAP_F_B 0B1")
+    settings = Settings(op_gap=0.5)
+    assert simulate(schedule, settings.costs(schedule.placement), communication=communication).timeline.makespan == 8
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["1f1b", "1f1b-overlap", "interleaved-1f1b", "zbv", "chimera", "seq1f1b"]),
+    st.sampled_from([0.0, 0.25, 4.0]),
+    st.sampled_from([0.0, 0.25, 4.0]),
+    st.sampled_from([None, 3.25]),
+)
+def test_no_blocking_timeline_is_shorter_than_its_bound(name, op_gap, message_time, overlap_times):
+    schedule = insert_communication(STRATEGIES[name](STRATEGIES[name].shape(2, 4)))
+    lost = Settings(
+        op_gap=op_gap, message_time=message_time, overlap_times=overlap_times, times_per="stage", p2p_time=0.5
+    )
+    met = simulate(schedule, lost.costs(schedule.placement), communication="blocking")
+    assert met.bound.value <= met.timeline.makespan * (1 + 1e-12)
 
 
 def test_blocking_needs_sends_and_receives_that_can_meet():

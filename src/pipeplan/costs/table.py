@@ -208,6 +208,18 @@ class Costs:
             overhead=Overhead(step_time=self.overhead.step_time),
         )
 
+    def meeting(self) -> Costs:
+        """The costs of the same stages where both ends of a message meet: what it takes from them is time of its transfer.
+
+        It passes once, at both ends together, not behind the one's op and then before the other's.
+        """
+        latency = self.transfer.latency + self.overhead.message_time
+        return replace(
+            self,
+            transfer=replace(self.transfer, latency=latency),
+            overhead=replace(self.overhead, message_time=0.0),
+        )
+
     def lost(self, schedule: Schedule) -> tuple[Floats, Floats]:
         """What each op takes from its rank before it starts, and behind its end; two arrays of shape (ops,).
 

@@ -67,7 +67,7 @@ class Simulation:
     timeline
         Start and end of every op.
     costs
-        What it was simulated on.
+        What it was simulated on; where messages meet, what they take from their ranks is in the transfer.
     limits
         The memory limit of every rank that the bound is for; None: it is for any memory. Times do not depend on it.
     """
@@ -144,6 +144,7 @@ def simulate(
     """
     durations = costs.durations(schedule) * (1.0 if factors is None else factors)
     if communication == "blocking":
+        costs = costs.meeting()
         timeline = _blocking(schedule, costs, durations)
     else:
         timeline = _unblocked(schedule, costs, durations, contended=communication == "contended")
@@ -269,8 +270,8 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     partner[receives] = needs.arrival[receives]
     partner[partner[receives]] = receives
     messages = partner >= 0
-    durations[messages] = costs.transfer.time(schedule.slices) + costs.overhead.message_time
-    gap = np.where(among(schedule.columns.kind, COMPUTE_KINDS), costs.overhead.op_gap, 0.0)
+    durations[messages] = costs.transfer.time(schedule.slices)
+    gap, _ = costs.lost(schedule)
     start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
     ranks = schedule.ranks
     scratch = np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_)
