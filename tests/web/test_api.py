@@ -160,12 +160,19 @@ def test_names_are_never_files(client, tmp_path):
         assert "unknown schedule" in errors["schedules"]
 
 
-def test_explain_adds_up(client):
-    answer = client.post("/api/explain", json={"settings": COSTS, "schedules": ["1f1b"]}).json()
-    timeline = pipeplan.simulate("1f1b", **COSTS).timeline
+@pytest.mark.parametrize("lost", [{}, {"op_gap": 0.2, "message_time": 0.1}])
+def test_explain_adds_up(client, lost):
+    answer = client.post("/api/explain", json={"settings": COSTS | lost, "schedules": ["1f1b"]}).json()
+    timeline = pipeplan.simulate("1f1b", **COSTS | lost).timeline
     assert np.sum(answer["idle"]["by_rank"], axis=1) == pytest.approx(timeline.idle)
     path = answer["critical_path"]
-    assert sum(kind["time"] for kind in path["by_kind"]) + path["transfer"] == pytest.approx(timeline.makespan)
+    compute = sum(kind["time"] for kind in path["by_kind"])
+    assert compute + path["transfer"] + path["overhead"] == pytest.approx(timeline.makespan)
+    assert (path["overhead"] > 0) == bool(lost)
+
+
+def test_explain_tries_its_changes(client):
+    answer = client.post("/api/explain", json={"settings": COSTS, "schedules": ["1f1b"]}).json()
     changes = {change["change"]: change["makespan"] for change in answer["what_ifs"]}
     assert changes["transfers free"] == pipeplan.simulate("1f1b", **COSTS | {"p2p_time": 0}).makespan
     assert changes["1 more microbatch"] == pipeplan.simulate("1f1b", **COSTS | {"microbatches": 9}).makespan

@@ -5,7 +5,8 @@ k-th message sent on it, whatever either side believes it to be. So for every re
 one send and one receive, and on every channel the order of sends must be the order of receives. Where it is not, nothing
 fails as long as the messages have one shape: the gradients are wrong, silently.
 
-PyTorch 2.13's own lowering breaks the rule for ZBV, InterleavedZeroBubble and DualPipeV, and its own simulation passes them.
+PyTorch's own lowering breaks the rule where it defers receives (``defer_pp_recv``), for ZBV, InterleavedZeroBubble and
+DualPipeV, and its own simulation passes them.
 """
 
 from __future__ import annotations

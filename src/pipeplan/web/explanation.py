@@ -43,6 +43,7 @@ def _path(path: CriticalPath) -> dict[str, Any]:
         "by_kind": [
             {"kind": kind.name, "title": KIND_TITLES[kind], "time": time} for kind, time in path.by_kind.items()
         ],
-        "transfer": path.transfer + path.overhead,
+        "transfer": path.transfer,
+        "overhead": path.overhead,
         "by_stage": path.by_stage.tolist(),
     }

@@ -114,6 +114,7 @@ class PathOut(BaseModel):
     ops: int
     by_kind: list[KindOut]
     transfer: float
+    overhead: float
     by_stage: list[float]
 
 

@@ -82,6 +82,7 @@ export interface Explanation {
     readonly ops: number;
     readonly by_kind: readonly { readonly kind: string; readonly title: string; readonly time: number }[];
     readonly transfer: number;
+    readonly overhead: number;
     readonly by_stage: readonly number[];
   };
   readonly what_ifs: readonly { readonly change: string; readonly makespan: number }[];

@@ -66,6 +66,7 @@ function idle({ idle: { reasons, by_rank: ranks }, makespan }: Explanation): HTM
 function path({ critical_path: found, makespan }: Explanation): HTMLElement {
   const kinds = found.by_kind.map((each) => ({ key: `kind-${each.kind}`, title: each.title, time: each.time }));
   const parts = [...kinds, { key: "reason-transfer", title: "transfers and waiting", time: found.transfer }];
+  if (found.overhead > 0) parts.push({ key: "reason-overhead", title: "gaps and messages", time: found.overhead });
   const stack = make(
     "div",
     { class: "stack wide", "aria-hidden": "true" },
