@@ -1,8 +1,8 @@
 """A small language model whose head is heavy: twice a block's work, and the logits hold more than a block's activations.
 
-    pipeplan profile v-min -p 2 --model examples.heavy_head:model -o heavy-head.yaml
+    pipeplan profile interleaved-1f1b -p 2 --model examples.heavy_head:model --layout 3,2,2,3 -o heavy-head.yaml
 
-Cut evenly into four stages of two blocks, the last one with the head, no published order suits it: see docs/real-time.md.
+``benchmarks/search_pays.py`` searches a schedule for it, and docs/search.md shows what came of it.
 """
 
 from __future__ import annotations
