@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,35 @@ def test_ranks_that_ran_the_same_ops_are_replicas():
             seen[stage] += 1
         found = parse_kineto(texts)
         assert [timeline.makespan for timeline in found] == pytest.approx([RUN.makespan, SLOWER.makespan])
+
+
+def of_four(stage: int, rank: int, groups: list[list[int]]) -> str:
+    whose = {"rank": rank, "world_size": 4, "pg_config": [{"ranks": group} for group in groups]}
+    return rank_trace(RUN, stage, distributedInfo=whose)
+
+
+@pytest.mark.parametrize("traced", [(0, 1), (0, 3)])
+def test_half_of_a_pipeline_and_halves_of_two_are_no_pipeline(traced):
+    """The ops alone are those of a whole one."""
+    pipelines = [[0, 1, 2, 3]] if traced == (0, 1) else [[0, 1, 2, 3], [0, 2], [1, 3]]
+    texts = {f"{rank}.json": of_four(stage, rank, pipelines) for stage, rank in enumerate(traced)}
+    with pytest.raises(
+        FormatError, match=r"^0.json, .*no process group is of just these ranks.* each of the 4 processes"
+    ):
+        parse_kineto(texts)
+    replicas = {f"{rank}.json": of_four(rank // 2, rank, [[0, 1, 2, 3]]) for rank in range(4)}
+    assert len(parse_kineto(replicas)) == 2
+
+
+def test_one_whole_replica_is_enough():
+    texts = {f"{rank}.json": of_four(stage, rank, [[0, 1, 2, 3], [1, 3]]) for stage, rank in enumerate((1, 3))}
+    assert [timeline.makespan for timeline in parse_kineto(texts)] == pytest.approx([RUN.makespan])
+
+
+def test_what_is_no_file_is_passed_over(tmp_path):
+    folder = write(tmp_path, {"old.json/rank0.json": rank_trace(RUN, 0), "old.json/rank1.json": rank_trace(RUN, 1)})
+    os.mkfifo(folder / "pipe.json")
+    assert read_run(folder).files == 2
 
 
 def gpipe(rank: int, *, groups: list[list[int]] | None, stage: int, processes: int) -> str:

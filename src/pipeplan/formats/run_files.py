@@ -63,7 +63,8 @@ def read_run(path: FilePath) -> MeasuredRun:
 
 def _run_in(folder: Path) -> MeasuredRun:
     """What the traces and the timelines in a folder hold."""
-    files = sorted(file for file in folder.rglob("*") if unpacked_name(file.name).lower().endswith(".json"))
+    names = sorted(file for file in folder.rglob("*") if not _is_no_file(file))
+    files = [file for file in names if unpacked_name(file.name).lower().endswith(".json")]
     traces: list[RankTrace] = []
     timelines: dict[str, Timeline] = {}
     left_out: list[str] = []
@@ -75,7 +76,7 @@ def _run_in(folder: Path) -> MeasuredRun:
             timelines[str(file)] = timeline
         else:
             left_out.append(str(file))
-    reports = sorted(folder.rglob(f"*{NSYS_ENDING}"))
+    reports = [file for file in names if file.name.endswith(NSYS_ENDING)]
     if reports and not traces:
         return replace(traced_run(parse_nsys(reports)), left_out=(*left_out, *timelines))
     if traces:
@@ -86,6 +87,11 @@ def _run_in(folder: Path) -> MeasuredRun:
             "(.json, .json.gz), nor an export of Nsight Systems (.sqlite); name the folder of one run"
         )
     return MeasuredRun(tuple(timelines.values()), len(timelines), 1, len(timelines), left_out=tuple(left_out))
+
+
+def _is_no_file(path: Path) -> bool:
+    """Whether it is a folder, a pipe or a device, whatever its name; a link that leads nowhere is a file that is missing."""
+    return path.exists() and not path.is_file()
 
 
 def _measured(text: str, name: str) -> Timeline | None:

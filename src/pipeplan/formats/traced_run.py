@@ -97,6 +97,7 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
     ranks = [joined(by_rank[rank]) for rank in sorted(by_rank)]
     _require_one_run(ranks)
     pipelines = _replicas(_numbered(ranks))
+    _require_whole_pipelines(pipelines, ranks[0].world_size)
     steps = len(ranks[0].steps)
     found = [[_timeline(pipeline, step) for pipeline in pipelines] for step in range(steps)]
     beginnings = frozenset[int]().union(*(each.beginnings for each in ranks))
@@ -184,6 +185,25 @@ def _replicas(ranks: Sequence[RankTrace]) -> list[list[RankTrace]]:
             "trace of every rank"
         )
     return [sorted(pipeline, key=lambda each: each.rank) for pipeline in map(list, zip(*groups, strict=True))]
+
+
+def _require_whole_pipelines(pipelines: Sequence[Sequence[RankTrace]], world_size: int) -> None:
+    """Where not every process has a trace, the ranks of a pipeline are those of a process group, as far as these are known.
+
+    Ops alone do not show it: those of the first stages of a pipeline are a schedule of a shorter one.
+    """
+    if sum(map(len, pipelines)) == world_size:
+        return
+    for pipeline in pipelines:
+        ranks = {each.rank for each in pipeline}
+        if len(ranks) > 1 and all(
+            each.groups and not any(set(group) == ranks for group in each.groups) for each in pipeline
+        ):
+            names = ", ".join(each.name for each in pipeline)
+            raise FormatError(
+                f"{names}: no process group is of just these ranks, so they are a part of a pipeline, or of several; give "
+                f"the trace of each of the {world_size} processes, or those of one replica of the pipeline"
+            )
 
 
 def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
