@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from pipeplan.costs import Settings
 from pipeplan.model import parse_schedule
 from pipeplan.simulation import Reason, critical_path, idle_times, simulate, what_ifs
+from pipeplan.strategies import STRATEGIES
 from tests.simulation.test_simulator import PLAN, problems
 
 
@@ -102,6 +103,16 @@ def test_the_critical_path_is_as_long_as_the_makespan(problem):
     assert timeline.start[path.ops[0]] == before[path.ops[0]]
     assert sum(path.by_kind.values()) + path.overhead + path.transfer == pytest.approx(timeline.makespan)
     assert path.by_stage.sum() + path.overhead + path.transfer == pytest.approx(timeline.makespan)
+
+
+def test_rounding_is_no_reason():
+    schedule = STRATEGIES["1f1b"](STRATEGIES["1f1b"].shape(4, 8))
+    costs = Settings(op_gap=0.1, message_time=0.05).costs(schedule.placement)
+    timeline = simulate(schedule, costs).timeline
+    idle = idle_times(timeline, costs)
+    assert not (idle.reason == Reason.TRANSFER).any()
+    np.testing.assert_allclose(idle.totals(4).sum(axis=1), timeline.idle)
+    assert critical_path(timeline, costs).transfer == 0
 
 
 def test_what_ifs_are_simulated():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.costs import Costs
-from pipeplan.model import Floats, Kind, Timeline
+from pipeplan.model import Floats, Kind, Timeline, tolerances
 from pipeplan.simulation.chain import Chains, compute_only, lost
 
 
@@ -56,11 +56,12 @@ def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPat
     times = (timeline.end - timeline.start)[path]
     before, behind = lost(timeline.schedule, costs)
     overhead = float(before[path].sum() + behind[path[:-1]].sum())
+    rest = float(timeline.makespan - times.sum() - overhead)
     by_kind = np.bincount(columns.kind[path], times, minlength=len(Kind))
     return CriticalPath(
         tuple(path),
         {kind: float(by_kind[kind]) for kind in Kind if by_kind[kind] > 0},
         np.bincount(columns.stage[path], times, minlength=timeline.schedule.stages).astype(np.float64),
         overhead,
-        float(timeline.makespan - times.sum() - overhead),
+        rest if rest > tolerances.ROUNDING * timeline.makespan else 0.0,
     )

@@ -191,8 +191,8 @@ class _Walker:
     def _blame(self, rank: int, begin: float, stop: float, op: int) -> list[Piece]:
         """What the chain behind ``op`` spent the time from ``begin`` to ``stop`` on, earliest first."""
         pieces: list[Piece] = []
-        clock = stop
-        while clock > begin:
+        clock, rounding = stop, self.chains.rounding
+        while clock - begin > rounding:
             holder = self.chains.holder(op)
             if holder < 0:
                 pieces.append((rank, begin, clock, Reason.START_UP, -1))
@@ -205,7 +205,8 @@ class _Walker:
                 (self.taken[holder], Reason.OVERHEAD),
             )
             for since, reason in steps:
-                if (since := max(since, begin)) < clock:
+                since = begin if since - begin <= rounding else since
+                if clock - since > rounding:
                     pieces.append((rank, since, clock, reason, holder))
                     clock = since
             op = holder
