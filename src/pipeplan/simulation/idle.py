@@ -204,8 +204,8 @@ class _Walker:
                 (self.start[holder], Reason.COMPUTE),
                 (self.taken[holder], Reason.OVERHEAD),
             )
-            for since, reason in steps:
-                since = begin if since - begin <= rounding else since
+            for earliest, reason in steps:
+                since = begin if earliest - begin <= rounding else earliest
                 if clock - since > rounding:
                     pieces.append((rank, since, clock, reason, holder))
                     clock = since
