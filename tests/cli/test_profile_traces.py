@@ -39,6 +39,7 @@ def test_diff_and_explain_take_the_same(run, tmp_path):
     _, out, _ = run(f"diff zbv {TORCHTITAN} -c {tmp_path / 'costs.yaml'}")
     assert "the median of             2 steps of 2 replicas, from 8 files" in out
     assert run(f"explain {TORCHTITAN} --json")[0] == 0
+    assert run(f"explain {TORCHTITAN}")[1].startswith("a run, measured: makespan ")
     code, _, err = run(f"simulate {TORCHTITAN} --json")
     assert code == 2
     assert "profile --from takes its costs" in err
@@ -50,6 +51,18 @@ def test_the_order_of_a_run_is_converted_to_a_schedule(run, tmp_path):
     assert (tmp_path / "order.csv").read_text().startswith("0UNSHARD,3UNSHARD,0F0,0SEND_F0,0F1,")
     code, _, err = run("profile --from nowhere")
     assert (code, err) == (2, "pipeplan: cannot read the run nowhere: there is no such file or folder\n")
+
+
+def test_stages_keep_their_column_beside_many_kinds(run):
+    lines = run(f"profile --from {TORCHTITAN}")[1].splitlines()
+    assert any(each.startswith("stage ") for each in lines)
+
+
+def test_a_search_on_the_costs_of_a_v_says_which_placements_fit(run, tmp_path):
+    run(f"profile --from {TORCHTITAN} -o {tmp_path / 'costs.yaml'}")
+    code, _, err = run(f"search -c {tmp_path / 'costs.yaml'}")
+    assert (code, err) == (2, "pipeplan: a linear placement has 1 chunk(s) a rank, not 2: take placement v or loop\n")
+    assert run(f"search -c {tmp_path / 'costs.yaml'} --placement v --evaluations 10 --json")[0] == 0
 
 
 def test_an_input_is_not_overwritten(run, tmp_path):

@@ -214,7 +214,11 @@ def placement_named(name: str, settings: Settings) -> Placement:
         raise UnknownNameError("placement", name, DEFAULT_CHUNKS)
     chunks = settings.chunks or DEFAULT_CHUNKS[name]
     if (name == "linear" and chunks != 1) or (name == "v" and chunks != 2):
-        raise ShapeError(f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) a rank, not {chunks}", field="chunks")
+        fitting = "linear" if chunks == 1 else "loop" if chunks % 2 else "v or loop" if chunks == 2 else "wave or loop"
+        raise ShapeError(
+            f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) a rank, not {chunks}: take placement {fitting}",
+            field="chunks",
+        )
     ranks = settings.pipeline_ranks(chunks)
     return Placement.loop(ranks, chunks) if name in {"linear", "loop"} else Placement.wave(ranks, chunks)
 

@@ -21,7 +21,7 @@ def explanation_parts(explanation: Explanation) -> tuple[RenderableType, ...]:
     result = explanation.result
     unit = f" {result.timeline.unit}" if result.timeline.unit else ""
     idle = float(result.timeline.idle.sum())
-    name = f"{result.name}, measured" if result.timeline.source == "measured" else result.name
+    name = f"{result.name or 'a run'}, measured" if result.timeline.source == "measured" else result.name
     heading = f"{name}: makespan {number(result.makespan)}{unit}, of which {number(idle)}{unit} idle on all ranks"
     return (
         Padding(line(heading, "bold"), (0, 0, 1, 0)),

@@ -27,7 +27,9 @@ def run_cost_parts(costs: RunCosts) -> tuple[RenderableType, ...]:
     kinds = list(dict.fromkeys(kind for times in costs.stages for kind in times))
     table = columns("stage", *(f"{kind} (ms)" if kind == kinds[0] else kind for kind in kinds), padding=1)
     for number_, times in enumerate(costs.stages):
-        table.add_row(str(number_), *(str(times[kind]) if kind in times else "" for kind in kinds))
+        spreads = [str(times[kind]) if kind in times else "" for kind in kinds]
+        # Quartiles stand below their median where three columns of both would leave no room for the first one.
+        table.add_row(str(number_), *(each.replace(" (", "\n(") if len(kinds) > 2 else each for each in spreads))
     rows = [(words, f"{spread} ms") for words, spread in costs.between() if spread is not None]
     step = f"{costs.measured_steps} ms; on these costs {costs.predicted_step:.4g} ms ({costs.error:+.1%})"
     notes = [line(costs.provenance()[0])]
