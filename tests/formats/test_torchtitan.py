@@ -179,6 +179,7 @@ def test_microbatches_are_numbered_as_pytorch_counts_losses():
         (named("hanayo", 2, 4, 4), {}, "in a line, in a loop or on a V"),
         (named("dualpipe", 2, 6), {}, "placement is bidirectional"),
         (named("seq1f1b", 2, 4), {}, "cut into 2"),
+        (named("dualpipe", 2, 4), {}, "placement is bidirectional, which is none of these$"),
         (parse_schedule("0F0 1F0 1B0 0B0"), {"layers": (1, 1)}, "needs at least two pipeline ranks"),
         (named("1f1b", 2, 4), {"layers": (1, 2, 3)}, "layers per stage: 3 values for 2 stages"),
         (

@@ -205,9 +205,10 @@ def _tables(schedule: Schedule, training: Training, release: Release) -> Tables:
 def _require_buildable(schedule: Schedule, training: Training) -> None:
     placement, layers = schedule.placement, training.layers_of(schedule.stages)
     if placement.name not in _NAMES or schedule.slices > 1:
+        sequences = f"its sequences are cut into {schedule.slices}" if schedule.slices > 1 else "which is none of these"
         raise ShapeError(
-            f"torchtitan builds stages in a line, in a loop or on a V, of whole sequences; this schedule's placement is "
-            f"{placement.name}, its sequences are cut into {schedule.slices}"
+            "torchtitan builds stages in a line, in a loop or on a V, of whole sequences; this schedule's placement is "
+            f"{placement.name}, {sequences}"
         )
     if schedule.ranks < 2:
         raise ShapeError("torchtitan needs at least two pipeline ranks")
