@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -18,8 +19,16 @@ from pipeplan.errors import FormatError, InputError
 
 MEBIBYTE = 1 << 20
 
+_LONGEST_NAME = 200
+"""Of a text in a file's name: file systems take no more than 255 bytes."""
+
 _GZIP = b"\x1f\x8b"
 """How a file starts that gzip has packed."""
+
+
+def file_name(text: str) -> str:
+    """A text as part of a file's name: letters, digits, dots, dashes and underscores only, and not too long."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:_LONGEST_NAME]
 
 
 def read_text(path: Path, *, limit: int, what: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import pipeplan
 from pipeplan.api.run_costs import RunCosts, read_run_costs, run_costs
-from pipeplan.api.run_gaps import Spread
+from pipeplan.costs import Spread
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, chrome_trace
 from pipeplan.model import Schedule, Timeline, parse_schedule

@@ -5,11 +5,10 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from pipeplan.costs import Settings
+from pipeplan.costs import Settings, Spread
 from pipeplan.model import PASS_KINDS, RECEIVE_KINDS, Floats, Schedule, Timeline, among, dependencies, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.runtime.lost_time import lost_time
-from pipeplan.runtime.stage_measurement import Spread
 from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
 
@@ -53,7 +52,7 @@ def test_without_messages_there_is_only_a_gap() -> None:
     timeline = Timeline(schedule, np.array([0.0, 1.5, 3.75, 5.0]), np.array([1.0, 3.5, 4.75, 7.0]), "ms", "measured")
     found = lost_time(timeline, np.zeros(4))
     assert found is not None
-    assert found.op_gap == Spread(0.25, 0.25, 0.375)
+    assert found.op_gap == Spread(0.25, 0.25, 0.375, 3)
     assert found.message_time is None
 
 

@@ -8,11 +8,10 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 import yaml
 
-from pipeplan.costs import Settings
+from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
 from pipeplan.model import Placement
 from pipeplan.runtime import Profile, profile
-from pipeplan.runtime.stage_measurement import Spread
 from tests.runtime.models import TINY, tiny
 
 LOOP = Placement.loop(2, 2)
@@ -123,4 +122,4 @@ def test_what_cannot_be_profiled(together: Profile, tmp_path: Path) -> None:
 
 
 def test_spread_is_median_and_quartiles() -> None:
-    assert Spread.of([1, 2, 3, 4, 5]) == Spread(3.0, 2.0, 4.0)
+    assert Spread.of([1, 2, 3, 4, 5]) == Spread(3.0, 2.0, 4.0, 5)

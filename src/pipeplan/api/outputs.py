@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -21,7 +20,7 @@ from pipeplan.api.training_runs import CostProfile, TrainingRun
 from pipeplan.costs import Costs
 from pipeplan.drawing import View, order_of, view_of
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.files import is_stream, replacing, require_writable, write_text
+from pipeplan.files import file_name, is_stream, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
 from pipeplan.model import Schedule, Timeline
 
@@ -41,9 +40,6 @@ _EXPORTED: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
 
 _BARE = Training()
 """Of which nothing was said."""
-
-_LONGEST_NAME = 200
-"""Of a schedule in a picture's file name: file systems take no more than 255 bytes."""
 
 MOST_EXPLAINED = 200_000
 """Ops and squares of ranks up to which an interactive timeline also says why ranks idle: beyond, the walk takes seconds."""
@@ -299,4 +295,4 @@ def require_outputs(
 
 def picture_name(name: str) -> str:
     """The file that ``simulate`` draws when no output is given."""
-    return f"pipeline_{re.sub(r'[^A-Za-z0-9._-]', '_', name)[:_LONGEST_NAME]}.png"
+    return f"pipeline_{file_name(name)}.png"

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.api.run_gaps import Gaps, Spread, gaps_of
+from pipeplan.api.run_gaps import Gaps, gaps_of
 from pipeplan.api.units import in_unit
-from pipeplan.costs import Settings, write_costs_file
+from pipeplan.costs import Settings, Spread, write_costs_file
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import Kind, Schedule, Timeline

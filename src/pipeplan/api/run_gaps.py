@@ -8,33 +8,14 @@ gaps without messages tell the first, gaps with messages the second, and what is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.costs import Spread
 from pipeplan.model import Floats, Timeline, crosses_ranks, dependencies
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A time that was measured several times: its median, and the quartiles around it."""
-
-    median: float
-    low: float
-    high: float
-    count: int
-
-    @classmethod
-    def of(cls, times: Iterable[float] | Floats) -> Spread:
-        """The spread of some measurements."""
-        found = np.asarray(list(times), np.float64)
-        low, middle, high = np.percentile(found, (25, 50, 75)).tolist()
-        return cls(middle, low, high, len(found))
-
-    def __str__(self) -> str:
-        return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"
 
 
 @dataclass(frozen=True, slots=True)

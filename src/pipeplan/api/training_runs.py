@@ -20,11 +20,11 @@ from pipeplan.api.results import Result, result_of
 from pipeplan.api.run_costs import RunCosts, read_run_costs
 from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import label, resolve
-from pipeplan.api.units import SECONDS, in_unit
+from pipeplan.api.units import in_unit
 from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError, InputError
-from pipeplan.model import Schedule
+from pipeplan.model import TIME_UNITS, Schedule, units_in
 from pipeplan.passes import require_expressible
 from pipeplan.simulation import Simulation
 
@@ -72,7 +72,7 @@ class TrainingRun(Presentable):
     @property
     def predicted_seconds(self) -> float:
         """The predicted step time: the makespan of the simulation."""
-        return self.predicted.makespan * SECONDS[self.predicted.timeline.unit]
+        return self.predicted.makespan * units_in(self.predicted.timeline.unit, "s")
 
     @cached_property
     def measured(self) -> Result:
@@ -239,9 +239,9 @@ def run(
     from pipeplan.runtime import run as run_schedule
 
     source, given = asked(schedule, settings)
-    if given.forward_times is not None and given.time_unit not in SECONDS:
+    if given.forward_times is not None and given.time_unit not in TIME_UNITS:
         raise CostError(
-            f"times are compared with a run in their unit: give time_unit, one of {', '.join(SECONDS)}",
+            f"times are compared with a run in their unit: give time_unit, one of {', '.join(TIME_UNITS)}",
             field="time_unit",
         )
     machine = _Machine(

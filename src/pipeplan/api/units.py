@@ -1,16 +1,13 @@
-"""Units of time, and timelines in one or the other."""
+"""Timelines in another unit of time."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeplan.model import Timeline
-
-SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-"""How many seconds a unit of time is."""
+from pipeplan.model import TIME_UNITS, Timeline, units_in
 
 
 def in_unit(timeline: Timeline, unit: str) -> Timeline:
     """A timeline in another unit of time; where either unit is unknown, its numbers stay."""
-    scale = SECONDS[timeline.unit] / SECONDS[unit] if timeline.unit in SECONDS and unit in SECONDS else 1.0
+    scale = units_in(timeline.unit, unit) if timeline.unit in TIME_UNITS and unit in TIME_UNITS else 1.0
     return replace(timeline, start=timeline.start * scale, end=timeline.end * scale, unit=unit)

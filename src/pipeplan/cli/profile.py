@@ -13,7 +13,7 @@ from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.training_options import ModelOptions, training_option
-from pipeplan.errors import InputError
+from pipeplan.costs import require_costs_file
 
 _SETTINGS = SettingOptions()
 _MODEL = ModelOptions()
@@ -51,7 +51,7 @@ def profile(
     """
     outputs = () if output is None else (output,)
     for path in outputs:
-        _require_costs_file(path)
+        require_costs_file(path)
     reads = model_files(model.model) if source is None else (source,)
     asked = request(() if name is None else (name,), settings, reads=reads, writes=outputs)
     schedule = name if source is not None else asked.name
@@ -64,8 +64,3 @@ def profile(
         else:
             measured.print()
     return 0
-
-
-def _require_costs_file(path: Path) -> None:
-    if path.suffix not in {".yaml", ".yml", ".json"}:
-        raise InputError(f"a costs file is .yaml or .json, not {path.name}")

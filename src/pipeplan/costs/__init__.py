@@ -1,7 +1,7 @@
 """Times and bytes: tables per stage, and the settings they come from."""
 
 from pipeplan.costs.config import SIZE_LIMIT, Config, load_config, load_layers, merged, settings_given
-from pipeplan.costs.costs_file import write_costs_file
+from pipeplan.costs.costs_file import require_costs_file, write_costs_file
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
 from pipeplan.costs.limits import Limits, parse_limit
@@ -9,6 +9,7 @@ from pipeplan.costs.machines import MACHINES, Machine
 from pipeplan.costs.overhead import Overhead
 from pipeplan.costs.setting import GROUPS, Setting, SettingKind
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, SettingsGiven, Times, TimesPer
+from pipeplan.costs.spread import Spread
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.costs.to_settings import settings_of
 
@@ -31,6 +32,7 @@ __all__ = [
     "SettingKind",
     "Settings",
     "SettingsGiven",
+    "Spread",
     "Times",
     "TimesPer",
     "Transfer",
@@ -42,6 +44,7 @@ __all__ = [
     "merged",
     "parse_limit",
     "per_stage",
+    "require_costs_file",
     "settings_given",
     "settings_of",
     "stage_settings",

@@ -13,6 +13,12 @@ from pipeplan.files import write_text
 from pipeplan.strict_json import json_text
 
 
+def require_costs_file(path: Path) -> None:
+    """Refuse an ending that no costs file has. Raises InputError."""
+    if path.suffix not in {".yaml", ".yml", ".json"}:
+        raise InputError(f"a costs file is .yaml or .json, not {path.name}")
+
+
 def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = ()) -> None:
     """Write the settings that say something as a config file; its ending is .yaml, .yml or .json.
 
@@ -23,8 +29,7 @@ def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = (
     InputError
         For another ending, or where it cannot be written.
     """
-    if path.suffix not in (".yaml", ".yml", ".json"):
-        raise InputError(f"a profile is written as .yaml or .json, not {path.name}")
+    require_costs_file(path)
     defaults = asdict(Settings())
     values = {key: value for key, value in asdict(settings).items() if value != defaults[key]}
     if path.suffix == ".json":

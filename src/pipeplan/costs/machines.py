@@ -11,9 +11,7 @@ from types import MappingProxyType
 
 from pipeplan.costs.overhead import Overhead
 from pipeplan.errors import CostError
-
-MILLISECONDS: Mapping[str, float] = MappingProxyType({"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3})
-"""How many milliseconds a unit of time is."""
+from pipeplan.model import TIME_UNITS, units_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +43,14 @@ class Machine:
         CostError
             For a unit that is not known.
         """
-        if unit not in MILLISECONDS:
+        if unit not in TIME_UNITS:
             said = f"not '{unit}'" if unit else "which nobody said"
             raise CostError(
-                f"machine {self.name} loses milliseconds: it needs the unit of the times ({', '.join(MILLISECONDS)}), "
+                f"machine {self.name} loses milliseconds: it needs the unit of the times ({', '.join(TIME_UNITS)}), "
                 f"{said}",
                 field="time_unit",
             )
-        scale = 1 / MILLISECONDS[unit]
+        scale = units_in("ms", unit)
         lost = self.overhead
         return Overhead(lost.op_gap * scale, lost.message_time * scale, lost.step_time * scale)
 

@@ -11,7 +11,6 @@ no gradient for the norm's weight: where the last stage splits its backwards, on
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import InputError, ShapeError
+from pipeplan.files import file_name
 from pipeplan.formats.format import Format
 from pipeplan.formats.torch_csv import torch_csv
 from pipeplan.formats.training import TrainerSettings, Training
@@ -36,9 +36,6 @@ _NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
 
 _USUAL_CHUNKS = {"linear": 1, "loop": 2, "v": 2}
 """How many stages a rank torchtitan builds for them where nobody says which module is in which."""
-
-_LONGEST_NAME = 200
-"""Of a schedule in the name of its CSV: file systems take no more than 255 bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +243,7 @@ def module_names(layers: tuple[int, ...]) -> list[list[str]]:
 def _csv_name(schedule: Schedule, training: Training) -> str:
     if training.csv is not None:
         return training.csv
-    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', schedule.name or 'schedule')[:_LONGEST_NAME]}.csv"
+    return f"{file_name(schedule.name or 'schedule')}.csv"
 
 
 def _processes(schedule: Schedule, training: Training) -> int:

@@ -12,13 +12,20 @@ from typing import Any
 import numpy as np
 
 from pipeplan.formats.format import Format
-from pipeplan.model import COMPUTE_KINDS, Kind, MemoryUse, Timeline, among, crosses_ranks, dependencies
+from pipeplan.model import (
+    COMPUTE_KINDS,
+    TIME_UNITS,
+    Kind,
+    MemoryUse,
+    Timeline,
+    among,
+    crosses_ranks,
+    dependencies,
+    units_in,
+)
 from pipeplan.strict_json import json_text
 
 Event = dict[str, Any]
-
-_MICROSECONDS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
-"""Microseconds in each unit of time; times without a unit are shown as milliseconds."""
 
 _MOMENT = 1e-3
 """Microseconds by which an arrow's end lies inside its event: the resolution of the format."""
@@ -34,7 +41,8 @@ def chrome_trace(timeline: Timeline, memory: MemoryUse | None = None) -> str:
     memory
         What each rank holds after each op of the same schedule; gives the counters.
     """
-    scale = _MICROSECONDS.get(timeline.unit, 1e3)
+    # Times without a unit are shown as milliseconds.
+    scale = units_in(timeline.unit if timeline.unit in TIME_UNITS else "ms", "us")
     events = [*_tracks(timeline), *_ops(timeline, scale), *_transfers(timeline, scale)]
     if memory is not None:
         events += _counters(timeline, memory, scale)

@@ -19,8 +19,6 @@ from pipeplan.formats.rank_trace import RankTrace, joined
 from pipeplan.model import (
     COMPUTE_KINDS,
     MISSING,
-    PASS_KINDS,
-    RECEIVE_KINDS,
     Floats,
     Kind,
     Schedule,
@@ -29,6 +27,7 @@ from pipeplan.model import (
     crosses_ranks,
     dependencies,
     parse_cell,
+    received_when_needed,
     schedule_from_cells,
 )
 
@@ -232,7 +231,7 @@ def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
     )
     _require_all_ranks(schedule, names)
     _require_complete(schedule)
-    end = _received_when_needed(schedule, start, end)
+    end = received_when_needed(schedule, start, end)
     _require_cause_before_effect(schedule, start, end, recorded)
     zero = start.min()
     return Timeline(schedule, (start - zero) / 1e3, (end - zero) / 1e3, "ms", "measured"), float(zero) / 1e3
@@ -271,13 +270,3 @@ def _require_cause_before_effect(schedule: Schedule, start: Floats, end: Floats,
             f"{'' if there.host == here.host else clocks}these are traces of different runs or steps; give "
             "those of the same steps of every rank"
         )
-
-
-def _received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Floats:
-    """Receives last until the op that needs them starts."""
-    arrival = dependencies(schedule).arrival
-    needy = np.flatnonzero((arrival >= 0) & among(schedule.columns.kind, PASS_KINDS))
-    needy = needy[among(schedule.columns.kind[arrival[needy]], RECEIVE_KINDS)]
-    until = end.copy()
-    until[arrival[needy]] = np.maximum(end[arrival[needy]], start[needy])
-    return until

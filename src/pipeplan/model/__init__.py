@@ -3,7 +3,15 @@
 from pipeplan.model import tolerances
 from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, ops, overlap
-from pipeplan.model.dependency import MISSING, NONE, Dependencies, crosses_ranks, dependencies, source_of
+from pipeplan.model.dependency import (
+    MISSING,
+    NONE,
+    Dependencies,
+    crosses_ranks,
+    dependencies,
+    received_when_needed,
+    source_of,
+)
 from pipeplan.model.memory import MemoryRule, MemoryUse, held_throughout, in_activations, memory_changes, memory_levels
 from pipeplan.model.names import cell_width, one_line, shortened
 from pipeplan.model.notation import (
@@ -42,6 +50,7 @@ from pipeplan.model.size import (
     in_digits,
     require_size,
 )
+from pipeplan.model.time_units import TIME_UNITS, units_in
 from pipeplan.model.timeline import Bubble, Timeline
 
 __all__ = [
@@ -59,6 +68,7 @@ __all__ = [
     "SEND_KINDS",
     "SMALLEST",
     "STAGE_WIDE_KINDS",
+    "TIME_UNITS",
     "WEIGHT_KINDS",
     "Bools",
     "Bubble",
@@ -95,6 +105,7 @@ __all__ = [
     "parse_cell",
     "parse_schedule",
     "progress",
+    "received_when_needed",
     "rendezvous",
     "require_range",
     "require_size",
@@ -102,4 +113,5 @@ __all__ = [
     "shortened",
     "source_of",
     "tolerances",
+    "units_in",
 ]

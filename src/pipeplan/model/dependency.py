@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import InvalidScheduleError
-from pipeplan.model.arrays import Bools
-from pipeplan.model.op import BACKWARD_KINDS, Kind
+from pipeplan.model.arrays import Bools, Floats
+from pipeplan.model.op import BACKWARD_KINDS, PASS_KINDS, RECEIVE_KINDS, Kind, among
 from pipeplan.model.schedule import Schedule
 
 NONE = -1
@@ -190,3 +190,16 @@ class _Positions:
             kinds = BACKWARD_KINDS if kind in BACKWARD_KINDS else (kind,)
             found[where[inside]] = self.table(kinds)[self.schedule.key[where[inside]] + step]
         return found
+
+
+def received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Floats:
+    """The ends of measured ops, shape (ops,), with receives that last until the op that needs them starts.
+
+    A runtime hands a receive over and goes on; what it took shows only where its message is used.
+    """
+    arrival = dependencies(schedule).arrival
+    needy = np.flatnonzero((arrival >= 0) & among(schedule.columns.kind, PASS_KINDS))
+    needy = needy[among(schedule.columns.kind[arrival[needy]], RECEIVE_KINDS)]
+    until = end.copy()
+    until[arrival[needy]] = np.maximum(end[arrival[needy]], start[needy])
+    return until

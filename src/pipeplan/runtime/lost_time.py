@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeplan.costs import Spread
 from pipeplan.model import PASS_KINDS, RECEIVE_KINDS, Floats, Timeline, among, dependencies
-from pipeplan.runtime.stage_measurement import Spread
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeplan.costs import Settings, write_costs_file
+from pipeplan.costs import Settings, Spread, write_costs_file
 from pipeplan.model import Placement
-from pipeplan.runtime.stage_measurement import Spread, StageProfile
+from pipeplan.runtime.stage_measurement import StageProfile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.model import PASS_KINDS, RECEIVE_KINDS, Floats, Schedule, Timeline, among, dependencies
+from pipeplan.model import PASS_KINDS, Floats, Schedule, Timeline, among, received_when_needed
 from pipeplan.runtime.clocks import Clock, Nanoseconds
 from pipeplan.runtime.places import Phase, Places
 
@@ -113,10 +113,7 @@ def measured_timeline(schedule: Schedule, rows: list[Times]) -> tuple[Timeline, 
     start, end, wait = (
         np.concatenate([getattr(row, name) for row in rows]).astype(np.float64) for name in ("start", "end", "wait")
     )
-    arrival = dependencies(schedule).arrival
-    needs = np.flatnonzero((arrival >= 0) & among(schedule.columns.kind, PASS_KINDS))
-    receives = needs[among(schedule.columns.kind[arrival[needs]], RECEIVE_KINDS)]
-    end[arrival[receives]] = np.maximum(end[arrival[receives]], start[receives])
+    end = received_when_needed(schedule, start, end)
     zero = start.min()
     return Timeline(schedule, (start - zero) / 1e6, (end - zero) / 1e6, "ms", "measured"), wait / 1e6
 

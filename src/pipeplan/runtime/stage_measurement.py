@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import pairwise
@@ -16,28 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pipeplan.costs import Spread
 from pipeplan.runtime.clocks import Clock, clock_for
 from pipeplan.runtime.torch_internals import Backward
 
 MIB = float(1 << 20)
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A duration measured several times: the median, and the quartiles around it, in milliseconds."""
-
-    median: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, milliseconds: Iterable[float]) -> Spread:
-        """The spread of some measurements."""
-        low, middle, high = np.percentile(list(milliseconds), (25, 50, 75)).tolist()
-        return cls(middle, low, high)
-
-    def __str__(self) -> str:
-        return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from pipeplan.api import Comparison, Result, all_formats, content_as, contents_of
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
+from pipeplan.files import file_name
 from pipeplan.formats import Format
 from pipeplan.web.asked_schedules import results
 from pipeplan.web.faults import fault
@@ -54,8 +54,7 @@ def download(question: DownloadIn) -> Reply:
     except PipeplanError as error:
         return refused(fault(error))
     name = had[0].name if len(had) == 1 else "comparison"
-    safe = re.sub(r"[^A-Za-z0-9._-]", "_", name)
-    return Reply(body, media=chosen.media, filename=f"{safe}{chosen.ending}")
+    return Reply(body, media=chosen.media, filename=f"{file_name(name)}{chosen.ending}")
 
 
 def _body(had: Sequence[Result], chosen: Format) -> bytes:

@@ -1,0 +1,30 @@
+"""A time that was measured several times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeplan.model import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Its median, the quartiles around it, and how many measurements there were; milliseconds where nothing else is said."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+    @classmethod
+    def of(cls, times: Iterable[float] | Floats) -> Spread:
+        """The spread of some measurements."""
+        found = np.asarray(list(times), np.float64)
+        low, middle, high = np.percentile(found, (25, 50, 75)).tolist()
+        return cls(middle, low, high, len(found))
+
+    def __str__(self) -> str:
+        return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"
