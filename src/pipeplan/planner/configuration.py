@@ -1,0 +1,89 @@
+"""A configuration to train with: everything that a trainer is told and a prediction depends on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeplan.workload import Precision
+
+Zero = Literal[0, 1, 2, 3]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """Degrees, batch, schedule, layout and what is computed again or moved away.
+
+    Attributes
+    ----------
+    sequence, global_batch
+        Tokens in a sequence, and sequences in a step.
+    microbatch_size
+        Sequences in a microbatch of one replica.
+    tensor, pipeline, context, data, expert, expert_tensor
+        The degrees t, p, c, d, e and etp. GPUs: t p c d; e and etp are made of t, c and d.
+    chunks
+        v.
+    schedule
+        A strategy's name; ``1f1b`` also where there is one rank.
+    group_size
+        Of an interleaved schedule; None: its default.
+    layers
+        Transformer layers on each stage, embedding, head, loss and MTP apart (these stand on the first and the last
+        stage); None: as even as they go, earlier stages with more.
+    sequence_parallel
+        Beside tensor parallelism.
+    zero
+        What the data group shards: 1 optimizer state, 2 gradients too, 3 parameters too (FSDP).
+    precision
+        Of the matrix products.
+    recompute
+        Modules that every stage computes again.
+    recompute_by_stage
+        The same per stage, where they differ; None: ``recompute`` everywhere.
+    offload
+        Share of its kept bytes that each stage moves to the host; one number, or one per stage.
+    software
+        The trainer whose kernels and overlaps are assumed, by its name in the table of software.
+    """
+
+    sequence: int
+    global_batch: int
+    microbatch_size: int = 1
+    tensor: int = 1
+    pipeline: int = 1
+    context: int = 1
+    data: int = 1
+    expert: int = 1
+    expert_tensor: int = 1
+    chunks: int = 1
+    schedule: str = "1f1b"
+    group_size: int | None = None
+    layers: tuple[int, ...] | None = None
+    sequence_parallel: bool = False
+    zero: Zero = 1
+    precision: Precision = "bf16"
+    recompute: tuple[str, ...] = ()
+    recompute_by_stage: tuple[tuple[str, ...], ...] | None = None
+    offload: float | tuple[float, ...] = 0.0
+    software: str = "megatron-core"
+
+    @property
+    def gpus(self) -> int:
+        """How many it runs on."""
+        return self.tensor * self.pipeline * self.context * self.data
+
+    @property
+    def microbatches(self) -> int:
+        """m: of a step, in one pipeline."""
+        return self.global_batch // (self.data * self.microbatch_size)
+
+    @property
+    def stages(self) -> int:
+        """S."""
+        return self.pipeline * self.chunks
+
+    @property
+    def expert_data(self) -> int:
+        """Replicas of each expert: the ranks of a stage over e and etp."""
+        return self.tensor * self.context * self.data // (self.expert * self.expert_tensor)

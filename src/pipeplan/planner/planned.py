@@ -1,0 +1,122 @@
+"""What a plan says: the best configuration, why the others lost, the front, and what would change the choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeplan.planner.estimated import Estimate
+
+Objective = Literal["step-time", "tokens", "cost", "gpus"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunnerUp:
+    """A configuration that was not chosen, and why, in one sentence."""
+
+    estimate: Estimate
+    lost_because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """What becomes of the choice where an input is not as assumed.
+
+    Attributes
+    ----------
+    input
+        Such as ``bandwidth between nodes``.
+    factor
+        On that input.
+    step_time
+        Of the configuration chosen for the plan, with it; seconds.
+    changes
+        Whether another configuration is then better.
+    instead
+        That one, in a few words; empty where the choice stays.
+    """
+
+    input: str
+    factor: float
+    step_time: float
+    changes: bool
+    instead: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosestMiss:
+    """Where nothing fits: what comes nearest, and the cheapest change that would fit.
+
+    Attributes
+    ----------
+    estimate
+        Of the configuration with the lowest peak.
+    over_by
+        Bytes above the limit.
+    change
+        What would make something fit, in one sentence.
+    """
+
+    estimate: Estimate
+    over_by: float
+    change: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many configurations there were.
+
+    Attributes
+    ----------
+    legal
+        All that the rules allow.
+    over_memory, too_slow
+        Dropped by a bound without being simulated.
+    estimated
+        Simulated.
+    """
+
+    legal: int
+    over_memory: int
+    too_slow: int
+    estimated: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The answer of the planner.
+
+    Attributes
+    ----------
+    objective
+        What was optimised.
+    memory_limit
+        Of a GPU; bytes.
+    best
+        None where nothing fits.
+    runners_up
+        The best first.
+    front
+        Step time against peak memory: no configuration is better in both; sorted by step time.
+    sensitivity
+        What would change the choice.
+    closest_miss
+        Where nothing fits.
+    counts
+        How many there were.
+    seconds
+        That it took.
+    complete
+        Whether every legal configuration was estimated or ruled out by a bound; False where the budget ended.
+    """
+
+    objective: Objective
+    memory_limit: float
+    best: Estimate | None
+    runners_up: tuple[RunnerUp, ...]
+    front: tuple[Estimate, ...]
+    sensitivity: tuple[Sensitivity, ...]
+    closest_miss: ClosestMiss | None
+    counts: Counts
+    seconds: float
+    complete: bool

@@ -1,0 +1,41 @@
+"""What training a model asks of a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no duration anywhere."""
+
+from pipeplan.workload.execution import AttentionKernel, Execution, Precision
+from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
+from pipeplan.workload.work import (
+    AttentionCore,
+    Collective,
+    Gemm,
+    Group,
+    GroupedGemm,
+    Kept,
+    LayerKind,
+    LayerWork,
+    MemoryPass,
+    Operation,
+    RankParameters,
+    Recompute,
+    Work,
+)
+
+__all__ = [
+    "AttentionCore",
+    "AttentionKernel",
+    "Collective",
+    "Execution",
+    "Experts",
+    "Gemm",
+    "Group",
+    "GroupedGemm",
+    "Kept",
+    "LatentAttention",
+    "LayerKind",
+    "LayerWork",
+    "MemoryPass",
+    "ModelShape",
+    "Operation",
+    "Precision",
+    "RankParameters",
+    "Recompute",
+    "Work",
+]

@@ -1,0 +1,67 @@
+"""How one rank runs its layers: the degrees that split them, the numbers' format, and what is run again or fused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
+"""Of the matrix products; activations between them, norms and attention stay in 16 bits."""
+
+AttentionKernel = Literal["flash", "unfused"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What decides, beside the model's shape, what one microbatch costs on one rank.
+
+    Attributes
+    ----------
+    microbatch_size, sequence
+        Sequences in a microbatch (b), and tokens in a sequence (s).
+    tensor, context, expert, expert_tensor
+        The degrees t, c, e and etp.
+    sequence_parallel
+        Whether what tensor parallelism replicates is split over the sequence (arXiv 2205.05198 section 4.2.2).
+    precision
+        Of the matrix products.
+    attention
+        ``flash``: scores never reach memory; ``unfused``: they are written, softmaxed and read.
+    dropout
+        Whether there is any: masks are then kept.
+    fused_loss
+        Whether the cross entropy makes its gradient in place (no second fp32 copy of the logits).
+    fused_activation
+        Whether the FFN's activation is one kernel that keeps its inputs only.
+    fp32_gradients
+        Whether weight gradients are accumulated in 32 bits (Megatron's main gradients).
+    recompute
+        Which modules are computed again in the backward: names of :data:`pipeplan.workload.RECOMPUTE`; ``full`` is the
+        whole layer.
+    offload
+        Which share of the layer's kept bytes is moved to the host between F and I, 0 to 1.
+    imbalance
+        Most tokens of an expert rank over their mean; 1 where routing is balanced.
+    """
+
+    microbatch_size: int = 1
+    sequence: int = 4096
+    tensor: int = 1
+    context: int = 1
+    expert: int = 1
+    expert_tensor: int = 1
+    sequence_parallel: bool = False
+    precision: Precision = "bf16"
+    attention: AttentionKernel = "flash"
+    dropout: bool = False
+    fused_loss: bool = True
+    fused_activation: bool = True
+    fp32_gradients: bool = True
+    recompute: frozenset[str] = frozenset()
+    offload: float = 0.0
+    imbalance: float = 1.0
+
+    @property
+    def tokens(self) -> float:
+        """n: of a microbatch on a rank of the context group."""
+        return self.microbatch_size * self.sequence / self.context

@@ -1,0 +1,242 @@
+"""What a layer asks of a rank: matrix products, attention cores, memory passes and collectives, and what it keeps.
+
+Nothing here has a duration: what hardware makes of it is another library's. Sizes are of one microbatch on one rank, after
+every degree has split them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pipeplan.workload.execution import Precision
+
+Group = Literal["tensor", "context", "expert", "expert_tensor"]
+"""Which ranks take part in a layer's collective."""
+
+Operation = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gemm:
+    """A matrix product of (rows, inner) with (inner, columns); ``copies`` equal ones in one kernel.
+
+    Attributes
+    ----------
+    accumulates
+        Whether the result is added to one in 32 bits (weight gradients).
+    """
+
+    name: str
+    rows: float
+    columns: float
+    inner: float
+    precision: Precision = "bf16"
+    copies: int = 1
+    accumulates: bool = False
+
+    @property
+    def flops(self) -> float:
+        """2 a multiply-add."""
+        return 2.0 * self.rows * self.columns * self.inner * self.copies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupedGemm:
+    """Products of ``groups`` experts with their share of ``rows`` tokens each, in one kernel.
+
+    Of a weight gradient, ``rows`` is the inner dimension: ``weight_gradient`` says so.
+    """
+
+    name: str
+    groups: float
+    rows: float
+    columns: float
+    inner: float
+    precision: Precision = "bf16"
+    accumulates: bool = False
+    weight_gradient: bool = False
+
+    @property
+    def flops(self) -> float:
+        """2 a multiply-add, over all groups."""
+        return 2.0 * self.rows * self.columns * self.inner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionCore:
+    """Scores, softmax and values of all heads of a rank.
+
+    Attributes
+    ----------
+    queries
+        Tokens that ask, of all the sequences of the microbatch together.
+    keys
+        How many keys a query sees in the mean: s/2 of a causal kernel that skips the masked half, s of one that does not.
+    score_dim, value_dim
+        Per head.
+    fused
+        Whether one kernel does it all; else the scores' memory passes stand beside it.
+    """
+
+    name: str
+    queries: float
+    keys: float
+    heads: float
+    kv_heads: float
+    score_dim: float
+    value_dim: float
+    fused: bool = True
+    backward: bool = False
+
+    @property
+    def flops(self) -> float:
+        """Forward: 2 products; backward: 4, and one more where scores are computed again (fused)."""
+        score, value = self.score_dim, self.value_dim
+        dims = score + value if not self.backward else (2 + self.fused) * score + 2 * value
+        return 2.0 * self.queries * self.keys * self.heads * dims
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPass:
+    """Elementwise work, bound by memory: bytes read and written together, in ``kernels`` kernels."""
+
+    name: str
+    bytes: float
+    kernels: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """A collective over a group of ranks.
+
+    Attributes
+    ----------
+    bytes
+        Of the whole buffer on a rank: what an all-reduce reduces, what an all-gather ends with, what a reduce-scatter
+        begins with, what a rank hands to an all-to-all (its own share with it), what a ring passes on in a step.
+    steps
+        Of a ring.
+    nodes_a_token
+        Of an all-to-all with node-limited routing: how many nodes each token goes to, and ``copies`` how many experts.
+    beside
+        The work that it can run beside where the software overlaps them: ``gemm`` (the product next to it), ``core`` (ring
+        attention) or ``batch`` (the other microbatch of an overlapped pair). Empty: nothing.
+    """
+
+    name: str
+    operation: Operation
+    group: Group
+    bytes: float
+    steps: int = 1
+    nodes_a_token: int | None = None
+    copies: int = 1
+    beside: Literal["", "gemm", "core", "batch"] = ""
+
+
+Work = Gemm | GroupedGemm | AttentionCore | MemoryPass | Collective
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A tensor that a forward keeps for its backward.
+
+    Attributes
+    ----------
+    name
+        Such as ``attention input``.
+    bytes
+        On this rank.
+    until
+        Which half of the backward frees it: I, or W where the weight gradient needs it.
+    gradient_bytes
+        Of the output gradient that I leaves for W in its place or beside it (a split backward).
+    """
+
+    name: str
+    bytes: float
+    until: Literal["I", "W"] = "I"
+    gradient_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recompute:
+    """What computing a module again in the backward takes and saves.
+
+    Attributes
+    ----------
+    work
+        Run once more, before I.
+    drops
+        Names of the kept tensors that are not kept.
+    adds
+        What is kept in their place.
+    """
+
+    work: tuple[Work, ...]
+    drops: frozenset[str]
+    adds: tuple[Kept, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankParameters:
+    """Parameters of a layer on one rank.
+
+    Attributes
+    ----------
+    dense
+        Whose gradients all replicas of the data and context groups reduce: split over t, or the same on its ranks.
+    expert
+        Of routed experts, split over e and etp; replicated over the expert data group.
+    """
+
+    dense: int = 0
+    expert: int = 0
+
+
+LayerKind = Literal["embedding", "dense", "moe", "mtp", "head", "loss"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerWork:
+    """One layer on one rank: what F, I and W do, what is kept, and its parameters.
+
+    Attributes
+    ----------
+    kind, name
+        What it is.
+    count
+        How many such layers follow one another.
+    forward, backward_input, backward_weight
+        What each does for one microbatch.
+    kept
+        What F keeps.
+    transient_bytes
+        What an op of this layer holds at most besides, and frees at its end (logits of the head, buffers of experts).
+    parameters
+        On this rank.
+    recomputable
+        By module, what computing it again takes and saves.
+    """
+
+    kind: LayerKind
+    name: str
+    forward: tuple[Work, ...]
+    backward_input: tuple[Work, ...]
+    backward_weight: tuple[Work, ...]
+    kept: tuple[Kept, ...] = ()
+    transient_bytes: float = 0.0
+    parameters: RankParameters = RankParameters()
+    recomputable: Mapping[str, Recompute] = field(default_factory=dict)
+    count: int = 1
+
+    @property
+    def kept_bytes(self) -> float:
+        """Held from F on."""
+        return sum(each.bytes for each in self.kept)
+
+    @property
+    def bytes_until_weight(self) -> float:
+        """Held between I and W of a split backward: what only W frees, and the output gradients that it needs."""
+        return sum((each.bytes if each.until == "W" else 0.0) + each.gradient_bytes for each in self.kept)
