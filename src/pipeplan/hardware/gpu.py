@@ -27,7 +27,7 @@ class Gpu:
     """
 
     name: str
-    peak: Mapping[str, float]
+    peak: Mapping[str, float] = field(hash=False)
     memory_bytes: float
     memory_bandwidth: float
     host_bandwidth: float = 25e9
