@@ -7,21 +7,24 @@ from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, boun
 from pipeplan.costs.limits import Limits, parse_limit
 from pipeplan.costs.machines import MACHINES, Machine
 from pipeplan.costs.overhead import Overhead
-from pipeplan.costs.setting import GROUPS, Setting, SettingKind
+from pipeplan.costs.setting import COUNT, GROUPS, POSITIVE, Group, Setting, SettingKind
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, SettingsGiven, Times, TimesPer
 from pipeplan.costs.spread import Spread
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.costs.to_settings import settings_of
 
 __all__ = [
+    "COUNT",
     "GROUPS",
     "MACHINES",
+    "POSITIVE",
     "SETTINGS",
     "SETTING_NAMES",
     "SIZE_LIMIT",
     "Communication",
     "Config",
     "Costs",
+    "Group",
     "Layer",
     "Layout",
     "Limits",

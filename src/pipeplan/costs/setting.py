@@ -12,11 +12,26 @@ from pipeplan.costs.stage_ranges import ranges_in
 from pipeplan.errors import CostError, ShapeError, UnknownNameError
 from pipeplan.model import LARGEST, MOST_FORWARDS, SMALLEST, in_digits
 
-SettingKind = Literal["count", "number", "per_stage", "choice", "text", "flag", "limit", "stages", "layers", "layout"]
+SettingKind = Literal[
+    "count",
+    "number",
+    "per_stage",
+    "choice",
+    "text",
+    "flag",
+    "limit",
+    "stages",
+    "layers",
+    "layout",
+    "size",
+    "pairs",
+    "file",
+]
 """``per_stage``: one number, or one per stage; ``limit``: sizes with their unit, one or one per rank; ``stages``: which of
-them; ``layers``: costs of each; ``layout``: how many of them each stage has."""
+them; ``layers``: costs of each; ``layout``: how many of them each stage has; ``size``: bytes, with their unit or without;
+``pairs``: values by name."""
 
-Group = Literal["shape", "times", "details", "memory", "more"]
+Group = Literal["shape", "times", "details", "memory", "more", "training", "choosing", "work"]
 
 GROUPS: dict[Group, str] = {
     "shape": "Shape",

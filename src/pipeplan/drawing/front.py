@@ -40,9 +40,11 @@ class FrontView:
     points
         The front, by memory.
     bounds
-        For each point, the lower bound on its time.
+        For each point, the lower bound on its time; empty where none is known.
     marks
         Name, peak memory and time of published schedules.
+    ours, others
+        What the legend calls points and marks.
     """
 
     title: str
@@ -51,6 +53,8 @@ class FrontView:
     points: Sequence[tuple[float, float]]
     bounds: Sequence[float]
     marks: Sequence[tuple[str, float, float]]
+    ours: str = "search"
+    others: str = "published"
 
 
 def draw_front(
@@ -75,11 +79,12 @@ def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
     memory, times = zip(*view.points, strict=True)
     ours = colors.curves[0]
     ax.step(memory, times, where="post", color=ours, linewidth=0.15 * page.font, zorder=2)
-    ax.plot(memory, times, "o", color=ours, markersize=0.5 * page.font, label="search", zorder=3)
-    ax.plot(memory, view.bounds, "_", color=colors.limit, markersize=0.8 * page.font, label="lower bound", zorder=3)
+    ax.plot(memory, times, "o", color=ours, markersize=0.5 * page.font, label=view.ours, zorder=3)
+    if view.bounds:
+        ax.plot(memory, view.bounds, "_", color=colors.limit, markersize=0.8 * page.font, label="lower bound", zorder=3)
     if view.marks:
         _, peaks, spent = zip(*view.marks, strict=True)
-        ax.plot(peaks, spent, "D", color=colors.curves[1], markersize=0.42 * page.font, label="published", zorder=3)
+        ax.plot(peaks, spent, "D", color=colors.curves[1], markersize=0.42 * page.font, label=view.others, zorder=3)
     title = fitted(view.title, 1.15 * page.font, 0.85 * page.width, bold=True)
     ax.set_title(title, loc="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text, parse_math=False)
     memory_label = fitted(view.memory_label, page.font, 0.85 * page.width)
