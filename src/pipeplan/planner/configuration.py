@@ -28,6 +28,9 @@ class Configuration:
         A strategy's name; ``1f1b`` also where there is one rank.
     group_size
         Of an interleaved schedule; None: its default.
+    in_flight
+        Activations that a rank may hold under a schedule that is made for a memory limit (``zb-auto``: p for ZB-1p, 2p for
+        ZB-2p); None: the schedule's default.
     layers
         Transformer layers on each stage, embedding, head, loss and MTP apart (these stand on the first and the last
         stage); None: as even as they go, earlier stages with more.
@@ -59,6 +62,7 @@ class Configuration:
     chunks: int = 1
     schedule: str = "1f1b"
     group_size: int | None = None
+    in_flight: float | None = None
     layers: tuple[int, ...] | None = None
     sequence_parallel: bool = False
     zero: Zero = 1

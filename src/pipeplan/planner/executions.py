@@ -1,0 +1,33 @@
+"""From a configuration and the software that runs it to how one rank runs its layers."""
+
+from __future__ import annotations
+
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.software import software
+from pipeplan.workload import Execution
+
+
+def execution_of(configuration: Configuration) -> Execution:
+    """How a rank runs its layers, before recomputation and offload, which stages may choose for themselves.
+
+    Raises
+    ------
+    UnknownNameError
+        For software that nobody knows.
+    """
+    trainer = software(configuration.software)
+    return Execution(
+        microbatch_size=configuration.microbatch_size,
+        sequence=configuration.sequence,
+        tensor=configuration.tensor,
+        context=configuration.context,
+        expert=configuration.expert,
+        expert_tensor=configuration.expert_tensor,
+        sequence_parallel=configuration.sequence_parallel and configuration.tensor > 1,
+        precision=configuration.precision,
+        attention=trainer.attention,
+        dropout=trainer.dropout,
+        fused_loss=trainer.fused_loss,
+        fused_activation=trainer.fused_activation,
+        fp32_gradients=trainer.fp32_gradients,
+    )

@@ -1,0 +1,175 @@
+"""A configuration's schedule run on its stages' costs: when each rank is done, for as many microbatches as there are.
+
+A pipeline soon repeats itself: from some microbatch on, each further group of microbatches takes what the busiest rank needs
+for it. So a step of many microbatches is simulated with few, three times, a group of microbatches more each time; where
+both times each rank's end moves by exactly what the busiest rank needs, it moves so for every further group, and the rest
+is a multiplication. Where it does not, the whole step is simulated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from pipeplan.costs import Costs, Limits, Memory, Overhead, Transfer
+from pipeplan.model import Floats, Placement, Schedule
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.software import software
+from pipeplan.planner.stage_costs import StageCosts
+from pipeplan.simulation import simulate
+from pipeplan.strategies import strategy
+
+_FILLING = 3
+"""Groups of microbatches, of p each, that are simulated before repetition is looked for; as many again in a group's chunks."""
+
+_SAME = 1e-9
+"""Relative difference of two durations that are the same but for rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """A step's pipeline.
+
+    Attributes
+    ----------
+    schedule
+        That was simulated: of as many microbatches, or of fewer where the pipeline repeats itself.
+    ends, starts
+        When each rank is done with its last op, and when it begins; seconds, shape (ranks,).
+    busy
+        What the ops of each rank take together; seconds, shape (ranks,).
+    """
+
+    schedule: Schedule
+    starts: Floats
+    ends: Floats
+    busy: Floats
+
+
+def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
+    """The stages' costs as the simulation takes them; seconds and bytes."""
+    forward, inputs, weights = stages.forward, stages.backward_input, stages.backward_weight
+    least = 1e-12 * max(1e-12, float(forward.max(initial=0.0)))
+    forward, inputs, weights = (np.maximum(times, least) for times in (forward, inputs, weights))
+    return Costs(
+        forward=forward,
+        backward=inputs + weights,
+        backward_input=inputs,
+        backward_weight=weights,
+        recompute=np.maximum(stages.recompute, least),
+        memory=Memory(
+            stages.activation_bytes, stages.weight_activation_bytes, np.zeros(len(stages.layout)), in_bytes=True
+        ),
+        transfer=Transfer(latency=stages.transfer),
+        overhead=Overhead(op_gap=software(configuration.software).op_gap),
+        time_unit="s",
+    )
+
+
+def schedule_of(configuration: Configuration, costs: Costs | None = None) -> Schedule:
+    """The configuration's schedule.
+
+    Raises
+    ------
+    PipeplanError
+        For a shape that the strategy cannot take, or a name that nobody knows.
+    """
+    return _scheduled(configuration, configuration.microbatches, costs)
+
+
+def _scheduled(configuration: Configuration, microbatches: int, costs: Costs | None) -> Schedule:
+    found = strategy(configuration.schedule)
+    if not found.looks_at_costs:
+        return _shape_only(
+            configuration.schedule, configuration.pipeline, microbatches, configuration.chunks, configuration.group_size
+        )
+    shape = found.shape(
+        configuration.pipeline, microbatches, configuration.chunks, group_size=configuration.group_size
+    )
+    held = configuration.in_flight
+    limits = None if held is None else Limits(np.full(configuration.pipeline, float(held)), in_activations=True)
+    return found(shape, costs, limits)
+
+
+@lru_cache(maxsize=512)
+def _shape_only(name: str, ranks: int, microbatches: int, chunks: int, group_size: int | None) -> Schedule:
+    found = strategy(name)
+    return found(found.shape(ranks, microbatches, chunks, group_size=group_size))
+
+
+def run(stages: StageCosts, configuration: Configuration, schedule: Schedule | None = None) -> Run:
+    """The pipeline of one step.
+
+    Parameters
+    ----------
+    schedule
+        To run instead of the configuration's own.
+
+    Raises
+    ------
+    PipeplanError
+        For a shape that the strategy cannot take.
+    """
+    costs = costs_of(stages, configuration)
+    if schedule is not None:
+        return _simulated(schedule, costs)
+    return _repeated(configuration, costs) or _simulated(schedule_of(configuration, costs), costs)
+
+
+def _simulated(schedule: Schedule, costs: Costs) -> Run:
+    simulation = simulate(schedule, costs)
+    timeline = simulation.timeline
+    before, behind = costs.lost(schedule)
+    starts, ends = timeline.start - before, timeline.end + behind
+    offsets = schedule.offsets
+    durations = costs.durations(schedule)
+    second = schedule.joined
+    if second.any():
+        durations = np.where(second, 0.0, durations)
+    first, last = offsets[:-1], offsets[1:] - 1
+    return Run(schedule, starts[first], ends[last], np.add.reduceat(durations, first))
+
+
+def _repeated(configuration: Configuration, costs: Costs) -> Run | None:
+    """The run of many microbatches from runs of few; None where there are few, or the pipeline does not repeat itself."""
+    found = strategy(configuration.schedule)
+    if found.looks_at_costs:
+        return None
+    group = _group(configuration)
+    base = group * (_FILLING + configuration.chunks) + configuration.microbatches % group
+    further, rest = divmod(configuration.microbatches - base - 2 * group, group)
+    if further < 1 or rest:
+        return None
+    runs = [
+        _simulated(_scheduled(configuration, base + more * group, costs), costs) for more in range(3)
+    ]
+    moves = [after.ends - before.ends for before, after in zip(runs, runs[1:], strict=False)]
+    needed = float((runs[2].busy - runs[1].busy + _gaps(runs[2].schedule, runs[1].schedule, costs)).max())
+    if any(np.abs(move - needed).max() > _SAME * runs[2].ends.max() for move in moves):
+        return None
+    last = runs[2]
+    return replace(
+        last, ends=last.ends + further * needed, busy=last.busy + further * (last.busy - runs[1].busy)
+    )
+
+
+def _gaps(more: Schedule, fewer: Schedule, costs: Costs) -> Floats:
+    """What the ops of a group lose on each rank."""
+    return (np.diff(more.offsets) - np.diff(fewer.offsets)) * costs.overhead.op_gap
+
+
+def _group(configuration: Configuration) -> int:
+    """Microbatches after which a schedule's order repeats."""
+    if configuration.group_size is not None:
+        return configuration.group_size
+    return configuration.pipeline if configuration.chunks > 1 else 2
+
+
+def placed(configuration: Configuration) -> Placement:
+    """Where the configuration's stages are."""
+    found = strategy(configuration.schedule)
+    return found.placed(
+        found.shape(configuration.pipeline, configuration.microbatches, configuration.chunks, group_size=configuration.group_size)
+    )

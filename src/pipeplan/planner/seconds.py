@@ -1,0 +1,146 @@
+"""Work on a cluster: seconds by kind of work, with what communication hides behind computation and what the host loses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pipeplan.hardware import (
+    Cluster,
+    attention_time,
+    collective_time,
+    gemm_time,
+    grouped_gemm_time,
+    memory_time,
+)
+from pipeplan.model import Floats
+from pipeplan.planner.software import Software
+from pipeplan.workload import AttentionCore, Collective, Execution, Gemm, Group, GroupedGemm, LayerKind, MemoryPass, Work
+
+KINDS = ("gemm", "grouped_gemm", "attention", "memory", "host", "tensor", "context", "expert", "data")
+"""What spends an op's time: four kinds of kernel, waiting for their launches, and exposed communication of four groups."""
+
+_COLUMN = {kind: column for column, kind in enumerate(KINDS)}
+_GROUP_KIND = {"tensor": "tensor", "expert_tensor": "tensor", "context": "context", "expert": "expert"}
+
+
+class Factors(Protocol):
+    """What corrects analytic times for one's own machine (:class:`~pipeplan.planner.calibration.Calibration`)."""
+
+    def factor(self, kind: str) -> float:
+        """Measured over analytic time of a kind of work; 1 where nobody measured."""
+
+
+class _Uncalibrated:
+    def factor(self, kind: str) -> float:
+        return 1.0
+
+
+UNCALIBRATED: Factors = _Uncalibrated()
+"""Analytic times as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where work runs: everything that its time depends on beside itself.
+
+    Attributes
+    ----------
+    cluster, software, execution
+        GPUs and links, the trainer on them, and how it splits a layer.
+    factors
+        Of a calibration.
+    """
+
+    cluster: Cluster
+    software: Software
+    execution: Execution
+    factors: Factors = UNCALIBRATED
+
+    def group(self, group: Group) -> tuple[int, int]:
+        """Ranks of a group, and how many GPUs apart they stand: tensor inside context inside data; e and etp of these."""
+        run = self.execution
+        return {
+            "tensor": (run.tensor, 1),
+            "context": (run.context, run.tensor),
+            "expert": (run.expert, run.expert_tensor),
+            "expert_tensor": (run.expert_tensor, 1),
+        }[group]
+
+
+def work_seconds(machine: Machine, works: Iterable[Work], kind: LayerKind) -> Floats:
+    """What one op of a layer takes by kind of work, shape (kinds,); seconds.
+
+    Communication that the software runs beside a product, a core or the other microbatch is counted only as far as it is
+    longer than what it hides behind. Where kernels are shorter than their launches, the rest is ``host``.
+    """
+    seconds = np.zeros(len(KINDS))
+    hidden: dict[str, float] = {}
+    kernels = 0
+    for work in works:
+        if isinstance(work, Collective):
+            column = _COLUMN[_GROUP_KIND[work.group]]
+            time = _collective_seconds(machine, work)
+            if work.beside and _GROUP_KIND[work.group] in machine.software.hides:
+                hidden[f"{work.beside}:{column}"] = hidden.get(f"{work.beside}:{column}", 0.0) + time
+            else:
+                seconds[column] += time
+            kernels += 1
+        else:
+            name, time, launched = _kernel_seconds(machine, work, kind)
+            seconds[_COLUMN[name]] += time
+            kernels += launched
+    _expose(seconds, hidden)
+    if not machine.software.graphs:
+        seconds[_COLUMN["host"]] = max(0.0, kernels * machine.software.launch - float(seconds.sum()))
+    return seconds
+
+
+_BESIDE = {"gemm": ("gemm", "grouped_gemm"), "core": ("attention",), "batch": ("gemm", "grouped_gemm", "attention", "memory")}
+
+
+def _expose(seconds: Floats, hidden: dict[str, float]) -> None:
+    """Add what of the hidden communication is longer than the computation beside it."""
+    for key, time in hidden.items():
+        beside, column = key.split(":")
+        cover = sum(float(seconds[_COLUMN[kind]]) for kind in _BESIDE[beside])
+        seconds[int(column)] += max(0.0, time - cover)
+
+
+def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str, float, int]:
+    gpu, factor = machine.cluster.gpu, machine.factors.factor
+    end = factor(kind) if kind in ("head", "loss") else 1.0
+    match work:
+        case Gemm():
+            time = gemm_time(
+                gpu, work.rows, work.columns, work.inner, work.precision, copies=work.copies, accumulates=work.accumulates
+            )
+            return "gemm", time * (end if end != 1.0 else factor("gemm")), 1
+        case GroupedGemm():
+            time = grouped_gemm_time(
+                gpu,
+                work.groups,
+                work.rows,
+                work.columns,
+                work.inner,
+                work.precision,
+                accumulates=work.accumulates,
+                weight_gradient=work.weight_gradient,
+            )
+            return "grouped_gemm", time * factor("grouped_gemm"), 1
+        case AttentionCore():
+            return "attention", attention_time(gpu, work.flops, backward=work.backward) * factor("attention"), 1 + work.backward
+        case MemoryPass():
+            time = memory_time(gpu, work.bytes, work.kernels)
+            return "memory", time * (end if end != 1.0 else factor("memory")), work.kernels
+        case Collective():
+            raise TypeError(work)
+
+
+def _collective_seconds(machine: Machine, work: Collective) -> float:
+    ranks, stride = machine.group(work.group)
+    time = collective_time(machine.cluster, work.operation, work.bytes, ranks, stride)
+    return time * work.steps * machine.factors.factor("collective")

@@ -1,0 +1,135 @@
+"""Trainers: which kernels they run, which communication they hide, and what they lose between ops.
+
+A prediction is of hardware *and* of the software on it: the same products take a fifth longer where attention is not one
+kernel, where collectives wait, or where Python cannot launch fast enough. Each row says where its entries are from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from pipeplan.errors import UnknownNameError
+from pipeplan.workload import AttentionKernel
+
+Hidden = Literal["tensor", "context", "expert", "data", "parameters"]
+"""Communication that a trainer runs beside computation: ``data`` is the reduction of gradients, ``parameters`` the gathering
+of weights after the optimizer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Software:
+    """One trainer.
+
+    Attributes
+    ----------
+    name, title
+        As a configuration's ``software`` takes it, and what it is.
+    attention
+        Whether scores reach memory.
+    dropout
+        Whether models are trained with it.
+    fused_activation, fused_loss
+        Whether the FFN's activation, and the cross entropy, are one kernel.
+    fp32_gradients
+        Whether gradients are accumulated (and reduced) in 32 bits.
+    hides
+        Which communication runs beside computation.
+    graphs
+        Whether kernels are replayed from a graph, so that the host launches none of them.
+    launch
+        Of a kernel by the host, with the framework's Python around it; seconds.
+    op_gap
+        Lost between two ops of a pipeline's rank; seconds.
+    barrier
+        Whether all ranks meet at the step's end (the norm of all gradients).
+    source
+        Where this is from.
+    """
+
+    name: str
+    title: str
+    attention: AttentionKernel = "flash"
+    dropout: bool = False
+    fused_activation: bool = True
+    fused_loss: bool = True
+    fp32_gradients: bool = True
+    hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
+    graphs: bool = False
+    launch: float = 5e-6
+    op_gap: float = 0.0
+    barrier: bool = True
+    source: str = ""
+
+
+_TABLE = (
+    Software(
+        name="megatron-lm-2021",
+        title="Megatron-LM before flash attention (2021 to 2023)",
+        attention="unfused",
+        dropout=True,
+        fused_loss=False,
+        hides=frozenset(),
+        launch=5e-6,
+        op_gap=0.85e-3,
+        source="arXiv 2104.04473 section 4, 2205.05198; the gap between ops is that of the machine megatron-a100",
+    ),
+    Software(
+        name="megatron-core",
+        title="Megatron Core with Transformer Engine",
+        source="Megatron-LM docs: overlap-grad-reduce, overlap-param-gather, context parallelism by p2p ring",
+    ),
+    Software(
+        name="megatron-bridge",
+        title="Megatron Bridge's performance recipes: CUDA graphs, communication beside products",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        graphs=True,
+        source="NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md",
+    ),
+    Software(
+        name="nemo",
+        title="NeMo on Megatron Core: communication beside products, no graphs",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        source="NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather)",
+    ),
+    Software(
+        name="torchtitan",
+        title="torchtitan with torch.compile and FSDP2",
+        fused_loss=False,
+        fp32_gradients=False,
+        source="pytorch/torchtitan docs: FSDP2 prefetches and reduces beside computation",
+    ),
+    Software(
+        name="llm-foundry",
+        title="llm-foundry: PyTorch FSDP, eager, flash attention",
+        fused_activation=False,
+        fused_loss=False,
+        fp32_gradients=False,
+        source="mosaicml/llm-foundry scripts/train/benchmarking",
+    ),
+    Software(
+        name="hai-llm",
+        title="DeepSeek's HAI-LLM: FP8, DualPipe, all-to-all beside the other microbatch",
+        hides=frozenset({"context", "expert", "data", "parameters"}),
+        source="arXiv 2412.19437 section 3.2",
+    ),
+)
+
+SOFTWARE: Mapping[str, Software] = MappingProxyType({each.name: each for each in _TABLE})
+"""Every trainer by its name."""
+
+
+def software(name: str) -> Software:
+    """The trainer of this name.
+
+    Raises
+    ------
+    UnknownNameError
+        Naming the nearest one.
+    """
+    found = SOFTWARE.get(name.lower())
+    if found is None:
+        raise UnknownNameError("software", name, SOFTWARE, field="software")
+    return found
