@@ -1,7 +1,9 @@
 """What training a model asks of a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no duration anywhere."""
 
 from pipeplan.workload.execution import AttentionKernel, Execution, Precision
+from pipeplan.workload.presets import from_dict, known_model, model, model_names
 from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
+from pipeplan.workload.short_form import short_form
 from pipeplan.workload.work import (
     AttentionCore,
     Collective,
@@ -38,4 +40,9 @@ __all__ = [
     "RankParameters",
     "Recompute",
     "Work",
+    "from_dict",
+    "known_model",
+    "model",
+    "model_names",
+    "short_form",
 ]

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+from pipeplan.errors import InputError
+
+Norm = Literal["rms", "layer", "layer-no-bias"]
+
+NORMS: tuple[Norm, ...] = ("rms", "layer", "layer-no-bias")
+
+_MOST = 1 << 32
+"""Of any number of a shape; the largest published ones are vocabularies of some 10^5 and contexts of 10^7."""
+
+_MOST_LAYERS = 100_000
+"""They are gone through one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +38,20 @@ class LatentAttention:
     rope_dim: int
     value_dim: int
 
+    def __post_init__(self) -> None:
+        if self.query_rank is not None:
+            _check("query_rank", self.query_rank, at_least=1)
+        for field in ("key_value_rank", "value_dim"):
+            _check(field, getattr(self, field), at_least=1)
+        for field in ("nope_dim", "rope_dim"):
+            _check(field, getattr(self, field), at_least=0)
+        _check("nope_dim + rope_dim", self.score_dim, at_least=1)
+
+    @property
+    def score_dim(self) -> int:
+        """Of queries and keys, per head."""
+        return self.nope_dim + self.rope_dim
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experts:
@@ -38,12 +65,14 @@ class Experts:
         FFN width of each routed expert.
     shared_width
         FFN width of all shared experts together; 0: none.
+    shared_gate
+        Whether a projection of h to 1 weighs what the shared experts say (Qwen2-MoE).
     leading_dense_layers
         How many layers at the start are dense.
     every
-        Which of the layers behind those have experts: each ``every``-th.
+        Which of the layers behind those have experts: each ``every``-th (the second, the fourth, ... for 2).
     router_bias, expert_bias
-        Whether routers and experts have biases.
+        Whether routers (or their selection, DeepSeek-V3) and experts have biases.
     nodes_a_token
         To how many nodes a token's experts are limited (node-limited routing); None: to any.
     """
@@ -52,11 +81,24 @@ class Experts:
     top_k: int
     width: int
     shared_width: int = 0
+    shared_gate: bool = False
     leading_dense_layers: int = 0
     every: int = 1
     router_bias: bool = False
     expert_bias: bool = False
     nodes_a_token: int | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("count", "top_k", "width", "every"):
+            _check(field, getattr(self, field), at_least=1)
+        for field in ("shared_width", "leading_dense_layers"):
+            _check(field, getattr(self, field), at_least=0)
+        if self.nodes_a_token is not None:
+            _check("nodes_a_token", self.nodes_a_token, at_least=1)
+        if self.top_k > self.count:
+            raise InputError(
+                f"a token goes to at most all experts; top_k is {self.top_k} of {self.count} experts", field="top_k"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +119,8 @@ class ModelShape:
     norm
         ``rms``: a weight each; ``layer``: weight and bias; ``layer-no-bias``: LayerNorm without bias.
     norms_a_layer
-        Norms of width h in a layer: 2; 4 where sandwich norms stand behind attention and FFN, too (Gemma, Grok).
+        Norms of width h in a layer: 2; 1 where attention and FFN share one; 4 where sandwich norms stand behind both, too
+        (Gemma 2).
     bias_qkv, bias_all
         Biases of the query, key and value projections; of every linear layer.
     qk_norm
@@ -87,8 +130,8 @@ class ModelShape:
     attention_sinks
         Whether each head has a learned sink (GPT-OSS).
     sliding_window, sliding_every
-        Tokens that a windowed layer's queries see, and which layers are windowed: all but each ``sliding_every``-th;
-        ``sliding_window`` None: none is.
+        Tokens that a windowed layer's queries see, and which layers are windowed: all but each ``sliding_every``-th, all of
+        them for 0; ``sliding_window`` None: none is.
     latent
         Multi-head latent attention in place of grouped queries.
     experts
@@ -99,6 +142,12 @@ class ModelShape:
         Tokens in a sequence that it was trained on; None where nobody said.
     source
         Where the numbers are from.
+
+    Raises
+    ------
+    InputError
+        For numbers that no model has: below one or absurdly large, heads that KV heads do not divide, a hidden size that
+        heads do not divide where nothing says the head's size, more dense layers than layers, no FFN of a dense layer.
     """
 
     name: str
@@ -111,7 +160,7 @@ class ModelShape:
     ffn: int | None = None
     gated: bool = True
     tied_embeddings: bool = False
-    norm: str = "rms"
+    norm: Norm = "rms"
     norms_a_layer: int = 2
     bias_qkv: bool = False
     bias_all: bool = False
@@ -119,9 +168,150 @@ class ModelShape:
     learned_positions: int | None = None
     attention_sinks: bool = False
     sliding_window: int | None = None
-    sliding_every: int = 1
+    sliding_every: int = 0
     latent: LatentAttention | None = None
     experts: Experts | None = None
     mtp_layers: int = 0
     trained_sequence: int | None = None
     source: str = ""
+
+    def __post_init__(self) -> None:
+        for field in ("layers", "hidden", "heads", "vocabulary"):
+            _check(field, getattr(self, field), at_least=1)
+        for field in ("kv_heads", "head_dim", "ffn", "learned_positions", "sliding_window", "trained_sequence"):
+            if getattr(self, field) is not None:
+                _check(field, getattr(self, field), at_least=1)
+        for field in ("norms_a_layer", "sliding_every", "mtp_layers"):
+            _check(field, getattr(self, field), at_least=0)
+        if self.layers > _MOST_LAYERS:
+            raise InputError(f"a model has at most {_MOST_LAYERS:,} layers; layers is {self.layers:,}", field="layers")
+        if self.norm not in NORMS:
+            raise InputError(f"norm is one of {', '.join(NORMS)}; it is {self.norm!r}", field="norm")
+        self._check_heads()
+        self._check_widths()
+
+    def _check_heads(self) -> None:
+        """What grouped queries need; latent attention says its own sizes."""
+        if self.latent is not None:
+            return
+        if self.heads % self.key_heads:
+            raise InputError(
+                f"each key-value head serves as many query heads; kv_heads is {self.kv_heads}, heads is {self.heads}",
+                field="kv_heads",
+            )
+        if self.head_dim is None and self.hidden % self.heads:
+            raise InputError(
+                f"hidden is shared out evenly over the heads where no head_dim is given; hidden is {self.hidden}, heads is "
+                f"{self.heads}",
+                field="head_dim",
+            )
+
+    def _check_widths(self) -> None:
+        """Which layers there are, and that each has its FFN."""
+        experts = self.experts
+        if experts is not None and experts.leading_dense_layers > self.layers:
+            raise InputError(
+                f"there are at most as many dense layers as layers; leading_dense_layers is "
+                f"{experts.leading_dense_layers}, layers is {self.layers}",
+                field="leading_dense_layers",
+            )
+        if self.ffn is None and self.dense_layers:
+            raise InputError(
+                f"a dense layer has an FFN; {self.dense_layers} of the {self.layers} layers are dense, and ffn is not given",
+                field="ffn",
+            )
+
+    @property
+    def key_heads(self) -> int:
+        """k; as many as query heads where ``kv_heads`` is not given, and of latent attention in training."""
+        return self.heads if self.kv_heads is None or self.latent is not None else self.kv_heads
+
+    @property
+    def score_dim(self) -> int:
+        """Of a query and a key, per head: d, or of latent attention both its parts."""
+        if self.latent is not None:
+            return self.latent.score_dim
+        return self.hidden // self.heads if self.head_dim is None else self.head_dim
+
+    @property
+    def value_dim(self) -> int:
+        """Of a value, per head."""
+        return self.score_dim if self.latent is None else self.latent.value_dim
+
+    @property
+    def query_width(self) -> int:
+        """Of all heads' queries: a d."""
+        return self.heads * self.score_dim
+
+    @property
+    def key_width(self) -> int:
+        """Of all heads' keys: k d."""
+        return self.key_heads * self.score_dim
+
+    @property
+    def value_width(self) -> int:
+        """Of all heads' outputs, which the output projection reads."""
+        return self.heads * self.value_dim
+
+    @property
+    def ffn_matrices(self) -> int:
+        """How many matrices of an FFN: g."""
+        return 3 if self.gated else 2
+
+    @property
+    def moe_layers(self) -> int:
+        """How many layers have experts; MTP layers are not among them."""
+        return 0 if self.experts is None else (self.layers - self.experts.leading_dense_layers) // self.experts.every
+
+    @property
+    def dense_layers(self) -> int:
+        """How many layers have a dense FFN."""
+        return self.layers - self.moe_layers
+
+    def has_experts(self, layer: int) -> bool:
+        """Whether a layer (0 is the first; MTP layers stand behind the last) has experts in place of a dense FFN."""
+        if self.experts is None:
+            return False
+        behind = layer - self.experts.leading_dense_layers
+        return layer >= self.layers or (behind >= 0 and (behind + 1) % self.experts.every == 0)
+
+    def is_windowed(self, layer: int) -> bool:
+        """Whether a layer's queries see ``sliding_window`` tokens only."""
+        if self.sliding_window is None:
+            return False
+        return self.sliding_every == 0 or (layer + 1) % self.sliding_every != 0
+
+    @property
+    def windowed_layers(self) -> int:
+        """How many layers are windowed."""
+        if self.sliding_window is None:
+            return 0
+        return self.layers if self.sliding_every == 0 else self.layers - self.layers // self.sliding_every
+
+    def keys_seen(self, sequence: int, *, windowed: bool = False, causal: bool = True) -> float:
+        """How many keys a query sees in the mean.
+
+        Parameters
+        ----------
+        sequence
+            s, tokens.
+        windowed
+            In a layer with a sliding window: w - w^2 / (2 s) of them where the window w is shorter than s.
+        causal
+            Half of s, of a kernel that skips what is masked; else all of s, window or not.
+        """
+        if not causal:
+            return float(sequence)
+        if not windowed or self.sliding_window is None or self.sliding_window >= sequence:
+            return sequence / 2
+        window = self.sliding_window
+        return window - window * window / (2 * sequence)
+
+
+def _check(field: str, value: object, *, at_least: int) -> None:
+    """Refuse what is no whole number, too small, or larger than any model has."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{field} is a whole number; it is {value!r}", field=field)
+    if not at_least <= value <= _MOST:
+        shown = f"{value:,}" if abs(value) < 10**20 else f"about 10^{value.bit_length() * 3 // 10}"
+        raise InputError(f"{field} lies between {at_least} and {_MOST:,}; it is {shown}", field=field)

@@ -1,0 +1,93 @@
+"""Published models by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from pipeplan.errors import UnknownNameError
+from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.short_form import shape_from
+
+
+def model_names() -> tuple[str, ...]:
+    """Of the published models that are known, sorted; :func:`model` also takes other spellings and names of releases."""
+    return tuple(sorted(_records()))
+
+
+def model(name: str) -> ModelShape:
+    """A published model's shape.
+
+    Parameters
+    ----------
+    name
+        Such as ``llama3-70b``; letter case, blanks, underscores, dashes and the publisher before a slash do not matter.
+
+    Raises
+    ------
+    UnknownNameError
+        If nobody knows it; the message names the nearest one.
+    """
+    known = known_model(name)
+    if known is None:
+        raise UnknownNameError("model", name, model_names(), field="model")
+    return known
+
+
+def known_model(name: str) -> ModelShape | None:
+    """A published model's shape, or None where nobody knows its name."""
+    record = _record(name)
+    return None if record is None else shape_from(record)
+
+
+def from_dict(document: Mapping[str, Any]) -> ModelShape:
+    """A model's shape from its short form (:func:`shape_from`).
+
+    What it does not say is taken from the published model whose name it has: ``{"name": "llama3-8b", "seq": 32768}`` is that
+    model with longer sequences, and what is called ``grok-1, 2 layers`` is a cut of ``grok-1``. Learned positions are as many
+    as a sequence has tokens. Where ``layers`` is given, so are MTP layers, or there are none: trainers leave them out as
+    they like.
+
+    Raises
+    ------
+    InputError, UnknownNameError
+        As :func:`shape_from` does.
+    """
+    name = document.get("name")
+    record = _record(name.split(",")[0]) if isinstance(name, str) else None
+    if record is None:
+        return shape_from(document)
+    given = {key: value for key, value in document.items() if value is not None}
+    merged = {**record, **given}
+    if record.get("learned_positions") and "seq" in given and "learned_positions" not in given:
+        merged["learned_positions"] = given["seq"]
+    if "layers" in given:
+        merged["mtp"] = given.get("mtp", 0)
+    return shape_from(merged)
+
+
+def _record(name: str) -> dict[str, Any] | None:
+    official = _spellings().get(_plain(name))
+    return None if official is None else _records()[official]
+
+
+def _plain(name: str) -> str:
+    """A name without what people spell in different ways."""
+    return "".join(letter for letter in name.strip().lower().rsplit("/", 1)[-1] if letter not in " _-")
+
+
+@cache
+def _records() -> dict[str, dict[str, Any]]:
+    """The short forms of all presets by name."""
+    found = json.loads(files("pipeplan.workload").joinpath("models.json").read_text(encoding="utf-8"))
+    return {record["name"]: {key: value for key, value in record.items() if key != "aliases"} for record in found}
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    """The name of a preset by each of its names, plainly spelled."""
+    found = json.loads(files("pipeplan.workload").joinpath("models.json").read_text(encoding="utf-8"))
+    return {_plain(name): record["name"] for record in found for name in (record["name"], *record.get("aliases", ()))}
