@@ -1,7 +1,9 @@
 """What training a model asks of a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no duration anywhere."""
 
 from pipeplan.workload.execution import AttentionKernel, Execution, Precision
+from pipeplan.workload.layers import layers_of, rank_vocabulary
 from pipeplan.workload.presets import from_dict, known_model, model, model_names
+from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
 from pipeplan.workload.short_form import short_form
 from pipeplan.workload.work import (
@@ -21,6 +23,7 @@ from pipeplan.workload.work import (
 )
 
 __all__ = [
+    "RECOMPUTE",
     "AttentionCore",
     "AttentionKernel",
     "Collective",
@@ -42,7 +45,11 @@ __all__ = [
     "Work",
     "from_dict",
     "known_model",
+    "layers_of",
     "model",
     "model_names",
+    "offloaded",
+    "rank_vocabulary",
+    "recomputed",
     "short_form",
 ]

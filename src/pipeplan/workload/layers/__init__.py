@@ -1,0 +1,52 @@
+"""A model's layers as work: which there are, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import groupby
+
+from pipeplan.workload.execution import Execution
+from pipeplan.workload.layers.block import decoder_layer, mtp_layer
+from pipeplan.workload.layers.ends import embedding, head, loss, rank_vocabulary
+from pipeplan.workload.recompute import recomputed
+from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.work import LayerWork
+
+__all__ = ["layers_of", "rank_vocabulary"]
+
+
+@lru_cache(maxsize=512)
+def layers_of(model: ModelShape, execution: Execution) -> tuple[LayerWork, ...]:
+    """Every layer in order: embedding, decoder layers (runs of equal ones counted), MTP layers, head and loss.
+
+    Modules of ``execution.recompute`` are computed again already.
+    """
+    layers = [
+        embedding(model, execution),
+        *_decoder(model, execution),
+        *([replace(mtp_layer(model, execution), count=model.mtp_layers)] if model.mtp_layers else []),
+        head(model, execution),
+        loss(model, execution),
+    ]
+    return tuple(recomputed(layer, execution.recompute) for layer in layers)
+
+
+def _decoder(model: ModelShape, execution: Execution) -> Iterator[LayerWork]:
+    kinds = [(_windowed(model, index), _has_experts(model, index)) for index in range(model.layers)]
+    for (windowed, moe), run in groupby(kinds):
+        yield replace(decoder_layer(model, execution, windowed=windowed, moe=moe), count=len(list(run)))
+
+
+def _windowed(model: ModelShape, index: int) -> bool:
+    if model.sliding_window is None:
+        return False
+    return model.sliding_every == 1 or (index + 1) % model.sliding_every != 0
+
+
+def _has_experts(model: ModelShape, index: int) -> bool:
+    experts = model.experts
+    if experts is None or index < experts.leading_dense_layers:
+        return False
+    return (index - experts.leading_dense_layers) % experts.every == 0

@@ -1,0 +1,92 @@
+"""Attention with grouped queries: its projections, positions and core."""
+
+from __future__ import annotations
+
+from pipeplan.workload.execution import Execution
+from pipeplan.workload.layers.core import attention_core
+from pipeplan.workload.layers.norms import norm
+from pipeplan.workload.layers.part import (
+    HALF,
+    Part,
+    elementwise,
+    into_tensor,
+    joined,
+    linear,
+    out_of_tensor,
+    shard_tokens,
+)
+from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.work import Kept, RankParameters
+
+
+def head_dim(model: ModelShape) -> int:
+    """d: h / a where nobody said."""
+    return model.head_dim or model.hidden // model.heads
+
+
+def attention(model: ModelShape, execution: Execution, window: int | None) -> Part:
+    """Queries, keys and values in one product, rotary positions, the core, and the output projection.
+
+    Heads are split over t; where there are fewer key-value heads than t, each rank has one. FORMULAS of the kept bytes:
+    arXiv 2205.05198 section 4.1, with 2q + 4kd in place of 6h for grouped queries.
+    """
+    n, t = execution.tokens, execution.tensor
+    dim = head_dim(model)
+    heads = model.heads / t
+    kv_heads = max((model.kv_heads or model.heads) / t, 1)
+    q, kv = heads * dim, kv_heads * dim
+    return joined(
+        (
+            into_tensor("attention", execution, model.hidden),
+            linear(
+                "query, key and value",
+                execution,
+                rows=n,
+                inner=model.hidden,
+                columns=q + 2 * kv,
+                keeps="attention input",
+                kept_rows=shard_tokens(execution),
+                fused_cast=True,
+                bias=model.bias_qkv or model.bias_all,
+                modules=(q, kv, kv),
+            ),
+            _head_norms(model, execution, q, kv, dim),
+            # Each number is read and written once; sine and cosine stay in cache.
+            elementwise("rotary positions", 2 * HALF * n * (q + kv), 2 * HALF * n * (q + kv), kernels=2)
+            if model.learned_positions is None
+            else Part(),
+            attention_core(
+                model,
+                execution,
+                heads=heads,
+                kv_heads=kv_heads,
+                score_dim=dim,
+                value_dim=dim,
+                window=window,
+            ),
+            Part(parameters=RankParameters(dense=round(heads) if model.attention_sinks else 0)),
+            linear(
+                "attention output",
+                execution,
+                rows=n,
+                inner=q,
+                columns=model.hidden,
+                keeps="attention output",
+                bias=model.bias_all,
+            ),
+            out_of_tensor("attention", execution, model.hidden),
+        )
+    )
+
+
+def _head_norms(model: ModelShape, execution: Execution, q: float, kv: float, dim: int) -> Part:
+    if not model.qk_norm:
+        return Part()
+    n = execution.tokens
+    both = norm("query and key norms", model, execution, width=q + kv, rows=n)
+    return Part(
+        forward=both.forward,
+        backward_input=both.backward_input,
+        kept=(Kept(name="query and key norms' input", bytes=HALF * n * (q + kv)),),
+        parameters=RankParameters(dense=2 * dim),
+    )

@@ -1,0 +1,129 @@
+"""Transformer layers: attention and FFN with their norms and residuals, dense or of experts, and for further tokens."""
+
+from __future__ import annotations
+
+from pipeplan.workload.execution import Execution
+from pipeplan.workload.layers.attention import attention
+from pipeplan.workload.layers.ends import head_product, loss_part, rank_vocabulary
+from pipeplan.workload.layers.experts import mixture
+from pipeplan.workload.layers.latent import latent_attention
+from pipeplan.workload.layers.mlp import mlp
+from pipeplan.workload.layers.norms import norm, residual
+from pipeplan.workload.layers.part import HALF, Part, elementwise, joined, linear, shard_tokens
+from pipeplan.workload.recompute import full, selective_op
+from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.work import Kept, LayerKind, LayerWork, RankParameters, Recompute
+
+
+def decoder_layer(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> LayerWork:
+    """One layer of the decoder."""
+    part = decoder_part(model, execution, windowed=windowed, moe=moe)
+    kind: LayerKind = "moe" if moe else "dense"
+    name = {"moe": "MoE layer", "dense": "dense layer"}[kind] + (" with sliding window" if windowed else "")
+    return _layer(kind, name, part, model, execution)
+
+
+def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> Part:
+    """Norm, attention, residual, norm, FFN, residual; sandwich norms (Gemma, Grok) behind attention and FFN, too."""
+    window = model.sliding_window if windowed else None
+    rows, h = shard_tokens(execution), model.hidden
+    first = norm("attention norm", model, execution, width=h, rows=rows, keeps="attention norm input", feeds=True)
+    second = norm("ffn norm", model, execution, width=h, rows=rows, keeps="ffn norm input", feeds=not moe)
+    attended = (
+        latent_attention(model, model.latent, execution, window)
+        if model.latent is not None
+        else attention(model, execution, window)
+    )
+    if moe:
+        assert model.experts is not None
+        ffn = mixture(model, model.experts, execution)
+    else:
+        ffn = mlp(model, execution, width=float(model.ffn or 0))
+        ffn = joined((ffn, Part(modules={"mlp": Recompute(work=second.forward + ffn.forward, drops=ffn.kept_names)})))
+    norms = Recompute(work=first.forward + second.forward, drops=frozenset({"attention input", "ffn input"}))
+    behind = [
+        norm(f"{name} output norm", model, execution, width=h, rows=rows, keeps=f"{name} output norm input")
+        if model.norms_a_layer == 4
+        else Part()
+        for name in ("attention", "ffn")
+    ]
+    return joined(
+        (
+            first,
+            attended,
+            behind[0],
+            residual("attention residual", model, execution),
+            second,
+            ffn,
+            behind[1],
+            residual("ffn residual", model, execution),
+            Part(modules={"layernorm": norms}),
+        )
+    )
+
+
+def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
+    """A layer that predicts a further token (DeepSeek-V3, arXiv 2412.19437 section 2.2).
+
+    The token's embedding and the hidden state, each normed, side by side through a projection of 2h to h; a layer; a norm;
+    the model's head and a loss of its own. Embedding and head are the model's, which stand elsewhere: their parameters are
+    not counted here (a stage that holds them apart has a copy of the embedding).
+    """
+    rows, h = shard_tokens(execution), model.hidden
+    numbers = rows * h
+    moe = model.experts is not None
+    part = joined(
+        (
+            elementwise("gather", 2 * HALF * execution.tokens * h, 0),
+            Part(kept=(Kept(name="tokens", bytes=8 * execution.tokens, until="W"),)),
+            norm("embedding norm", model, execution, width=h, rows=rows, keeps="embedding norm input"),
+            norm("hidden norm", model, execution, width=h, rows=rows, keeps="hidden norm input"),
+            elementwise("side by side", 4 * HALF * numbers, 4 * HALF * numbers),
+            linear(
+                "projection",
+                execution,
+                rows=execution.tokens,
+                inner=2 * h,
+                columns=h / execution.tensor,
+                keeps="projection input",
+                kept_rows=rows,
+            ),
+            decoder_part(model, execution, windowed=False, moe=moe),
+            norm("further final norm", model, execution, width=h, rows=rows, keeps="further final norm input"),
+        )
+    )
+    whole = _layer("mtp", "MTP layer", part, model, execution)
+    tail = joined((head_product(model, execution), loss_part(model, execution)))
+    own = rank_vocabulary(model, execution) * h
+    return LayerWork(
+        kind="mtp",
+        name=whole.name,
+        forward=whole.forward + tail.forward,
+        backward_input=tail.backward_input + whole.backward_input,
+        backward_weight=tail.backward_weight + whole.backward_weight,
+        kept=whole.kept + tail.kept,
+        transient_bytes=max(whole.transient_bytes, tail.transient_bytes),
+        parameters=RankParameters(
+            dense=whole.parameters.dense + tail.parameters.dense - own, expert=whole.parameters.expert
+        ),
+        recomputable=whole.recomputable,
+    )
+
+
+def _layer(kind: LayerKind, name: str, part: Part, model: ModelShape, execution: Execution) -> LayerWork:
+    entering = Kept(name="layer input", bytes=HALF * shard_tokens(execution) * model.hidden)
+    return LayerWork(
+        kind=kind,
+        name=name,
+        forward=part.forward,
+        backward_input=part.backward_input,
+        backward_weight=part.backward_weight,
+        kept=part.kept,
+        transient_bytes=part.transient_bytes,
+        parameters=part.parameters,
+        recomputable={
+            **part.modules,
+            "full": full(part.forward, part.kept, entering),
+            "selective-op": selective_op(part.forward, part.kept, part.products, entering),
+        },
+    )

@@ -1,0 +1,116 @@
+"""The attention core: scores, softmax and values; one kernel, or products with passes over the scores between them."""
+
+from __future__ import annotations
+
+from pipeplan.workload.execution import Execution
+from pipeplan.workload.layers.part import FULL, HALF, Part, elementwise, joined
+from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.work import AttentionCore, Collective, Gemm, Kept, Recompute
+
+
+def mean_keys(sequence: int, window: int | None) -> float:
+    """How many keys a causal query sees in the mean: s/2, or min(s, w) - w^2/(2 s) with a window of w tokens."""
+    if window is None or window >= sequence:
+        return sequence / 2
+    return window - window**2 / (2 * sequence)
+
+
+def attention_core(
+    model: ModelShape,
+    execution: Execution,
+    *,
+    heads: float,
+    kv_heads: float,
+    score_dim: float,
+    value_dim: float,
+    window: int | None,
+) -> Part:
+    """Causal attention of a rank's heads; queries, keys and values are kept, and its output by the product behind it.
+
+    Fused (FlashAttention, arXiv 2205.14135): scores never reach memory, I computes them again; the masked half is
+    skipped. Unfused (arXiv 2205.05198 section 4.1): every product covers the whole matrix; the softmax's output (2 a s^2 b
+    bytes) is kept, and with dropout its mask (a s^2 b) and what it leaves (2 a s^2 b). Also unfused, products are batched
+    GEMMs, so that they read and write the scores.
+    """
+    n, s = execution.tokens, execution.sequence
+    kept = [
+        Kept(name="queries", bytes=HALF * n * heads * score_dim),
+        Kept(name="keys", bytes=HALF * n * kv_heads * score_dim),
+        Kept(name="values", bytes=HALF * n * kv_heads * value_dim),
+    ]
+    if execution.attention == "flash":
+        inside = [Kept(name="log sum of scores", bytes=FULL * n * heads)]
+
+        def core(backward: bool) -> AttentionCore:
+            return AttentionCore(
+                name="attention core",
+                queries=n,
+                keys=mean_keys(s, window),
+                heads=heads,
+                kv_heads=kv_heads,
+                score_dim=score_dim,
+                value_dim=value_dim,
+                backward=backward,
+            )
+
+        part = Part(forward=(core(False),), backward_input=(core(True),))
+    else:
+        part, inside = _unfused(execution, heads, score_dim, value_dim)
+    modules = {
+        "core_attn": Recompute(work=part.forward, drops=frozenset(each.name for each in inside)),
+    }
+    part = joined((_context(execution, kv_heads * (score_dim + value_dim)), part))
+    return joined((part, Part(kept=(*kept, *inside), modules=modules)))
+
+
+def _unfused(execution: Execution, heads: float, score_dim: float, value_dim: float) -> tuple[Part, list[Kept]]:
+    n, s = execution.tokens, execution.sequence
+    batched = round(execution.microbatch_size * heads)
+    queries = n / execution.microbatch_size
+    scores = n * s * heads
+
+    def product(name: str, rows: float, columns: float, inner: float) -> Gemm:
+        return Gemm(name=name, rows=rows, columns=columns, inner=inner, copies=batched)
+
+    score = Part(
+        forward=(product("scores", queries, s, score_dim),),
+        backward_input=(
+            product("query gradient", queries, score_dim, s),
+            product("key gradient", s, score_dim, queries),
+        ),
+    )
+    # The scaled, masked softmax is one kernel: reads and writes the scores; backward reads its output and the gradient.
+    softmax = elementwise("softmax", 2 * HALF * scores, 3 * HALF * scores)
+    dropped = elementwise("attention dropout", (2 * HALF + 1) * scores, (2 * HALF + 1) * scores)
+    value = Part(
+        forward=(product("attention over values", queries, value_dim, s),),
+        backward_input=(
+            product("probability gradient", queries, s, value_dim),
+            product("value gradient", s, value_dim, queries),
+        ),
+        transient_bytes=HALF * scores,
+    )
+    inside = [Kept(name="softmax output", bytes=HALF * scores)]
+    if not execution.dropout:
+        return joined((score, softmax, value)), inside
+    inside.append(Kept(name="attention mask", bytes=scores))
+    inside.append(Kept(name="attention dropout output", bytes=HALF * scores))
+    return joined((score, softmax, dropped, value)), inside
+
+
+def _context(execution: Execution, key_value_width: float) -> Part:
+    """Ring attention over the context group: keys and values go round in F, their gradients with them in I.
+
+    Source: Ring Attention, arXiv 2310.01889; gradients travel with what they are of.
+    """
+    c = execution.context
+    if c == 1:
+        return Part()
+    passed = HALF * execution.tokens * key_value_width
+
+    def ring(times: int) -> Collective:
+        return Collective(
+            name="keys and values", operation="ring", group="context", bytes=times * passed, steps=c - 1, beside="core"
+        )
+
+    return Part(forward=(ring(1),), backward_input=(ring(2),))

@@ -1,0 +1,175 @@
+"""A mixture of experts: router, dispatch, grouped products, combine, and the shared experts beside them."""
+
+from __future__ import annotations
+
+from pipeplan.workload.execution import Execution
+from pipeplan.workload.layers.mlp import activation, mlp
+from pipeplan.workload.layers.part import (
+    FULL,
+    HALF,
+    NUMBER_BYTES,
+    Part,
+    cast,
+    elementwise,
+    joined,
+    linear,
+)
+from pipeplan.workload.shape import Experts, ModelShape
+from pipeplan.workload.work import Collective, GroupedGemm, Kept, MemoryPass, Operation, RankParameters, Recompute
+
+
+def mixture(model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    """The FFN of an MoE layer.
+
+    Tokens stand split over t before dispatch, as sequence parallelism leaves them; expert parallelism is made of the data,
+    context and tensor groups, so it does not lower how many a rank sends: n k_E / t. A rank of experts is handed as many,
+    times e by all and divided by e as it has 1/e of the experts; with expert-tensor parallelism etp times as many, of
+    whose FFN it has 1/etp. ``imbalance`` multiplies what is handed to the fullest.
+    """
+    router, routed = _router(model, experts, execution), _routed(model, experts, execution)
+    shared = (
+        mlp(model, execution, width=experts.shared_width, prefix="shared ", keeps_input=False)
+        if experts.shared_width
+        else Part()
+    )
+    whole = joined((router, shared, routed))
+    modules = {"moe": Recompute(work=whole.forward, drops=whole.kept_names)}
+    if experts.shared_width:
+        modules["shared_experts"] = Recompute(work=shared.forward, drops=shared.kept_names)
+    return joined((whole, Part(modules=modules)))
+
+
+def _router(model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    """Logits of every expert, in 32 bits; its input is the layer's, of which the norm before keeps one copy."""
+    rows = execution.tokens / execution.tensor
+    logits = rows * experts.count
+    product = linear(
+        "router",
+        execution,
+        rows=rows,
+        inner=model.hidden,
+        columns=experts.count,
+        keeps="ffn input",
+        precision="bf16",
+    )
+    # Softmax or sigmoid, top-k, the weights' normalisation, maps from tokens to experts and their counts.
+    choice = elementwise("expert choice", 4 * FULL * logits, 4 * FULL * logits, kernels=8)
+    kept = Kept(name="router logits", bytes=FULL * logits)
+    bias = RankParameters(dense=experts.count if experts.router_bias else 0)
+    return joined((product, choice, Part(kept=(kept,), parameters=bias)))
+
+
+def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    sent = execution.tokens * experts.top_k / execution.tensor
+    rows = sent * execution.expert_tensor * execution.imbalance
+    width = experts.width / execution.expert_tensor
+    local = experts.count / execution.expert
+    number = NUMBER_BYTES[execution.precision]
+    columns = (2 if model.gated else 1) * width
+    up = _grouped("experts' gate and up", execution, groups=local, rows=rows, inner=model.hidden, columns=columns)
+    act = activation(execution, rows * width, gated=model.gated, name="experts' activation")
+    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=model.hidden)
+    bias = round(local * (columns + model.hidden)) if experts.expert_bias else 0
+    kept = (
+        Kept(
+            name="experts' input", bytes=number * rows * model.hidden, until="W", gradient_bytes=number * rows * columns
+        ),
+        Kept(
+            name="experts' activation output",
+            bytes=number * rows * width,
+            until="W",
+            gradient_bytes=number * rows * model.hidden,
+        ),
+        Kept(name="permutation", bytes=8 * sent),
+    )
+    return joined(
+        (
+            _moved("dispatch", model, experts, execution, sent),
+            Part(kept=kept, parameters=RankParameters(expert=bias)),
+            up,
+            act,
+            down,
+            Part(
+                kept=(Kept(name="experts' output", bytes=HALF * sent * model.hidden),),
+                modules={"moe_act": Recompute(work=act.forward, drops=frozenset({"experts' activation output"}))},
+                transient_bytes=HALF * rows * (columns + width),
+            ),
+            _moved("combine", model, experts, execution, sent),
+        )
+    )
+
+
+def _grouped(name: str, execution: Execution, *, groups: float, rows: float, inner: float, columns: float) -> Part:
+    precision = execution.precision
+    small = NUMBER_BYTES[precision] < HALF
+
+    def product(rows: float, columns: float, inner: float, *, weight_gradient: bool = False) -> GroupedGemm:
+        return GroupedGemm(
+            name=name,
+            groups=groups,
+            rows=rows,
+            columns=columns,
+            inner=inner,
+            precision=precision,
+            accumulates=weight_gradient and execution.fp32_gradients,
+            weight_gradient=weight_gradient,
+        )
+
+    return Part(
+        forward=(
+            *((cast(f"{name} input", rows * inner, precision),) if small else ()),
+            product(rows, columns, inner),
+        ),
+        backward_input=(
+            *((cast(f"{name} gradient", rows * columns, precision),) if small else ()),
+            product(rows, inner, columns),
+        ),
+        backward_weight=(product(rows, columns, inner, weight_gradient=True),),
+        parameters=RankParameters(expert=round(groups * inner * columns)),
+    )
+
+
+def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution, sent: float) -> Part:
+    """Tokens to experts, or back: permuted on the rank, exchanged over e, gathered over etp; the reverse in I.
+
+    A permutation reads and writes each copy of a token once, on both ends of an exchange.
+    """
+    e, etp = execution.expert, execution.expert_tensor
+    buffer = HALF * sent * model.hidden
+    passes = MemoryPass(name=f"{name} permutation", bytes=(2 if e == 1 else 4) * buffer, kernels=1 if e == 1 else 2)
+    toward: Operation = "all_gather" if name == "dispatch" else "reduce_scatter"
+    back: Operation = "reduce_scatter" if name == "dispatch" else "all_gather"
+
+    def exchange() -> tuple[Collective, ...]:
+        if e == 1:
+            return ()
+        return (
+            Collective(
+                name=name,
+                operation="all_to_all",
+                group="expert",
+                bytes=buffer * execution.imbalance,
+                nodes_a_token=experts.nodes_a_token,
+                copies=experts.top_k,
+                beside="batch",
+            ),
+        )
+
+    def gathered(operation: Operation) -> tuple[Collective, ...]:
+        if etp == 1:
+            return ()
+        return (
+            Collective(
+                name=name,
+                operation=operation,
+                group="expert_tensor",
+                bytes=buffer * etp * execution.imbalance,
+                beside="batch",
+            ),
+        )
+
+    if name == "dispatch":
+        forward, backward = (*exchange(), *gathered(toward)), (*gathered(back), *exchange())
+    else:
+        forward, backward = (*gathered(toward), *exchange()), (*exchange(), *gathered(back))
+    return Part(forward=(passes, *forward), backward_input=(*backward, passes))

@@ -1,0 +1,199 @@
+"""What a layer is put together from: parts with their share of F, I and W, and the ways into and out of a tensor group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import reduce
+
+from pipeplan.workload.execution import Execution, Precision
+from pipeplan.workload.work import Collective, Gemm, Kept, MemoryPass, Operation, RankParameters, Recompute, Work
+
+HALF = 2
+"""Bytes of a number of activations, norms and attention: bf16 or fp16."""
+
+FULL = 4
+"""Bytes of a number that is accumulated."""
+
+NUMBER_BYTES: dict[Precision, float] = {"bf16": 2, "fp16": 2, "fp8": 1, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
+"""Of an operand of a product, its block's scale with it (OCP microscaling formats: 1 byte for 32; NVFP4: 1 for 16)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A piece of a layer.
+
+    Attributes
+    ----------
+    forward, backward_input, backward_weight, kept, parameters
+        As of a :class:`LayerWork`; ``backward_input`` in the order in which it runs.
+    transient_bytes
+        What its backward holds at most beside what is kept.
+    products
+        Its matrix products as the separate linear modules that they are where nothing is fused, in the order of F.
+    modules
+        What can be computed again in it.
+    """
+
+    forward: tuple[Work, ...] = ()
+    backward_input: tuple[Work, ...] = ()
+    backward_weight: tuple[Work, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    parameters: RankParameters = field(default_factory=RankParameters)
+    transient_bytes: float = 0.0
+    products: tuple[Gemm, ...] = ()
+    modules: dict[str, Recompute] = field(default_factory=dict)
+
+    @property
+    def kept_names(self) -> frozenset[str]:
+        """Of what it keeps."""
+        return frozenset(each.name for each in self.kept)
+
+
+def joined(parts: Iterable[Part]) -> Part:
+    """Parts one behind the other; their backward runs from the last to the first."""
+    return reduce(_both, parts, Part())
+
+
+def _both(first: Part, second: Part) -> Part:
+    return Part(
+        forward=first.forward + second.forward,
+        backward_input=second.backward_input + first.backward_input,
+        backward_weight=second.backward_weight + first.backward_weight,
+        kept=first.kept + second.kept,
+        parameters=RankParameters(
+            dense=first.parameters.dense + second.parameters.dense,
+            expert=first.parameters.expert + second.parameters.expert,
+        ),
+        transient_bytes=max(first.transient_bytes, second.transient_bytes),
+        products=first.products + second.products,
+        modules=first.modules | second.modules,
+    )
+
+
+def shard_tokens(execution: Execution) -> float:
+    """Tokens of which a rank runs what tensor parallelism does not split: norms, residuals, dropout."""
+    return execution.tokens / (execution.tensor if execution.sequence_parallel else 1)
+
+
+def linear(
+    name: str,
+    execution: Execution,
+    *,
+    rows: float,
+    inner: float,
+    columns: float,
+    keeps: str = "",
+    kept_rows: float | None = None,
+    fused_cast: bool = False,
+    bias: bool = False,
+    precision: Precision | None = None,
+    modules: tuple[float, ...] | None = None,
+) -> Part:
+    """A product with weights of (inner, columns) on ``rows`` tokens: one GEMM in each of F, I and W.
+
+    Parameters
+    ----------
+    keeps
+        Name of the input that is kept for W; empty: another part keeps it.
+    kept_rows
+        Tokens of the input that are kept (a shard, where W gathers the others again); None: all.
+    fused_cast
+        Whether what makes the input writes it in the product's format.
+    precision
+        Of the product; None: the execution's.
+    modules
+        Columns of the separate linear modules that the product fuses; None: it is one.
+    """
+    precision = precision or execution.precision
+    number = NUMBER_BYTES[precision]
+    small = number < HALF
+    product = Gemm(name=name, rows=rows, columns=columns, inner=inner, precision=precision)
+    casts = (cast(f"{name} input", rows * inner, precision),) if small and not fused_cast else ()
+    gradient_casts = (cast(f"{name} gradient", rows * columns, precision),) if small else ()
+    kept = Kept(
+        name=keeps,
+        bytes=number * inner * (rows if kept_rows is None else kept_rows),
+        until="W",
+        gradient_bytes=number * columns * rows,
+    )
+    bias_gradient = (MemoryPass(name=f"{name} bias gradient", bytes=HALF * rows * columns),) if bias else ()
+    return Part(
+        forward=(*casts, product),
+        backward_input=(
+            *gradient_casts,
+            Gemm(name=name, rows=rows, columns=inner, inner=columns, precision=precision),
+        ),
+        backward_weight=(
+            Gemm(
+                name=name,
+                rows=columns,
+                columns=inner,
+                inner=rows,
+                precision=precision,
+                accumulates=execution.fp32_gradients,
+            ),
+            *bias_gradient,
+        ),
+        kept=(kept,) if keeps else (Kept(name=f"{name} output gradient", bytes=0, gradient_bytes=kept.gradient_bytes),),
+        parameters=RankParameters(dense=round(inner * columns + (columns if bias else 0))),
+        products=tuple(
+            Gemm(name=name, rows=rows, columns=each, inner=inner, precision=precision)
+            for each in (modules or (columns,))
+        ),
+    )
+
+
+def cast(name: str, numbers: float, precision: Precision) -> MemoryPass:
+    """From 16 bits to a product's format: read once, written along rows and along columns, as F or I and W read it."""
+    return MemoryPass(name=f"quantise {name}", bytes=numbers * (HALF + 2 * NUMBER_BYTES[precision]))
+
+
+def elementwise(
+    name: str, forward: float, backward: float, *, kernels: int = 1, backward_kernels: int | None = None
+) -> Part:
+    """Work bound by memory; ``forward`` and ``backward`` are the bytes that F and I read and write."""
+    again = kernels if backward_kernels is None else backward_kernels
+    return Part(
+        forward=(MemoryPass(name=name, bytes=forward, kernels=kernels),) if forward else (),
+        backward_input=(MemoryPass(name=name, bytes=backward, kernels=again),) if backward else (),
+    )
+
+
+def into_tensor(name: str, execution: Execution, width: float) -> Part:
+    """What stands before a product whose columns are split over t (arXiv 2205.05198 section 4.2.2).
+
+    With sequence parallelism F gathers the input, I scatters its gradient, and W gathers the input again, of which only
+    the shard was kept; else I reduces the gradient.
+    """
+    if execution.tensor == 1:
+        return Part()
+    whole = HALF * execution.tokens * width
+
+    def collective(operation: Operation) -> tuple[Collective, ...]:
+        return (_of_tensor(name, operation, whole),)
+
+    if not execution.sequence_parallel:
+        return Part(backward_input=collective("all_reduce"))
+    return Part(
+        forward=collective("all_gather"),
+        backward_input=collective("reduce_scatter"),
+        backward_weight=collective("all_gather"),
+    )
+
+
+def out_of_tensor(name: str, execution: Execution, width: float) -> Part:
+    """What stands behind a product whose inner dimension is split over t: a sum over its ranks."""
+    if execution.tensor == 1:
+        return Part()
+    whole = HALF * execution.tokens * width
+    if not execution.sequence_parallel:
+        return Part(forward=(_of_tensor(name, "all_reduce", whole),))
+    return Part(
+        forward=(_of_tensor(name, "reduce_scatter", whole),),
+        backward_input=(_of_tensor(name, "all_gather", whole),),
+    )
+
+
+def _of_tensor(name: str, operation: Operation, whole: float) -> Collective:
+    return Collective(name=name, operation=operation, group="tensor", bytes=whole, beside="gemm")

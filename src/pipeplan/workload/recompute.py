@@ -1,0 +1,130 @@
+"""What can be computed again in the backward instead of kept: modules by the names that trainers give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from pipeplan.errors import UnknownNameError
+from pipeplan.workload.work import (
+    AttentionCore,
+    Collective,
+    Gemm,
+    GroupedGemm,
+    Kept,
+    LayerWork,
+    MemoryPass,
+    Recompute,
+    Work,
+)
+
+RECOMPUTE: dict[str, str] = {
+    "core_attn": "the attention core; with a fused kernel nearly nothing is saved",
+    "mlp": "the dense FFN with its norm",
+    "layernorm": "the norms before attention and FFN: their outputs are dropped",
+    "moe_act": "the activation of experts: its output is dropped",
+    "mla_up_proj": "the up-projections of latent attention: queries, keys and values are dropped",
+    "moe": "all of the MoE FFN, its exchanges with it",
+    "shared_experts": "the shared experts",
+    "full": "the whole layer: its input is kept",
+    "selective-op": "per op: of the matrix products every second is kept, and attention; all else is computed again",
+}
+"""Name to title. All but the last are Megatron's (--recompute-modules, --recompute-granularity full); the last is
+torchtitan's selective activation checkpointing."""
+
+
+def recomputed(layer: LayerWork, modules: Iterable[str]) -> LayerWork:
+    """The layer with these modules computed again before I: their work is in I, what they drop is not kept.
+
+    A module that the layer does not have changes nothing; one whose tensors another drops already is part of that one.
+    What a dropped tensor would have kept until W is there again from I to W, and what a layer computes again is there at
+    once: ``transient_bytes`` holds it.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that is not in :data:`RECOMPUTE`.
+    """
+    chosen = []
+    for name in modules:
+        if name not in RECOMPUTE:
+            raise UnknownNameError("module to recompute", name, RECOMPUTE, field="recompute")
+        if name in layer.recomputable:
+            chosen.append(layer.recomputable[name])
+    if not chosen:
+        return layer
+    dropped: set[str] = set()
+    again: list[Work] = []
+    added: dict[str, Kept] = {}
+    for module in sorted(chosen, key=lambda module: -len(module.drops)):
+        if module.drops <= dropped:
+            continue
+        dropped |= module.drops
+        again.extend(module.work)
+        added |= {each.name: each for each in module.adds}
+    kept = [each if each.name not in dropped else _back_for_weight(each) for each in layer.kept]
+    saved = sum(each.bytes for each in layer.kept if each.name in dropped)
+    return replace(
+        layer,
+        backward_input=(*again, *layer.backward_input),
+        kept=(*added.values(), *(each for each in kept if each.bytes or each.gradient_bytes)),
+        transient_bytes=layer.transient_bytes + saved,
+        recomputable={},
+    )
+
+
+def _back_for_weight(tensor: Kept) -> Kept:
+    """A tensor that F does not keep: where W needs it, it is there from I on."""
+    again = tensor.bytes if tensor.until == "W" else 0.0
+    return replace(tensor, bytes=0.0, gradient_bytes=tensor.gradient_bytes + again)
+
+
+def offloaded(layer: LayerWork, share: float) -> LayerWork:
+    """The layer with a share of its kept bytes on the host between F and I; for the backward they are back."""
+    if not share:
+        return layer
+    kept = tuple(
+        replace(
+            each,
+            bytes=each.bytes * (1 - share),
+            gradient_bytes=each.gradient_bytes + (each.bytes * share if each.until == "W" else 0.0),
+        )
+        for each in layer.kept
+    )
+    return replace(layer, kept=kept)
+
+
+def full(forward: tuple[Work, ...], kept: tuple[Kept, ...], entering: Kept) -> Recompute:
+    """The whole layer from its input."""
+    return Recompute(work=forward, drops=frozenset(each.name for each in kept), adds=(entering,))
+
+
+def selective_op(
+    forward: tuple[Work, ...], kept: tuple[Kept, ...], products: tuple[Gemm, ...], entering: Kept
+) -> Recompute:
+    """Torchtitan's per-op selective checkpointing: outputs of every second matrix product and of attention are kept.
+
+    Its rule (torchtitan, activation checkpointing of its trainer): in the order of F, products are counted from 1 and
+    those with an even number are computed again; attention kernels and reduce-scatters are kept; everything else is
+    computed again, grouped products of experts with it. Products are those of separate linear modules.
+    """
+    saved = [
+        Kept(name=f"output of product {index}", bytes=2 * product.rows * product.columns)
+        for index, product in enumerate(products[::2])
+    ]
+    cores = [
+        Kept(name=f"output of {work.name}", bytes=work.queries * work.heads * (2 * work.value_dim + 4))
+        for work in forward
+        if isinstance(work, AttentionCore)
+    ]
+    again = [
+        work
+        for work in forward
+        if isinstance(work, (MemoryPass, GroupedGemm))
+        or (isinstance(work, Collective) and work.operation != "reduce_scatter")
+    ]
+    return Recompute(
+        work=(*products[1::2], *again),
+        drops=frozenset(each.name for each in kept),
+        adds=(entering, *saved, *cores),
+    )
