@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeplan.costs import SIZE_LIMIT, Config, settings_of
+from pipeplan.costs import Config, settings_of
 from pipeplan.costs import load_config as load_settings
+from pipeplan.documents import SIZE_LIMIT
 from pipeplan.files import read_text
 from pipeplan.formats import is_costs_json, parse_costs_json
 

@@ -6,10 +6,8 @@ message names the nearest known one), a key given twice, a text where a number b
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,13 +17,10 @@ import msgspec
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
+from pipeplan.documents import read_document
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
-from pipeplan.files import MEBIBYTE, read_text
 
 _T = TypeVar("_T")
-
-SIZE_LIMIT = MEBIBYTE
-"""No config file is larger than this, in bytes."""
 
 ALIASES = {alias: each.name for each in SETTINGS.values() for alias in each.aliases} | {
     "output_file": "output",
@@ -75,13 +70,13 @@ def load_config(path: Path) -> Config:
     InputError
         If it cannot be read.
     FormatError
-        If it is empty, over ``SIZE_LIMIT``, not a mapping, not in the language of its ending, or has a key twice.
+        If it is empty, too large, not a mapping, not in the language of its ending, or has a key twice.
     UnknownNameError
         For an unknown key or ending.
     CostError
         For a value of the wrong type.
     """
-    content = _content(path, "config file")
+    content = read_document(path, "config file")
     if not isinstance(content, dict):
         raise FormatError(f"the config file {path} holds no keys: write 'ranks: 4' and so on")
     return _config(content, f"config file {path}")
@@ -95,23 +90,12 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
     InputError
         For whatever :func:`load_config` raises it.
     """
-    content = _content(path, "layers file")
+    content = read_document(path, "layers file")
     layers = content.get("layers") if isinstance(content, dict) else content
     if not isinstance(layers, list) or not layers:
         raise FormatError(f"the layers file {path} holds no list of layers", field="layers")
     found: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
     return found
-
-
-def _content(path: Path, what: str) -> Any:
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise UnknownNameError(f"ending of a {what}", path.suffix or path.name, _READERS)
-    text = read_text(path, limit=SIZE_LIMIT, what=what)
-    try:
-        return reader(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"the {what} {path} is not right: {_one_line(error)}") from None
 
 
 def _config(content: Mapping[Any, Any], where: str) -> Config:
@@ -246,81 +230,3 @@ def _in_words(message: str) -> str:
 def _words(types: str) -> str:
     names = [name for name in types.split(" | ") if name != "null" or types == "null"]
     return " or ".join(_TYPE_WORDS.get(name, name) for name in names)
-
-
-def _one_line(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    return " ".join(str(error).split()).partition("; use sys.set_int_max_str_digits")[0]
-
-
-def _read_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    seen: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in seen:
-            raise ValueError(f"the key '{key}' stands twice")
-        seen[key] = value
-    return seen
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
-
-
-def _read_toml(text: str) -> Any:
-    return tomllib.loads(text)
-
-
-def _read_yaml(text: str) -> Any:
-    """YAML with plain types only; unlike for PyYAML's own loader, ``1e9`` is a number and a key twice is an error.
-
-    So is a merge (``<<``): a few lines of them multiply to more keys than any memory holds.
-    """
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):  # type: ignore[misc]
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-            if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
-                raise ValueError("'<<' merges groups of keys, and a config file is one group: write the keys out")
-            names = [key.value for key, _ in node.value]
-            if len(set(map(str, names))) < len(names):
-                repeated = next(name for name in names if names.count(name) > 1)
-                raise ValueError(f"the key '{repeated}' stands twice")
-            mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
-            return mapping
-
-    number = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)[eE][-+]?[0-9]+")
-    Loader.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+.0123456789"))
-    try:
-        _require_shallow(yaml.parse(text, Loader))
-        return yaml.load(text, Loader)
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
-
-
-def _require_shallow(events: Iterable[Any]) -> None:
-    """Refuse what would exhaust the stack of PyYAML's C loader, which has no guard of its own."""
-    import yaml
-
-    depth = 0
-    for event in events:
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > 20:
-            raise ValueError("it is nested too deeply")
-
-
-_READERS: dict[str, Callable[[str], Any]] = {
-    ".yaml": _read_yaml,
-    ".yml": _read_yaml,
-    ".toml": _read_toml,
-    ".json": _read_json,
-}

@@ -1,5 +1,35 @@
 """What hardware makes of work: how long a product, a memory pass, a collective takes. It knows nothing of models."""
 
+from pipeplan.hardware.clusters import cluster
+from pipeplan.hardware.collectives import OPERATIONS, collective_time, p2p_time
 from pipeplan.hardware.gpu import Cluster, Gpu, Link
+from pipeplan.hardware.kernels import (
+    attention_time,
+    gemm_time,
+    grouped_gemm_time,
+    host_time,
+    memory_time,
+    optimizer_time,
+)
+from pipeplan.hardware.presets import PRESETS, Node, Preset, gpu, preset
 
-__all__ = ["Cluster", "Gpu", "Link"]
+__all__ = [
+    "OPERATIONS",
+    "PRESETS",
+    "Cluster",
+    "Gpu",
+    "Link",
+    "Node",
+    "Preset",
+    "attention_time",
+    "cluster",
+    "collective_time",
+    "gemm_time",
+    "gpu",
+    "grouped_gemm_time",
+    "host_time",
+    "memory_time",
+    "optimizer_time",
+    "p2p_time",
+    "preset",
+]

@@ -24,6 +24,12 @@ class Gpu:
         Of an hour of it, in any currency; None where nobody said.
     source
         Where the numbers are from.
+    generation
+        Whose kernels it runs: a name of :data:`pipeplan.hardware.efficiency.GENERATIONS`.
+    multiprocessors
+        That share a kernel's tiles (SMs, or compute units).
+    sustained
+        Fraction of ``peak`` that its power lets a long product reach, times that of its generation; 1: all of it.
     """
 
     name: str
@@ -33,6 +39,9 @@ class Gpu:
     host_bandwidth: float = 25e9
     price: float | None = None
     source: str = ""
+    generation: str = "hopper"
+    multiprocessors: int = 132
+    sustained: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

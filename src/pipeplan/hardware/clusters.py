@@ -1,0 +1,210 @@
+"""Clusters as people name them: ``h100-sxm:8x16``, or a file with a GPU and links of one's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pipeplan.documents import ENDINGS, read_document
+from pipeplan.errors import CostError, FormatError, UnknownNameError
+from pipeplan.hardware.efficiency import GENERATIONS
+from pipeplan.hardware.gpu import Cluster, Gpu, Link
+from pipeplan.hardware.presets import Preset, preset
+from pipeplan.hardware.units import quantity
+
+_FIELD = "cluster"
+_LARGEST = 1 << 20
+"""GPUs of a cluster: more is a slip."""
+
+_NEW = Link(bandwidth=1.0, latency=0.0)
+_OWN = Gpu(name="", peak=MappingProxyType({}), memory_bytes=0.0, memory_bandwidth=0.0, source="a file of one's own")
+"""What a GPU is made from that is based on no preset: whatever stays 0 is missing."""
+
+_UNITS = {
+    "memory_bytes": "B",
+    "memory_bandwidth": "B/s",
+    "host_bandwidth": "B/s",
+    "bandwidth": "B/s",
+    "peer_bandwidth": "B/s",
+    "latency": "s",
+    "price": "",
+    "sustained": "",
+}
+
+
+def cluster(text: str | Path) -> Cluster:
+    """The cluster that a text names, or a file describes.
+
+    Parameters
+    ----------
+    text
+        ``GPU:PER_NODExNODES``; ``GPU:COUNT`` in nodes as the GPU usually stands in; or a YAML, TOML or JSON file with
+        ``gpu`` (a name, or keys of :class:`~pipeplan.hardware.Gpu` and ``base``, the preset that they change),
+        ``per_node``, ``nodes``, and, where they are not the preset's, ``inside``, ``between`` (keys of
+        :class:`~pipeplan.hardware.Link`) and ``domain``. Sizes are numbers in bytes, bytes/s, FLOP/s and seconds, or
+        text with a unit: ``80 GiB``, ``450 GB/s``, ``400 Gb/s``, ``989 TFLOP/s``, ``5 us``.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown GPU or key, naming the nearest.
+    CostError
+        For no GPUs, too many, and numbers that cannot be.
+    FormatError
+        For a text or a file that is not a cluster.
+    InputError
+        For a file that cannot be read.
+    """
+    if isinstance(text, Path) or Path(text).suffix.lower() in ENDINGS:
+        return _from_file(Path(text))
+    name, colon, size = text.rpartition(":")
+    if not colon:
+        preset(text)
+        raise FormatError(f"the cluster '{text}' has no size: write {text}:8x16 for 16 nodes of 8 GPUs", field=_FIELD)
+    found = preset(name)
+    return _joined(found, found.gpu, *_size(text, size, found))
+
+
+def _size(text: str, size: str, found: Preset) -> tuple[int, int]:
+    match = re.fullmatch(r"\s*(-?\d+)\s*(?:[xX*]\s*(-?\d+))?\s*", size)
+    if match is None:
+        raise FormatError(
+            f"the cluster '{text}' has the size '{size}': write GPU:PER_NODExNODES, such as {found.gpu.name}:8x16",
+            field=_FIELD,
+        )
+    first, second = int(match[1]), match[2]
+    if second is not None:
+        return first, int(second)
+    per_node = min(found.node.per_node, first)
+    if per_node > 0 and first % per_node:
+        raise FormatError(
+            f"the cluster '{text}' has {first} GPUs, which do not fill nodes of {per_node}: write GPU:PER_NODExNODES",
+            field=_FIELD,
+        )
+    return per_node, first // max(1, per_node)
+
+
+def _joined(found: Preset, gpu: Gpu, per_node: int, nodes: int) -> Cluster:
+    _check_size(per_node, nodes)
+    node = found.node
+    return Cluster(
+        gpu=gpu,
+        per_node=per_node,
+        nodes=nodes,
+        inside=node.inside,
+        between=node.between,
+        domain=max(per_node, min(node.domain, per_node * nodes)),
+    )
+
+
+def _check_size(per_node: int, nodes: int) -> None:
+    for name, value in (("GPUs of a node", per_node), ("nodes", nodes)):
+        if value < 1:
+            raise CostError(f"a cluster has at least 1 GPU: {name} are {value}", field=_FIELD)
+    if per_node * nodes > _LARGEST:
+        raise CostError(f"a cluster of {per_node * nodes} GPUs is too large: at most {_LARGEST}", field=_FIELD)
+
+
+def _from_file(path: Path) -> Cluster:
+    content = read_document(path, "cluster file")
+    where = f"the cluster file {path}"
+    if not isinstance(content, dict):
+        raise FormatError(f"{where} holds no keys: write 'gpu: h100-sxm' and so on", field=_FIELD)
+    _known(where, content, ("gpu", "per_node", "nodes", "inside", "between", "domain"))
+    if "gpu" not in content:
+        raise FormatError(f"{where} does not say which 'gpu' it has", field=_FIELD)
+    found, gpu = _gpu(where, content["gpu"])
+    per_node = _count(where, content, "per_node", found.node.per_node if found else None)
+    nodes = _count(where, content, "nodes", 1)
+    _check_size(per_node, nodes)
+    links = {
+        name: _link(where, name, content.get(name), getattr(found.node, name) if found else None)
+        for name in ("inside", "between")
+    }
+    domain = _count(where, content, "domain", found.node.domain if found else 0)
+    if content.get("domain") and domain < per_node:
+        raise CostError(f"{where}: domain is {domain}: it joins at least the {per_node} GPUs of a node", field=_FIELD)
+    return Cluster(
+        gpu=gpu, per_node=per_node, nodes=nodes, domain=max(per_node, min(domain, per_node * nodes)), **links
+    )
+
+
+def _gpu(where: str, given: Any) -> tuple[Preset | None, Gpu]:
+    if isinstance(given, str):
+        found = preset(given)
+        return found, found.gpu
+    if not isinstance(given, dict):
+        raise FormatError(f"{where}: gpu is a name, or keys and values of one", field=_FIELD)
+    names = [each.name for each in fields(Gpu)]
+    _known(where, given, ("base", *names), "gpu.")
+    base = preset(str(given["base"])) if "base" in given else None
+    gpu = base.gpu if base else _OWN
+    changes = {key: _gpu_value(where, key, value, gpu) for key, value in given.items() if key != "base"}
+    gpu = replace(gpu, **changes)
+    missing = [key for key in ("name", "peak", "memory_bytes", "memory_bandwidth") if not getattr(gpu, key)]
+    if missing:
+        raise FormatError(
+            f"{where}: the GPU has no {' and no '.join(missing)}: give them, or 'base', the preset to start from",
+            field=_FIELD,
+        )
+    return base, gpu
+
+
+def _gpu_value(where: str, key: str, value: Any, base: Gpu) -> Any:
+    place = f"{where}: gpu.{key}"
+    if key == "peak":
+        if not isinstance(value, dict) or not value:
+            raise FormatError(f"{place} holds a number for each format: write 'bf16: 989 TFLOP/s'", field=_FIELD)
+        _known(where, value, ("bf16", "fp8", "fp4"), "gpu.peak.")
+        peak = dict(base.peak) | {name: quantity(f"{place}.{name}", each, "FLOP/s") for name, each in value.items()}
+        if "bf16" not in peak:
+            raise FormatError(f"{place} has no bf16", field=_FIELD)
+        return MappingProxyType(peak)
+    if key == "generation":
+        if value not in GENERATIONS:
+            raise UnknownNameError("generation of GPUs", str(value), GENERATIONS, field=_FIELD)
+        return value
+    if key in ("name", "source"):
+        return str(value)
+    if key == "multiprocessors":
+        return _count(where, {key: value}, key, None)
+    return quantity(place, value, _UNITS[key])
+
+
+def _link(where: str, name: str, given: Any, base: Link | None) -> Link:
+    if given is None:
+        if base is None:
+            raise FormatError(f"{where} does not say what '{name}' is: GPUs of one's own need both links", field=_FIELD)
+        return base
+    if not isinstance(given, dict):
+        raise FormatError(f"{where}: {name} holds keys and values: bandwidth, latency", field=_FIELD)
+    _known(where, given, [each.name for each in fields(Link)], f"{name}.")
+    if base is None and "bandwidth" not in given:
+        raise FormatError(f"{where}: {name} has no bandwidth", field=_FIELD)
+    changes: dict[str, Any] = {
+        key: quantity(f"{where}: {name}.{key}", value, _UNITS[key]) for key, value in given.items()
+    }
+    if "bandwidth" in changes and "peer_bandwidth" not in changes:
+        changes["peer_bandwidth"] = None
+    return replace(base or _NEW, **changes)
+
+
+def _known(where: str, given: Mapping[Any, Any], names: Any, prefix: str = "") -> None:
+    for key in given:
+        if key not in names:
+            raise UnknownNameError(
+                f"key in {where}:", f"{prefix}{key}", [f"{prefix}{name}" for name in names], field=_FIELD
+            )
+
+
+def _count(where: str, given: Mapping[str, Any], key: str, default: int | None) -> int:
+    value = given.get(key, default)
+    if value is None:
+        raise FormatError(f"{where} does not say '{key}'", field=_FIELD)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise CostError(f"{where}: {key} is a whole number, not {value!r}", field=_FIELD)
+    return value

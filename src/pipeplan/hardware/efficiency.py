@@ -1,0 +1,188 @@
+"""What kernels and collectives reach of a data sheet: every constant of the roofline, each with where it is from.
+
+A constant is of a generation of GPUs and its libraries, never of one machine, model or paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pipeplan.errors import UnknownNameError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """A fused attention core: ``reach`` of the 16-bit peak with long rows of keys, half of it with ``half_keys`` of them."""
+
+    reach: float
+    half_keys: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """Kernels of one generation.
+
+    Attributes
+    ----------
+    gemm
+        Fraction of the peak that full waves of tiles of a long product reach, by format of the numbers.
+    accumulating
+        Factor on it where the result is added to one in 32 bits.
+    grouped
+        Factor on it of a grouped product.
+    fill
+        Steps of the inner dimension that filling and draining a tile's pipeline take the time of.
+    tiles
+        Rows and columns of tiles that the library has, the best first, and the fraction of the best one's rate that each
+        reaches.
+    quantised
+        How much of a partial last wave is lost: 1 all of it (a full wave's time), 0 nothing (persistent kernels).
+    forward, backward
+        Fused attention.
+    memory
+        Fraction of the memory's bandwidth that long elementwise passes reach.
+    kernel
+        What a kernel takes besides, seconds: its launch on a busy stream, ramp and tail.
+    """
+
+    gemm: Mapping[str, float] = field(hash=False)
+    accumulating: float = 0.95
+    grouped: float = 0.8
+    fill: float = 128.0
+    tiles: tuple[tuple[int, int, float], ...] = ((256, 128, 1.0), (128, 256, 1.0), (128, 128, 0.94), (64, 64, 0.7))
+    quantised: float = 0.8
+    forward: Attention
+    backward: Attention
+    memory: float = 0.85
+    kernel: float = 3e-6
+
+
+_AMPERE = Generation(
+    gemm=MappingProxyType({"bf16": 0.85}),
+    forward=Attention(reach=0.63, half_keys=240),
+    backward=Attention(reach=0.58, half_keys=300),
+    memory=0.8,
+)
+"""gemm: .869 is the best shape's (survey); W of zero-bubble's Table 9 runs at .76 to .82 of the peak, partial waves with it.
+fill: SimuMax's A100 file, products with an inner dimension of 512 to 4096. forward, backward: FlashAttention-2, arXiv
+2307.08691 figures 4 to 6, read from them. memory: 1.6 of 2.04 TB/s, the two-constant law of zero-bubble's stage times."""
+
+_HOPPER = Generation(
+    gemm=MappingProxyType({"bf16": 0.72, "fp8": 0.60}),
+    forward=Attention(reach=0.62, half_keys=550),
+    backward=Attention(reach=0.55, half_keys=750),
+    quantised=0.6,
+    fill=192.0,
+    memory=0.85,
+    kernel=2.5e-6,
+)
+"""gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .9 of it by power.
+forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
+
+_BLACKWELL = Generation(
+    gemm=MappingProxyType({"bf16": 0.62, "fp8": 0.62, "fp4": 0.5}),
+    forward=Attention(reach=0.45, half_keys=600),
+    backward=Attention(reach=0.42, half_keys=800),
+    quantised=0.5,
+    fill=256.0,
+    memory=0.85,
+    kernel=2.5e-6,
+)
+"""gemm: median .48 of 514 shapes, .60 at the ninth decile (SimuMax's B200 file), .78 for the best shape (survey)."""
+
+_CDNA = Generation(
+    gemm=MappingProxyType({"bf16": 0.51, "fp8": 0.45, "fp4": 0.4}),
+    forward=Attention(reach=0.40, half_keys=500),
+    backward=Attention(reach=0.30, half_keys=700),
+    tiles=((256, 256, 1.0), (256, 128, 0.95), (128, 128, 0.85)),
+    memory=0.75,
+    kernel=4e-6,
+)
+"""gemm: the best shape of the survey reaches .51 on MI300X and .60 on MI325X."""
+
+GENERATIONS: Mapping[str, Generation] = MappingProxyType(
+    {
+        "volta": Generation(
+            gemm=MappingProxyType({"bf16": 0.72}),
+            forward=Attention(reach=0.35, half_keys=240),
+            backward=Attention(reach=0.3, half_keys=300),
+            memory=0.8,
+        ),
+        "ampere": _AMPERE,
+        "ada": Generation(
+            gemm=MappingProxyType({"bf16": 0.8, "fp8": 0.7}),
+            forward=Attention(reach=0.6, half_keys=240),
+            backward=Attention(reach=0.5, half_keys=300),
+            memory=0.85,
+        ),
+        "hopper": _HOPPER,
+        "blackwell": _BLACKWELL,
+        "cdna3": _CDNA,
+        "cdna4": _CDNA,
+    }
+)
+"""By the name that :class:`~pipeplan.hardware.Gpu` has."""
+
+FORMATS: Mapping[str, str] = MappingProxyType(
+    {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+)
+"""Which peak a precision has."""
+
+BYTES: Mapping[str, float] = MappingProxyType({"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625})
+"""Of a number; with the scales of 16 of them in 4 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Links:
+    """What collectives reach of links.
+
+    Attributes
+    ----------
+    reach
+        Fraction of a joined group's bandwidth, by operation, with many ranks.
+    lost
+        A group of n reaches 1 - lost/n of it.
+    network
+        Fraction of the network's bandwidth; all-to-alls, whose messages are small, ``network_all_to_all``.
+    launch
+        Of a collective's kernels; seconds.
+    message
+        Fraction of the bandwidth that one pair reaches.
+    """
+
+    reach: Mapping[str, float] = field(hash=False)
+    lost: float
+    network: float
+    network_all_to_all: float
+    launch: float
+    message: float
+
+
+LINKS = Links(
+    reach=MappingProxyType(
+        {"all_reduce": 0.80, "all_gather": 0.71, "reduce_scatter": 0.71, "all_to_all": 0.63, "ring": 0.80}
+    ),
+    lost=0.36,
+    network=0.90,
+    network_all_to_all=0.60,
+    launch=8e-6,
+    message=0.80,
+)
+"""all_reduce and lost: vTrain's A100 tables reach 229, 222 and 197 of 300 GB/s with 8, 4 and 2 GPUs at 1 GiB, SimuMax's B200
+file .742 of 900 with 8; the others' ratio to it is that file's. network: Calculon's A100 file. message: Primus' default."""
+
+
+def generation(name: str) -> Generation:
+    """The kernels of a generation of GPUs.
+
+    Raises
+    ------
+    UnknownNameError
+        Naming the nearest one.
+    """
+    found = GENERATIONS.get(name)
+    if found is None:
+        raise UnknownNameError("generation of GPUs", name, GENERATIONS, field="generation")
+    return found
