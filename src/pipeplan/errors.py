@@ -111,7 +111,7 @@ class InfeasibleError(NegativeAnswer):
 
 
 class RunError(NegativeAnswer):
-    """A training run that ended before its time; the message names the rank and the op."""
+    """A training run or a sweep that ended before its time; the message names the rank and the op, or the task."""
 
 
 class GradientError(NegativeAnswer):

@@ -1,0 +1,191 @@
+"""The file that keeps what is finished: one SQLite database a sweep, a transaction a batch.
+
+A sweep that is killed at any moment leaves a whole file with everything that was stored. One process at a time has it: the
+lock is the operating system's, so it ends with the process, and there is none to clean up.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+from pipeplan.errors import FormatError, InputError
+from pipeplan.files import is_stream, require_writable
+from pipeplan.sweeps.identity import differences
+from pipeplan.sweeps.task import Failure
+
+_APPLICATION = 0x70706C73
+"""``ppls``: what SQLite's header says of whose file it is."""
+
+_LAYOUT = 1
+"""Of the tables."""
+
+_TABLES = """
+CREATE TABLE sweep (asked TEXT NOT NULL, begun TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
+CREATE TABLE finished (
+    key TEXT PRIMARY KEY, answer TEXT, error TEXT, message TEXT, seconds REAL NOT NULL,
+    CHECK ((answer IS NULL) <> (error IS NULL))
+) WITHOUT ROWID;
+"""
+
+Row = tuple[str, str | None, Failure | None, float]
+"""Key, the answer as JSON or why there is none, seconds."""
+
+
+class Store:
+    """What is finished of one sweep.
+
+    Parameters
+    ----------
+    path
+        The file; made where there is none.
+    asked
+        What is asked, as :func:`~pipeplan.sweeps.identity.identity` gives it.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be written, that another process has open, or that holds another sweep.
+    FormatError
+        For a file that is no store.
+    """
+
+    def __init__(self, path: Path, asked: str) -> None:
+        if is_stream(path):
+            raise InputError(f"a store is a file, and {path} is none; name another", field="store")
+        require_writable(path)
+        self.path = path
+        with self._errors("open"):
+            # Of its own transactions Python's are none; a sweep's rows are written by one thread at a time.
+            self._file = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            with self._errors("open"):
+                self._begin(asked)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _begin(self, asked: str) -> None:
+        self._file.execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._file.execute("BEGIN EXCLUSIVE")
+        if self._file.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+            for statement in _TABLES.split(";\n"):
+                self._file.execute(statement)
+            self._file.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self._file.execute(f"PRAGMA user_version = {_LAYOUT}")
+            self._file.execute("INSERT INTO sweep (asked) VALUES (?)", (asked,))
+        self._require_same(asked)
+        self._file.execute("COMMIT")
+        self._file.execute("PRAGMA journal_mode = WAL")
+        self._file.execute("PRAGMA synchronous = NORMAL")
+
+    def _require_same(self, asked: str) -> None:
+        if self._number("application_id") != _APPLICATION:
+            raise FormatError(
+                f"{self.path} is a database of something else, no store of a sweep; name another file", field="store"
+            )
+        if self._number("user_version") != _LAYOUT:
+            raise FormatError(
+                f"the store {self.path} is of another version of pipeplan; name another file, or remove it",
+                field="store",
+            )
+        (there,) = self._file.execute("SELECT asked FROM sweep").fetchone()
+        if different := differences(there, asked):
+            raise InputError(
+                f"the store {self.path} holds another sweep: {different}; name another file, or remove it",
+                field="store",
+            )
+
+    def _number(self, name: str) -> int:
+        (number,) = self._file.execute(f"PRAGMA {name}").fetchone()
+        return int(number)
+
+    def __len__(self) -> int:
+        """How many tasks are finished."""
+        with self._errors("read"):
+            (count,) = self._file.execute("SELECT count(*) FROM finished").fetchone()
+        return int(count)
+
+    def get(self, key: str) -> Row | None:
+        """What is known of a task; None where it is not finished."""
+        with self._errors("read"):
+            row = self._file.execute(
+                "SELECT answer, error, message, seconds FROM finished WHERE key = ?", (key,)
+            ).fetchone()
+        if row is None:
+            return None
+        answer, error, message, seconds = row
+        failure = None if error is None else Failure(kind="refused", error=error, message=message or "")
+        return key, answer, failure, seconds
+
+    def put(self, rows: Iterable[Row]) -> None:
+        """Keep rows, all of them or none.
+
+        Raises
+        ------
+        InputError
+            If the disk is full or the file cannot be written any more.
+        """
+        values = [
+            (key, answer, failure and failure.error, failure and failure.message, seconds)
+            for key, answer, failure, seconds in rows
+        ]
+        with self._errors("write"):
+            self._file.execute("BEGIN")
+            try:
+                self._file.executemany("INSERT OR IGNORE INTO finished VALUES (?, ?, ?, ?, ?)", values)
+                self._file.execute("COMMIT")
+            except sqlite3.Error:
+                # SQLite may have taken them back itself.
+                with suppress(sqlite3.Error):
+                    self._file.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Leave one whole file, and let others have it."""
+        # On a full disk the rows stay in the journal beside the file, where the next sweep finds them.
+        with suppress(sqlite3.Error):
+            self._file.execute("PRAGMA journal_mode = DELETE")
+        self._file.close()
+
+    @contextmanager
+    def _errors(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            self._refuse(action, error)
+
+    def _refuse(self, action: str, error: sqlite3.Error) -> NoReturn:
+        """SQLite's error as a sentence with its remedy."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            raise InputError(
+                f"another process has the store {self.path} open{_owner(self.path)}; wait for it to end, "
+                "or name another file",
+                field="store",
+            ) from None
+        if code == sqlite3.SQLITE_FULL:
+            raise InputError(
+                f"no space is left for the store {self.path}; what it holds stays: make room, and run the same again "
+                "to go on from there",
+                field="store",
+            ) from None
+        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            raise FormatError(
+                f"{self.path} is no store of a sweep, or is damaged; name another file", field="store"
+            ) from None
+        raise InputError(f"cannot {action} the store {self.path}: {error}", field="store") from None
+
+
+def _owner(path: Path) -> str:
+    """Which process has a file locked, in brackets, where the system says so."""
+    with suppress(OSError, ValueError, IndexError):
+        inode = str(path.stat().st_ino)
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if words[5].rpartition(":")[2] == inode and int(words[4]) > 0:
+                return f" (process {words[4]})"
+    return ""
