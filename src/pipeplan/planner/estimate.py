@@ -18,7 +18,7 @@ from pipeplan.planner.seconds import KINDS, UNCALIBRATED, Factors
 from pipeplan.planner.software import software
 from pipeplan.planner.stage_costs import StageCosts, stage_costs
 from pipeplan.planner.step_end import StepEnd, step_end
-from pipeplan.workload import ModelShape, flops_per_token
+from pipeplan.workload import ModelShape, token_flops
 
 
 def estimate(
@@ -54,7 +54,7 @@ def estimate(
     end = step_end(model, cluster, configuration, stages, table, calibration)
     time = step_time(configuration, stages, ran, end)
     tokens = configuration.global_batch * configuration.sequence
-    flops = flops_per_token(model, configuration.sequence) * tokens
+    flops = token_flops(model, configuration.sequence).training * tokens
     filled = replace(configuration, layers=stages.layout)
     return Estimate(
         configuration=filled,

@@ -126,13 +126,24 @@ def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str,
                 work.rows,
                 work.columns,
                 work.inner,
-                work.precision,
+                precision=work.precision,
                 accumulates=work.accumulates,
                 weight_gradient=work.weight_gradient,
             )
             return "grouped_gemm", time * factor("grouped_gemm"), 1
         case AttentionCore():
-            return "attention", attention_time(gpu, work.flops, backward=work.backward) * factor("attention"), 1 + work.backward
+            time = attention_time(
+                gpu,
+                queries=work.queries,
+                keys=work.keys,
+                heads=work.heads,
+                kv_heads=work.kv_heads,
+                score_dim=work.score_dim,
+                value_dim=work.value_dim,
+                fused=work.fused,
+                backward=work.backward,
+            )
+            return "attention", time * factor("attention"), 1 + work.backward
         case MemoryPass():
             time = memory_time(gpu, work.bytes, work.kernels)
             return "memory", time * (end if end != 1.0 else factor("memory")), work.kernels
@@ -142,5 +153,14 @@ def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str,
 
 def _collective_seconds(machine: Machine, work: Collective) -> float:
     ranks, stride = machine.group(work.group)
-    time = collective_time(machine.cluster, work.operation, work.bytes, ranks, stride)
-    return time * work.steps * machine.factors.factor("collective")
+    time = collective_time(
+        machine.cluster,
+        work.operation,
+        work.bytes,
+        ranks,
+        stride,
+        steps=work.steps,
+        nodes_a_token=work.nodes_a_token,
+        copies=work.copies,
+    )
+    return time * machine.factors.factor("collective")

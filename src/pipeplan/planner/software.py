@@ -7,7 +7,7 @@ kernel, where collectives wait, or where Python cannot launch fast enough. Each 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -64,50 +64,96 @@ class Software:
     source: str = ""
 
 
+_MEGATRON_2021 = Software(
+    name="megatron-lm-2021",
+    title="Megatron-LM before flash attention (2021 to 2023)",
+    attention="unfused",
+    dropout=True,
+    fused_loss=False,
+    hides=frozenset(),
+    op_gap=0.85e-3,
+    source="arXiv 2104.04473 section 4, 2205.05198; the gap between ops is that of the machine megatron-a100",
+)
+_TORCHTITAN = Software(
+    name="torchtitan",
+    title="torchtitan with torch.compile and FSDP2",
+    fused_loss=False,
+    source="pytorch/torchtitan docs: FSDP2 gathers ahead and reduces, in 32 bits, beside computation",
+)
+_MEGATRON_CORE = Software(
+    name="megatron-core",
+    title="Megatron Core with Transformer Engine",
+    source="Megatron-LM docs: overlap-grad-reduce, overlap-param-gather, context parallelism by p2p ring",
+)
+_LLM_FOUNDRY = Software(
+    name="llm-foundry",
+    title="llm-foundry: PyTorch FSDP, eager, flash attention; gradients reduced in 32 bits",
+    fused_activation=False,
+    fused_loss=False,
+    source="mosaicml/llm-foundry scripts/train/benchmarking; composer's FSDP mixed_precision DEFAULT",
+)
+
 _TABLE = (
-    Software(
-        name="megatron-lm-2021",
-        title="Megatron-LM before flash attention (2021 to 2023)",
-        attention="unfused",
-        dropout=True,
-        fused_loss=False,
-        hides=frozenset(),
-        launch=5e-6,
-        op_gap=0.85e-3,
-        source="arXiv 2104.04473 section 4, 2205.05198; the gap between ops is that of the machine megatron-a100",
+    _MEGATRON_2021,
+    replace(
+        _MEGATRON_2021,
+        name="zero-bubble",
+        title="the zero-bubble authors' fork of Megatron-LM, without the optimizer's barrier",
+        barrier=False,
+        source="ICLR 2024, sections 4 and 5 (post-validation)",
     ),
-    Software(
-        name="megatron-core",
-        title="Megatron Core with Transformer Engine",
-        source="Megatron-LM docs: overlap-grad-reduce, overlap-param-gather, context parallelism by p2p ring",
+    replace(
+        _MEGATRON_2021,
+        name="megatron-deepspeed",
+        title="Megatron-DeepSpeed (2021 to 2023)",
+        source="arXiv 2201.11990; vTrain's validation runs",
     ),
-    Software(
+    _MEGATRON_CORE,
+    replace(
+        _MEGATRON_CORE,
+        name="nemo",
+        title="NeMo on Megatron Core: communication beside products",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        source="NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather)",
+    ),
+    replace(
+        _MEGATRON_CORE,
         name="megatron-bridge",
         title="Megatron Bridge's performance recipes: CUDA graphs, communication beside products",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         graphs=True,
         source="NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md",
     ),
-    Software(
-        name="nemo",
-        title="NeMo on Megatron Core: communication beside products, no graphs",
+    replace(
+        _MEGATRON_CORE,
+        name="megascale",
+        title="MegaScale: Megatron-LM with communication beside products",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
-        source="NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather)",
+        source="arXiv 2402.15627 section 3",
     ),
-    Software(
-        name="torchtitan",
-        title="torchtitan with torch.compile and FSDP2",
-        fused_loss=False,
-        fp32_gradients=False,
-        source="pytorch/torchtitan docs: FSDP2 prefetches and reduces beside computation",
-    ),
-    Software(
-        name="llm-foundry",
-        title="llm-foundry: PyTorch FSDP, eager, flash attention",
+    replace(_MEGATRON_CORE, name="primus", title="Primus on Megatron Core, AMD", source="AMD-AGI/Primus"),
+    _TORCHTITAN,
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-eager",
+        title="torchtitan without torch.compile",
         fused_activation=False,
-        fused_loss=False,
+        source="pytorch/torchtitan benchmarks/llama3_h100_202412",
+    ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-async-tp",
+        title="torchtitan with torch.compile and asynchronous tensor parallelism",
+        hides=_TORCHTITAN.hides | {"tensor"},
+        source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
+    ),
+    _LLM_FOUNDRY,
+    replace(
+        _LLM_FOUNDRY,
+        name="llm-foundry-pure",
+        title="llm-foundry with everything in 16 bits",
         fp32_gradients=False,
-        source="mosaicml/llm-foundry scripts/train/benchmarking",
+        source="composer's FSDP mixed_precision PURE",
     ),
     Software(
         name="hai-llm",

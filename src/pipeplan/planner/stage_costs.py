@@ -288,7 +288,8 @@ def transfer_seconds(cluster: Cluster, configuration: Configuration, message: fl
     """Of a message between neighbouring pipeline ranks, which stand t c d GPUs apart."""
     if configuration.pipeline == 1:
         return 0.0
-    return p2p_time(cluster, message, configuration.tensor * configuration.context * configuration.data)
+    apart = configuration.tensor * configuration.context * configuration.data
+    return p2p_time(cluster, message, apart, ranks=configuration.pipeline)
 
 
 def _offloaded(costs: StageCosts, cluster: Cluster, configuration: Configuration) -> StageCosts:

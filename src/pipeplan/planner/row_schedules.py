@@ -1,0 +1,114 @@
+"""What published rows call their schedules and layouts, as strategies and layers on each stage."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pipeplan.errors import InputError
+from pipeplan.planner.configuration import Configuration
+from pipeplan.strategies import is_strategy, strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A schedule of a row.
+
+    Attributes
+    ----------
+    strategy
+        Its name here.
+    in_flight
+        Activations that a rank may hold, in multiples of the ranks; None: no limit is part of the name.
+    barrier
+        Whether ranks meet at the step's end, where the name says so.
+    """
+
+    strategy: str
+    in_flight: float | None = None
+    barrier: bool | None = None
+
+
+_NAMES = {
+    "none": Named("1f1b"),
+    "1f1b": Named("1f1b"),
+    "1f1b-i": Named("interleaved-1f1b"),
+    "1f1b-r": Named("1f1b"),
+    "zb-1p": Named("zb-auto", 1.0, barrier=False),
+    "zb-2p": Named("zb-auto", 2.0, barrier=False),
+    "zb-2p-synchronous": Named("zb-auto", 2.0, barrier=True),
+    "zb-1p-synchronous": Named("zb-auto", 1.0, barrier=True),
+    "zb-v": Named("zbv", barrier=False),
+    "v-zb": Named("zbv", barrier=False),
+    "zb": Named("zb-h1"),
+}
+"""Names of papers and of their tables that are no strategy's: the zero-bubble authors' ZB-1p and ZB-2p are what their heuristic
+finds within p and 2p activations, and run without the optimizer's barrier (ICLR 2024, sections 3.1 and 4)."""
+
+
+def scheduled(name: str | None, pipeline: int, chunks: int) -> Named:
+    """The strategy of a row's schedule; where it names none, 1F1B, interleaved where ranks have chunks.
+
+    Raises
+    ------
+    InputError
+        For a schedule that nobody knows.
+    """
+    if pipeline == 1:
+        return Named("1f1b")
+    if name is None or name.lower() == "none":
+        return Named("interleaved-1f1b" if chunks > 1 else "1f1b")
+    short = re.sub(r"\s*\(.*\)", "", name).strip().lower()
+    if short in _NAMES:
+        return _NAMES[short]
+    if is_strategy(short):
+        found = strategy(short).name
+        return Named("1f1b" if found == "interleaved-1f1b" and chunks == 1 else found)
+    raise InputError(f"the schedule '{name}' is none that is known here", field="schedule")
+
+
+def chunks_of(schedule: str | None, pipeline: int, layers: int, given: int | None) -> tuple[int, str]:
+    """Chunks of a rank, and what was assumed: interleaved without a number is the least that divides a rank's layers."""
+    if given is not None:
+        return int(given), ""
+    if pipeline == 1 or schedule is None:
+        return 1, ""
+    named = scheduled(schedule, pipeline, 2).strategy
+    found = strategy(named)
+    if found.fixed_chunks:
+        return found.chunks, ""
+    each = layers // pipeline
+    least = next((count for count in range(2, each + 1) if each % count == 0), 1)
+    return least, f"chunks of a rank: {least}, the fewest that interleave its {each} layers evenly"
+
+
+_ENDS = re.compile(r"(\d+) layers on the first and last stage, (\d+) on the others")
+_ONE_LESS = re.compile(r"(\d+) layers a stage, one less on first and last")
+
+
+def layout_from(text: str | None, stages: int) -> tuple[int, ...] | None:
+    """Layers on each stage from a row's words; None where there are none.
+
+    Raises
+    ------
+    InputError
+        For words that are not understood.
+    """
+    if not text:
+        return None
+    if match := _ENDS.fullmatch(text):
+        ends, others = int(match[1]), int(match[2])
+    elif match := _ONE_LESS.fullmatch(text):
+        ends, others = int(match[1]) - 1, int(match[1])
+    else:
+        raise InputError(f"the layout '{text}' is not understood", field="layout")
+    return (ends, *[others] * (stages - 2), ends)
+
+
+def fitting_layout(configuration: Configuration, layers: int) -> tuple[int, ...] | None:
+    """A layout for layers that do not divide: one layer less on the ends where that comes out even, else None (even)."""
+    stages = configuration.stages
+    if layers % stages == 0 or (layers + 2) % stages or stages < 2:
+        return None
+    each = (layers + 2) // stages
+    return (each - 1, *[each] * (stages - 2), each - 1)
