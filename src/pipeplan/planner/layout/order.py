@@ -1,0 +1,160 @@
+"""A schedule's order of ops as a graph: its makespan is the longest path, and every path is a bound on all layouts.
+
+The order fixes what waits for what; a layout only changes how long the ops take. So the makespan is the longest of a fixed
+set of paths, each of which takes a sum of the stages' times. The longest path with one layout bounds the makespan of every
+other from below: a cut, as in the decomposition of Benders (1962).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.costs import Costs, Memory, Overhead, Transfer
+from pipeplan.kernels import Kernel
+from pipeplan.model import BACKWARD_KINDS, Floats, Ints, Kind, Schedule, crosses_ranks, dependencies
+from pipeplan.planner.layout.path_kernel import longest_path
+from pipeplan.simulation import simulate
+
+_LONGEST_PATH = Kernel(longest_path)
+
+_PARTS = {Kind.F: (1, 0, 0), Kind.B: (0, 1, 1), Kind.I: (0, 1, 0), Kind.W: (0, 0, 1)}
+"""Which of a stage's F, I and W each kind of op takes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """A chain of ops: it takes ``(counts * times).sum() + constant``, times of shape (stages, 3).
+
+    Attributes
+    ----------
+    counts
+        How often each stage's F, I and W are on it, shape (stages, 3).
+    constant
+        What its messages take, and what its ops lose.
+    """
+
+    counts: Floats
+    constant: float
+
+
+class Order:
+    """The ops of a schedule as nodes of a graph, in an order in which each comes behind all that it waits for.
+
+    Parameters
+    ----------
+    schedule
+        Of F, B, I and W; sequences may be sliced, pairs overlap. A pair takes what its two ops take together.
+    transfer
+        What a message between ranks takes; seconds.
+    overhead
+        What ranks lose between ops.
+    """
+
+    def __init__(self, schedule: Schedule, transfer: float = 0.0, overhead: Overhead | None = None) -> None:
+        self.schedule = schedule
+        self.transfer = transfer / schedule.slices
+        costs = _ones(schedule.stages, Overhead() if overhead is None else overhead)
+        needs = dependencies(schedule)
+        crossing = np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, -1)
+        start = simulate(schedule, _ones(schedule.stages, Overhead())).timeline.start
+        # A pair is one node, that of its first op.
+        first = np.flatnonzero(~schedule.joined)
+        nodes = first[np.argsort(start[first], kind="stable")]
+        number = np.empty(len(schedule), np.int64)
+        number[nodes] = np.arange(len(nodes))
+        joined = np.flatnonzero(schedule.joined)
+        number[joined] = number[joined - 1]
+        self._before = self._previous(nodes, number)
+        self._source = _numbered(crossing[nodes], number)
+        self._ops = nodes
+        self._partner = np.full(len(nodes), -1)
+        self._partner[number[joined]] = joined
+        partner = np.maximum(self._partner, 0)
+        self._second = np.where(self._partner >= 0, _numbered(crossing[partner], number), -1)
+        self._feature, self._weights = self._features(schedule)
+        lost = np.zeros(len(schedule)) if not costs.overhead.between_ops else np.add(*costs.lost(schedule))
+        self._lost = lost[nodes]
+        self.evaluations = 0
+
+    def _previous(self, nodes: NDArray[np.intp], number: Ints) -> Ints:
+        """The node before each on its rank, or -1."""
+        schedule = self.schedule
+        before = np.full(len(nodes), -1, np.int64)
+        behind = nodes[~np.isin(nodes, schedule.offsets)]
+        before[number[behind]] = number[behind - 1]
+        return before
+
+    def _features(self, schedule: Schedule) -> tuple[Ints, Floats]:
+        """Each op's kind and stage as one number, and by that number which of the stages' times it takes."""
+        columns = schedule.columns
+        feature = columns.kind.astype(np.int64) * schedule.stages + columns.stage
+        parts = np.zeros((len(Kind), 3))
+        for kind, which in _PARTS.items():
+            parts[kind] = which
+        return feature, parts / schedule.slices
+
+    def path(self, times: Floats) -> tuple[float, Path]:
+        """The makespan with these times of the stages, shape (stages, 3), and the path that it is of."""
+        stages = self.schedule.stages
+        table = (self._weights[:, None, :] * times[None, :, :]).sum(axis=2).ravel()
+        of_ops = table[self._feature]
+        duration = of_ops[self._ops] + np.where(self._partner >= 0, of_ops[self._partner], 0.0) + self._lost
+        count = len(duration)
+        end, cause, on_path = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
+        last = _LONGEST_PATH(
+            (self._before, self._source, self._second, duration, self.transfer), (end, cause, on_path), work=count
+        )
+        self.evaluations += 1
+        chain = np.flatnonzero(on_path > 0)
+        partners = self._partner[chain]
+        ops = np.concatenate((self._ops[chain], partners[partners >= 0]))
+        by_kind = np.bincount(self._feature[ops], minlength=len(Kind) * stages).reshape(len(Kind), stages)
+        counts = by_kind.T @ self._weights
+        constant = float((on_path[chain] > 1).sum() * self.transfer + self._lost[chain].sum())
+        return float(end[last]), Path(counts, constant)
+
+
+def _ones(stages: int, overhead: Overhead) -> Costs:
+    """Costs with which every op takes time."""
+    one, none = np.ones(stages), np.zeros(stages)
+    return Costs(one, 2 * one, one, one, one, Memory(none, none, none, in_bytes=True), None, Transfer(), overhead)
+
+
+def _numbered(positions: NDArray[np.signedinteger], number: Ints) -> Ints:
+    return np.where(positions >= 0, number[np.maximum(positions, 0)], -1)
+
+
+def holdings(schedule: Schedule) -> list[Floats]:
+    """For each rank, what of its stages it holds at once: rows (stages, 2) of how many are held whole, and until W.
+
+    Of two rows of which one holds no less of anything, only that one is given: the most that a rank holds is the largest sum
+    over the rows, whatever each stage holds. Shape (rows, stages, 2) a rank.
+    """
+    found = []
+    for rank in range(schedule.ranks):
+        columns = schedule.row(rank)
+        change = np.zeros((len(columns) + 1, schedule.stages, 2), np.int32)
+        at = np.arange(1, len(columns) + 1)
+        kind = columns.kind
+        change[at, columns.stage, 0] += np.where(kind == Kind.F, 1, np.where(np.isin(kind, BACKWARD_KINDS), -1, 0))
+        change[at, columns.stage, 1] += np.where(kind == Kind.I, 1, np.where(kind == Kind.W, -1, 0))
+        here = np.unique(columns.stage)
+        levels = np.cumsum(change[:, here], axis=0).reshape(len(columns) + 1, -1)
+        best = _undominated(np.unique(levels, axis=0))
+        rows = np.zeros((len(best), schedule.stages, 2))
+        rows[:, here] = best.reshape(len(best), len(here), 2)
+        found.append(rows / schedule.slices)
+    return found
+
+
+def _undominated(rows: Ints) -> Ints:
+    """Those that no other is at least as large as in every number."""
+    rows = rows[np.argsort(-rows.sum(axis=1), kind="stable")]
+    kept: list[NDArray[np.int64]] = []
+    for row in rows:
+        if not any((row <= other).all() for other in kept):
+            kept.append(row)
+    return np.array(kept)

@@ -1,0 +1,132 @@
+"""Layouts of one problem: what each takes and holds, and what those that were simulated say about all others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.model import Floats
+from pipeplan.planner.layout.memory import RankPeaks
+from pipeplan.planner.layout.order import Order, Path
+from pipeplan.planner.layout.stages import TIMES, StageTables
+
+Numbers = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A layout with what its stages do.
+
+    Attributes
+    ----------
+    counts
+        Transformer layers on each stage.
+    choices
+        What each stage does: positions in the tables' choices.
+    """
+
+    counts: tuple[int, ...]
+    choices: tuple[int, ...]
+
+    @property
+    def bounds(self) -> Numbers:
+        """First layer of every stage, and one past the last of all; shape (stages + 1,)."""
+        return np.array([*accumulate(self.counts, initial=0)], np.intp)
+
+
+@dataclass(eq=False)
+class LayoutProblem:
+    """Which layout, for the order of a schedule.
+
+    Attributes
+    ----------
+    order
+        Whose makespan is to be least.
+    tables
+        What stages take and hold.
+    peaks
+        What ranks may.
+    cuts
+        Paths that some layout's makespan was, in the order in which they were found.
+    """
+
+    order: Order
+    tables: StageTables
+    peaks: RankPeaks
+    counts: Floats = field(init=False)
+    constants: Floats = field(init=False)
+    simulated: dict[Laid, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.counts = np.zeros((0, self.stages, 3))
+        self.constants = np.zeros(0)
+        of_stages = [self.tables.of_stage(stage, self.stages) for stage in range(self.stages)]
+        self._of_role = np.stack([of_stages[0], of_stages[len(of_stages) // 2], of_stages[-1]])
+        self._role = np.ones(self.stages, np.intp)
+        self._role[0], self._role[-1] = 0, 2
+
+    @property
+    def stages(self) -> int:
+        """How many."""
+        return self.order.schedule.stages
+
+    @property
+    def layers(self) -> int:
+        """How many are laid out."""
+        return self.tables.layers
+
+    def of_stage(self, stage: int) -> Floats:
+        """The table of a stage."""
+        table: Floats = self._of_role[self._role[stage]]
+        return table
+
+    def features(self, bounds: Numbers, choices: Numbers) -> Floats:
+        """Of every stage, shape (..., stages, 7), for bounds of shape (..., stages + 1) and choices of (..., stages)."""
+        found: Floats = self._of_role[self._role, choices, bounds[..., :-1], bounds[..., 1:]]
+        return found
+
+    def of(self, laid: Laid) -> Floats:
+        """The features of one layout."""
+        return self.features(laid.bounds, np.array(laid.choices, np.intp))
+
+    def makespan(self, laid: Laid) -> float:
+        """Simulated, once; the path that it is of is kept as a cut."""
+        if laid not in self.simulated:
+            found, path = self.order.path(self.of(laid)[:, TIMES])
+            self.simulated[laid] = found
+            self.add(path)
+        return self.simulated[laid]
+
+    def add(self, path: Path) -> None:
+        """Keep a path as a cut."""
+        self.counts = np.concatenate((self.counts, path.counts[None]))
+        self.constants = np.append(self.constants, path.constant)
+
+    def least(self, features: Floats, since: int = 0) -> Floats:
+        """What layouts with these features take at least, by the cuts from the ``since``-th on; shape (...)."""
+        shape = features.shape[:-2]
+        times = features[..., TIMES].reshape(-1, self.stages * 3)
+        cuts = self.counts[since:].reshape(-1, self.stages * 3)
+        most: Floats = (times @ cuts.T + self.constants[since:]).max(axis=-1, initial=0.0).reshape(shape)
+        return most
+
+    def fits(self, laid: Laid) -> bool:
+        """Whether every rank stays within its limit."""
+        return bool(self.peaks.over(self.of(laid)) <= 0)
+
+    def probe_ranks(self, laid: Laid) -> None:
+        """Add for each rank a path that its work makes up: the longest one where its stages take much longer than others.
+
+        Whatever times a path was found with, it is one for all.
+        """
+        times = self.of(laid)[:, TIMES]
+        for here in self.peaks.holds:
+            self.add(self.order.path(np.where(here[:, None], times * 3, times))[1])
+
+
+def counts_of(bounds: Numbers) -> tuple[int, ...]:
+    """Layers of each stage."""
+    return tuple(int(stop - first) for first, stop in pairwise(bounds.tolist()))
