@@ -1,7 +1,17 @@
 """What training a model asks of a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no duration anywhere."""
 
 from pipeplan.workload.execution import AttentionKernel, Execution, Precision
+from pipeplan.workload.flops import TokenFlops, core_flops, token_flops
 from pipeplan.workload.layers import layers_of, rank_vocabulary
+from pipeplan.workload.parameters import (
+    ParameterCounts,
+    Part,
+    attention_parts,
+    layer_parts,
+    norm_size,
+    padded_vocabulary,
+    parameter_counts,
+)
 from pipeplan.workload.presets import from_dict, known_model, model, model_names
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import Experts, LatentAttention, ModelShape

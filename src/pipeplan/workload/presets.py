@@ -46,10 +46,10 @@ def known_model(name: str) -> ModelShape | None:
 def from_dict(document: Mapping[str, Any]) -> ModelShape:
     """A model's shape from its short form (:func:`shape_from`).
 
-    What it does not say is taken from the published model whose name it has: ``{"name": "llama3-8b", "seq": 32768}`` is that
-    model with longer sequences, and what is called ``grok-1, 2 layers`` is a cut of ``grok-1``. Learned positions are as many
-    as a sequence has tokens. Where ``layers`` is given, so are MTP layers, or there are none: trainers leave them out as
-    they like.
+    What it does not say is taken from the published model whose name it has: ``{"name": "llama3-8b", "seq": 32768}`` is
+    that model with longer sequences, and what is called ``grok-1, 2 layers`` is a cut of ``grok-1``. Learned positions are
+    as many as a sequence has tokens. Where ``layers`` is given, so are MTP layers, or there are none: trainers leave them
+    out as they like.
 
     Raises
     ------

@@ -1,0 +1,237 @@
+"""How many parameters a model has: per part of a layer, per layer, in all, and active for a token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipeplan.errors import InputError
+from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
+
+Split = Literal["tensor", "replicated", "expert"]
+"""What splits a part: the tensor group, nothing (its ranks all hold it), or the expert and expert-tensor groups."""
+
+ROUTER = "router"
+"""The name of the part that says which experts a token goes to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Parameters of a layer that stand and are split together.
+
+    Attributes
+    ----------
+    name
+        Such as ``query, key, value``.
+    count
+        How many, over all ranks.
+    split
+        Over which ranks (Megatron-LM: matrices and the biases of column-parallel ones over the tensor group; norms, router,
+        latent attention's down-projections and biases of row-parallel matrices stand on each of its ranks).
+    active
+        How many of them a token meets: fewer than ``count`` of routed experts.
+    matrix
+        Whether a token is multiplied by them: no biases, norms and sinks.
+    """
+
+    name: str
+    count: int
+    split: Split = "tensor"
+    active: int = -1
+    matrix: bool = True
+
+    def __post_init__(self) -> None:
+        if self.active < 0:
+            object.__setattr__(self, "active", self.count)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterCounts:
+    """A model's parameters.
+
+    Attributes
+    ----------
+    embedding, positions, head
+        V h; learned positions; V h again, or 0 where the head is tied to the embedding.
+    final_norm
+        Before the head.
+    attention
+        Of one layer: projections, their biases, norms of queries and keys, sinks.
+    dense_layer, moe_layer, moe_layer_active
+        Of one layer of either kind, None where there is none; the last with the experts only that a token meets.
+    mtp_layer
+        Of one layer that predicts a further token: a layer, the projection of 2h to h, three norms (arXiv 2412.19437 section
+        2.2); its embedding and head are the model's. None where there is none.
+    dense_layers, moe_layers, mtp_layers
+        How many of each.
+    """
+
+    embedding: int
+    positions: int
+    head: int
+    final_norm: int
+    attention: int
+    dense_layer: int | None
+    moe_layer: int | None
+    moe_layer_active: int | None
+    mtp_layer: int | None
+    dense_layers: int
+    moe_layers: int
+    mtp_layers: int
+
+    @property
+    def ends(self) -> int:
+        """What stands outside layers."""
+        return self.embedding + self.positions + self.final_norm + self.head
+
+    @property
+    def total(self) -> int:
+        """Of the model without MTP layers."""
+        return self.ends + self.dense_layers * (self.dense_layer or 0) + self.moe_layers * (self.moe_layer or 0)
+
+    @property
+    def active(self) -> int:
+        """Those that a token meets: top-k and shared experts, input embedding and head; without MTP layers."""
+        return self.ends + self.dense_layers * (self.dense_layer or 0) + self.moe_layers * (self.moe_layer_active or 0)
+
+    @property
+    def total_with_mtp(self) -> int:
+        """With the MTP layers, which share embedding and head with the model."""
+        return self.total + self.mtp_layers * (self.mtp_layer or 0)
+
+
+def parameter_counts(shape: ModelShape) -> ParameterCounts:
+    """All parameters of a model; each count is exact."""
+    dense, moe = (layer_parts(shape, experts=experts) if wanted else None for experts, wanted in _kinds(shape))
+    embedding = shape.vocabulary * shape.hidden
+    last = moe or dense or ()
+    extra = 2 * shape.hidden * shape.hidden + 3 * norm_size(shape, shape.hidden)
+    return ParameterCounts(
+        embedding=embedding,
+        positions=(shape.learned_positions or 0) * shape.hidden,
+        head=0 if shape.tied_embeddings else embedding,
+        final_norm=norm_size(shape, shape.hidden),
+        attention=_count(attention_parts(shape)),
+        dense_layer=None if dense is None else _count(dense),
+        moe_layer=None if moe is None else _count(moe),
+        moe_layer_active=None if moe is None else sum(part.active for part in moe),
+        mtp_layer=_count(last) + extra if shape.mtp_layers else None,
+        dense_layers=shape.dense_layers,
+        moe_layers=shape.moe_layers,
+        mtp_layers=shape.mtp_layers,
+    )
+
+
+def _kinds(shape: ModelShape) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
+    """Layers without and with experts, and whether the model has such ones."""
+    return (False, shape.dense_layers > 0), (
+        True,
+        shape.experts is not None and (shape.moe_layers or shape.mtp_layers) > 0,
+    )
+
+
+def _count(parts: tuple[Part, ...]) -> int:
+    return sum(part.count for part in parts)
+
+
+def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[Part, ...]:
+    """What one transformer layer's parameters are.
+
+    Parameters
+    ----------
+    experts
+        Of a layer with experts; else of a dense one.
+
+    Raises
+    ------
+    InputError
+        If the model has no such layer.
+    """
+    norms = Part("norms", shape.norms_a_layer * norm_size(shape, shape.hidden), "replicated", matrix=False)
+    if not experts:
+        if shape.ffn is None:
+            raise InputError(f"{shape.name} has no dense layers: it has no ffn", field="ffn")
+        return (*attention_parts(shape), *_ffn_parts(shape, shape.ffn, "FFN", bias=shape.bias_all), norms)
+    if shape.experts is None:
+        raise InputError(f"{shape.name} has no layers with experts", field="experts")
+    return (*attention_parts(shape), *_expert_parts(shape, shape.experts), norms)
+
+
+def attention_parts(shape: ModelShape) -> tuple[Part, ...]:
+    """Of one layer's attention: projections, their biases, norms of queries and keys, sinks."""
+    if shape.latent is not None:
+        return _latent_parts(shape, shape.latent)
+    into, out = shape.query_width + 2 * shape.key_width, shape.value_width
+    head_norms = 2 * norm_size(shape, shape.score_dim)
+    parts = (
+        Part("query, key, value", shape.hidden * into),
+        Part("query, key, value biases", into if shape.bias_qkv or shape.bias_all else 0, matrix=False),
+        Part("attention output", out * shape.hidden),
+        Part("attention output bias", shape.hidden if shape.bias_all else 0, "replicated", matrix=False),
+        Part("query and key norms", head_norms if shape.qk_norm else 0, "replicated", matrix=False),
+        Part("attention sinks", shape.heads if shape.attention_sinks else 0, matrix=False),
+    )
+    return tuple(part for part in parts if part.count)
+
+
+def _latent_parts(shape: ModelShape, latent: LatentAttention) -> tuple[Part, ...]:
+    """Of multi-head latent attention (arXiv 2405.04434 section 2.1); its compressions are normalised."""
+    hidden, queries = shape.hidden, shape.query_width
+    up = latent.key_value_rank * shape.heads * (latent.nope_dim + latent.value_dim)
+    if latent.query_rank is None:
+        query = (Part("query", hidden * queries),)
+        norms = latent.key_value_rank
+    else:
+        query = (
+            Part("query down", hidden * latent.query_rank, "replicated"),
+            Part("query up", latent.query_rank * queries),
+        )
+        norms = latent.query_rank + latent.key_value_rank
+    return (
+        *query,
+        Part("key and value down", hidden * (latent.key_value_rank + latent.rope_dim), "replicated"),
+        Part("key and value up", up),
+        Part("attention output", shape.value_width * hidden),
+        Part("compression norms", norm_size(shape, norms), "replicated", matrix=False),
+    )
+
+
+def _ffn_parts(shape: ModelShape, width: int, name: str, *, bias: bool) -> tuple[Part, ...]:
+    """Of an FFN that the tensor group splits."""
+    parts = [Part(name, shape.ffn_matrices * shape.hidden * width)]
+    if bias:
+        parts += [Part(f"{name} biases", (shape.ffn_matrices - 1) * width, matrix=False)]
+        parts += [Part(f"{name} output bias", shape.hidden, "replicated", matrix=False)]
+    return tuple(parts)
+
+
+def _expert_parts(shape: ModelShape, experts: Experts) -> tuple[Part, ...]:
+    """Of routed experts, the router and shared experts."""
+    hidden, count = shape.hidden, experts.count
+    expert = shape.ffn_matrices * hidden * experts.width
+    parts = [Part("routed experts", count * expert, "expert", experts.top_k * expert)]
+    if experts.expert_bias:
+        biases = (shape.ffn_matrices - 1) * experts.width + hidden
+        parts += [Part("routed experts' biases", count * biases, "expert", experts.top_k * biases, matrix=False)]
+    parts += [Part(ROUTER, count * hidden, "replicated")]
+    if experts.router_bias:
+        parts += [Part("router bias", count, "replicated", matrix=False)]
+    if experts.shared_width:
+        parts += _ffn_parts(shape, experts.shared_width, "shared experts", bias=shape.bias_all)
+    if experts.shared_gate:
+        parts += [Part("shared experts' gate", hidden, "replicated")]
+    return tuple(parts)
+
+
+def norm_size(shape: ModelShape, width: int) -> int:
+    """Parameters of a norm: weights, and biases of a LayerNorm that has them."""
+    return 2 * width if shape.norm == "layer" else width
+
+
+def padded_vocabulary(vocabulary: int, tensor: int = 1, *, multiple: int = 128) -> int:
+    """The rows of embedding and head as Megatron-LM allocates them: a multiple of 128 on each rank of the tensor group.
+
+    Source: Megatron-LM, ``--make-vocab-size-divisible-by``.
+    """
+    step = multiple * tensor
+    return -(-vocabulary // step) * step
