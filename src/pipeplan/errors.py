@@ -12,7 +12,7 @@ PipeplanError                   one short paragraph for the user; the exit code 
     ├── InvalidScheduleError    incomplete, out of order, on the wrong rank, or over its memory
     │   └── DeadlockError       ranks wait for each other; the cycle is in the message
     ├── InfeasibleError         no schedule fits, a memory limit is too small
-    ├── RunError                a training run that ended early: a rank died, hung or raised
+    ├── RunError                a training run or a sweep that ended early: a rank died, hung or raised; no workers left
     └── GradientError           a run's gradients are not those of a single process
 """
 
