@@ -178,15 +178,11 @@ def _latent_parts(shape: ModelShape, latent: LatentAttention) -> tuple[Part, ...
     """Of multi-head latent attention (arXiv 2405.04434 section 2.1); its compressions are normalised."""
     hidden, queries = shape.hidden, shape.query_width
     up = latent.key_value_rank * shape.heads * (latent.nope_dim + latent.value_dim)
-    if latent.query_rank is None:
-        query = (Part("query", hidden * queries),)
-        norms = latent.key_value_rank
-    else:
-        query = (
-            Part("query down", hidden * latent.query_rank, "replicated"),
-            Part("query up", latent.query_rank * queries),
-        )
-        norms = latent.query_rank + latent.key_value_rank
+    query = [Part("query", hidden * queries)]
+    if latent.query_rank is not None:
+        down = Part("query down", hidden * latent.query_rank, "replicated")
+        query = [down, Part("query up", latent.query_rank * queries)]
+    norms = (latent.query_rank or 0) + latent.key_value_rank
     return (
         *query,
         Part("key and value down", hidden * (latent.key_value_rank + latent.rope_dim), "replicated"),
