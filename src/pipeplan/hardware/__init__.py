@@ -1,6 +1,6 @@
 """What hardware makes of work: how long a product, a memory pass, a collective takes. It knows nothing of models."""
 
-from pipeplan.hardware.clusters import cluster
+from pipeplan.hardware.clusters import cluster, cluster_from
 from pipeplan.hardware.collectives import OPERATIONS, collective_time, p2p_time
 from pipeplan.hardware.gpu import Cluster, Gpu, Link
 from pipeplan.hardware.kernels import (
@@ -23,6 +23,7 @@ __all__ = [
     "Preset",
     "attention_time",
     "cluster",
+    "cluster_from",
     "collective_time",
     "gemm_time",
     "gpu",

@@ -110,8 +110,11 @@ def _check_size(per_node: int, nodes: int) -> None:
 
 
 def _from_file(path: Path) -> Cluster:
-    content = read_document(path, "cluster file")
-    where = f"the cluster file {path}"
+    return cluster_from(read_document(path, "cluster file"), f"the cluster file {path}")
+
+
+def cluster_from(content: Any, where: str) -> Cluster:
+    """The cluster that the keys of a file describe; ``where`` they stand is for messages. Raises what :func:`cluster` does."""
     if not isinstance(content, dict):
         raise FormatError(f"{where} holds no keys: write 'gpu: h100-sxm' and so on", field=_FIELD)
     _known(where, content, ("gpu", "per_node", "nodes", "inside", "between", "domain"))
