@@ -16,6 +16,7 @@ from pipeplan.workload.presets import from_dict, known_model, model, model_names
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
 from pipeplan.workload.short_form import short_form
+from pipeplan.workload.state import State, state_bytes
 from pipeplan.workload.work import (
     AttentionCore,
     Collective,
@@ -54,6 +55,7 @@ __all__ = [
     "Precision",
     "RankParameters",
     "Recompute",
+    "State",
     "TokenFlops",
     "Work",
     "attention_parts",
@@ -71,5 +73,6 @@ __all__ = [
     "rank_vocabulary",
     "recomputed",
     "short_form",
+    "state_bytes",
     "token_flops",
 ]

@@ -213,9 +213,11 @@ class LayerWork:
     kept
         What F keeps.
     transient_bytes
-        What an op of this layer holds at most besides, and frees at its end (logits of the head, buffers of experts).
+        What its backward holds at most beside all that is kept (gradients of activations, what it computes again).
     parameters
         On this rank.
+    embedding_parameters
+        Of the input embedding, which it reads too (a tied head, MTP): a copy of it where its rank does not hold the embedding.
     recomputable
         By module, what computing it again takes and saves.
     """
@@ -228,8 +230,9 @@ class LayerWork:
     kept: tuple[Kept, ...] = ()
     transient_bytes: float = 0.0
     parameters: RankParameters = RankParameters()
-    recomputable: Mapping[str, Recompute] = field(default_factory=dict)
+    recomputable: Mapping[str, Recompute] = field(default_factory=dict, compare=False)
     count: int = 1
+    embedding_parameters: int = 0
 
     @property
     def kept_bytes(self) -> float:

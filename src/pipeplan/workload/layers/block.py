@@ -102,11 +102,12 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
         backward_input=tail.backward_input + whole.backward_input,
         backward_weight=tail.backward_weight + whole.backward_weight,
         kept=whole.kept + tail.kept,
-        transient_bytes=max(whole.transient_bytes, tail.transient_bytes),
+        transient_bytes=max(whole.transient_bytes - sum(each.bytes for each in tail.kept), tail.transient_bytes),
         parameters=RankParameters(
             dense=whole.parameters.dense + tail.parameters.dense - own, expert=whole.parameters.expert
         ),
         recomputable=whole.recomputable,
+        embedding_parameters=own,
     )
 
 
@@ -119,7 +120,8 @@ def _layer(kind: LayerKind, name: str, part: Part, model: ModelShape, execution:
         backward_input=part.backward_input,
         backward_weight=part.backward_weight,
         kept=part.kept,
-        transient_bytes=part.transient_bytes,
+        # The gradient of the layer's output stands beside every branch: the residual stream's.
+        transient_bytes=part.transient_bytes + entering.bytes,
         parameters=part.parameters,
         recomputable={
             **part.modules,

@@ -61,8 +61,9 @@ def embedding(model: ModelShape, execution: Execution) -> LayerWork:
     )
 
 
-def head(model: ModelShape, execution: Execution, *, copies_embedding: bool = False) -> LayerWork:
-    """The final norm and the product with the vocabulary, which stays in 16 bits."""
+def head(model: ModelShape, execution: Execution) -> LayerWork:
+    """The final norm and the product with the vocabulary, which stays in 16 bits; tied, its weights are the embedding's."""
+    shared = rank_vocabulary(model, execution) * model.hidden
     part = joined(
         (
             norm(
@@ -83,7 +84,9 @@ def head(model: ModelShape, execution: Execution, *, copies_embedding: bool = Fa
         backward_input=part.backward_input,
         backward_weight=part.backward_weight,
         kept=part.kept,
-        parameters=part.parameters,
+        transient_bytes=part.transient_bytes,
+        parameters=RankParameters(dense=part.parameters.dense - (shared if model.tied_embeddings else 0)),
+        embedding_parameters=shared if model.tied_embeddings else 0,
     )
 
 

@@ -28,7 +28,8 @@ class Part:
     forward, backward_input, backward_weight, kept, parameters
         As of a :class:`LayerWork`; ``backward_input`` in the order in which it runs.
     transient_bytes
-        What its backward holds at most beside what is kept.
+        What its backward holds at most beside all that is kept when it begins: the gradients of its output and of its input,
+        and workspaces. What parts behind it kept is free by then.
     products
         Its matrix products as the separate linear modules that they are where nothing is fused, in the order of F.
     modules
@@ -65,7 +66,7 @@ def _both(first: Part, second: Part) -> Part:
             dense=first.parameters.dense + second.parameters.dense,
             expert=first.parameters.expert + second.parameters.expert,
         ),
-        transient_bytes=max(first.transient_bytes, second.transient_bytes),
+        transient_bytes=max(first.transient_bytes - sum(each.bytes for each in second.kept), second.transient_bytes),
         products=first.products + second.products,
         modules=first.modules | second.modules,
     )
@@ -137,6 +138,7 @@ def linear(
         ),
         kept=(kept,) if keeps else (Kept(name=f"{name} output gradient", bytes=0, gradient_bytes=kept.gradient_bytes),),
         parameters=RankParameters(dense=round(inner * columns + (columns if bias else 0))),
+        transient_bytes=HALF * rows * (inner + columns) + (2 * number * rows * columns if small else 0.0),
         products=tuple(
             Gemm(name=name, rows=rows, columns=each, inner=inner, precision=precision)
             for each in (modules or (columns,))
