@@ -114,7 +114,7 @@ def _from_file(path: Path) -> Cluster:
 
 
 def cluster_from(content: Any, where: str) -> Cluster:
-    """The cluster that the keys of a file describe; ``where`` they stand is for messages. Raises what :func:`cluster` does."""
+    """The cluster that keys describe; ``where`` they stand is for messages. Raises what :func:`cluster` does."""
     if not isinstance(content, dict):
         raise FormatError(f"{where} holds no keys: write 'gpu: h100-sxm' and so on", field=_FIELD)
     _known(where, content, ("gpu", "per_node", "nodes", "inside", "between", "domain"))
