@@ -1,10 +1,14 @@
 """Which configuration to train with: estimates of given ones, layouts, and the search over all that are legal."""
 
+from pipeplan.planner.choices import CHOICES, read_fixed, short_name, written
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, RankMemory, StepTime
 from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, Sensitivity
+from pipeplan.planner.rows import Row, read_rows, row_from
 
 __all__ = [
+    "CHOICES",
     "ClosestMiss",
     "Configuration",
     "CostsFrom",
@@ -14,7 +18,14 @@ __all__ = [
     "Objective",
     "Planned",
     "RankMemory",
+    "Row",
     "RunnerUp",
     "Sensitivity",
     "StepTime",
+    "estimate",
+    "read_fixed",
+    "read_rows",
+    "row_from",
+    "short_name",
+    "written",
 ]
