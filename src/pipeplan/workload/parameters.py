@@ -162,13 +162,17 @@ def attention_parts(shape: ModelShape) -> tuple[Part, ...]:
     if shape.latent is not None:
         return _latent_parts(shape, shape.latent)
     into, out = shape.query_width + 2 * shape.key_width, shape.value_width
-    head_norms = 2 * norm_size(shape, shape.score_dim)
+    head_norms = norm_size(shape, shape.query_width + shape.key_width if shape.qk_norm_whole else 2 * shape.score_dim)
     parts = (
         Part("query, key, value", shape.hidden * into),
         Part("query, key, value biases", into if shape.bias_qkv or shape.bias_all else 0, matrix=False),
         Part("attention output", out * shape.hidden),
-        Part("attention output bias", shape.hidden if shape.bias_all else 0, "replicated", matrix=False),
-        Part("query and key norms", head_norms if shape.qk_norm else 0, "replicated", matrix=False),
+        Part(
+            "attention output bias", shape.hidden if shape.bias_all or shape.bias_out else 0, "replicated", matrix=False
+        ),
+        Part(
+            "query and key norms", head_norms if shape.qk_norm or shape.qk_norm_whole else 0, "replicated", matrix=False
+        ),
         Part("attention sinks", shape.heads if shape.attention_sinks else 0, matrix=False),
     )
     return tuple(part for part in parts if part.count)

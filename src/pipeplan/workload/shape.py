@@ -121,17 +121,19 @@ class ModelShape:
     norms_a_layer
         Norms of width h in a layer: 2; 1 where attention and FFN share one; 4 where sandwich norms stand behind both, too
         (Gemma 2).
-    bias_qkv, bias_all
-        Biases of the query, key and value projections; of every linear layer.
-    qk_norm
-        Whether queries and keys are normalised per head.
+    bias_qkv, bias_out, bias_all
+        Biases of the query, key and value projections; of the attention's output projection; of every linear layer.
+    qk_norm, qk_norm_whole
+        Whether queries and keys are normalised, per head with the same weights; with weights for all heads (OLMo 2).
     learned_positions
         How many learned position embeddings there are; None: none.
     attention_sinks
         Whether each head has a learned sink (GPT-OSS).
     sliding_window, sliding_every
         Tokens that a windowed layer's queries see, and which layers are windowed: all but each ``sliding_every``-th, all of
-        them for 0; ``sliding_window`` None: none is.
+        them for 1; ``sliding_window`` None: none is.
+    chunked_windows
+        Whether windows stand side by side (a query sees its own only; Llama 4) in place of sliding.
     latent
         Multi-head latent attention in place of grouped queries.
     experts
@@ -163,12 +165,15 @@ class ModelShape:
     norm: Norm = "rms"
     norms_a_layer: int = 2
     bias_qkv: bool = False
+    bias_out: bool = False
     bias_all: bool = False
     qk_norm: bool = False
+    qk_norm_whole: bool = False
     learned_positions: int | None = None
     attention_sinks: bool = False
     sliding_window: int | None = None
-    sliding_every: int = 0
+    sliding_every: int = 1
+    chunked_windows: bool = False
     latent: LatentAttention | None = None
     experts: Experts | None = None
     mtp_layers: int = 0
@@ -181,8 +186,8 @@ class ModelShape:
         for field in ("kv_heads", "head_dim", "ffn", "learned_positions", "sliding_window", "trained_sequence"):
             if getattr(self, field) is not None:
                 _check(field, getattr(self, field), at_least=1)
-        for field in ("norms_a_layer", "sliding_every", "mtp_layers"):
-            _check(field, getattr(self, field), at_least=0)
+        for field, least in (("norms_a_layer", 1), ("sliding_every", 1), ("mtp_layers", 0)):
+            _check(field, getattr(self, field), at_least=least)
         if self.layers > _MOST_LAYERS:
             raise InputError(f"a model has at most {_MOST_LAYERS:,} layers; layers is {self.layers:,}", field="layers")
         if self.norm not in NORMS:
@@ -279,14 +284,14 @@ class ModelShape:
         """Whether a layer's queries see ``sliding_window`` tokens only."""
         if self.sliding_window is None:
             return False
-        return self.sliding_every == 0 or (layer + 1) % self.sliding_every != 0
+        return self.sliding_every == 1 or (layer + 1) % self.sliding_every != 0
 
     @property
     def windowed_layers(self) -> int:
         """How many layers are windowed."""
         if self.sliding_window is None:
             return 0
-        return self.layers if self.sliding_every == 0 else self.layers - self.layers // self.sliding_every
+        return self.layers if self.sliding_every == 1 else self.layers - self.layers // self.sliding_every
 
     def keys_seen(self, sequence: int, *, windowed: bool = False, causal: bool = True) -> float:
         """How many keys a query sees in the mean.
@@ -305,6 +310,9 @@ class ModelShape:
         if not windowed or self.sliding_window is None or self.sliding_window >= sequence:
             return sequence / 2
         window = self.sliding_window
+        if self.chunked_windows:
+            whole, rest = divmod(sequence, window)
+            return (whole * window * window + rest * rest) / (2 * sequence)
         return window - window * window / (2 * sequence)
 
 

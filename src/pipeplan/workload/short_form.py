@@ -23,12 +23,15 @@ _SHAPE = {
     "norm": "norm",
     "norms_a_layer": "norms_a_layer",
     "bias_qkv": "bias_qkv",
+    "bias_out": "bias_out",
     "bias_all": "bias_all",
     "qk_norm": "qk_norm",
+    "qk_norm_whole": "qk_norm_whole",
     "learned_positions": "learned_positions",
     "attention_sinks": "attention_sinks",
     "sliding_window": "sliding_window",
     "sliding_every": "sliding_every",
+    "chunked_windows": "chunked_windows",
     "mtp": "mtp_layers",
     "seq": "trained_sequence",
     "source": "source",
@@ -58,8 +61,8 @@ _COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
 _TEXTS = frozenset({"name", "source", "norm"})
 _SWITCHES = frozenset(
     {
-        *("gated", "tied", "bias_qkv", "bias_all", "qk_norm", "attention_sinks"),
-        *("shared_gate", "router_bias", "expert_bias"),
+        *("gated", "tied", "bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole"),
+        *("attention_sinks", "chunked_windows", "shared_gate", "router_bias", "expert_bias"),
     }
 )
 _NEEDED = ("name", "layers", "hidden", "heads", "vocab")
