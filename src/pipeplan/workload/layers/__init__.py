@@ -34,19 +34,6 @@ def layers_of(model: ModelShape, execution: Execution) -> tuple[LayerWork, ...]:
 
 
 def _decoder(model: ModelShape, execution: Execution) -> Iterator[LayerWork]:
-    kinds = [(_windowed(model, index), _has_experts(model, index)) for index in range(model.layers)]
+    kinds = [(model.is_windowed(index), model.has_experts(index)) for index in range(model.layers)]
     for (windowed, moe), run in groupby(kinds):
         yield replace(decoder_layer(model, execution, windowed=windowed, moe=moe), count=len(list(run)))
-
-
-def _windowed(model: ModelShape, index: int) -> bool:
-    if model.sliding_window is None:
-        return False
-    return model.sliding_every == 1 or (index + 1) % model.sliding_every != 0
-
-
-def _has_experts(model: ModelShape, index: int) -> bool:
-    experts = model.experts
-    if experts is None or index < experts.leading_dense_layers:
-        return False
-    return (index - experts.leading_dense_layers) % experts.every == 0
