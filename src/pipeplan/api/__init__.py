@@ -7,6 +7,7 @@ from pipeplan.api.comparisons import Comparison, compare, compared, settings_for
 from pipeplan.api.config_files import load_config
 from pipeplan.api.conversions import convert
 from pipeplan.api.differences import Diff, diff
+from pipeplan.api.estimates import EstimatedRow, Estimates
 from pipeplan.api.explanations import Explanation, explain, explained
 from pipeplan.api.exports import Export, export
 from pipeplan.api.fronts import ParetoFront
@@ -23,6 +24,8 @@ from pipeplan.api.outputs import (
     save,
 )
 from pipeplan.api.pictures import Look
+from pipeplan.api.plans import Plan
+from pipeplan.api.presets import Gpus, Models, gpus, models
 from pipeplan.api.results import Result, SearchRecord
 from pipeplan.api.simulations import simulate, timed, without_times
 from pipeplan.api.sources import as_taken_by, file_of, read, same_ranks, shape_of
@@ -32,11 +35,16 @@ __all__ = [
     "Comparison",
     "CostProfile",
     "Diff",
+    "EstimatedRow",
+    "Estimates",
     "Explanation",
     "Export",
     "Given",
+    "Gpus",
     "Look",
+    "Models",
     "ParetoFront",
+    "Plan",
     "Result",
     "ScheduleLike",
     "SearchRecord",
@@ -58,10 +66,12 @@ __all__ = [
     "export_formats",
     "file_of",
     "fixed_chunks",
+    "gpus",
     "holds_schedule",
     "is_picture",
     "load_config",
     "model_files",
+    "models",
     "output_endings",
     "picture_name",
     "profile",

@@ -24,6 +24,7 @@ _WORDS: dict[Content, str] = {
     "record": "the record of any answer",
     "pictures": "pictures",
     "front picture": "a picture of a front",
+    "plan picture": "a picture of a plan",
 }
 
 

@@ -32,7 +32,16 @@ Writable = Presentable | Schedule | Timeline | Costs
 Contents = Mapping[Content, Callable[[Format], Any]]
 """What there is to write of an answer, each made when its format is known."""
 
-_WHOLE: tuple[Content, ...] = ("record", "timeline", "schedule", "settings", "costs", "pictures", "front picture")
+_WHOLE: tuple[Content, ...] = (
+    "record",
+    "timeline",
+    "schedule",
+    "settings",
+    "costs",
+    "plan picture",
+    "pictures",
+    "front picture",
+)
 """What a file holds of an answer: the first of these that its format can hold."""
 
 _EXPORTED: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
@@ -96,6 +105,10 @@ def save(
     if isinstance(answer, CostProfile):
         answer.measured.write(Path(path))
         return
+    own = answer.own_file(str(path if ending is None else ending)) if isinstance(answer, Presentable) else None
+    if own is not None:
+        write_settings(own, Path(path))
+        return
     write(contents_of(answer), Path(path), ending=ending, what=word_for(answer), training=training or _BARE, **look)
 
 
@@ -154,7 +167,7 @@ def content_as(
         For what the format has no words for.
     """
     content = next(each for each in order if each in contents and each in chosen.writers)
-    drawn = content in {"pictures", "front picture"}
+    drawn = content in {"pictures", "front picture", "plan picture"}
     beside = (training,) if content == "settings" else ()
     written = chosen.writers[content](contents[content](chosen), *beside, **(look if drawn else {}))
     text = written.text if isinstance(written, TrainerSettings) else written
@@ -215,7 +228,7 @@ def _of_answer(answer: Presentable) -> Contents:
         contents["front picture"] = lambda _: answer.front_view()
     elif views := answer.views():
         contents["pictures"] = lambda _: views
-    return contents
+    return {**contents, **answer.own_contents()}
 
 
 def _of_result(result: Result) -> Contents:
@@ -267,6 +280,7 @@ _HELD: dict[Content, str] = {
     "record": "figures",
     "pictures": "a picture",
     "front picture": "a picture",
+    "plan picture": "a picture",
 }
 """What a format can hold, in words."""
 

@@ -13,6 +13,7 @@ from pipeplan.formats import Format
 if TYPE_CHECKING:
     from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.drawing.front import FrontView
+    from pipeplan.drawing.plan import PlanView
 
 
 _COLUMNS = 120
@@ -48,6 +49,17 @@ def _front_picture(kind: str) -> Callable[..., bytes]:
     return draw
 
 
+def _plan_picture(kind: str) -> Callable[..., bytes]:
+    def draw(view: PlanView, **look: Unpack[Look]) -> bytes:
+        from pipeplan.drawing.plan import save_plan
+
+        file = BytesIO()
+        save_plan(view, file, format=kind, **look)
+        return file.getvalue()
+
+    return draw
+
+
 def _page(views: Sequence[View], **look: Unpack[Look]) -> str:
     """A page is as large as its window, and follows the reader's system where no theme is asked for."""
     return html_page(views, theme=look.get("theme"))
@@ -67,6 +79,7 @@ def _static(kind: str, help: str, media: str) -> Format:
         media=media,
         draw=_picture(kind),
         draw_front=_front_picture(kind),
+        draw_plan=_plan_picture(kind),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Unpack
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pipeplan.api.pictures import Look
     from pipeplan.drawing import View
-    from pipeplan.formats import Training
+    from pipeplan.formats import Content, Format, TrainerSettings, Training
 
 
 class Presentable(ABC):
@@ -36,6 +36,14 @@ class Presentable(ABC):
     @abstractmethod
     def views(self) -> Sequence[View]:
         """What a picture of it shows, from top to bottom; empty where there is nothing to draw."""
+
+    def own_contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """What there is to write of it beside its record and what :meth:`views` shows."""
+        return {}
+
+    def own_file(self, name: str) -> TrainerSettings | None:
+        """What a file of this name holds whose ending is none of a format; None where it is one."""
+        return None
 
     def save(
         self,

@@ -26,6 +26,8 @@ _COMMANDS = {
     "compare": "Several schedules, or all that fit the shape, sorted by makespan.",
     "explain": "Why each rank idles, and the critical path.",
     "search": "A better schedule under a memory limit, and how far from optimal it can be.",
+    "plan": "The configuration to train with: from a model, a cluster and a batch to degrees, schedule and flags.",
+    "estimate": "Step time and memory of given configurations, without a search.",
     "check": "Is this schedule right, and would it run?",
     "export": "Write a schedule in another tool's format.",
     "profile": "Measure what a model's stages cost, as a config file.",

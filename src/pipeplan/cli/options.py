@@ -97,20 +97,23 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "stages": (tuple[str, ...], _to_stages, True),
     "layers": (Path, None, False),
     "layout": (tuple[int, ...], to_counts, True),
+    "size": (str, None, False),
+    "pairs": (tuple[str, ...], None, True),
+    "file": (Path, None, False),
 }
 """What the options of each kind of setting hold, how words become that, and whether there may be several words."""
 
 
-def _option_of(setting: Setting) -> Any:
+def option_of(setting: Setting, group: Group) -> Any:
     """The annotation of a setting's option."""
     held, convert, many = (Literal[setting.choices], None, False) if setting.kind == "choice" else _TYPES[setting.kind]
-    option = _option(_GROUPS[setting.group], setting.full_help, *setting.options, convert=convert, many=many)
+    option = _option(group, setting.full_help, *setting.options, convert=convert, many=many)
     return Annotated[held | None, option]
 
 
 _GivenSettings: Any = make_dataclass(
     "_GivenSettings",
-    [(setting.name, _option_of(setting), None) for setting in SETTINGS.values()],
+    [(setting.name, option_of(setting, _GROUPS[setting.group]), None) for setting in SETTINGS.values()],
     frozen=True,
     kw_only=True,
 )

@@ -11,17 +11,23 @@ from pipeplan.api.catalogue import Catalogue
 from pipeplan.api.checks import Verdict
 from pipeplan.api.comparisons import Comparison
 from pipeplan.api.differences import Diff
+from pipeplan.api.estimates import Estimates
 from pipeplan.api.explanations import Explanation
 from pipeplan.api.fronts import ParetoFront
 from pipeplan.api.machines import Machines
+from pipeplan.api.plans import Plan
 from pipeplan.api.presentable import Presentable
+from pipeplan.api.presets import Gpus, Models
 from pipeplan.api.results import Result
 from pipeplan.api.tables import parts
 from pipeplan.api.tables.catalogue import catalogue_parts
 from pipeplan.api.tables.checks import verdict_parts
 from pipeplan.api.tables.differences import diff_parts
+from pipeplan.api.tables.estimates import estimates_parts
 from pipeplan.api.tables.explanations import explanation_parts
 from pipeplan.api.tables.machines import machine_parts
+from pipeplan.api.tables.plans import plan_parts
+from pipeplan.api.tables.presets import gpu_parts, model_parts
 from pipeplan.api.tables.results import comparison_parts, result_parts
 from pipeplan.api.tables.searches import front_parts
 from pipeplan.api.tables.training_runs import cost_parts, training_parts
@@ -32,9 +38,13 @@ _TABLES: dict[type[Presentable], Callable[[Any], Iterable[RenderableType]]] = {
     Comparison: comparison_parts,
     CostProfile: cost_parts,
     Diff: diff_parts,
+    Estimates: estimates_parts,
     Explanation: explanation_parts,
+    Gpus: gpu_parts,
     Machines: machine_parts,
+    Models: model_parts,
     ParetoFront: front_parts,
+    Plan: plan_parts,
     Result: result_parts,
     TrainingRun: training_parts,
     Verdict: verdict_parts,

@@ -1,0 +1,161 @@
+"""From files of configurations and of runs to estimates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeplan.api.configuration_files import read_configuration
+from pipeplan.api.estimates import GIBIBYTE, EstimatedRow, Estimates
+from pipeplan.api.plan_settings import PLAN_SETTINGS
+from pipeplan.api.searches import usable_cores
+from pipeplan.documents import read_document
+from pipeplan.errors import FormatError, PipeplanError
+from pipeplan.files import MEBIBYTE
+from pipeplan.planner import Estimate, Row, row_from
+from pipeplan.planner import estimate as estimate_one
+from pipeplan.sweeps import Progress, Task, sweep
+
+LARGEST = 64 * MEBIBYTE
+"""No file of runs is larger than this, in bytes."""
+
+FEW = 32
+"""Rows up to which other processes take longer to start than to be waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A row of a file, and its place in it."""
+
+    place: int
+    document: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """What a process says of a row."""
+
+    id: str
+    source: str = ""
+    estimate: Estimate | None = None
+    refused: str | None = None
+    assumed: tuple[str, ...] = ()
+    measured: dict[str, float] = field(default_factory=dict)
+
+    def row(self) -> EstimatedRow:
+        """The same for people."""
+        return EstimatedRow(**{each.name: getattr(self, each.name) for each in fields(self)})
+
+
+def estimate(
+    source: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    workers: int | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Estimates:
+    """Step time and memory of given configurations, without a search, beside what was measured where a file says it.
+
+    Parameters
+    ----------
+    source
+        A YAML, TOML or JSON file, or what it holds: one configuration (``model``, ``cluster``, ``global_batch``,
+        ``sequence``, and what ``fix`` of :func:`pipeplan.plan` takes, by its names), or ``rows``: a list of such
+        configurations, or of published runs.
+    workers
+        Processes (as many as there are cores; one for a few configurations).
+    calibration
+        File of ``pipeplan profile --calibrate``.
+    progress
+        Called with the share that is done.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, and for one configuration that cannot be. Of several rows each that cannot be
+        estimated says why instead.
+
+    Examples
+    --------
+    >>> one = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 16, "sequence": 8192, "tp": 8}
+    >>> len(pipeplan.estimate(one))
+    1
+    """
+    PLAN_SETTINGS["workers"].check(workers)
+    document, name, folder = _opened(source)
+    factors = calibration_of(calibration)
+    if "rows" not in document and "parallel" not in document:
+        return Estimates((_configured(document, name, folder, factors).row(),))
+    rows = document.get("rows", [document])
+    if not isinstance(rows, list) or not rows:
+        raise FormatError(f"{name}: 'rows' is a list with a configuration each, and it is not")
+    count = 1 if len(rows) < FEW else usable_cores() if workers is None else workers
+    found: dict[str, EstimatedRow] = {}
+    for finished in sweep(
+        partial(_estimated, folder=folder, calibration=factors),
+        (Task(str(place), _Asked(place, row)) for place, row in enumerate(rows)),
+        answer=_Answer,
+        asked={},
+        workers=count,
+        progress=None if progress is None else partial(_tell, progress, len(rows)),
+    ):
+        found[finished.key] = finished.required().row()
+    return Estimates(tuple(found[str(place)] for place in range(len(rows))))
+
+
+def calibration_of(path: str | os.PathLike[str] | None) -> Any:
+    """What was measured on one's own GPU. Raises InputError for a file that cannot be read."""
+    return None
+
+
+def _tell(progress: Callable[[float], None], rows: int, so_far: Progress) -> None:
+    progress(so_far.done / rows)
+
+
+def _opened(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[Mapping[str, Any], str, Path]:
+    """What a source holds, what it is called, and where the names of files in it begin."""
+    if isinstance(source, Mapping):
+        return source, "configuration", Path()
+    path = Path(source)
+    document = read_document(path, "file of configurations", limit=LARGEST)
+    if not isinstance(document, dict):
+        raise FormatError(f"the file of configurations {path} holds no keys: write 'model: llama3-70b' and so on")
+    return document, path.name, path.parent
+
+
+def _estimated(asked: _Asked, *, folder: Path, calibration: Any) -> _Answer:
+    """A row's estimate, or why there is none."""
+    row = asked.document
+    if isinstance(row, dict) and "parallel" not in row and "cluster" in row:
+        name = str(row.get("id", f"row {asked.place}"))
+        try:
+            return _configured({key: value for key, value in row.items() if key != "id"}, name, folder, calibration)
+        except PipeplanError as error:
+            return _Answer(id=name, refused=str(error))
+    return _published(row_from(row, asked.place), calibration)
+
+
+def _configured(document: Mapping[str, Any], name: str, folder: Path, calibration: Any) -> _Answer:
+    found = estimate_one(*read_configuration(document, folder), calibration=calibration)
+    return _Answer(id=name, estimate=found)
+
+
+def _published(row: Row, calibration: Any) -> _Answer:
+    """The estimate of a published run beside what was measured."""
+    named = {"id": row.id, "source": row.source, "assumed": row.assumed}
+    if row.model is None or row.cluster is None or row.configuration is None:
+        return _Answer(**named, refused=row.refused or "the row does not say what ran")
+    measured = {
+        "step_time_s": row.measured.step_time,
+        "peak_memory_gib": None if row.measured.peak_bytes is None else row.measured.peak_bytes / GIBIBYTE,
+    }
+    try:
+        found = estimate_one(row.model, row.cluster, row.configuration, calibration=calibration)
+    except PipeplanError as error:
+        return _Answer(**named, refused=str(error))
+    said = {name: value for name, value in measured.items() if value is not None}
+    return _Answer(**named, estimate=found, measured=said)

@@ -1,0 +1,270 @@
+"""Which configuration to train with: the planner's answer, with what explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
+
+from pipeplan.api.configurations import in_words, layout_in_words, simulated
+from pipeplan.api.estimates import GIBIBYTE, estimate_record
+from pipeplan.api.presentable import Presentable
+from pipeplan.api.results import Result
+from pipeplan.drawing import View
+from pipeplan.errors import InfeasibleError, UnknownNameError
+from pipeplan.formats import Content, Format, Outcome, TrainerSettings
+
+if TYPE_CHECKING:
+    # The answer must not load the planner: other answers stand beside it in the table of tables.
+    from pipeplan.drawing.plan import PlanView
+    from pipeplan.hardware import Cluster
+    from pipeplan.planner import Estimate, Planned, TrainerFlags
+    from pipeplan.workload import ModelShape
+
+OWN_ENDINGS = (".yaml", ".yml", ".megatron.txt", ".megatron.sh", ".torchtitan.sh", ".pipeplan.sh", ".sh")
+"""Of files that hold the best configuration, or flags: those of one trainer, or of the one that was assumed."""
+
+MOST_COMPARED = 6
+"""Configurations whose step times a picture compares."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Plan(Presentable):
+    """The configuration to train a model with on a cluster, and why it is that one.
+
+    ``to_frame()`` has a row a configuration: the best, the runners-up, the front. ``save`` writes ``.json`` (everything),
+    ``.png .svg .pdf`` (front, time, memory), ``.yaml`` (the best configuration, for ``pipeplan estimate``), ``.html .csv
+    .trace.json`` and the like (its schedule), ``.megatron.txt .torchtitan.sh`` and ``.pipeplan.sh`` (flags).
+
+    Attributes
+    ----------
+    model, cluster
+        What is trained, and where.
+    planned
+        The planner's answer: ``best``, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, ``counts``.
+    """
+
+    model: ModelShape
+    cluster: Cluster
+    planned: Planned
+
+    @property
+    def best(self) -> Estimate | None:
+        """What to train with; None where nothing fits."""
+        return self.planned.best
+
+    @property
+    def chosen(self) -> Estimate:
+        """The best one. Raises InfeasibleError where nothing fits, with the closest miss."""
+        if self.best is None:
+            raise InfeasibleError(self.miss)
+        return self.best
+
+    @property
+    def miss(self) -> str:
+        """Why nothing fits and what would, in a sentence or two; empty where something does."""
+        closest = self.planned.closest_miss
+        if self.best is not None or closest is None:
+            return "" if self.best is not None else "nothing fits"
+        return (
+            f"nothing fits into {self.planned.memory_limit / GIBIBYTE:.1f} GiB a GPU: the nearest "
+            f"({in_words(closest.estimate.configuration)}) needs {closest.estimate.peak_bytes / GIBIBYTE:.1f} GiB, "
+            f"{closest.over_by / GIBIBYTE:.1f} too many; {closest.change}"
+        )
+
+    @cached_property
+    def result(self) -> Result:
+        """The schedule of the best one on its times, as :func:`pipeplan.simulate` gives it. Raises InfeasibleError."""
+        return simulated(self.chosen)
+
+    @cached_property
+    def flags(self) -> Mapping[str, TrainerFlags]:
+        """What to paste, by trainer: the best one's flags, the files that they name, and what they cannot say."""
+        from pipeplan.planner import flags_of
+
+        if self.best is None:
+            return {}
+        return flags_of(self.model, self.cluster, self.best.configuration, self.result.schedule)
+
+    @property
+    def trainer(self) -> str:
+        """The trainer whose software the best one was estimated with."""
+        software = self.chosen.configuration.software
+        return next((name for name in self.flags if software.startswith(name)), next(iter(self.flags)))
+
+    def flags_for(self, trainer: str) -> TrainerFlags:
+        """The flags of one trainer. Raises UnknownNameError for another name, InfeasibleError where nothing fits."""
+        _ = self.chosen
+        if trainer not in self.flags:
+            raise UnknownNameError("trainer", trainer, self.flags, field="flags")
+        return self.flags[trainer]
+
+    def own_contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Its picture, and of the best one the schedule with its times."""
+        drawn: dict[Content, Callable[[Format], Any]] = {"plan picture": lambda _: self.plan_view()}
+        if self.best is None:
+            return drawn
+        return drawn | {
+            "pictures": lambda chosen: [self.result.view(reasons=chosen.explains)],
+            "timeline": lambda _: Outcome(
+                timeline=self.result.timeline, costs=self.result.costs, figures=self.result.to_dict()
+            ),
+            "schedule": lambda _: self.result.schedule,
+            "costs": lambda _: self.result.costs,
+        }
+
+    def own_file(self, name: str) -> TrainerSettings | None:
+        """The best configuration as YAML, or a trainer's flags. Raises InfeasibleError where nothing fits."""
+        ending = next((each for each in OWN_ENDINGS if name.lower().endswith(each)), None)
+        if ending is None:
+            return None
+        if ending in (".yaml", ".yml"):
+            return TrainerSettings(text=self.configuration_yaml())
+        trainer = ending.split(".")[1]
+        found = self.flags_for(self.trainer if ending == ".sh" else trainer)
+        return TrainerSettings(text=found.text, files=found.files, warnings=found.warnings)
+
+    def configuration_yaml(self) -> str:
+        """The best configuration as :func:`pipeplan.estimate` takes it. Raises InfeasibleError where nothing fits."""
+        import yaml
+
+        from pipeplan.api.configuration_files import configuration_document
+
+        document = configuration_document(self.model, self.cluster, self.chosen.configuration)
+        text: str = yaml.safe_dump(document, sort_keys=False)
+        return text
+
+    def views(self) -> Sequence[View]:
+        """None: a plan's picture is that of :meth:`plan_view`, and its schedule's that of ``result``."""
+        return []
+
+    def plan_view(self) -> PlanView:
+        """What its picture shows: the front, the step's time of the first few, and the memory of the best one's ranks."""
+        from pipeplan.drawing.plan import PlanView
+
+        shown = self._shown()
+        return PlanView(
+            title=self.heading,
+            front=None if self.best is None else self._front_view(),
+            times=[(_label(found), asdict(found.time)) for found in shown[:MOST_COMPARED]],
+            memory=[
+                (str(rank), {name: value / GIBIBYTE for name, value in asdict(held).items()})
+                for rank, held in enumerate(shown[0].memory)
+            ]
+            if shown
+            else [],
+            limit=self.planned.memory_limit / GIBIBYTE,
+        )
+
+    def _front_view(self) -> Any:
+        from pipeplan.drawing.front import FrontView
+
+        front = sorted(self.planned.front or (self.chosen,), key=lambda found: found.peak_bytes)
+        return FrontView(
+            title="Step time against memory",
+            memory_label="peak memory (GiB)",
+            time_label="step (s)",
+            points=[_place(found) for found in front],
+            bounds=[],
+            marks=[
+                (_label(found), *_place(found)) for found in (runner.estimate for runner in self.planned.runners_up)
+            ],
+            ours="no other is better in both",
+            others="runners-up",
+        )
+
+    def _shown(self) -> list[Estimate]:
+        """The best and the runners-up; the closest miss where nothing fits."""
+        if self.best is None:
+            return [] if self.planned.closest_miss is None else [self.planned.closest_miss.estimate]
+        return [self.best, *(runner.estimate for runner in self.planned.runners_up)]
+
+    @property
+    def heading(self) -> str:
+        """What is trained, on what, by what."""
+        cluster, shown = self.cluster, self._shown()
+        batch = f", {shown[0].configuration.global_batch} x {shown[0].configuration.sequence:,} tokens" if shown else ""
+        return f"{self.model.name} on {cluster.gpus} {cluster.gpu.name} ({cluster.nodes} x {cluster.per_node}){batch}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """``best`` with its flags, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, and how they were found."""
+        planned = self.planned
+        return {
+            "model": asdict(self.model),
+            "cluster": cluster_record(self.cluster),
+            "objective": planned.objective,
+            "memory_limit_gib": planned.memory_limit / GIBIBYTE,
+            "best": None if self.best is None else estimate_record(self.best) | self._flags_record(),
+            "runners_up": [
+                estimate_record(runner.estimate) | {"lost_because": runner.lost_because}
+                for runner in planned.runners_up
+            ],
+            "front": [estimate_record(found) for found in planned.front],
+            "sensitivity": [asdict(each) for each in planned.sensitivity],
+            "closest_miss": self._miss_record(),
+            "counts": asdict(planned.counts),
+            "seconds": planned.seconds,
+            "complete": planned.complete,
+        }
+
+    def _flags_record(self) -> dict[str, Any]:
+        flags = {
+            name: {"text": found.text, "files": dict(found.files), "warnings": list(found.warnings)}
+            for name, found in self.flags.items()
+        }
+        assert self.best is not None
+        return {"assumed": list(self.best.assumed), "flags": flags}
+
+    def _miss_record(self) -> dict[str, Any] | None:
+        closest = self.planned.closest_miss
+        if closest is None:
+            return None
+        over = {"over_by_gib": closest.over_by / GIBIBYTE, "change": closest.change}
+        return estimate_record(closest.estimate) | over
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        planned = self.planned
+        found = [("best", self.best, "")] if self.best is not None else []
+        found += [("runner-up", runner.estimate, runner.lost_because) for runner in planned.runners_up]
+        found += [("front", each, "") for each in planned.front]
+        return [{"is": what, "lost_because": why, **_row(each)} for what, each, why in found if each is not None]
+
+    def __repr__(self) -> str:
+        if self.best is None:
+            return f"<Plan for {self.heading}: nothing fits>"
+        return (
+            f"<Plan for {self.heading}: {in_words(self.best.configuration)}; step {self.best.step_time:.4g} s, "
+            f"peak {self.best.peak_bytes / GIBIBYTE:.1f} GiB>"
+        )
+
+
+def cluster_record(cluster: Cluster) -> dict[str, Any]:
+    """A cluster as plain numbers: the GPU with its peaks, and the links."""
+    gpu = {field.name: getattr(cluster.gpu, field.name) for field in fields(cluster.gpu)}
+    links = {"inside": asdict(cluster.inside), "between": asdict(cluster.between)}
+    sizes = {"per_node": cluster.per_node, "nodes": cluster.nodes, "gpus": cluster.gpus, "joined": cluster.joined}
+    return sizes | links | {"gpu": gpu | {"peak": dict(cluster.gpu.peak)}}
+
+
+def _label(found: Estimate) -> str:
+    chosen = found.configuration
+    chunks = f" v{chosen.chunks}" if chosen.chunks > 1 else ""
+    return f"t{chosen.tensor} p{chosen.pipeline}{chunks} {chosen.schedule}"
+
+
+def _place(found: Estimate) -> tuple[float, float]:
+    """Where a configuration stands in the picture of a front."""
+    return found.peak_bytes / GIBIBYTE, found.step_time
+
+
+def _row(found: Estimate) -> dict[str, Any]:
+    chosen = found.configuration
+    figures = {
+        "step_time_s": found.step_time,
+        "peak_memory_gib": found.peak_bytes / GIBIBYTE,
+        "tokens_per_s": found.tokens_per_second,
+        "mfu": found.mfu,
+    }
+    return {"configuration": in_words(chosen), "layout": layout_in_words(chosen), **figures, **asdict(found.time)}
