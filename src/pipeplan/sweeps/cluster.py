@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import msgspec
+
 from pipeplan import __version__
-from pipeplan.errors import InputError, MissingExtraError, RunError
+from pipeplan.errors import FormatError, InputError, MissingExtraError, RunError
+from pipeplan.files import MEBIBYTE, read_text
 from pipeplan.sweeps.pool import Batch, Ended, Function
 from pipeplan.sweeps.work import work_on
 
@@ -44,23 +49,32 @@ class Cluster:
         Without the package ``distributed``.
     """
 
+    ahead = 1
+
     def __init__(self, function: Function, address: str) -> None:
         self._function = function
         self._address = address
-        self._client = _connected(address)
         self._batches: dict[Any, Batch] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
         self._seen = time.monotonic()
-        self._looked = -_LOOK_EVERY
+        self._looked = float("-inf")
         self._workers = 0
+        self._leave = ExitStack()
+        with ExitStack() as leave:
+            leave.enter_context(_quiet())
+            self._client = _connected(address)
+            leave.callback(self._client.close, timeout=CONNECT_WITHIN)
+            self._require_workers()
+            self._leave = leave.pop_all()
+
+    def _require_workers(self) -> None:
         try:
             self._client.wait_for_workers(1, timeout=WORKERS_WITHIN)
         except TimeoutError:
-            self.close()
             raise InputError(
-                f"the scheduler at {address} has no workers; start some with: dask worker {address}", field="dask"
+                f"the scheduler at {self._address} has no workers; start some with: dask worker {self._address}",
+                field="dask",
             ) from None
-        self._look()
 
     @property
     def workers(self) -> int:
@@ -76,8 +90,10 @@ class Cluster:
 
     def _look(self) -> None:
         self._looked = time.monotonic()
-        if self._client.status == "running":
-            self._workers = sum(self._client.nthreads().values())
+        # A scheduler that goes away just now is noticed where its batches are waited for.
+        with suppress(OSError):
+            if self._client.status == "running":
+                self._workers = sum(self._client.nthreads().values())
 
     def submit(self, batch: Batch) -> None:
         """To the scheduler."""
@@ -128,22 +144,27 @@ class Cluster:
             return Ended(batch, future.result())
         except KilledWorker:
             return Ended(batch, None)
-        except ImportError as error:
-            raise InputError(
-                f"a worker of {self._address} lacks what it is to do ({error}); install pipeplan {__version__} there",
-                field="dask",
-            ) from None
         except InputError:
             raise
         except Exception as error:
-            raise RunError(f"the cluster at {self._address} gave up a task: {type(error).__name__}: {error}") from None
+            # What the scheduler cannot read, it says so in an error of its own.
+            for reason in (error, error.__cause__):
+                if isinstance(reason, ImportError):
+                    raise InputError(
+                        f"the cluster at {self._address} lacks what it is to do ({reason}); install pipeplan "
+                        f"{__version__} where its scheduler and workers run",
+                        field="dask",
+                    ) from None
+            raise RunError(
+                f"the cluster at {self._address} gave up a task ({type(error).__name__}: {_first_line(error)}); "
+                "a store keeps what was finished"
+            ) from None
 
     def close(self) -> None:
         """Take back what is not done, and leave."""
-        with _quiet():
+        with self._leave:
             if self._client.status == "running":
                 self._client.cancel(list(self._batches))
-            self._client.close(timeout=CONNECT_WITHIN)
 
 
 def _connected(address: str) -> Any:
@@ -152,30 +173,57 @@ def _connected(address: str) -> Any:
         from distributed import Client
     except ImportError:
         raise MissingExtraError("cluster", "distributed") from None
-    where = {"address": address}
     if address.endswith(".json"):
-        where = {"scheduler_file": address}
-        if not Path(address).is_file():
-            raise InputError(
-                f"there is no scheduler's file {address}; give its address as tcp://HOST:PORT", field="dask"
-            )
+        address = _address_in(Path(address))
     try:
-        with _quiet():
-            return Client(**where, timeout=CONNECT_WITHIN, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        reason = f"nothing answers within {CONNECT_WITHIN:g} s" if isinstance(error, OSError) else str(error)
+        # A client that finds nothing cannot be taken down quietly, so it is made where something answers.
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(asyncio.run, _greet(address)).result()
+        return Client(address, timeout=CONNECT_WITHIN, set_as_default=False)
+    except Exception as error:
+        reason = f"nothing answers within {CONNECT_WITHIN:g} s" if isinstance(error, OSError) else _first_line(error)
         raise InputError(
-            f"cannot reach a scheduler at {address}: {reason}; start one with: dask scheduler", field="dask"
+            f"cannot reach a scheduler at '{address}': {reason}; start one with: dask scheduler", field="dask"
         ) from None
+
+
+async def _greet(address: str) -> None:
+    """Raises whatever a connection does if no scheduler is there."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    comm = await connect(address, timeout=CONNECT_WITHIN, **Security().get_connection_args("client"))
+    await comm.close()
+
+
+def _address_in(path: Path) -> str:
+    """The address in the file that a scheduler writes for its workers."""
+    try:
+        return msgspec.json.decode(
+            read_text(path, limit=MEBIBYTE, what="scheduler's file"), type=_SchedulerFile
+        ).address
+    except msgspec.MsgspecError:
+        raise FormatError(f"{path} is no file that a scheduler wrote: it has no address", field="dask") from None
+
+
+class _SchedulerFile(msgspec.Struct):
+    address: str
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What goes wrong while coming and leaving is said once, by us."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    """Workers that come and go are the sweep's business; what ends it is said once, by us."""
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

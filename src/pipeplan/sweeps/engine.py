@@ -21,9 +21,6 @@ from pipeplan.sweeps.task import Failure, Finished, Listener, Progress, Task
 Payload = TypeVar("Payload")
 Answer = TypeVar("Answer")
 
-TRIES = 3
-"""How often a task may take its worker down before it is given up."""
-
 _DEATHS_IN_A_ROW = 12
 """Workers that die one after the other without finishing anything: then it is not the tasks."""
 
@@ -47,8 +44,7 @@ def sweep(
     what is finished so far, and leave out what need not be done any more. Whoever stops early closes the iterator
     (``contextlib.closing``, or leaves the loop that holds it alone), which ends the workers.
 
-    A task whose worker dies is done again; one that takes its worker down ``TRIES`` times is a failure, and the others are
-    done all the same.
+    A task whose worker dies is done again, alone, once the others are done; if its worker dies then too, it is a failure.
 
     Parameters
     ----------
@@ -156,8 +152,9 @@ class _Sweep(Generic[Answer]):
         self._size = BatchSize()
         self._drawn: set[str] = set()
         self._again: deque[Batch] = deque()
+        self._suspects: deque[Batch] = deque()
+        self._suspect: Batch | None = None
         self._under_way = 0
-        self._tries: Counter[str] = Counter()
         self._deaths = 0
         self._counts: Counter[str] = Counter()
 
@@ -175,21 +172,22 @@ class _Sweep(Generic[Answer]):
     def _hand_over(self) -> Iterator[Finished[Answer]]:
         """Give the workers as much as keeps them busy; what the store holds is finished at once."""
         while self._under_way < self._room and time.monotonic() - self._begin < self._seconds:
-            if self._again:
-                batch = self._again.popleft()
-            else:
-                drawn: list[Task[Any]] = []
+            drawn: list[Task[Any]] = []
+            if not self._again:
                 yield from self._draw(drawn)
-                if not drawn:
-                    return
-                batch = Batch(tuple(drawn))
+            if drawn or self._again:
+                batch = Batch(tuple(drawn)) if drawn else self._again.popleft()
+            elif self._suspects and not self._under_way:
+                batch = self._suspect = self._suspects.popleft()
+            else:
+                return
             self._pool.submit(batch)
             self._under_way += 1
 
     @property
     def _room(self) -> int:
         """Batches under way: short ones wait in line behind a worker, long ones for the worker that is free first."""
-        return self._pool.workers * (2 if self._size.now > 1 and not isinstance(self._pool, ThisProcess) else 1)
+        return self._pool.workers * (1 + (self._pool.ahead if self._size.now > 1 else 0))
 
     def _draw(self, drawn: list[Task[Any]]) -> Iterator[Finished[Answer]]:
         """Draw the tasks of a batch."""
@@ -232,7 +230,7 @@ class _Sweep(Generic[Answer]):
         if not ended.begun:
             self._again.append(ended.batch)
             return
-        self._deaths += 1
+        self._deaths += ended.batch is not self._suspect
         if self._deaths > max(_DEATHS_IN_A_ROW, 2 * self._pool.workers):
             raise RunError(
                 f"{self._deaths} workers died one after the other without finishing a task, the last one at {tasks[0].key}; "
@@ -240,14 +238,11 @@ class _Sweep(Generic[Answer]):
             )
         if len(tasks) > 1:
             self._again.extend(Batch((task,)) for task in tasks)
-            return
-        key = tasks[0].key
-        self._tries[key] += 1
-        if self._tries[key] < TRIES:
-            self._again.append(ended.batch)
-            return
-        message = f"it took its worker down {TRIES} times, perhaps for lack of memory"
-        yield self._finished((key, None, Failure(kind="lost", error="WorkerDied", message=message), 0.0))
+        elif ended.batch is not self._suspect:
+            self._suspects.append(ended.batch)
+        else:
+            message = "its worker died, beside others and alone; perhaps there was no memory left"
+            yield self._finished((tasks[0].key, None, Failure(kind="lost", error="WorkerDied", message=message), 0.0))
 
     def _finished(self, row: Row, *, stored: bool = False) -> Finished[Answer]:
         key, text, failure, seconds = row

@@ -45,7 +45,15 @@ class Ended:
 
 
 class Pool(Protocol):
-    """Workers that take batches, and give them back in the order in which they end."""
+    """Workers that take batches, and give them back in the order in which they end.
+
+    Attributes
+    ----------
+    ahead
+        Short batches that wait behind the one that a worker has, so that it is never idle.
+    """
+
+    ahead: int
 
     @property
     def workers(self) -> int:
@@ -73,6 +81,7 @@ class Pool(Protocol):
 class ThisProcess:
     """One worker, which is this process: tasks are done in their order."""
 
+    ahead = 0
     workers = 1
     batch_seconds = 0.05
 

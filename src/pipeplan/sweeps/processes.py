@@ -28,6 +28,7 @@ _LOOK_EVERY = 1.0
 class Processes:
     """So many processes, each started when there is work for it and again after it has died."""
 
+    ahead = 1
     batch_seconds = 0.1
 
     def __init__(self, function: Function, workers: int) -> None:

@@ -38,8 +38,8 @@ class Failure:
     ----------
     kind
         ``refused``: the function raised a :class:`~pipeplan.errors.PipeplanError`, which is its answer and is stored.
-        ``failed``: it raised something else, or answered what JSON cannot hold. ``lost``: the processes that worked on it
-        died, each time. The two are not stored: a sweep that is resumed tries again.
+        ``failed``: it raised something else, or answered what JSON cannot hold. ``lost``: the process that worked on it
+        died, and another one did when it was tried alone. The two are not stored: a sweep that is resumed tries again.
     error
         The error's class.
     message
