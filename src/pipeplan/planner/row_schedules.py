@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 from pipeplan.errors import InputError
-from pipeplan.planner.configuration import Configuration
 from pipeplan.strategies import is_strategy, strategy
 
 
@@ -86,29 +85,27 @@ _ENDS = re.compile(r"(\d+) layers on the first and last stage, (\d+) on the othe
 _ONE_LESS = re.compile(r"(\d+) layers a stage, one less on first and last")
 
 
-def layout_from(text: str | None, stages: int) -> tuple[int, ...] | None:
-    """Layers on each stage from a row's words; None where there are none.
+def layout_from(text: str | None, pipeline: int, chunks: int, layers: int) -> tuple[int, ...] | None:
+    """Layers on each stage from a row's words, which are of ranks; None: as even as they go.
+
+    Where layers and two more divide by the stages, the first and the last stage have one less: with several chunks, what is
+    said of ranks; without a word, what trainers do for the embedding's and the head's sake.
 
     Raises
     ------
     InputError
         For words that are not understood.
     """
-    if not text:
-        return None
-    if match := _ENDS.fullmatch(text):
-        ends, others = int(match[1]), int(match[2])
-    elif match := _ONE_LESS.fullmatch(text):
-        ends, others = int(match[1]) - 1, int(match[1])
-    else:
-        raise InputError(f"the layout '{text}' is not understood", field="layout")
-    return (ends, *[others] * (stages - 2), ends)
-
-
-def fitting_layout(configuration: Configuration, layers: int) -> tuple[int, ...] | None:
-    """A layout for layers that do not divide: one layer less on the ends where that comes out even, else None (even)."""
-    stages = configuration.stages
-    if layers % stages == 0 or (layers + 2) % stages or stages < 2:
+    stages = pipeline * chunks
+    if text:
+        match = _ENDS.fullmatch(text) or _ONE_LESS.fullmatch(text)
+        if match is None:
+            raise InputError(f"the layout '{text}' is not understood", field="layout")
+        if chunks == 1:
+            others = int(match[match.re.groups])
+            ends = int(match[1]) if match.re is _ENDS else others - 1
+            return (ends, *[others] * (stages - 2), ends)
+    if stages < 2 or layers % stages == 0 or (layers + 2) % stages:
         return None
     each = (layers + 2) // stages
     return (each - 1, *[each] * (stages - 2), each - 1)

@@ -20,7 +20,8 @@ _BY_WORDS = (
     (r"deepseek-v3 technical|hai-llm|dualpipe", "hai-llm"),
     (r"primus", "primus"),
     (r"megascale", "megascale"),
-    (r"simumax|megatron[ -]core|parallel folding|golden values", "megatron-core"),
+    (r"simumax|golden values", "megatron-core-plain"),
+    (r"megatron[ -]core|parallel folding", "megatron-core"),
     (r"turing nlg|deepspeed|vtrain", "megatron-deepspeed"),
     (r"zero bubble|megatron-lm|activation recomputation", "megatron-lm-2021"),
 )

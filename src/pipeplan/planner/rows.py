@@ -140,7 +140,7 @@ def _whole(row: Mapping[str, Any], named: dict[str, Any]) -> Row:
         chunks=chunks,
         schedule=schedule.strategy,
         in_flight=None if schedule.in_flight is None else schedule.in_flight * pipeline,
-        layers=layout_from(row.get("layout"), pipeline * chunks),
+        layers=layout_from(row.get("layout"), pipeline, chunks, model.layers),
         sequence_parallel=bool(parallel.get("sp", _has_sequence_parallelism(trainer))) and tensor > 1,
         zero=_zero(parallel, trainer),
         precision=precision,

@@ -22,7 +22,7 @@ from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
 
 _FILLING = 3
-"""Groups of microbatches, of p each, that are simulated before repetition is looked for; as many again in a group's chunks."""
+"""Times p: microbatches that are simulated before repetition is looked for, beside those of a group's chunks."""
 
 _SAME = 1e-9
 """Relative difference of two durations that are the same but for rounding."""
@@ -138,7 +138,8 @@ def _repeated(configuration: Configuration, costs: Costs) -> Run | None:
     if found.looks_at_costs:
         return None
     group = _group(configuration)
-    base = group * (_FILLING + configuration.chunks) + configuration.microbatches % group
+    filling = _FILLING * configuration.pipeline + group * configuration.chunks
+    base = filling + (configuration.microbatches - filling) % group
     further, rest = divmod(configuration.microbatches - base - 2 * group, group)
     if further < 1 or rest:
         return None

@@ -17,7 +17,7 @@ from pipeplan.hardware import (
     memory_time,
 )
 from pipeplan.model import Floats
-from pipeplan.planner.software import Software
+from pipeplan.planner.software import CORES, Software
 from pipeplan.workload import AttentionCore, Collective, Execution, Gemm, Group, GroupedGemm, LayerKind, MemoryPass, Work
 
 KINDS = ("gemm", "grouped_gemm", "attention", "memory", "host", "tensor", "context", "expert", "data")
@@ -99,15 +99,30 @@ def work_seconds(machine: Machine, works: Iterable[Work], kind: LayerKind) -> Fl
     return seconds
 
 
-_BESIDE = {"gemm": ("gemm", "grouped_gemm"), "core": ("attention",), "batch": ("gemm", "grouped_gemm", "attention", "memory")}
+_BESIDE = {
+    "gemm": ("gemm", "grouped_gemm"),
+    "core": ("attention",),
+    "batch": ("gemm", "grouped_gemm", "attention", "memory"),
+}
 
 
 def _expose(seconds: Floats, hidden: dict[str, float]) -> None:
-    """Add what of the hidden communication is longer than the computation beside it."""
+    """Add what of the hidden communication is longer than the computation beside it, and what it takes from that."""
     for key, time in hidden.items():
         beside, column = key.split(":")
         cover = sum(float(seconds[_COLUMN[kind]]) for kind in _BESIDE[beside])
-        seconds[int(column)] += max(0.0, time - cover)
+        seconds[int(column)] += exposed(time, cover)
+
+
+SHARE = 0.15
+"""Of the multiprocessors, taken by communication while it runs beside computation: ``processor_usage`` of NVLink in Calculon's
+A100 system file (calculon-ai/calculon)."""
+
+
+def exposed(communication: float, computation: float) -> float:
+    """What communication beside computation adds to it: what is longer, and its share of the multiprocessors meanwhile."""
+    together = min(communication, computation)
+    return communication - together + SHARE * together
 
 
 def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str, float, int]:
@@ -143,12 +158,24 @@ def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str,
                 fused=work.fused,
                 backward=work.backward,
             )
-            return "attention", time * factor("attention"), 1 + work.backward
+            return "attention", time * factor("attention") / _core_rate(machine, work), 1 + work.backward
         case MemoryPass():
             time = memory_time(gpu, work.bytes, work.kernels)
             return "memory", time * (end if end != 1.0 else factor("memory")), work.kernels
         case Collective():
             raise TypeError(work)
+
+
+def _core_rate(machine: Machine, work: AttentionCore) -> float:
+    """Of the software's fused attention, over the generation's best kernels."""
+    if not work.fused:
+        return 1.0
+    core = CORES[machine.software.core]
+    ported = 1.0 if machine.cluster.gpu.generation in _BEFORE_HOPPER else core.ported
+    return (core.backward if work.backward else core.forward) * ported
+
+
+_BEFORE_HOPPER = ("volta", "ampere", "ada")
 
 
 def _collective_seconds(machine: Machine, work: Collective) -> float:

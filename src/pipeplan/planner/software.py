@@ -20,6 +20,43 @@ of weights after the optimizer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """A library of fused attention: its rate over that of the generation's best kernels.
+
+    Attributes
+    ----------
+    forward, backward
+        On the GPUs that it was written for.
+    ported
+        Factor on both on GPUs since Hopper; 1 where there is a kernel for these.
+    """
+
+    forward: float = 1.0
+    backward: float = 1.0
+    ported: float = 1.0
+
+
+CORES: Mapping[str, Core] = MappingProxyType(
+    {
+        "native": Core(),
+        "flash-2": Core(ported=0.55),
+        "triton": Core(forward=0.7, backward=0.5, ported=0.55),
+    }
+)
+"""By name. Native: cuDNN's and FlashAttention's kernels for the generation. flash-2: FlashAttention-2 reaches little more than
+half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6). triton: FlashAttention-2 is 1.3 to 1.5 times as fast
+forward and twice as fast backward (arXiv 2307.08691 section 4.1)."""
+
+FUSED_UPDATE = 46.0
+"""Bytes: the gradient for the norm, 4, and scaled, 8; Adam in one kernel (gradient, weight, two moments read, the latter three
+written), 28; the weight copied to 16 bits, 6."""
+
+EAGER_UPDATE = 100.0
+"""Bytes: norm and scaling, 12; Adam of one kernel an operation: decay 8, first moment 8 + 12, second 8 + 12, root, correction
+and epsilon 24, update 16."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Software:
     """One trainer.
 
@@ -31,6 +68,8 @@ class Software:
         Whether scores reach memory.
     dropout
         Whether models are trained with it.
+    core
+        Which fused attention it calls, by name in :data:`CORES`.
     fused_activation, fused_loss
         Whether the FFN's activation, and the cross entropy, are one kernel.
     fp32_gradients
@@ -43,6 +82,8 @@ class Software:
         Of a kernel by the host, with the framework's Python around it; seconds.
     op_gap
         Lost between two ops of a pipeline's rank; seconds.
+    update_bytes
+        Read and written by the optimizer for each parameter that a rank updates, with norm and clipping of its gradient.
     barrier
         Whether all ranks meet at the step's end (the norm of all gradients).
     source
@@ -52,6 +93,7 @@ class Software:
     name: str
     title: str
     attention: AttentionKernel = "flash"
+    core: str = "native"
     dropout: bool = False
     fused_activation: bool = True
     fused_loss: bool = True
@@ -60,6 +102,7 @@ class Software:
     graphs: bool = False
     launch: float = 5e-6
     op_gap: float = 0.0
+    update_bytes: float = FUSED_UPDATE
     barrier: bool = True
     source: str = ""
 
@@ -79,6 +122,7 @@ _MEGATRON_2021 = Software(
 _TORCHTITAN = Software(
     name="torchtitan",
     title="torchtitan with torch.compile and FSDP2",
+    core="flash-2",
     fused_loss=False,
     source="pytorch/torchtitan docs: FSDP2 gathers ahead and reduces, in 32 bits, beside computation",
 )
@@ -89,7 +133,9 @@ _MEGATRON_CORE = Software(
 )
 _LLM_FOUNDRY = Software(
     name="llm-foundry",
-    title="llm-foundry: PyTorch FSDP, eager, flash attention; gradients reduced in 32 bits",
+    title="llm-foundry: PyTorch FSDP, eager, attention by Triton; gradients reduced in 32 bits",
+    core="triton",
+    update_bytes=EAGER_UPDATE,
     fused_activation=False,
     fused_loss=False,
     source="mosaicml/llm-foundry scripts/train/benchmarking; composer's FSDP mixed_precision DEFAULT",

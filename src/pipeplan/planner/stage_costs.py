@@ -9,13 +9,13 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from pipeplan.errors import ShapeError
-from pipeplan.hardware import Cluster, host_time, p2p_time
+from pipeplan.hardware import Cluster, collective_time, host_time, p2p_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.executions import execution_of
-from pipeplan.planner.seconds import KINDS, UNCALIBRATED, Factors, Machine, work_seconds
-from pipeplan.planner.software import Software, software
-from pipeplan.workload import Execution, LayerWork, ModelShape, layers_of, recomputed
+from pipeplan.planner.seconds import KINDS, UNCALIBRATED, Factors, Machine, exposed, work_seconds
+from pipeplan.planner.software import software
+from pipeplan.workload import LayerWork, ModelShape, layers_of, recomputed
 
 _BEFORE_LAYERS = ("embedding",)
 _LAYERS = ("dense", "moe")
@@ -130,51 +130,77 @@ def layer_costs(
         For degrees that do not split the model so.
     """
     modules = configuration.recompute if recompute is None else recompute
-    return _layer_costs(
-        model,
-        cluster,
-        execution_of(configuration),
-        software(configuration.software),
-        frozenset(modules),
-        calibration or UNCALIBRATED,
-        _shards(configuration),
+    machine = Machine(
+        cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
     )
+    return _layer_costs(model, machine, frozenset(modules), _Sharding.of(configuration))
 
 
-def _shards(configuration: Configuration) -> tuple[int, int] | None:
-    """Over how many ranks parameters are sharded, dense and experts', where they are gathered for every microbatch."""
-    if configuration.zero < 3:
-        return None
-    return configuration.data * configuration.context, configuration.expert_data
+@dataclass(frozen=True, slots=True)
+class _Sharding:
+    """Over how many ranks, and how far apart, parameters are sharded and gathered for every microbatch."""
+
+    dense: tuple[int, int]
+    expert: tuple[int, int]
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> _Sharding | None:
+        """None where every rank keeps its weights."""
+        if configuration.zero < 3:
+            return None
+        return cls(
+            (configuration.data * configuration.context, configuration.tensor),
+            (configuration.expert_data, configuration.expert * configuration.expert_tensor),
+        )
+
+    def seconds(self, machine: Machine, layer: LayerWork, operation: str, width: float) -> float:
+        """Of gathering a layer's parameters, or reducing their gradients, of ``width`` bytes each."""
+        sizes = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
+        return machine.factors.factor("collective") * sum(
+            collective_time(machine.cluster, operation, width * size, *group) for size, group in sizes
+        )
 
 
 @lru_cache(maxsize=4096)
 def _layer_costs(
-    model: ModelShape,
-    cluster: Cluster,
-    execution: Execution,
-    trainer: Software,
-    modules: frozenset[str],
-    factors: Factors,
-    shards: tuple[int, int] | None,
+    model: ModelShape, machine: Machine, modules: frozenset[str], sharding: _Sharding | None
 ) -> tuple[LayerCosts, ...]:
-    machine = Machine(cluster, trainer, execution, factors)
     found: list[LayerCosts] = []
-    for layer in layers_of(model, execution):
-        cost = _costs_of(machine, layer, modules, shards)
+    for layer in layers_of(model, machine.execution):
+        cost = _costs_of(machine, layer, modules, sharding)
         found.extend([cost] * layer.count)
     return tuple(found)
 
 
 def _costs_of(
-    machine: Machine, layer: LayerWork, modules: frozenset[str], shards: tuple[int, int] | None
+    machine: Machine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None
 ) -> LayerCosts:
     single = replace(layer, count=1)
     after = recomputed(single, modules & single.recomputable.keys())
-    rows = [work_seconds(machine, works, layer.kind) for works in (after.forward, after.backward_input, after.backward_weight)]
+    works = (after.forward, after.backward_input, after.backward_weight)
+    seconds = np.array([work_seconds(machine, each, layer.kind) for each in works])
     before = work_seconds(machine, single.backward_input, layer.kind)
-    seconds = np.array(rows)
-    return LayerCosts(after, seconds, max(0.0, float(rows[1].sum() - before.sum())))
+    again = max(0.0, float(seconds[1].sum() - before.sum()))
+    if sharding is not None:
+        _gather(machine, after, sharding, seconds)
+    return LayerCosts(after, seconds, again)
+
+
+_DATA = KINDS.index("data")
+
+
+def _gather(machine: Machine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
+    """Add gathering weights for F and again for the backward, and scattering gradients: beside the neighbours' computation.
+
+    Source: PyTorch FSDP, arXiv 2304.11277 sections 3.2 and 3.3: the next layer is gathered ahead.
+    """
+    width = 4.0 if machine.software.fp32_gradients else 2.0
+    gathered = sharding.seconds(machine, layer, "all_gather", 2.0)
+    scattered = sharding.seconds(machine, layer, "reduce_scatter", width)
+    hidden = "data" in machine.software.hides
+    for row, communication in ((0, gathered), (1, gathered), (2, scattered)):
+        cover = float(seconds[row].sum()) if hidden else 0.0
+        seconds[row, _DATA] += exposed(communication, cover)
 
 
 def even_layout(layers: int, stages: int) -> tuple[int, ...]:

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeplan.hardware import Cluster, collective_time, optimizer_time
+from pipeplan.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.seconds import UNCALIBRATED, Factors
 from pipeplan.planner.software import software
 from pipeplan.planner.stage_costs import StageCosts
 from pipeplan.workload import ModelShape
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepEnd:
@@ -68,7 +67,9 @@ def step_end(
         reduce[rank] = max(0.0, reduced * collective - cover)
         cover = forward[rank] if "parameters" in trainer.hides else 0.0
         gather[rank] = max(0.0, gathered * collective - cover)
-        optimizer[rank] = optimizer_time(cluster.gpu, _updated(configuration, parameters)) * factors.factor("optimizer")
+        update = optimizer_time(cluster.gpu, _updated(configuration, parameters), bytes_each=trainer.update_bytes)
+        cleared = memory_time(cluster.gpu, (4.0 if trainer.fp32_gradients else 2.0) * (parameters.dense + parameters.expert))
+        optimizer[rank] = (update + cleared) * factors.factor("optimizer")
     tied = _tied(model, cluster, configuration, trainer.fp32_gradients) * collective
     reduce[table[0][0]] += tied
     reduce[table[0][-1]] += tied
