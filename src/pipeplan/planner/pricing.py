@@ -1,0 +1,102 @@
+"""What layers take and hold, as sums from the first on, so that any stage's share is a difference; priced once a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.hardware import Cluster
+from pipeplan.model import Floats
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.executions import execution_of
+from pipeplan.planner.seconds import Factors
+from pipeplan.planner.stage_costs import LayerCosts, layer_costs
+from pipeplan.workload import ModelShape
+
+FORWARD, INPUT, WEIGHT, KEPT, UNTIL_WEIGHT, DENSE, EXPERT = range(7)
+"""Columns of a layer: seconds of F, I (recomputation in it) and W; bytes kept from F on, and until W; parameters."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Layers in order, and their sums.
+
+    Attributes
+    ----------
+    sums
+        Of the columns over the layers before each; shape (layers + 1, 7).
+    before, behind
+        Layers that stand before the first transformer layer, and behind the last.
+    longest
+        F, I and W of the longest layer together; seconds.
+    """
+
+    sums: Floats
+    before: int
+    behind: int
+    longest: float
+
+    @classmethod
+    def of(cls, layers: Sequence[LayerCosts]) -> Sums:
+        """Of all layers of a model."""
+        rows = np.array([_row(layer) for layer in layers])
+        kinds = [layer.layer.kind for layer in layers]
+        ends = [index for index, kind in enumerate(kinds) if kind in {"dense", "moe"}]
+        sums = np.concatenate((np.zeros((1, rows.shape[1])), rows.cumsum(axis=0)))
+        longest = float(rows[:, [FORWARD, INPUT, WEIGHT]].sum(axis=1).max())
+        return cls(sums, ends[0], len(kinds) - 1 - ends[-1], longest)
+
+    @property
+    def total(self) -> Floats:
+        """Of the whole model, shape (7,)."""
+        whole: Floats = self.sums[-1]
+        return whole
+
+    def of_stages(self, layout: NDArray[np.int64]) -> Floats:
+        """Of each stage of a layout, shape (stages, 7): what stands at the model's ends is on the first and the last."""
+        edges = np.concatenate(([0], np.cumsum(layout))) + self.before
+        edges[0], edges[-1] = 0, len(self.sums) - 1
+        stages: Floats = np.diff(self.sums[edges], axis=0)
+        return stages
+
+
+def _row(layer: LayerCosts) -> tuple[float, ...]:
+    work = layer.layer
+    return (
+        layer.forward,
+        layer.backward_input,
+        layer.backward_weight,
+        work.kept_bytes,
+        work.bytes_until_weight,
+        work.parameters.dense,
+        work.parameters.expert,
+    )
+
+
+class Pricing:
+    """Sums of a model's layers on a cluster, by what they depend on."""
+
+    def __init__(self, model: ModelShape, cluster: Cluster, calibration: Factors | None = None) -> None:
+        self.model = model
+        self.cluster = cluster
+        self.calibration = calibration
+        self._known: dict[Any, Sums] = {}
+
+    def sums(self, configuration: Configuration) -> Sums:
+        """Of the layers of a configuration."""
+        shards = (configuration.data * configuration.context, configuration.expert_data)
+        key = (
+            execution_of(configuration),
+            configuration.software,
+            configuration.recompute,
+            shards if configuration.zero == 3 else None,
+        )
+        found = self._known.get(key)
+        if found is None:
+            found = Sums.of(layer_costs(self.model, self.cluster, configuration, calibration=self.calibration))
+            self._known[key] = found
+        return found
