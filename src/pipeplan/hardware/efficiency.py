@@ -14,10 +14,21 @@ from pipeplan.errors import UnknownNameError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """A fused attention core: ``reach`` of the 16-bit peak with long rows of keys, half of it with ``half_keys`` of them."""
+    """A fused attention core.
+
+    Attributes
+    ----------
+    reach
+        Fraction of the 16-bit peak with long rows of keys and all multiprocessors busy.
+    half_keys
+        Keys with which it reaches half of that.
+    block
+        Queries whose last rows, which see all keys, one multiprocessor is left with at the end: the causal tail.
+    """
 
     reach: float
     half_keys: float
+    block: int = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +72,8 @@ class Generation:
 
 _AMPERE = Generation(
     gemm=MappingProxyType({"bf16": 0.85}),
-    forward=Attention(reach=0.63, half_keys=240),
-    backward=Attention(reach=0.58, half_keys=300),
+    forward=Attention(reach=0.68, half_keys=200),
+    backward=Attention(reach=0.62, half_keys=300, block=64),
     memory=0.8,
 )
 """gemm: .869 is the best shape's (survey); W of zero-bubble's Table 9 runs at .76 to .82 of the peak, partial waves with it.
@@ -71,8 +82,8 @@ fill: SimuMax's A100 file, products with an inner dimension of 512 to 4096. forw
 
 _HOPPER = Generation(
     gemm=MappingProxyType({"bf16": 0.72, "fp8": 0.60}),
-    forward=Attention(reach=0.62, half_keys=550),
-    backward=Attention(reach=0.55, half_keys=750),
+    forward=Attention(reach=0.70, half_keys=250),
+    backward=Attention(reach=0.62, half_keys=400, block=64),
     quantised=0.6,
     fill=192.0,
     memory=0.85,
@@ -82,15 +93,17 @@ _HOPPER = Generation(
 forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
 
 _BLACKWELL = Generation(
-    gemm=MappingProxyType({"bf16": 0.62, "fp8": 0.62, "fp4": 0.5}),
-    forward=Attention(reach=0.45, half_keys=600),
-    backward=Attention(reach=0.42, half_keys=800),
+    gemm=MappingProxyType({"bf16": 0.67, "fp8": 0.62, "fp4": 0.5}),
+    forward=Attention(reach=0.81, half_keys=64, block=256),
+    backward=Attention(reach=0.62, half_keys=64, block=64),
     quantised=0.5,
     fill=256.0,
-    memory=0.85,
+    memory=0.7,
     kernel=2.5e-6,
 )
-"""gemm: median .48 of 514 shapes, .60 at the ninth decile (SimuMax's B200 file), .78 for the best shape (survey)."""
+"""Of a GPU of 1400 W; those of less power sustain less (``Gpu.sustained``). gemm: the .48 that is the median of 514 shapes
+on a B200 of 1000 W (SimuMax) over 1000/1400; .78 for the best shape, for a moment (survey). forward, backward: that file's
+12 shapes of each. memory: that file's default."""
 
 _CDNA = Generation(
     gemm=MappingProxyType({"bf16": 0.51, "fp8": 0.45, "fp4": 0.4}),

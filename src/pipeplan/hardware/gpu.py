@@ -29,7 +29,7 @@ class Gpu:
     multiprocessors
         That share a kernel's tiles (SMs, or compute units).
     sustained
-        Fraction of ``peak`` that its power lets a long product reach, times that of its generation; 1: all of it.
+        What its power lets products sustain of what the GPU of its generation with the most power does; 1: as much.
     """
 
     name: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import ceil
 
-from pipeplan.hardware.efficiency import BYTES, FORMATS, Attention, Generation, generation
+from pipeplan.hardware.efficiency import BYTES, FORMATS, Generation, generation
 from pipeplan.hardware.gpu import Gpu
 
 _KEPT = 1 << 16
@@ -120,11 +120,12 @@ def attention_time(
     core = kernels.backward if backward else kernels.forward
     products = (3 * score_dim + 2 * value_dim) if backward else (score_dim + value_dim)
     flops = 2.0 * queries * keys * heads * products
-    rate = gpu.peak["bf16"] * gpu.sustained * _core_reach(core, keys)
+    rate = gpu.peak["bf16"] * gpu.sustained * core.reach * keys / (keys + core.half_keys)
+    tail = 2.0 * core.block * 2.0 * keys * products * gpu.multiprocessors
     passes = 2 if backward else 1
     moved = passes * 2.0 * (heads * queries * (score_dim + value_dim) + kv_heads * queries * (score_dim + value_dim))
     launches = 2 if backward else 1
-    return max(flops / rate, moved / (gpu.memory_bandwidth * kernels.memory)) + launches * kernels.kernel
+    return max((flops + tail) / rate, moved / (gpu.memory_bandwidth * kernels.memory)) + launches * kernels.kernel
 
 
 def memory_time(gpu: Gpu, size: float, kernels: int = 1) -> float:
@@ -160,10 +161,6 @@ def _format(gpu: Gpu, kernels: Generation, precision: str) -> str:
         if form in gpu.peak and form in kernels.gemm:
             return form
     return "bf16"
-
-
-def _core_reach(core: Attention, keys: float) -> float:
-    return core.reach * keys / (keys + core.half_keys)
 
 
 def _tiled(gpu: Gpu, shape: tuple[float, float, float], copies: float) -> float:

@@ -90,6 +90,9 @@ def _gpu(
 
 
 _GIB = 1 << 30
+_1000_W, _1100_W, _1200_W = 1000 / 1400, 1100 / 1400, 1200 / 1400
+"""Blackwell's products run at what power allows: DGX B200, DGX B300 and GB200 have so much of GB300's 1400 W a GPU."""
+
 _A100 = Node(per_node=8, inside=_NVLINK3, between=_network(200))
 _H100 = Node(per_node=8, inside=_NVLINK4, between=_network(400))
 _B200 = Node(per_node=8, inside=_NVLINK5, between=_network(400))
@@ -115,7 +118,7 @@ _TABLE = (
     ),
     Preset(
         gpu=_gpu(
-            "a100-pcie-80gb", "ampere", 108, tflops=(312,), memory=80 * _GIB, bandwidth=1.935, host=25, sustained=0.9
+            "a100-pcie-80gb", "ampere", 108, tflops=(312,), memory=80 * _GIB, bandwidth=1.935, host=25, sustained=0.88
         ),
         node=Node(per_node=8, inside=_pcie(25), between=_network(200)),
         aliases=("a100-pcie",),
@@ -191,17 +194,35 @@ _TABLE = (
         aliases=("h20-sxm", "h20-96gb"),
     ),
     Preset(
-        gpu=_gpu("b200-sxm", "blackwell", 148, tflops=(2250, 4500, 9000), memory=180 * _G, bandwidth=8.0, host=50),
+        gpu=_gpu(
+            "b200-sxm",
+            "blackwell",
+            148,
+            tflops=(2250, 4500, 9000),
+            memory=180 * _G,
+            bandwidth=8.0,
+            host=50,
+            sustained=_1000_W,
+        ),
         node=_B200,
         aliases=("b200", "b200-180gb", "dgx-b200"),
     ),
     Preset(
-        gpu=_gpu("b300-sxm", "blackwell", 148, tflops=(2250, 4500, 13500), memory=288 * _G, bandwidth=8.0, host=100),
+        gpu=_gpu(
+            "b300-sxm",
+            "blackwell",
+            148,
+            tflops=(2250, 4500, 13500),
+            memory=288 * _G,
+            bandwidth=8.0,
+            host=100,
+            sustained=_1100_W,
+        ),
         node=_B300,
         aliases=("b300", "dgx-b300"),
     ),
     Preset(
-        gpu=_gpu("gb200", "blackwell", 148, tflops=_GB, memory=186 * _G, bandwidth=8.0, host=400),
+        gpu=_gpu("gb200", "blackwell", 148, tflops=_GB, memory=186 * _G, bandwidth=8.0, host=400, sustained=_1200_W),
         node=_GB200,
         aliases=("gb200-nvl72",),
     ),
