@@ -148,7 +148,10 @@ class Plan(Presentable):
         return PlanView(
             title=self.heading,
             front=None if self.best is None else self._front_view(),
-            times=[(_label(found), asdict(found.time)) for found in shown[:MOST_COMPARED]],
+            times=[
+                (f"{place}: {_label(found)}" if place else _label(found), asdict(found.time))
+                for place, found in enumerate(shown[:MOST_COMPARED])
+            ],
             memory=[
                 (str(rank), {name: value / GIBIBYTE for name, value in asdict(held).items()})
                 for rank, held in enumerate(shown[0].memory)
@@ -169,7 +172,7 @@ class Plan(Presentable):
             points=[_place(found) for found in front],
             bounds=[],
             marks=[
-                (_label(found), *_place(found)) for found in (runner.estimate for runner in self.planned.runners_up)
+                (str(place), *_place(runner.estimate)) for place, runner in enumerate(self.planned.runners_up, start=1)
             ],
             ours="no other is better in both",
             others="runners-up",

@@ -105,7 +105,7 @@ def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
     ax.grid(color=colors.grid, linewidth=0.5, zorder=0)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(colors.text)
-    ax.legend(fontsize=0.9 * page.font, frameon=False, labelcolor=colors.text, loc="upper right")
+    ax.legend(fontsize=0.9 * page.font, frameon=False, labelcolor=colors.text, loc="best")
     return ax
 
 

@@ -51,7 +51,7 @@ MEMORY_SHARES: Mapping[str, Share] = MappingProxyType(
         "gradients": Share("gradients", Kind.B),
         "optimizer": Share("optimizer state", Kind.I),
         "activations": Share("activations", Kind.W),
-        "transient": Share("held within an op", Kind.R),
+        "transient": Share("transient", Kind.R),
         "buffers": Share("communication buffers", "start-up"),
     }
 )

@@ -58,7 +58,7 @@ def _choice(plan: Plan, best: Estimate) -> list[tuple[str, str]]:
         ("recomputed", recompute_in_words(chosen)),
         ("step", f"{step_in_words(best)}"),
         ("tokens a second", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} a GPU)"),
-        ("MFU", f"{best.mfu:.1%}, of the dense peak; causal attention counted half, recomputation not"),
+        ("MFU", f"{best.mfu:.1%} of the dense peak (causal attention half, recomputation not counted)"),
         ("peak memory", f"{best.peak_bytes / GIBIBYTE:.1f} GiB of {limit:.1f} GiB that may be used"),
         ("chosen for", f"{plan.planned.objective}; {_counted(plan)}"),
     ]
@@ -120,7 +120,7 @@ def _spent(found: Estimate) -> Table:
     table = columns("the step's time", "s", "share", padding=1)
     for name, value in asdict(found.time).items():
         if value:
-            table.add_row(TIME_SHARES[name].title, number(value), f"{value / found.step_time:.1%}")
+            table.add_row(TIME_SHARES[name].title, f"{value:.4g}", f"{value / found.step_time:.1%}")
     return table
 
 
