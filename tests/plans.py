@@ -1,0 +1,88 @@
+"""A plan made by hand of real estimates, for what shows plans: quick, and the same whatever the planner finds."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pipeplan.api import Plan
+from pipeplan.hardware import cluster
+from pipeplan.planner import (
+    ClosestMiss,
+    Configuration,
+    Counts,
+    Estimate,
+    Planned,
+    RunnerUp,
+    Sensitivity,
+    estimate,
+)
+from pipeplan.workload import model
+
+GIB = 2.0**30
+SHAPE, MACHINES = model("llama3-8b"), cluster("h100-sxm:8x2")
+
+LONG = {"sequence": 8192, "global_batch": 64}
+
+
+@cache
+def estimated(**chosen) -> Estimate:
+    return estimate(SHAPE, MACHINES, Configuration(**LONG, **chosen))
+
+
+@cache
+def fitting_plan() -> Plan:
+    """A best configuration, three runners-up and a front of two."""
+    best = estimated(tensor=2, pipeline=4, data=2, schedule="zb-h1", sequence_parallel=True)
+    lean = estimated(tensor=4, pipeline=4, data=1, recompute=("full",), sequence_parallel=True)
+    others = (
+        estimated(tensor=2, pipeline=4, data=2, sequence_parallel=True),
+        estimated(tensor=2, pipeline=4, data=2, chunks=2, schedule="interleaved-1f1b", sequence_parallel=True),
+        lean,
+    )
+    return Plan(
+        SHAPE,
+        MACHINES,
+        Planned(
+            objective="step-time",
+            memory_limit=72 * GIB,
+            best=best,
+            runners_up=tuple(RunnerUp(estimate=each, lost_because="bubble 9.1 % against 2.3 %") for each in others),
+            front=(best, lean),
+            sensitivity=(
+                Sensitivity(
+                    input="bandwidth between nodes", factor=0.5, step_time=best.step_time * 1.02, changes=False
+                ),
+                Sensitivity(
+                    input="memory limit", factor=0.9, step_time=best.step_time, changes=True, instead="tp4 pp4, full"
+                ),
+            ),
+            closest_miss=None,
+            counts=Counts(legal=1234, over_memory=200, too_slow=900, estimated=134),
+            seconds=3.5,
+            complete=True,
+        ),
+    )
+
+
+@cache
+def missing_plan() -> Plan:
+    """A plan for which nothing fits."""
+    nearest = estimated(tensor=4, pipeline=4, data=1, recompute=("full",), sequence_parallel=True)
+    return Plan(
+        SHAPE,
+        MACHINES,
+        Planned(
+            objective="step-time",
+            memory_limit=1 * GIB,
+            best=None,
+            runners_up=(),
+            front=(),
+            sensitivity=(),
+            closest_miss=ClosestMiss(
+                estimate=nearest, over_by=nearest.peak_bytes - GIB, change="32 GPUs with pp8 would fit."
+            ),
+            counts=Counts(legal=1234, over_memory=1234, too_slow=0, estimated=0),
+            seconds=1.5,
+            complete=True,
+        ),
+    )
