@@ -38,7 +38,10 @@ def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
     source = row.get("source", {})
     title = source if isinstance(source, str) else str(source.get("title", ""))
     detail = f"{row.get('precision') or ''} {row.get('notes') or ''}"
-    for text in (row.get("framework") or "", title):
+    framework = row.get("framework") or ""
+    if re.fullmatch(r"megatron-lm", framework, re.IGNORECASE):
+        return "megatron-core-plain", "software: Megatron-LM since flash attention, without flags for overlap"
+    for text in (framework, title):
         for words, name in _BY_WORDS:
             if text and re.search(words, f"{text} {detail}", re.IGNORECASE):
                 return name, ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from pipeplan.planner.row_hardware import cluster_of
 from pipeplan.planner.row_measured import Measured, measured_of
 from pipeplan.planner.row_schedules import chunks_of, layout_from, scheduled
 from pipeplan.planner.row_software import precision_of, software_of
+from pipeplan.planner.unsaid import balanced_layout, lightest
 from pipeplan.workload import ModelShape, from_dict
 
 _LARGEST = 64 * MEBIBYTE
@@ -29,6 +30,7 @@ _LARGEST = 64 * MEBIBYTE
 
 _RECOMPUTE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"^none", ()),
+    (r"recomputes RMSNorm and MLA up-projection", ("layernorm", "mla_up_proj")),
     (r"^full", ("full",)),
     (r"per[ -]op|recipe default", ("selective-op",)),
     (r"^selective", ("core_attn",)),
@@ -52,9 +54,6 @@ class Row:
         What the row does not say, a sentence each.
     refused
         Why it cannot be predicted; empty where it can.
-    open
-        Settings that the row does not say and that no rule of its own settles: ``recompute``, ``microbatch_size``. They are
-        chosen by what fits (:mod:`pipeplan.planner.unsaid`).
     rival
         What another tool predicted for it: ``tool``, ``step_time_s``, ``peak_memory_gib``.
     """
@@ -67,7 +66,6 @@ class Row:
     measured: Measured = field(default_factory=Measured)
     assumed: tuple[str, ...] = ()
     refused: str = ""
-    open: frozenset[str] = frozenset()
     rival: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -124,7 +122,7 @@ def _whole(row: Mapping[str, Any], named: dict[str, Any]) -> Row:
     if schedule.barrier is False and trainer == "megatron-lm-2021":
         trainer = "zero-bubble"
     precision, said_precision = precision_of(row.get("precision"))
-    recompute = _recompute(row.get("recompute"))
+    recompute = _recompute(row)
     micro, batch_size, said_batch = _batch(batch, data, pipeline)
     assumed += [each for each in (said, said_software, said_precision, *said_batch) if each]
     configuration = Configuration(
@@ -147,18 +145,31 @@ def _whole(row: Mapping[str, Any], named: dict[str, Any]) -> Row:
         recompute=recompute or (),
         software=trainer,
     )
-    undecided = {"recompute"} if recompute is None else set()
-    if "micro" not in batch:
-        undecided.add("microbatch_size")
+    configuration, said_rest = _settled(row, model, cluster, configuration)
     return Row(
         **named,
         model=model,
         cluster=cluster,
         configuration=configuration,
         measured=measured_of(row, model, cluster, configuration),
-        assumed=tuple(assumed),
-        open=frozenset(undecided),
+        assumed=(*assumed, *said_rest),
     )
+
+
+def _settled(
+    row: Mapping[str, Any], model: ModelShape, cluster: Cluster, configuration: Configuration
+) -> tuple[Configuration, list[str]]:
+    """With a layout and a recomputation where the row says none of its own, and what was assumed."""
+    said = []
+    uneven = model.mtp_layers or model.layers % configuration.stages
+    if configuration.layers is None and configuration.stages > 1 and uneven:
+        configuration = replace(configuration, layers=balanced_layout(model, cluster, configuration))
+        said.append("layout: balanced by the time that layers take")
+    if _recompute(row) is None:
+        configuration = lightest(model, cluster, configuration)
+        modules, moved = "+".join(configuration.recompute) or "none", configuration.offload
+        said.append(f"recomputation: {modules}, the least that fits" + (f", with {moved:.0%} on the host" if moved else ""))
+    return configuration, said
 
 
 def _require(row: Mapping[str, Any]) -> None:
@@ -188,6 +199,7 @@ def _batch(batch: Mapping[str, Any], data: int, pipeline: int) -> tuple[int, int
     micro = batch.get("micro")
     if micro is None:
         micro = 1
+        said.append("microbatch size: 1")
     count = batch.get("microbatches")
     whole = batch.get("global")
     if whole is None:
@@ -202,10 +214,11 @@ def _batch(batch: Mapping[str, Any], data: int, pipeline: int) -> tuple[int, int
     return int(micro), int(whole), said
 
 
-def _recompute(text: str | None) -> tuple[str, ...] | None:
-    """The modules of a row's words; None where they say nothing."""
+def _recompute(row: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The modules of a row's words, or of its notes where it has none; None where they say nothing."""
+    text = row.get("recompute") or row.get("notes") or ""
     for words, modules in _RECOMPUTE:
-        if text and re.search(words, text):
+        if re.search(words, text):
             return modules
     return None
 
@@ -216,9 +229,9 @@ def _has_sequence_parallelism(trainer: str) -> bool:
 
 
 def _zero(parallel: Mapping[str, Any], trainer: str) -> Any:
-    if parallel.get("zero") is not None:
-        return int(parallel["zero"])
     sharded = parallel.get("fsdp")
     if sharded:
         return 2 if "GRAD" in str(sharded).upper() else 3
+    if parallel.get("zero") is not None:
+        return int(parallel["zero"])
     return 0 if trainer in ("megatron-lm-2021", "zero-bubble", "megatron-deepspeed") else 1

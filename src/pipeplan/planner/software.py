@@ -177,7 +177,8 @@ _TABLE = (
         title="Megatron Bridge's performance recipes: CUDA graphs, communication beside products",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         graphs=True,
-        source="NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md",
+        fp32_gradients=False,
+        source="NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md; its FP8 recipes reduce gradients in 16 bits",
     ),
     replace(
         _MEGATRON_CORE,
