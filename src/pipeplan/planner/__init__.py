@@ -4,24 +4,30 @@ from pipeplan.planner.choices import CHOICES, read_fixed, short_name, written
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, RankMemory, StepTime
+from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, Sensitivity
 from pipeplan.planner.rows import Row, read_rows, row_from
 
 __all__ = [
     "CHOICES",
+    "BestLayout",
     "ClosestMiss",
     "Configuration",
     "CostsFrom",
     "Counts",
     "ErrorBar",
     "Estimate",
+    "LaidLayer",
+    "LayerOption",
     "Objective",
     "Planned",
     "RankMemory",
     "Row",
     "RunnerUp",
     "Sensitivity",
+    "StageOption",
     "StepTime",
+    "best_layout",
     "estimate",
     "read_fixed",
     "read_rows",

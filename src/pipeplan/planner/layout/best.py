@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf
 from time import monotonic
+
+import numpy as np
 
 from pipeplan.costs import Overhead
 from pipeplan.errors import InfeasibleError, ShapeError
 from pipeplan.model import Schedule, tolerances
-from pipeplan.planner.layout.climb import descend
-from pipeplan.planner.layout.even import even_splits
+from pipeplan.planner.layout.branch import Branching
+from pipeplan.planner.layout.climb import descend, walk
+from pipeplan.planner.layout.deadline import Clock, Deadline
+from pipeplan.planner.layout.even import chunkwise_splits, even_splits
 from pipeplan.planner.layout.laid import BestLayout, LaidLayer, Parts, StageOption, parts_of
 from pipeplan.planner.layout.memory import RankPeaks
 from pipeplan.planner.layout.order import Order
 from pipeplan.planner.layout.problem import Laid, LayoutProblem
 from pipeplan.planner.layout.stages import StageTables
 from pipeplan.strategies import Shape, Strategy, strategy
+
+TURN = 0.4
+"""Of the time that is left, for branching, and then for a walk."""
+
+
+ANY = 1e6
+"""Times a layout's makespan: no layout takes longer, since no way to run a layer takes a million times as long."""
 
 
 def best_layout(
@@ -30,7 +41,7 @@ def best_layout(
     host_bandwidth: float = inf,
     some_layers: Sequence[str] = (),
     seconds: float = 1.0,
-    clock: Callable[[], float] = monotonic,
+    clock: Clock = monotonic,
 ) -> BestLayout:
     """Which layers go on which stage, and what each stage does, so that a step is as short as can be within the limits.
 
@@ -57,15 +68,12 @@ def best_layout(
     Raises
     ------
     InfeasibleError
-        If no layout that was found stays within the limits.
+        If no layout stays within the limits, or none was found in the time.
     InputError
-        For a model without transformer layers, or more stages than layers.
+        For a model without transformer layers, or too few of them for the stages.
+    CostError
+        For limits that are not one a rank.
     """
-    end_of_time = clock() + seconds
-
-    def out_of_time() -> bool:
-        return clock() >= end_of_time
-
     made = _schedule(schedule, shape)
     parts = parts_of(layers)
     _require_layers(parts, made.stages)
@@ -73,7 +81,7 @@ def best_layout(
     problem = LayoutProblem(
         Order(made, transfer, overhead), StageTables(parts, choices, host_bandwidth), RankPeaks(made, limits)
     )
-    return search(problem, out_of_time)
+    return search(problem, Deadline.after(seconds, clock))
 
 
 def _schedule(schedule: Schedule | Strategy | str, shape: Shape | None) -> Schedule:
@@ -103,16 +111,18 @@ def choices_of(parts: Parts, some_layers: Sequence[str], stages: int) -> tuple[S
     return (*(StageOption(name=name) for name in names), *some)
 
 
-def search(problem: LayoutProblem, out_of_time: Callable[[], bool]) -> BestLayout:
+def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
     """The best layout of a problem; see :func:`best_layout`."""
     even = _best_even(problem)
-    starts = [even] if even else [_thriftiest_even(problem)]
-    best = min((descend(problem, start, out_of_time) for start in starts), key=lambda laid: _rank(problem, laid))
+    best = descend(problem, even or _thriftiest_even(problem), deadline.part(TURN))
+    if even and problem.order.schedule.placement.chunks > 1:
+        start = _best_chunkwise(problem, even, deadline.part(TURN))
+        best = min(best, descend(problem, start, deadline.part(TURN)), key=problem.makespan)
     if not problem.fits(best):
-        raise InfeasibleError("no layout that was found stays within the memory limits", field="memory_limit")
+        best = _fitting(problem, best, deadline)
+    best, bound = _improved(problem, best, deadline)
     makespan = problem.makespan(best)
-    bound = 0.0
-    even_makespan = problem.makespan(even) if even else inf
+    bound = min(bound, makespan)
     return BestLayout(
         layout=best.counts,
         options=tuple(problem.tables.choices[choice] for choice in best.choices),
@@ -121,15 +131,41 @@ def search(problem: LayoutProblem, out_of_time: Callable[[], bool]) -> BestLayou
         proven=makespan <= bound * (1 + tolerances.ROUNDING),
         even_layout=even.counts if even else None,
         even_option=problem.tables.choices[even.choices[0]] if even else None,
-        even_makespan=even_makespan,
+        even_makespan=problem.makespan(even) if even else inf,
         peaks=tuple(problem.peaks.peaks(problem.of(best)).tolist()),
         simulated=problem.order.evaluations,
     )
 
 
-def _rank(problem: LayoutProblem, laid: Laid) -> tuple[float, float]:
-    over = float(problem.peaks.over(problem.of(laid)))
-    return over, problem.makespan(laid)
+def _fitting(problem: LayoutProblem, nearest: Laid, deadline: Deadline) -> Laid:
+    """Any layout that fits, where descent found none. Raises InfeasibleError."""
+    found = Branching(problem, ANY * problem.makespan(nearest)).run(deadline)
+    if found.better is None:
+        which = "no layout" if found.complete else "no layout that was found in the time"
+        over = float(problem.peaks.over(problem.of(nearest))) / 2**30
+        raise InfeasibleError(
+            f"{which} of {problem.layers} layers on {problem.stages} stages stays within the memory limits; the nearest is "
+            f"{over:.3g} GiB over: recompute or offload more, or use more ranks",
+            field="memory_limit",
+        )
+    return found.better
+
+
+def _improved(problem: LayoutProblem, best: Laid, deadline: Deadline) -> tuple[Laid, float]:
+    """The best layout found in the time, and a bound on all: by branching, and by walks where that takes long."""
+    bound = 0.0
+    while True:
+        problem.thin()
+        problem.probe_ranks(best)
+        branched = Branching(problem, problem.makespan(best)).run(deadline.part(TURN))
+        bound = max(bound, branched.bound)
+        if branched.better is not None:
+            best = descend(problem, branched.better, deadline)
+        elif branched.complete or deadline.passed:
+            return best, bound
+        else:
+            found = walk(problem, best, deadline.part(TURN))
+            best = descend(problem, found, deadline) if found != best else best
 
 
 def _evens(problem: LayoutProblem) -> list[Laid]:
@@ -142,6 +178,18 @@ def _evens(problem: LayoutProblem) -> list[Laid]:
 def _best_even(problem: LayoutProblem) -> Laid | None:
     fitting = [laid for laid in _evens(problem) if problem.fits(laid)]
     return min(fitting, key=problem.makespan, default=None)
+
+
+def _best_chunkwise(problem: LayoutProblem, even: Laid, deadline: Deadline) -> Laid:
+    """The best of the splits by chunks that fit with what the even one does, as far as time goes."""
+    best = even
+    for split in chunkwise_splits(problem.layers, problem.order.schedule.placement):
+        if deadline.passed:
+            break
+        laid = Laid(split, even.choices)
+        if min(split[1:-1]) > 0 and np.isfinite(problem.of(laid)).all() and problem.fits(laid):
+            best = min(best, laid, key=problem.makespan)
+    return best
 
 
 def _thriftiest_even(problem: LayoutProblem) -> Laid:

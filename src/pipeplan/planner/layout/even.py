@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
+
+from pipeplan.model import Placement
 
 
 def even_splits(layers: int, stages: int, *, bare_first: bool, bare_last: bool) -> Iterator[tuple[int, ...]]:
@@ -28,6 +31,21 @@ def even_splits(layers: int, stages: int, *, bare_first: bool, bare_last: bool) 
                 if all(map(int.__ge__, split, least)) and tuple(split) not in seen:
                     seen.add(tuple(split))
                     yield tuple(split)
+
+
+def chunkwise_splits(layers: int, placement: Placement) -> Iterator[tuple[int, ...]]:
+    """Splits whose stages of one chunk have the same number of layers but on some ranks of one chunk, each once.
+
+    Which chunks have one more matters where ranks alternate between a forward of one chunk and a backward of another.
+    """
+    each, more = divmod(layers, placement.stages)
+    chunks, chunk_of = placement.chunks, placement.chunk_of[0]
+    full, some = divmod(more, placement.ranks)
+    for larger in combinations(range(chunks), full):
+        for partly in (chunk for chunk in range(chunks) if chunk not in larger):
+            stages = [stage for stage, chunk in enumerate(chunk_of) if chunk == partly]
+            for taking in {tuple(stages[:some]), tuple(stages[len(stages) - some :])}:
+                yield tuple(each + (chunk in larger or stage in taking) for stage, chunk in enumerate(chunk_of))
 
 
 def _spread(layers: int, stages: int) -> Iterator[tuple[int, ...]]:

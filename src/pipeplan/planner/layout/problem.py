@@ -15,6 +15,12 @@ from pipeplan.planner.layout.stages import TIMES, StageTables
 
 Numbers = NDArray[np.intp]
 
+MOST_CUTS = 160
+"""Kept at a time: each is looked at for every neighbour and arc."""
+
+_JUDGES = 32
+"""Layouts, the last simulated, for which cuts must say much in order to be kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Laid:
@@ -104,6 +110,15 @@ class LayoutProblem:
         """Keep a path as a cut."""
         self.counts = np.concatenate((self.counts, path.counts[None]))
         self.constants = np.append(self.constants, path.constant)
+
+    def thin(self) -> None:
+        """Drop cuts where there are too many: those that say least about the layouts that were simulated last."""
+        if len(self.constants) <= MOST_CUTS:
+            return
+        times = np.stack([self.of(laid)[:, TIMES] for laid in list(self.simulated)[-_JUDGES:]])
+        says = np.einsum("ksf,lsf->kl", self.counts, times) + self.constants[:, None]
+        kept = np.sort(np.argsort(-(says / says.max(axis=0)).max(axis=1), kind="stable")[: MOST_CUTS // 2])
+        self.counts, self.constants = self.counts[kept], self.constants[kept]
 
     def least(self, features: Floats, since: int = 0) -> Floats:
         """What layouts with these features take at least, by the cuts from the ``since``-th on; shape (...)."""

@@ -1,0 +1,200 @@
+"""Runs of layers that a stage can still have in a layout better than the best one known.
+
+A layout is a way through a graph: a node for each stage and first layer, an arc for each run of layers and what they do.
+Every cut is a length of the arcs, and so is everything that a rank holds. What a prefix of a layout comes to at least is its
+own length and the shortest way from there to the end, by dynamic programming, for each of them; an arc all of whose ways are
+too long for one of them is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.model import Bools, Floats
+from pipeplan.planner.layout.laid import LaidLayer
+from pipeplan.planner.layout.problem import LayoutProblem, Numbers
+from pipeplan.planner.layout.stages import BYTES, FEATURES, TIMES, TRANSIENT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageArcs:
+    """The arcs of one stage, by first layer; arrays of shape (arcs,), features of shape (arcs, 7)."""
+
+    first: Numbers
+    stop: Numbers
+    choice: Numbers
+    features: Floats
+
+    def keep(self, chosen: Bools) -> StageArcs:
+        """Only the chosen ones."""
+        return StageArcs(self.first[chosen], self.stop[chosen], self.choice[chosen], self.features[chosen])
+
+    def at(self, first: int) -> slice:
+        """Those that begin at a layer."""
+        begin, end = np.searchsorted(self.first, (first, first + 1)).tolist()
+        return slice(begin, end)
+
+
+class Rows:
+    """Lengths of arcs that must not be passed: the cuts, and what each rank may hold.
+
+    Attributes
+    ----------
+    weights
+        What each feature of a stage counts, shape (rows, stages, 6).
+    most
+        What a layout may come to, shape (rows,).
+    """
+
+    def __init__(self, problem: LayoutProblem, below: float) -> None:
+        peaks, stages = problem.peaks, problem.stages
+        bounded = np.isfinite(peaks.limits[peaks.rank])
+        held = np.zeros((int(bounded.sum()), stages, FEATURES))
+        held[:, :, BYTES] = peaks.rows[bounded]
+        cuts = np.zeros((len(problem.constants), stages, FEATURES))
+        cuts[:, :, TIMES] = problem.counts
+        self.weights: Floats = np.concatenate((held, cuts))
+        self.most: Floats = np.concatenate((peaks.limits[peaks.rank][bounded], below - problem.constants))
+
+    def __len__(self) -> int:
+        return len(self.most)
+
+
+class Arcs:
+    """All arcs that are left, and the shortest ways over them.
+
+    Parameters
+    ----------
+    problem
+        With some cuts.
+    below
+        What a layout's makespan must stay below to be of interest.
+    """
+
+    def __init__(self, problem: LayoutProblem, below: float) -> None:
+        self.problem = problem
+        self.rows = Rows(problem, below)
+        self.stages = [_possible(problem, stage, below) for stage in range(problem.stages)]
+        self._eliminate()
+
+    @property
+    def empty(self) -> bool:
+        """Whether no layout is left."""
+        return any(not len(stage.first) for stage in self.stages)
+
+    @property
+    def count(self) -> int:
+        """How many arcs are left."""
+        return sum(len(stage.first) for stage in self.stages)
+
+    def _eliminate(self) -> None:
+        """Drop arcs that no way is left for by some row alone: by the last rows first, those of the ranks, then by all."""
+        some = slice(max(len(self.rows) - self.problem.order.schedule.ranks, 0), None)
+        for rows in (some, some, slice(None), slice(None)):
+            if self.empty:
+                return
+            weights, most = self.rows.weights[rows], self.rows.most[rows]
+            lengths = [self.lengths(number, weights) for number in range(self.problem.stages)]
+            from_start = self._shortest_from_start(lengths)
+            to_end = self._shortest_to_end(lengths)
+            for number, stage in enumerate(self.stages):
+                ways = from_start[number][stage.first] + lengths[number] + to_end[number + 1][stage.stop]
+                self.stages[number] = stage.keep((ways <= most).all(axis=1))
+
+    def lengths(self, stage: int, weights: Floats) -> Floats:
+        """Of a stage's arcs by rows of weights, shape (arcs, rows)."""
+        found: Floats = self.stages[stage].features[:, :FEATURES] @ weights[:, stage].T
+        return found
+
+    def shortest_to_end(self, weights: Floats) -> Floats:
+        """From each stage and first layer, for each row of weights, shape (stages + 1, layers + 1, rows)."""
+        return self._shortest_to_end([self.lengths(number, weights) for number in range(self.problem.stages)])
+
+    def _shortest_to_end(self, lengths: list[Floats]) -> Floats:
+        found = np.full((self.problem.stages + 1, self.problem.layers + 1, lengths[0].shape[1]), np.inf)
+        found[-1, -1] = 0.0
+        for number in reversed(range(self.problem.stages)):
+            stage = self.stages[number]
+            _least_by(stage.first, lengths[number] + found[number + 1][stage.stop], found[number])
+        return found
+
+    def _shortest_from_start(self, lengths: list[Floats]) -> Floats:
+        found = np.full((self.problem.stages + 1, self.problem.layers + 1, lengths[0].shape[1]), np.inf)
+        found[0, 0] = 0.0
+        for number, stage in enumerate(self.stages):
+            order = np.argsort(stage.stop, kind="stable")
+            _least_by(stage.stop[order], (lengths[number] + found[number][stage.first])[order], found[number + 1])
+        return found
+
+
+def _least_by(keys: Numbers, values: Floats, into: Floats) -> None:
+    """The least of the values of each key; keys are sorted."""
+    if len(keys):
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        into[keys[starts]] = np.minimum.reduceat(values, starts, axis=0)
+
+
+def _possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
+    """The runs that a stage can have by itself: it runs all microbatches, and its ranks hold it."""
+    table, layers, stages = problem.of_stage(stage), problem.layers, problem.stages
+    parts, placement = problem.tables.parts, problem.order.schedule.placement
+    first, stop = np.indices((layers + 1, layers + 1))
+    least_before = max(stage - bool(parts.start), 0)
+    least_behind = max(stages - 1 - stage - bool(parts.end), 0)
+    reachable = (first >= least_before) & (layers - stop >= least_behind)
+    reachable &= (first == 0) | (stage > 0)
+    reachable &= (stop == layers) | (stage < stages - 1)
+    allowed = np.isfinite(table).all(axis=-1) & reachable
+    each = problem.order.schedule.microbatches // placement.copies
+    allowed &= each * (table[..., TIMES].sum(axis=-1) + _beside(problem, stage)) <= below
+    number, begin, end = np.nonzero(allowed)
+    features = table[number, begin, end]
+    fits = _fits_alone(problem, stage, features)
+    arcs = StageArcs(begin[fits], end[fits], number[fits], features[fits])
+    return _sorted_undominated(arcs, alone=_alone(problem, stage))
+
+
+def _beside(problem: LayoutProblem, stage: int) -> float:
+    """What the other stages of a rank take at least, for one microbatch of one copy."""
+    placement, least = problem.order.schedule.placement, min(_shortest(layer) for layer in problem.tables.parts.middle)
+    others = [other for other in placement.stages_on(placement.rank_of[0][stage]) if other != stage]
+    return least * sum(0 < other < problem.stages - 1 for other in others)
+
+
+def _shortest(layer: LaidLayer) -> float:
+    return min(option.time for option in layer.options)
+
+
+def _alone(problem: LayoutProblem, stage: int) -> bool:
+    """Whether the ranks of a stage hold nothing else."""
+    holds = problem.peaks.holds
+    return bool((holds[holds[:, stage]].sum(axis=1) == 1).all())
+
+
+def _fits_alone(problem: LayoutProblem, stage: int, features: Floats) -> NDArray[np.bool_]:
+    peaks = problem.peaks
+    rows = peaks.holds[peaks.rank, stage]
+    held = features[:, BYTES] @ peaks.rows[rows, stage].T + features[:, TRANSIENT, None]
+    fits: NDArray[np.bool_] = (held <= peaks.limits[peaks.rank[rows]]).all(axis=1)
+    return fits
+
+
+def _sorted_undominated(arcs: StageArcs, *, alone: bool) -> StageArcs:
+    """By first layer, without those that another choice for the same layers equals or beats in everything.
+
+    Where a stage is alone on its rank and fits, only its times matter.
+    """
+    order = np.lexsort((arcs.choice, arcs.stop, arcs.first))
+    arcs = arcs.keep(order)  # type: ignore[arg-type]
+    matter = arcs.features[:, TIMES] if alone else arcs.features
+    kept = np.ones(len(arcs.first), np.bool_)
+    run = arcs.first * (int(arcs.stop.max(initial=0)) + 1) + arcs.stop
+    for apart in range(1, len(np.unique(arcs.choice))):
+        same = run[apart:] == run[:-apart]
+        earlier, later = matter[:-apart], matter[apart:]
+        kept[apart:] &= ~(same & (earlier <= later).all(axis=1))
+        kept[:-apart] &= ~(same & (later <= earlier).all(axis=1) & (later < earlier).any(axis=1))
+    return arcs.keep(kept)

@@ -1,0 +1,146 @@
+"""Branch and bound over layouts, stage by stage: complete but for the time it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeplan.model import Floats, tolerances
+from pipeplan.planner.layout.arcs import Arcs
+from pipeplan.planner.layout.capacity import Capacity
+from pipeplan.planner.layout.deadline import Deadline
+from pipeplan.planner.layout.problem import Laid, LayoutProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Branched:
+    """What came of it.
+
+    Attributes
+    ----------
+    better
+        A layout better than the best one known; None where none was found.
+    bound
+        What no layout's makespan is below; the one to beat where all were looked at.
+    complete
+        Whether all were looked at, so that none is better than the best one known.
+    """
+
+    better: Laid | None
+    bound: float
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Node:
+    """The first stages' layers and choices, their length by each row then known, and what they come to at least."""
+
+    layers: tuple[int, ...]
+    choices: tuple[int, ...]
+    stop: int
+    length: Floats
+    bound: float
+
+
+class Branching:
+    """The tree of layouts that can be better than the best one known.
+
+    Parameters
+    ----------
+    problem
+        With some cuts; layouts at leaves are simulated and add theirs.
+    best
+        The makespan to beat.
+    """
+
+    def __init__(self, problem: LayoutProblem, best: float) -> None:
+        self.problem, self.best = problem, best
+        self.below = best * (1 - tolerances.ROUNDING)
+        self.arcs = Arcs(problem, self.below)
+        self.held = len(self.arcs.rows) - len(problem.constants)
+        self.weights = self.arcs.rows.weights
+        self.most = self.arcs.rows.most
+        self.to_end = self.arcs.shortest_to_end(self.weights)
+        self.capacity = Capacity(problem)
+
+    def run(self, deadline: Deadline) -> Branched:
+        """Look at all, the most promising first, until one is better or time is up."""
+        if self.arcs.empty:
+            return Branched(None, self.best, complete=True)
+        root = _Node((), (), 0, np.zeros(len(self.weights)), self._root_bound())
+        open_nodes = [root]
+        while open_nodes:
+            if deadline.passed:
+                return Branched(None, min(self.best, *(node.bound for node in open_nodes)))
+            node = open_nodes.pop()
+            if node.bound >= self.below or self._capacity(node) >= self.below:
+                continue
+            if len(node.layers) < self.problem.stages:
+                open_nodes += self._children(node)
+                continue
+            laid = Laid(node.layers, node.choices)
+            if self.problem.fits(laid) and self.problem.makespan(laid) < self.below:
+                return Branched(laid, min([node.bound, *(other.bound for other in open_nodes)]))
+            self._learn()
+        return Branched(None, self.best, complete=True)
+
+    def _root_bound(self) -> float:
+        cuts = self.to_end[0, 0, self.held :] + self.problem.constants
+        return max(float(cuts.max(initial=0.0)), self.capacity.bound(0, 0, np.zeros(0)))
+
+    def _capacity(self, node: _Node) -> float:
+        if len(node.layers) == self.problem.stages:
+            return 0.0
+        return self.capacity.bound(len(node.layers), node.stop, node.length[self.held :])
+
+    def _learn(self) -> None:
+        """Take over the cuts that were found since."""
+        known = len(self.weights) - self.held
+        counts = self.problem.counts[known:]
+        if not len(counts):
+            return
+        fresh = np.zeros((len(counts), *self.weights.shape[1:]))
+        fresh[:, :, :3] = counts
+        self.weights = np.concatenate((self.weights, fresh))
+        self.most = np.concatenate((self.most, self.below - self.problem.constants[known:]))
+        self.to_end = np.concatenate((self.to_end, self.arcs.shortest_to_end(fresh)), axis=2)
+
+    def _children(self, node: _Node) -> list[_Node]:
+        """Those that are not ruled out, the most promising last."""
+        number = len(node.layers)
+        stage = self.arcs.stages[number]
+        here = stage.at(node.stop)
+        stops, choices = stage.stop[here], stage.choice[here]
+        lengths = self._length(node) + stage.features[here, :6] @ self.weights[:, number].T
+        least = lengths + self.to_end[number + 1][stops]
+        slack = self.most - least
+        bounds = self.below - slack[:, self.held :].min(axis=1, initial=np.inf)
+        possible = np.flatnonzero((slack >= 0).all(axis=1))
+        order = possible[np.argsort(-bounds[possible], kind="stable")]
+        found = []
+        for child in order.tolist():
+            bound = max(float(bounds[child]), node.bound)
+            found.append(
+                _Node(
+                    (*node.layers, int(stops[child]) - node.stop),
+                    (*node.choices, int(choices[child])),
+                    int(stops[child]),
+                    lengths[child],
+                    bound,
+                )
+            )
+        return found
+
+    def _length(self, node: _Node) -> Floats:
+        """Of a node's stages by every row, those learnt since the node was made with them."""
+        known = len(node.length)
+        if known == len(self.weights):
+            return node.length
+        bounds = np.array([0, *np.cumsum(node.layers)], np.intp)
+        done = len(node.layers)
+        padded = np.concatenate((bounds, np.full(self.problem.stages - done, bounds[-1])))
+        choices = np.array([*node.choices, *(0,) * (self.problem.stages - done)], np.intp)
+        features = self.problem.features(padded, choices)[:done, :6]
+        further = np.tensordot(features, self.weights[known:, :done], axes=((0, 1), (1, 2)))
+        return np.concatenate((node.length, further))
