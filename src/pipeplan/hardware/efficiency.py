@@ -93,7 +93,7 @@ _HOPPER = Generation(
 forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
 
 _BLACKWELL = Generation(
-    gemm=MappingProxyType({"bf16": 0.67, "fp8": 0.62, "fp4": 0.5}),
+    gemm=MappingProxyType({"bf16": 0.69, "fp8": 0.62, "fp4": 0.5}),
     forward=Attention(reach=0.81, half_keys=64, block=256),
     backward=Attention(reach=0.62, half_keys=64, block=64),
     quantised=0.5,

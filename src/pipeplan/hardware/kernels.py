@@ -15,6 +15,9 @@ from pipeplan.hardware.gpu import Gpu
 
 _KEPT = 1 << 16
 
+_SPLIT = 1024
+"""Steps of the inner dimension that a multiprocessor has at least where a product of few tiles is split along it."""
+
 
 @lru_cache(_KEPT)
 def gemm_time(
@@ -171,7 +174,7 @@ def _tiled(gpu: Gpu, shape: tuple[float, float, float], copies: float) -> float:
     units = gpu.multiprocessors
     for height, width, reach in kernels.tiles:
         tiles = ceil(rows / height) * ceil(columns / width) * copies
-        depth = max(1.0, min(units // max(1, ceil(tiles)), inner // 1024)) if tiles < units else 1.0
+        depth = max(1.0, min(units / tiles, inner / _SPLIT))
         waves = tiles * depth / units
         whole = ceil(waves)
         cost = (

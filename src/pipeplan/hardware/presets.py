@@ -118,7 +118,7 @@ _TABLE = (
     ),
     Preset(
         gpu=_gpu(
-            "a100-pcie-80gb", "ampere", 108, tflops=(312,), memory=80 * _GIB, bandwidth=1.935, host=25, sustained=0.88
+            "a100-pcie-80gb", "ampere", 108, tflops=(312,), memory=80 * _GIB, bandwidth=1.935, host=25, sustained=0.9
         ),
         node=Node(per_node=8, inside=_pcie(25), between=_network(200)),
         aliases=("a100-pcie",),
