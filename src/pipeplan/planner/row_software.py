@@ -12,6 +12,7 @@ from pipeplan.workload import Precision
 _BY_WORDS = (
     (r"torchtitan.*\beager\b", "torchtitan-eager"),
     (r"torchtitan.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-async-tp"),
+    (r"torchtitan.*2024", "torchtitan-2024"),
     (r"torchtitan", "torchtitan"),
     (r"megatron[ -]bridge", "megatron-bridge"),
     (r"nemo|dgx cloud", "nemo"),
@@ -44,12 +45,25 @@ def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
     for text in (framework, title):
         for words, name in _BY_WORDS:
             if text and re.search(words, f"{text} {detail}", re.IGNORECASE):
-                return name, ""
+                return (name if name != "megatron-bridge" else _bridge(source)), ""
     if row.get("parallel", {}).get("fsdp"):
         return "torchtitan", "software: torchtitan's, for parameters are fully sharded"
     if "A100" in str(row.get("hardware", {}).get("gpu")) and not row.get("model", {}).get("gated", True):
         return "megatron-lm-2021", "software: Megatron-LM before flash attention, as models of this kind had on A100"
     return "megatron-core", "software: Megatron Core"
+
+
+_SINCE_EXCHANGES = (26, 6)
+"""Release of Megatron Bridge from which its recipes run exchanges of experts beside computation."""
+
+
+def _bridge(source: Any) -> str:
+    """By the release that a row's locator names: ``26.08 container``."""
+    locator = "" if isinstance(source, str) else str(source.get("locator", ""))
+    release = re.search(r"\b(\d\d)\.(\d\d)\b", locator)
+    if release and (int(release[1]), int(release[2])) < _SINCE_EXCHANGES:
+        return "megatron-bridge-26.04"
+    return "megatron-bridge"
 
 
 _PRECISIONS: tuple[tuple[str, Precision], ...] = (

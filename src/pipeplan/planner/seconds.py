@@ -166,6 +166,11 @@ def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str,
             raise TypeError(work)
 
 
+def _ranks_reached(ranks: int, copies: int) -> float:
+    """How many of the ranks hold at least one of a token's experts, in the mean over random experts."""
+    return ranks * (1.0 - (1.0 - 1.0 / ranks) ** copies)
+
+
 def _core_rate(machine: Machine, work: AttentionCore) -> float:
     """Of the software's fused attention, over the generation's best kernels."""
     if not work.fused:
@@ -180,14 +185,18 @@ _BEFORE_HOPPER = ("volta", "ampere", "ada")
 
 def _collective_seconds(machine: Machine, work: Collective) -> float:
     ranks, stride = machine.group(work.group)
+    size, nodes = work.bytes, work.nodes_a_token
+    if work.operation == "all_to_all" and machine.software.dispatch == "ranks":
+        size *= _ranks_reached(ranks, work.copies) / work.copies
+        nodes = nodes or work.copies
     time = collective_time(
         machine.cluster,
         work.operation,
-        work.bytes,
+        size,
         ranks,
         stride,
         steps=work.steps,
-        nodes_a_token=work.nodes_a_token,
+        nodes_a_token=nodes,
         copies=work.copies,
     )
     return time * machine.factors.factor("collective")

@@ -76,6 +76,9 @@ class Software:
         Whether gradients are accumulated (and reduced) in 32 bits.
     hides
         Which communication runs beside computation.
+    dispatch
+        How often a token crosses to a rank that holds several of its experts: once for each of the ``experts``, or once for
+        the ``ranks`` (and over the network once for a node).
     graphs
         Whether kernels are replayed from a graph, so that the host launches none of them.
     launch
@@ -99,6 +102,7 @@ class Software:
     fused_loss: bool = True
     fp32_gradients: bool = True
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
+    dispatch: Literal["experts", "ranks"] = "experts"
     graphs: bool = False
     launch: float = 5e-6
     op_gap: float = 0.0
@@ -156,6 +160,11 @@ _TABLE = (
         title="Megatron-DeepSpeed (2021 to 2023)",
         source="arXiv 2201.11990; vTrain's validation runs",
     ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-2024",
+        title="torchtitan before its loss was compiled (2024)",
+    ),
     _MEGATRON_CORE,
     replace(
         _MEGATRON_CORE,
@@ -174,11 +183,25 @@ _TABLE = (
     replace(
         _MEGATRON_CORE,
         name="megatron-bridge",
-        title="Megatron Bridge's performance recipes: CUDA graphs, communication beside products",
-        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        title="Megatron Bridge's performance recipes since 26.06: exchanges of experts beside the other microbatch",
+        hides=frozenset({"tensor", "context", "expert", "data", "parameters"}),
+        dispatch="ranks",
         graphs=True,
         fp32_gradients=False,
-        source="NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md; its FP8 recipes reduce gradients in 16 bits",
+        source=(
+            "NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md and scripts/performance/configs: HybridEP, "
+            "moe_a2a_overlap, full-iteration graphs; FP8 recipes reduce gradients in 16 bits"
+        ),
+    ),
+    replace(
+        _MEGATRON_CORE,
+        name="megatron-bridge-26.04",
+        title="Megatron Bridge's performance recipes until 26.04: graphs, communication of tensor ranks beside products",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        dispatch="ranks",
+        graphs=True,
+        fp32_gradients=False,
+        source="as megatron-bridge, recipes before moe_a2a_overlap",
     ),
     replace(
         _MEGATRON_CORE,
@@ -215,6 +238,7 @@ _TABLE = (
         name="hai-llm",
         title="DeepSeek's HAI-LLM: FP8, DualPipe, all-to-all beside the other microbatch",
         hides=frozenset({"context", "expert", "data", "parameters"}),
+        dispatch="ranks",
         source="arXiv 2412.19437 section 3.2",
     ),
 )

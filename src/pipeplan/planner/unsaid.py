@@ -75,13 +75,17 @@ def lightest(model: ModelShape, cluster: Cluster, configuration: Configuration) 
 
 
 def _heavier(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Iterator[Configuration]:
-    """From nothing computed again, by what is cheapest for what it saves, to all layers."""
+    """From nothing computed again, by what is cheapest for what it saves; whole layers only where cores are not fused.
+
+    With fused cores selective recomputation serves where anything does, and published recipes have no other.
+    """
     yield configuration
     for modules in _modules(model, configuration):
         yield replace(configuration, recompute=modules)
     if cluster.gpu.host_bandwidth >= _FAST_HOST:
         yield from (replace(configuration, offload=share) for share in (0.25, 0.5))
-    yield replace(configuration, recompute=("full",))
+    if software(configuration.software).attention == "unfused":
+        yield replace(configuration, recompute=("full",))
 
 
 def _modules(model: ModelShape, configuration: Configuration) -> Iterator[tuple[str, ...]]:
