@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.memory_rules import memory_rules
 from pipeplan.planner.software import software
 from pipeplan.workload import Execution
 
@@ -28,6 +29,7 @@ def execution_of(configuration: Configuration) -> Execution:
         attention=trainer.attention,
         dropout=trainer.dropout,
         fused_loss=trainer.fused_loss,
+        loss_bytes=memory_rules(configuration.software).loss_bytes,
         fused_activation=trainer.fused_activation,
         fp32_gradients=trainer.fp32_gradients,
     )

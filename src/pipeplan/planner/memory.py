@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,7 +12,10 @@ from pipeplan.model import Floats, Kind, Schedule, memory_levels
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import RankMemory
 from pipeplan.planner.memory_rules import MemoryRules, memory_rules
-from pipeplan.workload import Gemm, GroupedGemm, LayerWork, RankParameters, offloaded, state_bytes
+from pipeplan.workload import Gemm, GroupedGemm, LayerWork, RankParameters, State, offloaded, state_bytes
+
+_LAYERS = frozenset({"dense", "moe", "mtp"})
+"""Kinds with products in the layers' format, whose parameters a data group that shards them gathers layer by layer."""
 
 
 def rank_memory(
@@ -31,17 +35,27 @@ def rank_memory(
     """
     rules = memory_rules(configuration.software)
     shares = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(stages),))
-    held = [_Stage.of(layers, float(share)) for layers, share in zip(stages, shares, strict=True)]
-    levels = memory_levels(schedule, _values(each.kept for each in held), _values(each.until_weight for each in held))
-    transients = np.zeros((len(Kind), len(held)))
-    transients[Kind.B] = transients[Kind.I] = _values(each.transient for each in held)
-    return tuple(
-        _rank(rank, stages, schedule, configuration, rules, levels, transients) for rank in range(schedule.ranks)
-    )
-
-
-def _values(values: Iterable[float]) -> Floats:
-    return np.array(list(values))
+    held = [
+        _Stage.of(layers, float(share), sharded=configuration.zero >= 3)
+        for layers, share in zip(stages, shares, strict=True)
+    ]
+    peaks = _Peaks.of(schedule, held)
+    found = []
+    for rank in range(schedule.ranks):
+        places = [int(stage) for copy in schedule.placement.table for stage in np.flatnonzero(copy == rank)]
+        layers = [layer for stage in places for layer in stages[stage]]
+        state = _state(layers, configuration, rules)
+        found.append(
+            RankMemory(
+                weights=state.weights,
+                gradients=state.gradients,
+                optimizer=state.optimizer,
+                activations=float(peaks.kept[rank]),
+                transient=float(peaks.transient[rank]) + (_placeholders(layers) if rules.placeholders else 0.0),
+                buffers=rules.workspace + _gathered(layers, configuration),
+            )
+        )
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,64 +67,92 @@ class _Stage:
     transient: float
 
     @classmethod
-    def of(cls, layers: Sequence[LayerWork], share: float) -> _Stage:
+    def of(cls, layers: Sequence[LayerWork], share: float, *, sharded: bool) -> _Stage:
+        """From the last layer to the first: what a layer's backward holds comes on top of what those before it kept."""
         kept = until_weight = transient = 0.0
-        sizes: dict[int, tuple[float, float]] = {}
+        sizes: dict[int, tuple[float, float, float]] = {}
         for layer in reversed(layers):
             if id(layer) not in sizes:
-                after = offloaded(layer, share)
-                sizes[id(layer)] = after.kept_bytes, after.bytes_until_weight
+                sizes[id(layer)] = _sizes(layer, share, sharded=sharded)
             of_layer = sizes[id(layer)]
             for _ in range(layer.count):
-                transient = max(transient, layer.transient_bytes - kept)
+                transient = max(transient, of_layer[2] - kept)
                 kept += of_layer[0]
                 until_weight += of_layer[1]
         return cls(kept, until_weight, transient)
 
 
-def _rank(
-    rank: int,
-    stages: Sequence[Sequence[LayerWork]],
-    schedule: Schedule,
-    configuration: Configuration,
-    rules: MemoryRules,
-    levels: Floats,
-    transients: Floats,
-) -> RankMemory:
-    table = schedule.placement.table
-    here = [stages[stage] for copy in table for stage in np.flatnonzero(copy == rank)]
-    first, last = schedule.offsets[rank], schedule.offsets[rank + 1]
-    columns = schedule.columns
-    kinds, places, after = columns.kind[first:last], columns.stage[first:last], levels[first:last]
-    before = np.concatenate(([0.0], after[:-1]))
-    backward = np.isin(kinds, (Kind.B, Kind.I))
-    kept = np.maximum(np.where(backward, before, after), before)
-    besides = transients[kinds, places]
-    peak = int(np.argmax(kept + besides)) if len(kept) else None
+def _sizes(layer: LayerWork, share: float, *, sharded: bool) -> tuple[float, float, float]:
+    """Of a layer: kept, kept until W, and what its backward holds besides.
+
+    Where parameters are sharded, that is also the layer's whole gradient: in 16 bits, and in 32 for its reduction.
+    """
+    after = offloaded(layer, share)
+    gradient = (2 + 4) * (layer.parameters.dense + layer.parameters.expert) if sharded and layer.kind in _LAYERS else 0
+    return after.kept_bytes, after.bytes_until_weight, layer.transient_bytes + gradient
+
+
+@dataclass(frozen=True, slots=True)
+class _Peaks:
+    """Of each rank where it holds most: what is kept, and what the op at that time holds besides; shape (ranks,)."""
+
+    kept: Floats
+    transient: Floats
+
+    @classmethod
+    def of(cls, schedule: Schedule, stages: Sequence[_Stage]) -> _Peaks:
+        """Walk the schedule: F's level is there from its start, a backward's transients on top of the level before it."""
+        columns, offsets = schedule.columns, schedule.offsets
+        after = memory_levels(
+            schedule, _values(each.kept for each in stages), _values(each.until_weight for each in stages)
+        )
+        before = np.concatenate(([0.0], after[:-1]))
+        before[offsets[:-1][np.diff(offsets) > 0]] = 0.0
+        of_stage = _values(each.transient for each in stages) / schedule.slices
+        transient = np.where(np.isin(columns.kind, (Kind.B, Kind.I)), of_stage[columns.stage], 0.0)
+        level = np.maximum(before + transient, after)
+        besides = np.where(before + transient >= after, transient, 0.0)
+        kept, most = np.zeros(schedule.ranks), np.zeros(schedule.ranks)
+        for rank, (first, last) in enumerate(pairwise(offsets.tolist())):
+            if first < last:
+                peak = first + int(np.argmax(level[first:last]))
+                kept[rank], most[rank] = level[peak] - besides[peak], besides[peak]
+        return cls(kept, most)
+
+
+def _values(values: Iterable[float]) -> Floats:
+    return np.array(list(values))
+
+
+def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> State:
+    """What parameters hold throughout.
+
+    With several pipeline ranks, gradients (and, sharded, parameters) stay whole until the step's last microbatch: to gather
+    and reduce them for each would take m times as long (torchtitan does so; Megatron shards neither beside a pipeline).
+    """
+    parameters = _parameters(layers)
+    whole = parameters.dense + parameters.expert
+    pipelined = configuration.pipeline > 1
     state = state_bytes(
-        _parameters(here),
+        parameters,
         zero=configuration.zero,
         shards=configuration.data * configuration.context,
         expert_shards=max(configuration.expert_data, 1),
         gradient_bytes=rules.gradient_bytes,
-        weight_bytes=rules.weight_bytes(configuration.precision),
         masters=rules.masters,
     )
-    return RankMemory(
-        weights=state.weights,
-        gradients=state.gradients,
+    copies = rules.copy_bytes(configuration.precision) * sum(
+        (layer.parameters.dense + layer.parameters.expert) * layer.count for layer in layers if layer.kind in _LAYERS
+    )
+    return State(
+        weights=state.weights + copies + (2.0 * whole if pipelined and configuration.zero >= 3 else 0.0),
+        gradients=rules.gradient_bytes * whole if pipelined and configuration.zero >= 2 else state.gradients,
         optimizer=state.optimizer,
-        activations=0.0 if peak is None else float(kept[peak]),
-        transient=(0.0 if peak is None else float(besides[peak]))
-        + (_placeholders(here) if rules.placeholders else 0.0)
-        + rules.workspace,
-        buffers=0.0,
     )
 
 
-def _parameters(stages: Sequence[Sequence[LayerWork]]) -> RankParameters:
+def _parameters(layers: Sequence[LayerWork]) -> RankParameters:
     """Of all layers of a rank, and a copy of the embedding where some need it and none is it."""
-    layers = [layer for stage in stages for layer in stage]
     dense = sum(layer.parameters.dense * layer.count for layer in layers)
     expert = sum(layer.parameters.expert * layer.count for layer in layers)
     copied = max((layer.embedding_parameters for layer in layers), default=0)
@@ -119,14 +161,27 @@ def _parameters(stages: Sequence[Sequence[LayerWork]]) -> RankParameters:
     return RankParameters(dense=dense + copied, expert=expert)
 
 
-def _placeholders(stages: Sequence[Sequence[LayerWork]]) -> float:
-    """A 16-bit tensor of each shape of weights, which stands for gradients that were added to the accumulated ones at once."""
+def _gathered(layers: Sequence[LayerWork], configuration: Configuration) -> float:
+    """Parameters that are gathered in 16 bits for products: those of the two ends, a layer's, and the next one's.
+
+    FSDP2 gathers the ends for the whole of a microbatch, and a layer while the one before it runs.
+    """
+    if configuration.zero < 3 or configuration.pipeline > 1:
+        return 0.0
+    ends = sum(layer.parameters.dense for layer in layers if layer.kind not in _LAYERS)
+    largest = max(
+        (layer.parameters.dense + layer.parameters.expert for layer in layers if layer.kind in _LAYERS), default=0
+    )
+    return 2.0 * (ends + 2 * largest)
+
+
+def _placeholders(layers: Sequence[LayerWork]) -> float:
+    """A 16-bit tensor of each shape of weights, which stands for gradients that were added in place.
+
+    Transformer Engine from 2.3 on (``get_dummy_wgrad``); head and router are not its.
+    """
     shapes: set[tuple[float, float]] = set()
-    seen: set[int] = set()
-    for layer in (layer for stage in stages for layer in stage):
-        if id(layer) in seen or layer.kind in {"embedding", "head", "loss"}:
-            continue
-        seen.add(id(layer))
+    for layer in {id(layer): layer for layer in layers if layer.kind in _LAYERS}.values():
         for work in layer.backward_weight:
             if isinstance(work, Gemm) and work.name not in {"router", "head"}:
                 shapes.add((work.rows, work.columns))

@@ -1,8 +1,10 @@
-"""What a trainer's framework holds in memory, by its software: formats of state, placeholders, workspaces."""
+"""What a trainer's framework holds in memory, by its software: formats of state, copies of logits, workspaces."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from pipeplan.planner.software import software
@@ -19,34 +21,82 @@ class MemoryRules:
         Of an accumulated gradient.
     masters
         Where 32-bit parameters are: ``beside`` 16-bit ones, or ``only`` these.
+    loss_bytes
+        Of all copies of a logit where the loss holds most; None: as its kernels say (:class:`Execution`).
     placeholders
-        Whether a 16-bit tensor of each shape of weights stands for gradients that were added in place (Transformer Engine
-        from 2.3 on, ``get_dummy_wgrad``).
+        Whether a 16-bit tensor of each shape of weights stands for gradients that were added in place.
+    small_weights
+        Whether 8- and 4-bit copies of weights, along rows and along columns, stand beside the 16-bit ones for a whole step.
     workspace
-        Of the matrix library; bytes.
+        Of libraries of products; bytes.
+    source
+        Where this is from.
     """
 
     gradient_bytes: float = 4
     masters: Literal["beside", "only"] = "beside"
-    placeholders: bool = True
-    workspace: float = 32 * 2**20
+    loss_bytes: float | None = None
+    placeholders: bool = False
+    small_weights: bool = False
+    workspace: float = 0.0
+    source: str = ""
 
-    def weight_bytes(self, precision: Precision) -> float:
-        """Of a parameter that products read."""
-        return 2.0 if precision else 2.0
+    def copy_bytes(self, precision: Precision) -> float:
+        """Of a parameter of a layer, in the format that its products read, beside the 16-bit one."""
+        along = {"fp8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
+        return 2 * along.get(precision, 0.0) if self.small_weights else 0.0
+
+
+_WORKSPACE = 32 * 2**20
+"""Bytes that PyTorch, and Transformer Engine again, hold for cuBLAS from Hopper on."""
+
+_TRANSFORMER_ENGINE = MemoryRules(
+    placeholders=True,
+    small_weights=True,
+    workspace=2 * _WORKSPACE,
+    source="Megatron-LM: 32-bit gradients in one buffer; Transformer Engine from 2.3 on (get_dummy_wgrad, get_workspace)",
+)
+_FSDP2 = MemoryRules(
+    masters="only",
+    loss_bytes=4,
+    workspace=_WORKSPACE,
+    source="pytorch/torchtitan: parameters and state in 32 bits, sharded; the compiled loss reads 16-bit logits and writes "
+    "their gradient in 16 bits",
+)
+_EAGER_LOSS = 14
+"""Bytes of a logit in PyTorch's cross entropy of ``logits.float()``: logarithms of probabilities and two gradients, 12; the
+16-bit logits are free by then, but what they leave is too small for a gradient."""
+
+_RULES: Mapping[str, MemoryRules] = MappingProxyType(
+    {
+        "megatron-lm-2021": MemoryRules(
+            loss_bytes=10,
+            source="Megatron-LM before 2023: logits in 16 bits, in 32, and less their maximum in 32",
+        ),
+        "torchtitan": _FSDP2,
+        "torchtitan-eager": replace(_FSDP2, loss_bytes=_EAGER_LOSS),
+        "llm-foundry": replace(_FSDP2, loss_bytes=_EAGER_LOSS),
+        "primus": replace(_TRANSFORMER_ENGINE, gradient_bytes=2, source="AMD-AGI/Primus: 16-bit gradients by default"),
+    }
+)
+_LIKE = {
+    "zero-bubble": "megatron-lm-2021",
+    "megatron-deepspeed": "megatron-lm-2021",
+    "megascale": "megatron-lm-2021",
+    "torchtitan-2024": "torchtitan-eager",
+    "torchtitan-async-tp": "torchtitan",
+    "llm-foundry-pure": "llm-foundry",
+}
+"""Trainers that hold what another does."""
 
 
 def memory_rules(name: str) -> MemoryRules:
-    """Of the trainer of this name.
+    """Of the trainer of this name: Megatron Core's with Transformer Engine where it has none of its own.
 
     Raises
     ------
     UnknownNameError
         For software that nobody knows.
     """
-    trainer = software(name)
-    if trainer.name.startswith("torchtitan") or trainer.name == "llm-foundry":
-        return MemoryRules(gradient_bytes=4, masters="only", placeholders=False)
-    if trainer.name in {"megatron-lm-2021", "megatron-deepspeed"}:
-        return MemoryRules(placeholders=False, workspace=0)
-    return MemoryRules(gradient_bytes=4 if trainer.fp32_gradients else 2)
+    known = software(name).name
+    return _RULES.get(_LIKE.get(known, known), _TRANSFORMER_ENGINE)

@@ -31,6 +31,9 @@ class Execution:
         Whether there is any: masks are then kept.
     fused_loss
         Whether the cross entropy makes its gradient in place (no second fp32 copy of the logits).
+    loss_bytes
+        Of all copies of one logit where the loss holds most: its 16-bit form, 32-bit ones, gradients. None: 2 of a fused
+        loss; 6 of another, whose 32-bit probabilities become their gradient in place (Megatron Core).
     fused_activation
         Whether the FFN's activation is one kernel that keeps its inputs only.
     fp32_gradients
@@ -40,6 +43,11 @@ class Execution:
         whole layer.
     offload
         Which share of the layer's kept bytes is moved to the host between F and I, 0 to 1.
+    context_method
+        ``ring``: keys and values go round (arXiv 2310.01889); ``all_to_all``: heads are exchanged for sequence around the
+        core (Ulysses, arXiv 2309.14509).
+    dispatch_bytes
+        Of a number that is sent to experts: 2, or 1 where it is sent in 8 bits.
     imbalance
         Most tokens of an expert rank over their mean; 1 where routing is balanced.
     """
@@ -55,10 +63,13 @@ class Execution:
     attention: AttentionKernel = "flash"
     dropout: bool = False
     fused_loss: bool = True
+    loss_bytes: float | None = None
     fused_activation: bool = True
     fp32_gradients: bool = True
     recompute: frozenset[str] = frozenset()
     offload: float = 0.0
+    context_method: Literal["ring", "all_to_all"] = "ring"
+    dispatch_bytes: float = 2.0
     imbalance: float = 1.0
 
     @property

@@ -217,7 +217,7 @@ class LayerWork:
     parameters
         On this rank.
     embedding_parameters
-        Of the input embedding, which it reads too (a tied head, MTP): a copy of it where its rank does not hold the embedding.
+        Of the input embedding, which it reads too (a tied head, MTP): a copy where its rank does not hold the embedding.
     recomputable
         By module, what computing it again takes and saves.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeplan.workload.execution import Execution
 from pipeplan.workload.layers.core import attention_core
-from pipeplan.workload.layers.norms import norm
+from pipeplan.workload.layers.norms import norm, norm_parameters
 from pipeplan.workload.layers.part import (
     HALF,
     Part,
@@ -19,11 +19,6 @@ from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import Kept, RankParameters
 
 
-def head_dim(model: ModelShape) -> int:
-    """d: h / a where nobody said."""
-    return model.head_dim or model.hidden // model.heads
-
-
 def attention(model: ModelShape, execution: Execution, window: int | None) -> Part:
     """Queries, keys and values in one product, rotary positions, the core, and the output projection.
 
@@ -31,9 +26,9 @@ def attention(model: ModelShape, execution: Execution, window: int | None) -> Pa
     arXiv 2205.05198 section 4.1, with 2q + 4kd in place of 6h for grouped queries.
     """
     n, t = execution.tokens, execution.tensor
-    dim = head_dim(model)
+    dim = model.score_dim
     heads = model.heads / t
-    kv_heads = max((model.kv_heads or model.heads) / t, 1)
+    kv_heads = max(model.key_heads / t, 1)
     q, kv = heads * dim, kv_heads * dim
     return joined(
         (
@@ -72,7 +67,7 @@ def attention(model: ModelShape, execution: Execution, window: int | None) -> Pa
                 inner=q,
                 columns=model.hidden,
                 keeps="attention output",
-                bias=model.bias_all,
+                bias=model.bias_all or model.bias_out,
             ),
             out_of_tensor("attention", execution, model.hidden),
         )
@@ -80,7 +75,7 @@ def attention(model: ModelShape, execution: Execution, window: int | None) -> Pa
 
 
 def _head_norms(model: ModelShape, execution: Execution, q: float, kv: float, dim: int) -> Part:
-    if not model.qk_norm:
+    if not (model.qk_norm or model.qk_norm_whole):
         return Part()
     n = execution.tokens
     both = norm("query and key norms", model, execution, width=q + kv, rows=n)
@@ -88,5 +83,7 @@ def _head_norms(model: ModelShape, execution: Execution, q: float, kv: float, di
         forward=both.forward,
         backward_input=both.backward_input,
         kept=(Kept(name="query and key norms' input", bytes=HALF * n * (q + kv)),),
-        parameters=RankParameters(dense=2 * dim),
+        parameters=RankParameters(
+            dense=norm_parameters(model, (q + kv) * execution.tensor if model.qk_norm_whole else 2 * dim)
+        ),
     )

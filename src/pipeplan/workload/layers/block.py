@@ -28,7 +28,11 @@ def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe
     window = model.sliding_window if windowed else None
     rows, h = shard_tokens(execution), model.hidden
     first = norm("attention norm", model, execution, width=h, rows=rows, keeps="attention norm input", feeds=True)
-    second = norm("ffn norm", model, execution, width=h, rows=rows, keeps="ffn norm input", feeds=not moe)
+    second = (
+        norm("ffn norm", model, execution, width=h, rows=rows, keeps="ffn norm input", feeds=not moe)
+        if model.norms_a_layer > 1
+        else Part()
+    )
     attended = (
         latent_attention(model, model.latent, execution, window)
         if model.latent is not None

@@ -8,10 +8,15 @@ from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import AttentionCore, Collective, Gemm, Kept, Recompute
 
 
-def mean_keys(sequence: int, window: int | None) -> float:
-    """How many keys a causal query sees in the mean: s/2, or min(s, w) - w^2/(2 s) with a window of w tokens."""
+def mean_keys(sequence: int, window: int | None, *, chunked: bool = False) -> float:
+    """How many keys a causal query sees in the mean: s/2, or min(s, w) - w^2/(2 s) with a window of w tokens.
+
+    ``chunked``: windows stand side by side, and a query sees what is before it in its own: w/2.
+    """
     if window is None or window >= sequence:
         return sequence / 2
+    if chunked:
+        return window / 2
     return window - window**2 / (2 * sequence)
 
 
@@ -45,7 +50,7 @@ def attention_core(
             return AttentionCore(
                 name="attention core",
                 queries=n,
-                keys=mean_keys(s, window),
+                keys=mean_keys(s, window, chunked=model.chunked_windows),
                 heads=heads,
                 kv_heads=kv_heads,
                 score_dim=score_dim,
@@ -59,8 +64,11 @@ def attention_core(
     modules = {
         "core_attn": Recompute(work=part.forward, drops=frozenset(each.name for each in inside)),
     }
-    part = joined((_context(execution, kv_heads * (score_dim + value_dim)), part))
-    return joined((part, Part(kept=(*kept, *inside), modules=modules)))
+    around = _context(execution, n * heads * (score_dim + value_dim), n * kv_heads * (score_dim + value_dim))
+    exchanged = execution.context > 1 and execution.context_method == "all_to_all"
+    if exchanged:
+        inside = [*inside, Kept(name="attention output before exchange", bytes=HALF * n * heads * value_dim)]
+    return joined((around, part, Part(kept=(*kept, *inside), modules=modules)))
 
 
 def _unfused(execution: Execution, heads: float, score_dim: float, value_dim: float) -> tuple[Part, list[Kept]]:
@@ -98,19 +106,34 @@ def _unfused(execution: Execution, heads: float, score_dim: float, value_dim: fl
     return joined((score, softmax, dropped, value)), inside
 
 
-def _context(execution: Execution, key_value_width: float) -> Part:
-    """Ring attention over the context group: keys and values go round in F, their gradients with them in I.
+def _context(execution: Execution, query_numbers: float, key_value_numbers: float) -> Part:
+    """What the context group exchanges around the core.
 
-    Source: Ring Attention, arXiv 2310.01889; gradients travel with what they are of.
+    Ring attention (arXiv 2310.01889): keys and values go round in F, they and their gradients in I. All-to-all (Ulysses,
+    arXiv 2309.14509): queries, keys and values go to the ranks that have their heads, and the output comes back; gradients
+    take the same ways in I.
+
+    Parameters
+    ----------
+    query_numbers, key_value_numbers
+        Of queries and the output together, and of keys and values, on a rank.
     """
     c = execution.context
     if c == 1:
         return Part()
-    passed = HALF * execution.tokens * key_value_width
+    if execution.context_method == "all_to_all":
+        exchange = Collective(
+            name="heads and sequence",
+            operation="all_to_all",
+            group="context",
+            bytes=HALF * (query_numbers + key_value_numbers),
+        )
+        return Part(forward=(exchange,), backward_input=(exchange,))
 
     def ring(times: int) -> Collective:
+        passed = times * HALF * key_value_numbers
         return Collective(
-            name="keys and values", operation="ring", group="context", bytes=times * passed, steps=c - 1, beside="core"
+            name="keys and values", operation="ring", group="context", bytes=passed, steps=c - 1, beside="core"
         )
 
     return Part(forward=(ring(1),), backward_input=(ring(2),))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeplan.workload.execution import Execution
 from pipeplan.workload.layers.norms import norm
 from pipeplan.workload.layers.part import FULL, HALF, Part, elementwise, into_tensor, joined, linear, shard_tokens
@@ -91,20 +93,26 @@ def head(model: ModelShape, execution: Execution) -> LayerWork:
 
 
 def head_product(model: ModelShape, execution: Execution) -> Part:
-    """Hidden states to logits of a rank's share of the vocabulary."""
+    """Hidden states to logits of a rank's share of the vocabulary.
+
+    Its backward holds what is gathered of the input again, and the weights' gradient before it is accumulated.
+    """
+    gathered = HALF * execution.tokens * model.hidden if execution.sequence_parallel else 0.0
+    gradient = HALF * rank_vocabulary(model, execution) * model.hidden
+    product = linear(
+        "head",
+        execution,
+        rows=execution.tokens,
+        inner=model.hidden,
+        columns=rank_vocabulary(model, execution),
+        keeps="head input",
+        kept_rows=shard_tokens(execution),
+        precision="bf16",
+    )
     return joined(
         (
             into_tensor("head", execution, model.hidden),
-            linear(
-                "head",
-                execution,
-                rows=execution.tokens,
-                inner=model.hidden,
-                columns=rank_vocabulary(model, execution),
-                keeps="head input",
-                kept_rows=shard_tokens(execution),
-                precision="bf16",
-            ),
+            replace(product, transient_bytes=product.transient_bytes + gathered + gradient),
         )
     )
 
@@ -125,8 +133,7 @@ def loss_part(model: ModelShape, execution: Execution, prefix: str = "") -> Part
     )
     if execution.fused_loss:
         part = elementwise(f"{prefix}cross entropy", 3 * HALF * logits, 2 * HALF * logits)
-        kept = Kept(name=f"{prefix}logits' gradient", bytes=HALF * logits)
-        transient = HALF * logits
+        kept, most = Kept(name=f"{prefix}logits' gradient", bytes=HALF * logits), HALF
     else:
         part = elementwise(
             f"{prefix}cross entropy",
@@ -135,8 +142,8 @@ def loss_part(model: ModelShape, execution: Execution, prefix: str = "") -> Part
             kernels=7,
             backward_kernels=2,
         )
-        kept = Kept(name=f"{prefix}probabilities", bytes=FULL * logits)
-        transient = (HALF + FULL) * logits
+        kept, most = Kept(name=f"{prefix}probabilities", bytes=FULL * logits), FULL + HALF
+    transient = (execution.loss_bytes or most) * logits - kept.bytes
     return joined((part, Part(forward=reduced, kept=(kept,), transient_bytes=transient)))
 
 

@@ -27,6 +27,7 @@ def mixture(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     whose FFN it has 1/etp. ``imbalance`` multiplies what is handed to the fullest.
     """
     router, routed = _router(model, experts, execution), _routed(model, experts, execution)
+    gate = RankParameters(dense=model.hidden if experts.shared_gate else 0)
     shared = (
         mlp(model, execution, width=experts.shared_width, prefix="shared ", keeps_input=False)
         if experts.shared_width
@@ -36,7 +37,7 @@ def mixture(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     modules = {"moe": Recompute(work=whole.forward, drops=whole.kept_names)}
     if experts.shared_width:
         modules["shared_experts"] = Recompute(work=shared.forward, drops=shared.kept_names)
-    return joined((whole, Part(modules=modules)))
+    return joined((whole, Part(modules=modules, parameters=gate)))
 
 
 def _router(model: ModelShape, experts: Experts, execution: Execution) -> Part:
@@ -140,7 +141,7 @@ def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution,
     toward: Operation = "all_gather" if name == "dispatch" else "reduce_scatter"
     back: Operation = "reduce_scatter" if name == "dispatch" else "all_gather"
 
-    def exchange() -> tuple[Collective, ...]:
+    def exchange(sent_bytes: float) -> tuple[Collective, ...]:
         if e == 1:
             return ()
         return (
@@ -148,7 +149,7 @@ def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution,
                 name=name,
                 operation="all_to_all",
                 group="expert",
-                bytes=buffer * execution.imbalance,
+                bytes=buffer * execution.imbalance * sent_bytes / HALF,
                 nodes_a_token=experts.nodes_a_token,
                 copies=experts.top_k,
                 beside="batch",
@@ -169,7 +170,9 @@ def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution,
         )
 
     if name == "dispatch":
-        forward, backward = (*exchange(), *gathered(toward)), (*gathered(back), *exchange())
+        forward = (*exchange(execution.dispatch_bytes), *gathered(toward))
+        backward = (*gathered(back), *exchange(HALF))
     else:
-        forward, backward = (*gathered(toward), *exchange()), (*exchange(), *gathered(back))
+        forward = (*gathered(toward), *exchange(HALF))
+        backward = (*exchange(execution.dispatch_bytes), *gathered(back))
     return Part(forward=(passes, *forward), backward_input=(*backward, passes))
