@@ -97,7 +97,7 @@ class Cluster:
 
     def submit(self, batch: Batch) -> None:
         """To the scheduler."""
-        future = self._client.submit(work_on, self._function, batch.payloads, pure=False)
+        future = self._client.submit(work_on, self._function, batch.payloads, __version__, pure=False)
         self._batches[future] = batch
         future.add_done_callback(self._done.put)
 
@@ -132,9 +132,7 @@ class Cluster:
                 self._seen = now
             elif now - self._seen > (WORKERS_WITHIN if connected else BACK_WITHIN):
                 what = "has lost all its workers" if connected else "does not answer any more"
-                raise RunError(
-                    f"the scheduler at {self._address} {what}; what was finished stands in the store, if there is one"
-                )
+                raise RunError(f"the scheduler at {self._address} {what}; a store keeps what was finished")
 
     def _ended(self, future: Any) -> Ended:
         from distributed import KilledWorker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -36,7 +36,7 @@ def sweep(
     store: Path | None = None,
     seconds: float | None = None,
     progress: Listener | None = None,
-) -> Iterator[Finished[Answer]]:
+) -> Generator[Finished[Answer], None, None]:
     """Call a function for many payloads, on one process, many, or a cluster; gives what is finished as it comes.
 
     With one worker tasks are done here and in their order. Otherwise they are sent in batches of about a tenth of a second,
@@ -108,7 +108,7 @@ def _run(
     path: Path | None,
     seconds: float | None,
     progress: Listener | None,
-) -> Iterator[Finished[Answer]]:
+) -> Generator[Finished[Answer], None, None]:
     with ExitStack() as stack:
         store = None if path is None else stack.enter_context(closing(Store(path, asked)))
         pool = stack.enter_context(closing(_pool(function, workers, dask)))

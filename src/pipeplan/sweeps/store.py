@@ -163,7 +163,7 @@ class Store:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
             raise InputError(
-                f"another process has the store {self.path} open{_owner(self.path)}; wait for it to end, "
+                f"another sweep has the store {self.path} open{_owner(self.path)}; wait for it to end, "
                 "or name another file",
                 field="store",
             ) from None

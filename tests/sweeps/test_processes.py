@@ -1,0 +1,173 @@
+"""Sweeps on processes of this machine, which die now and then."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pipeplan.errors import RunError
+from pipeplan.sweeps import Task, sweep
+from tests.sweeps.work import Square, count, die_at, die_once, even_only, nap_and_note, square
+
+WAIT = 60.0
+"""Seconds after which something never happens, on a machine that is busy with other things."""
+
+
+def until(path: Path, lines: int) -> list[str]:
+    """The lines of a file, when it has so many."""
+    end = time.monotonic() + WAIT
+    while time.monotonic() < end:
+        found = path.read_text().splitlines() if path.exists() else []
+        if len(found) >= lines:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{path} has no {lines} lines after {WAIT:g} s")
+
+
+def is_gone(process: int) -> bool:
+    end = time.monotonic() + WAIT
+    while time.monotonic() < end:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_many_small_tasks_on_two_processes() -> None:
+    found = list(sweep(square, [Task(str(n), n) for n in range(1, 500)], answer=Square, asked={}, workers=2))
+    assert len(found) == 499
+    assert {each.key: each.answer for each in found} == {str(n): square(n) for n in range(1, 500)}
+
+
+def test_failures_are_those_of_one_process() -> None:
+    numbers = [Task(str(n), n) for n in range(6)]
+    here, there = (
+        {each.key: each.failure and each.failure.message for each in found}
+        for found in (sweep(even_only, numbers, answer=int, asked={}, workers=workers) for workers in (1, 2))
+    )
+    assert here == there
+
+
+def test_a_process_that_dies_loses_no_task(tmp_path: Path) -> None:
+    found = list(
+        sweep(partial(die_once, str(tmp_path)), [Task(str(n), n) for n in range(60)], answer=int, asked={}, workers=2)
+    )
+    assert (tmp_path / "died").exists()
+    assert sorted(each.required() for each in found) == list(range(60))
+
+
+def test_the_work_of_other_processes_is_not_lost(tmp_path: Path) -> None:
+    """While 0 sleeps in one process, 7 kills the other, again and again: 0 is begun once all the same."""
+    log = tmp_path / "log"
+    long = [Task("long", 0), *(Task(f"deadly {n}", 7) for n in range(3))]
+    found = {each.key: each for each in sweep(partial(_sleep_or_die, str(log)), long, answer=int, asked={}, workers=2)}
+    assert found["long"].answer == 0
+    assert log.read_text().split().count("0") == 1
+    assert [found[f"deadly {n}"].failure is not None for n in range(3)] == [True] * 3
+
+
+def _sleep_or_die(log: str, number: int) -> int:
+    count(log, (number, 0 if number else 3000))
+    return die_at((7,), number)
+
+
+def test_a_task_that_kills_is_reported_and_the_others_are_done() -> None:
+    numbers = [Task(str(n), n) for n in range(40)]
+    found = {each.key: each for each in sweep(partial(die_at, (3, 21)), numbers, answer=int, asked={}, workers=2)}
+    assert {key for key, each in found.items() if each.failure} == {"3", "21"}
+    lost = found["21"].failure
+    assert lost is not None
+    assert (lost.kind, lost.message) == (
+        "lost",
+        "its worker died, beside others and alone; perhaps there was no memory left",
+    )
+    assert sorted(each.answer for each in found.values() if each.answer is not None) == sorted(set(range(40)) - {3, 21})
+
+
+def test_processes_that_all_die_end_the_sweep() -> None:
+    numbers = [Task(str(n), n) for n in range(100)]
+    with pytest.raises(RunError, match="13 workers died one after the other without finishing a task"):
+        list(sweep(partial(die_at, tuple(range(100))), numbers, answer=int, asked={}, workers=2))
+
+
+def test_whoever_stops_early_leaves_no_process(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    naps = [Task(str(n), 20) for n in range(1000)]
+    with closing(sweep(partial(nap_and_note, str(log)), naps, answer=int, asked={}, workers=2)) as found:
+        for number, _ in enumerate(found):
+            if number == 20:
+                break
+    workers = {int(line) for line in log.read_text().split()}
+    assert len(workers) == 2
+    assert all(is_gone(worker) for worker in workers)
+
+
+SWEEP = """
+import sys
+from functools import partial
+from pathlib import Path
+from pipeplan.sweeps import Task, sweep
+from tests.sweeps.work import count
+
+log, store, workers = sys.argv[1:]
+tasks = [Task(str(number), (number, 20)) for number in range(200)]
+list(sweep(partial(count, log), tasks, answer=int, asked={}, workers=int(workers), store=Path(store)))
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("deadly", [signal.SIGKILL, signal.SIGINT])
+def test_a_sweep_that_is_killed_at_60_percent_resumes_and_repeats_nothing(
+    tmp_path: Path, workers: int, deadly: signal.Signals
+) -> None:
+    log, store = tmp_path / "log", tmp_path / "sweep.db"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SWEEP, log, store, str(workers)],
+        stderr=subprocess.DEVNULL,
+    )
+    begun = until(log, 120)
+    process.send_signal(deadly)
+    assert process.wait(WAIT) == -deadly
+    with closing(sqlite3.connect(store)) as file:
+        kept = {key for (key,) in file.execute("SELECT key FROM finished")}
+    # Under way are at most two batches a worker, of a tenth of a second: five tasks.
+    assert len(begun) - 2 * workers * 10 <= len(kept) < 200
+    tasks = [Task(str(number), (number, 1)) for number in range(200)]
+    found = list(sweep(partial(count, str(log)), tasks, answer=int, asked={}, workers=workers, store=store))
+    assert {each.key for each in found if each.stored} == kept
+    assert sorted(each.required() for each in found) == list(range(200))
+    done = Counter(log.read_text().split())
+    assert [key for key in kept if done[key] > 1] == [], "what is stored is not repeated"
+    with closing(sqlite3.connect(store)) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+ENDLESS = """
+import sys
+from functools import partial
+from pipeplan.sweeps import Task, sweep
+from tests.sweeps.work import nap_and_note
+
+naps = [Task(str(number), 10) for number in range(100_000)]
+list(sweep(partial(nap_and_note, sys.argv[1]), naps, answer=int, asked={}, workers=2))
+"""
+
+
+def test_workers_end_with_a_sweep_that_is_killed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = subprocess.Popen([sys.executable, "-c", ENDLESS, str(log)])
+    workers = {int(line) for line in until(log, 40)}
+    process.kill()
+    process.wait()
+    assert len(workers) == 2
+    assert all(is_gone(worker) for worker in workers)
