@@ -19,7 +19,7 @@ from pipeplan.planner.layout.laid import BestLayout, LaidLayer, Parts, StageOpti
 from pipeplan.planner.layout.memory import RankPeaks
 from pipeplan.planner.layout.order import Order
 from pipeplan.planner.layout.problem import Laid, LayoutProblem
-from pipeplan.planner.layout.stages import StageTables
+from pipeplan.planner.layout.stages import TIMES, StageTables
 from pipeplan.strategies import Shape, Strategy, strategy
 
 TURN = 0.4
@@ -121,6 +121,7 @@ def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
     if not problem.fits(best):
         best = _fitting(problem, best, deadline)
     best, bound = _improved(problem, best, deadline)
+    best = _plainest(problem, best)
     makespan = problem.makespan(best)
     bound = min(bound, makespan)
     return BestLayout(
@@ -135,6 +136,19 @@ def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
         peaks=tuple(problem.peaks.peaks(problem.of(best)).tolist()),
         simulated=problem.order.evaluations,
     )
+
+
+def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
+    """The same layout with earlier choices on stages that take no longer with them, where that fits."""
+    for stage in range(problem.stages):
+        for choice in range(best.choices[stage]):
+            choices = (*best.choices[:stage], choice, *best.choices[stage + 1 :])
+            other = Laid(best.counts, choices)
+            takes, now = problem.of(other)[stage, TIMES], problem.of(best)[stage, TIMES]
+            if (takes <= now).all() and problem.fits(other):
+                best = other
+                break
+    return best
 
 
 def _fitting(problem: LayoutProblem, nearest: Laid, deadline: Deadline) -> Laid:
