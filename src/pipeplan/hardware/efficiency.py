@@ -81,7 +81,7 @@ fill: SimuMax's A100 file, products with an inner dimension of 512 to 4096. forw
 2307.08691 figures 4 to 6, read from them. memory: 1.6 of 2.04 TB/s, the two-constant law of zero-bubble's stage times."""
 
 _HOPPER = Generation(
-    gemm=MappingProxyType({"bf16": 0.72, "fp8": 0.60}),
+    gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.57}),
     forward=Attention(reach=0.70, half_keys=250),
     backward=Attention(reach=0.62, half_keys=400, block=64),
     quantised=0.6,
@@ -89,7 +89,8 @@ _HOPPER = Generation(
     memory=0.85,
     kernel=2.5e-6,
 )
-"""gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .9 of it by power.
+"""gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .85 and .8 of it by power:
+fitted on the dense rows of DGX Cloud and Megatron Bridge (H100).
 forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
 
 _BLACKWELL = Generation(

@@ -142,7 +142,7 @@ _TABLE = (
             memory=96 * _GIB,
             bandwidth=2.4,
             host=50,
-            sustained=0.9,
+            sustained=(500 / 700) ** (2 / 3),  # 500 W of 700: clocks fall slower than power
         ),
         node=_H100,
         aliases=("h100-sxm-96gb-hbm2e-500w", "h100-96gb"),
