@@ -85,6 +85,9 @@ def work_seconds(machine: Machine, works: Iterable[Work], kind: LayerKind) -> Fl
             column = _COLUMN[_GROUP_KIND[work.group]]
             time = _collective_seconds(machine, work)
             if work.beside and _GROUP_KIND[work.group] in machine.software.hides:
+                first = time / machine.group(work.group)[0] if work.beside == "gemm" else 0.0
+                seconds[column] += first
+                time -= first
                 hidden[f"{work.beside}:{column}"] = hidden.get(f"{work.beside}:{column}", 0.0) + time
             else:
                 seconds[column] += time
