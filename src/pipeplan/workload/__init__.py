@@ -1,5 +1,6 @@
 """What training a model asks of a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no duration anywhere."""
 
+from pipeplan.workload.config_json import architecture_names, read_config, read_model
 from pipeplan.workload.execution import AttentionKernel, Execution, Precision
 from pipeplan.workload.flops import TokenFlops, core_flops, token_flops
 from pipeplan.workload.layers import layers_of, rank_vocabulary
@@ -58,6 +59,7 @@ __all__ = [
     "State",
     "TokenFlops",
     "Work",
+    "architecture_names",
     "attention_parts",
     "core_flops",
     "from_dict",
@@ -71,6 +73,8 @@ __all__ = [
     "padded_vocabulary",
     "parameter_counts",
     "rank_vocabulary",
+    "read_config",
+    "read_model",
     "recomputed",
     "short_form",
     "state_bytes",

@@ -12,6 +12,9 @@ from pipeplan.errors import UnknownNameError
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.short_form import shape_from
 
+_RELEASES = ("basehf", "base", "instruct", "chat", "hf", "pt", "it")
+"""How names of releases end that have the shape of the model before it."""
+
 
 def model_names() -> tuple[str, ...]:
     """Of the published models that are known, sorted; :func:`model` also takes other spellings and names of releases."""
@@ -70,7 +73,9 @@ def from_dict(document: Mapping[str, Any]) -> ModelShape:
 
 
 def _record(name: str) -> dict[str, Any] | None:
-    official = _spellings().get(_plain(name))
+    plain = _plain(name)
+    release = next((ending for ending in _RELEASES if plain.endswith(ending)), "")
+    official = _spellings().get(plain) or _spellings().get(plain.removesuffix(release))
     return None if official is None else _records()[official]
 
 

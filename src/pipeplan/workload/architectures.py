@@ -1,0 +1,264 @@
+"""Which architectures' config.json can be read, and how each says its shape: one row for each.
+
+Defaults are those of the hub's library (Hugging Face Transformers 4.57, ``configuration_*.py``) where published files leave
+fields out; a size that every published file says has none, and is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from pipeplan.workload.hub_rules import (
+    Rule,
+    all_biases,
+    attention_biases,
+    biases_throughout,
+    deepseek_experts,
+    falcon,
+    head_norms,
+    latent_attention,
+    learned_positions,
+    llama4_experts,
+    optional_windows,
+    query_biases,
+    qwen_experts,
+    uniform_experts,
+    windows,
+)
+
+USUAL_FIELDS: Mapping[str, str] = MappingProxyType(
+    {
+        "layers": "num_hidden_layers",
+        "hidden": "hidden_size",
+        "heads": "num_attention_heads",
+        "kv_heads": "num_key_value_heads",
+        "head_dim": "head_dim",
+        "ffn": "intermediate_size",
+        "vocab": "vocab_size",
+        "tied": "tie_word_embeddings",
+    }
+)
+"""By key of the short form, the field in which most architectures say it."""
+
+_GPT2_FIELDS = {"layers": "n_layer", "hidden": "n_embd", "heads": "n_head", "ffn": "n_inner"}
+_TIED = {"tie_word_embeddings": True}
+_PLAIN_FFN = {"gated": False, "norm": "layer"}
+_EXPERTS = uniform_experts("num_experts", "num_experts_per_tok", "intermediate_size")
+_LOCAL_EXPERTS = uniform_experts("num_local_experts", "num_experts_per_tok", "intermediate_size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """How one architecture's config.json says its shape.
+
+    Attributes
+    ----------
+    name
+        Its ``model_type``.
+    also
+        Other ``model_type`` that say the same in the same way.
+    fields
+        By key of the short form, the field that says it where it is not the usual one.
+    defaults
+        What fields are that a file leaves out.
+    always
+        Keys of the short form that hold of all its models; the usual ones are RMSNorm, a gated FFN, no biases and no learned
+        positions.
+    rules
+        What takes more than renaming a field; each may overrule what stands before it.
+    ffn_from_hidden
+        How many times as wide as the hidden size the FFN is where its field is null or left out; 0: it must be there.
+    """
+
+    name: str
+    also: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    always: Mapping[str, Any] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    ffn_from_hidden: int = 0
+
+
+ARCHITECTURES: tuple[Architecture, ...] = (
+    Architecture(name="llama", also=("granite",), rules=(attention_biases,)),
+    Architecture(
+        name="llama4_text",
+        defaults={"head_dim": 128, "attention_chunk_size": 8192},
+        always={"chunked_windows": True},
+        rules=(attention_biases, windows(4, size="attention_chunk_size"), llama4_experts),
+    ),
+    Architecture(name="smollm3", defaults=_TIED, rules=(attention_biases, optional_windows)),
+    Architecture(
+        name="mistral",
+        also=("ministral",),
+        defaults={"num_key_value_heads": 8, "sliding_window": 4096},
+        rules=(windows(),),
+    ),
+    Architecture(name="mixtral", defaults={"num_key_value_heads": 8}, rules=(windows(), _LOCAL_EXPERTS)),
+    Architecture(name="granitemoe", rules=(attention_biases, _LOCAL_EXPERTS)),
+    Architecture(name="qwen2", always={"bias_qkv": True}, rules=(optional_windows,)),
+    Architecture(
+        name="qwen2_moe",
+        defaults={"qkv_bias": True, "decoder_sparse_step": 1},
+        rules=(query_biases("qkv_bias"), optional_windows, qwen_experts),
+    ),
+    Architecture(
+        name="qwen3",
+        defaults={"head_dim": 128},
+        always={"qk_norm": True},
+        rules=(attention_biases, optional_windows),
+    ),
+    Architecture(
+        name="qwen3_moe",
+        defaults={"decoder_sparse_step": 1},
+        always={"qk_norm": True},
+        rules=(attention_biases, optional_windows, qwen_experts),
+    ),
+    Architecture(name="deepseek_v2", rules=(latent_attention, deepseek_experts)),
+    Architecture(
+        name="deepseek_v3",
+        also=("kimi_k2",),
+        defaults={"first_k_dense_replace": 3, "n_group": 8, "topk_group": 4, "n_shared_experts": 1},
+        always={"router_bias": True},
+        rules=(latent_attention, deepseek_experts),
+    ),
+    Architecture(
+        name="glm4_moe",
+        defaults={"head_dim": 128, "first_k_dense_replace": 1, "n_shared_experts": 1},
+        always={"router_bias": True},
+        rules=(query_biases("attention_bias"), head_norms("use_qk_norm"), deepseek_experts),
+    ),
+    Architecture(
+        name="glm",
+        defaults={"head_dim": 128, "num_key_value_heads": 2, "attention_bias": True},
+        rules=(query_biases("attention_bias"),),
+    ),
+    Architecture(
+        name="glm4",
+        defaults={"head_dim": 128, "num_key_value_heads": 2, "attention_bias": True},
+        always={"norms_a_layer": 4},
+        rules=(query_biases("attention_bias"),),
+    ),
+    Architecture(name="gemma", defaults={"head_dim": 256, **_TIED}, rules=(attention_biases,)),
+    Architecture(
+        name="gemma2",
+        defaults={"head_dim": 256, "num_key_value_heads": 4, "sliding_window": 4096, **_TIED},
+        always={"norms_a_layer": 4},
+        rules=(attention_biases, windows(2)),
+    ),
+    Architecture(
+        name="gemma3_text",
+        defaults={
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "head_dim": 256,
+            "vocab_size": 262_208,
+            "sliding_window": 4096,
+            **_TIED,
+        },
+        always={"norms_a_layer": 4, "qk_norm": True},
+        rules=(attention_biases, windows(6, pattern="sliding_window_pattern")),
+    ),
+    Architecture(
+        name="gpt_oss",
+        defaults={"head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128},
+        always={
+            "bias_qkv": True,
+            "bias_all": True,
+            "router_bias": True,
+            "expert_bias": True,
+            "attention_sinks": True,
+        },
+        rules=(windows(2), _LOCAL_EXPERTS),
+    ),
+    Architecture(name="phi3", rules=(windows(),)),
+    Architecture(name="olmo2", always={"qk_norm_whole": True}, rules=(attention_biases,)),
+    Architecture(
+        name="olmo3",
+        defaults={"sliding_window": 4096},
+        always={"qk_norm_whole": True},
+        rules=(attention_biases, windows(4)),
+    ),
+    Architecture(
+        name="olmoe",
+        always={"qk_norm_whole": True},
+        rules=(attention_biases, _EXPERTS),
+    ),
+    Architecture(
+        name="cohere",
+        defaults=_TIED,
+        always={"norm": "layer-no-bias", "norms_a_layer": 1},
+        rules=(attention_biases, head_norms("use_qk_norm", whole=True)),
+    ),
+    Architecture(
+        name="cohere2",
+        defaults={"sliding_window": 4096, **_TIED},
+        always={"norm": "layer-no-bias", "norms_a_layer": 1},
+        rules=(attention_biases, windows(4, pattern="sliding_window_pattern")),
+    ),
+    Architecture(
+        name="dbrx",
+        fields={
+            "layers": "n_layers",
+            "hidden": "d_model",
+            "heads": "n_heads",
+            "kv_heads": "attn_config.kv_n_heads",
+            "ffn": "ffn_config.ffn_hidden_size",
+        },
+        always={"norm": "layer-no-bias"},
+        rules=(uniform_experts("ffn_config.moe_num_experts", "ffn_config.moe_top_k", "ffn_config.ffn_hidden_size"),),
+    ),
+    Architecture(name="grok-1", also=("grok",), always={"norms_a_layer": 4}, rules=(_EXPERTS,)),
+    Architecture(name="nemotron", always=_PLAIN_FFN, rules=(attention_biases,)),
+    Architecture(
+        name="gpt2",
+        fields=_GPT2_FIELDS,
+        defaults={"n_positions": 1024, **_TIED},
+        always={**_PLAIN_FFN, "bias_qkv": True, "bias_all": True},
+        rules=(learned_positions("n_positions"),),
+        ffn_from_hidden=4,
+    ),
+    Architecture(
+        name="gpt_bigcode",
+        fields=_GPT2_FIELDS,
+        defaults={"n_positions": 1024, "multi_query": True, **_TIED},
+        always={**_PLAIN_FFN, "bias_qkv": True, "bias_all": True},
+        rules=(
+            learned_positions("n_positions"),
+            lambda fields: {"kv_heads": 1 if fields.switch("multi_query") else fields.needed("n_head")},
+        ),
+        ffn_from_hidden=4,
+    ),
+    Architecture(
+        name="gpt_neox",
+        defaults={"attention_bias": True},
+        always=_PLAIN_FFN,
+        rules=(biases_throughout,),
+    ),
+    Architecture(
+        name="starcoder2",
+        defaults={"num_key_value_heads": 2, "use_bias": True, **_TIED},
+        always=_PLAIN_FFN,
+        rules=(all_biases("use_bias"), windows()),
+    ),
+    Architecture(
+        name="falcon",
+        also=("RefinedWeb", "RefinedWebModel"),
+        fields={"kv_heads": "num_kv_heads", "ffn": "ffn_hidden_size"},
+        defaults={"multi_query": True, "parallel_attn": True, **_TIED},
+        always=_PLAIN_FFN,
+        rules=(falcon,),
+        ffn_from_hidden=4,
+    ),
+    Architecture(
+        name="opt",
+        fields={"ffn": "ffn_dim"},
+        defaults={"enable_bias": True, "max_position_embeddings": 2048, **_TIED},
+        always=_PLAIN_FFN,
+        rules=(all_biases("enable_bias"), learned_positions("max_position_embeddings", extra=2)),
+    ),
+)
+"""The rows, in no order that matters."""

@@ -1,0 +1,216 @@
+"""A model's shape from its hub's config.json, as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pipeplan.documents import read_document
+from pipeplan.errors import FormatError, InputError, UnknownNameError
+from pipeplan.files import MEBIBYTE
+from pipeplan.workload.architectures import ARCHITECTURES, USUAL_FIELDS, Architecture
+from pipeplan.workload.hub_fields import HubFields
+from pipeplan.workload.presets import from_dict, known_model, model_names
+from pipeplan.workload.shape import ModelShape
+from pipeplan.workload.short_form import shape_from
+
+_SIZE_LIMIT = 8 * MEBIBYTE
+"""The longest published files list a format for each of their layers' weights."""
+
+_TEXT_PARTS = ("text_config", "llm_config", "language_config")
+"""Where a multimodal model's config.json says its language model."""
+
+_SAME_WEIGHTS = frozenset({"fp8", "mxfp4", "compressed-tensors"})
+"""Formats in which models are published that were trained so, or so to speak: their shape is the trained one."""
+
+_OTHER_LAYERS = {
+    "mamba": "state-space layers",
+    "jamba": "state-space layers",
+    "zamba": "state-space layers",
+    "bamba": "state-space layers",
+    "falcon_h1": "state-space layers",
+    "nemotron_h": "state-space layers",
+    "granitemoehybrid": "state-space layers",
+    "rwkv": "linear recurrences",
+    "recurrent": "linear recurrences",
+    "qwen3_next": "linear attention",
+    "minimax": "linear attention",
+    "kimi_linear": "linear attention",
+    "lfm2": "convolutions",
+    "deepseek_v32": "an indexer that picks the keys",
+    "glm_moe_dsa": "an indexer that picks the keys",
+}
+"""By the start of an architecture's name, what it has that is no layer of a decoder-only transformer."""
+
+_BY_NAME = {name: row for row in ARCHITECTURES for name in (row.name, *row.also)}
+
+_HUB_MARKS = ("model_type", "architectures", "num_hidden_layers", "n_layer", *_TEXT_PARTS)
+_SHORT_FORM = "layers, hidden, heads, kv_heads, ffn, vocab"
+
+
+def architecture_names() -> tuple[str, ...]:
+    """Each ``model_type`` whose config.json can be read, sorted."""
+    return tuple(sorted(_BY_NAME))
+
+
+def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
+    """A model's shape, however it is given.
+
+    Parameters
+    ----------
+    source
+        The name of a published model (:func:`pipeplan.workload.model`); a file, which is a hub's config.json or a model's
+        short form as YAML, JSON or TOML; a folder with a config.json; what such a file holds.
+
+    Raises
+    ------
+    InputError
+        As :func:`read_config` does.
+    UnknownNameError
+        If it is neither a known model nor a file.
+    """
+    if isinstance(source, str):
+        known = known_model(source)
+        if known is not None:
+            return known
+        path = Path(source)
+        if not (path.suffix.lower() in {".json", ".yaml", ".yml", ".toml"} or "/" in source or path.exists()):
+            raise UnknownNameError("model", source, model_names(), field="model")
+        source = path
+    return read_config(source)
+
+
+def read_config(source: str | Path | Mapping[str, Any]) -> ModelShape:
+    """A model's shape from a hub's config.json, or from its short form.
+
+    Parameters
+    ----------
+    source
+        The file, a folder that holds it, or what it holds. A multimodal model's language model is read; its other parts are
+        not counted.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read; for fields that are missing, of the wrong type or contradict each other; for models that
+        are no decoder-only transformers; ``field`` names the field.
+    FormatError
+        If the file is empty or no JSON (YAML, TOML).
+    UnknownNameError
+        For an unknown key of a short form.
+    """
+    if isinstance(source, Mapping):
+        return _shape(source, name="")
+    path = Path(source)
+    file = path / "config.json" if path.is_dir() else path
+    document = read_document(file, "model's config.json", limit=_SIZE_LIMIT)
+    if not isinstance(document, Mapping):
+        raise FormatError(
+            f"the model's config.json {file} holds fields with values, {{...}}; it holds {_kind(document)}"
+        )
+    return _shape(document, name=file.parent.resolve().name if file.stem == "config" else file.stem)
+
+
+def _kind(document: object) -> str:
+    return {list: "a list", str: "a text", bool: "a truth value", type(None): "nothing"}.get(type(document), "a number")
+
+
+def _shape(document: Mapping[str, Any], name: str) -> ModelShape:
+    """What a file's content says; ``name`` is of the file, and may be empty."""
+    if not any(mark in document for mark in _HUB_MARKS):
+        return from_dict(document if "name" in document or not name else {"name": name, **document})
+    text = next((document[part] for part in _TEXT_PARTS if isinstance(document.get(part), Mapping)), None)
+    config = document if text is None else {**_inherited(document), **text}
+    _require_readable(document, config)
+    row = _architecture(config)
+    published = config.get("_name_or_path") or document.get("_name_or_path")
+    name = (str(published).rstrip("/").rsplit("/", 1)[-1] if published else name) or row.name
+    source = f"config.json of {row.name}" + ("" if text is None else ", its language model alone")
+    try:
+        return shape_from({**_short_form(row, config), "name": name, "source": source})
+    except InputError as error:
+        if error.field in config or "config.json" in str(error):
+            raise
+        raise InputError(f"this config.json of {row.name} contradicts itself: {error}", field=error.field) from None
+
+
+def _inherited(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What holds of a multimodal model and its language model alike."""
+    return {key: document[key] for key in ("tie_word_embeddings", "vocab_size") if key in document}
+
+
+def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Refuse what is no decoder-only transformer as it was trained."""
+    kind = str(config.get("model_type", ""))
+    if document.get("is_encoder_decoder") is True or config.get("is_encoder_decoder") is True:
+        raise InputError(
+            f"{kind or 'this model'} is an encoder with a decoder; plans are made for decoder-only transformers",
+            field="is_encoder_decoder",
+        )
+    other = next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
+    if other is not None:
+        raise InputError(
+            f"{kind} has {other}, whose cost is not known; plans are made for transformers with attention and FFNs",
+            field="model_type",
+        )
+    if kind not in _BY_NAME and ("patch_size" in config or "image_size" in config):
+        raise InputError(
+            f"{kind or 'this model'} is a model of images; plans are made for language models", field="model_type"
+        )
+    packed = document.get("quantization_config") or config.get("quantization_config")
+    method = packed.get("quant_method") if isinstance(packed, Mapping) else None
+    if method is not None and method not in _SAME_WEIGHTS:
+        raise InputError(
+            f"this is a copy packed for inference ({method}); give the config.json of the model that it was made of",
+            field="quantization_config",
+        )
+
+
+def _architecture(config: Mapping[str, Any]) -> Architecture:
+    """The row of a config's ``model_type``."""
+    kind = config.get("model_type")
+    if not isinstance(kind, str) or not kind:
+        raise InputError(
+            f"a config.json says its architecture in model_type; known: {', '.join(architecture_names())}",
+            field="model_type",
+        )
+    row = _BY_NAME.get(kind) or _BY_NAME.get(kind.lower())
+    if row is not None:
+        return row
+    close = get_close_matches(kind.lower(), _BY_NAME, n=1, cutoff=0.5)
+    nearest = f"the nearest known one is '{close[0]}'" if close else f"known: {', '.join(architecture_names())}"
+    raise InputError(
+        f"the architecture '{kind}' is not known; {nearest}. Set model_type to a known one whose layers are the same, or "
+        f"write the model's shape with the keys {_SHORT_FORM}",
+        field="model_type",
+    )
+
+
+def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of the short form that a config.json says."""
+    fields = HubFields(row.name, config, row.defaults)
+    names = {**USUAL_FIELDS, **row.fields}
+    missing = [names[key] for key in ("layers", "hidden", "heads", "vocab") if fields.whole(names[key]) is None]
+    if missing:
+        raise fields.missing(missing)
+    sizes = {key: fields.whole(name) for key, name in names.items() if key != "tied"}
+    if sizes["ffn"] is None and row.ffn_from_hidden:
+        sizes["ffn"] = row.ffn_from_hidden * fields.needed(names["hidden"])
+    document: dict[str, Any] = {
+        "bias_qkv": False,
+        "bias_all": False,
+        "learned_positions": None,
+        **sizes,
+        "tied": fields.switch(names["tied"]),
+        **row.always,
+    }
+    for rule in row.rules:
+        document |= rule(fields)
+    everywhere = document.get("experts") and not document.get("dense_layers") and document.get("moe_every", 1) == 1
+    if everywhere:
+        document["ffn"] = None
+    elif document["ffn"] is None:
+        raise fields.missing([names["ffn"]])
+    return document

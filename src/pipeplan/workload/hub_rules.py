@@ -1,0 +1,240 @@
+"""What a config.json says in ways of its own: windows, experts, latent attention, biases.
+
+Each rule takes the fields and gives keys of the short form (:mod:`pipeplan.workload.short_form`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pipeplan.errors import InputError
+from pipeplan.workload.hub_fields import HubFields
+
+Rule = Callable[[HubFields], dict[str, Any]]
+
+_WINDOWED = frozenset({"sliding_attention", "chunked_attention"})
+
+
+def attention_biases(fields: HubFields) -> dict[str, Any]:
+    """``attention_bias``: of all four projections; ``mlp_bias``: of the FFN, too.
+
+    Raises
+    ------
+    InputError
+        For biases of the FFN alone.
+    """
+    attention, ffn = fields.switch("attention_bias"), fields.switch("mlp_bias")
+    if ffn and not attention:
+        raise fields.wrong("mlp_bias", "true only where attention_bias is, as all published models have it")
+    return {"bias_all": True} if ffn else {"bias_qkv": True, "bias_out": True} if attention else {}
+
+
+def query_biases(field: str) -> Rule:
+    """A switch that gives queries, keys and values biases, and nothing else."""
+
+    def rule(fields: HubFields) -> dict[str, Any]:
+        return {"bias_qkv": True} if fields.switch(field) else {}
+
+    return rule
+
+
+def all_biases(field: str) -> Rule:
+    """A switch that gives every linear layer its bias."""
+
+    def rule(fields: HubFields) -> dict[str, Any]:
+        on = fields.switch(field)
+        return {"bias_qkv": on, "bias_all": on}
+
+    return rule
+
+
+def windows(every: int = 1, *, size: str = "sliding_window", pattern: str | None = None) -> Rule:
+    """Windows of ``size`` tokens in all layers but each ``every``-th, unless ``layer_types`` or ``pattern`` say else."""
+
+    def rule(fields: HubFields) -> dict[str, Any]:
+        window = fields.whole(size)
+        types = fields.items("layer_types")
+        if types:
+            return _typed_windows(fields, types, window)
+        if not window:
+            return {}
+        return {"sliding_window": window, "sliding_every": (fields.whole(pattern) if pattern else None) or every}
+
+    return rule
+
+
+def optional_windows(fields: HubFields) -> dict[str, Any]:
+    """Of Qwen: where ``use_sliding_window`` is true, layers from ``max_window_layers`` on are windowed.
+
+    Raises
+    ------
+    InputError
+        Where some layers are, and others not.
+    """
+    if not fields.switch("use_sliding_window"):
+        return {}
+    if fields.items("layer_types"):
+        return windows()(fields)
+    whole, layers = fields.whole("max_window_layers") or 0, fields.needed("num_hidden_layers")
+    if 0 < whole < layers:
+        raise fields.wrong(
+            "max_window_layers", f"0 or the number of layers, {layers}, where use_sliding_window is true"
+        )
+    return windows()(fields) if whole == 0 else {}
+
+
+def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> dict[str, Any]:
+    """Which layers ``layer_types`` gives windows."""
+    layers = fields.needed("num_hidden_layers")
+    if len(types) != layers:
+        raise fields.wrong("layer_types", f"a list of {layers} types, as num_hidden_layers says, not of {len(types)}")
+    strange = next((each for each in types if each not in _WINDOWED and each != "full_attention"), None)
+    if strange is not None:
+        raise InputError(
+            f"a layer of {fields.architecture} is of the type {strange!r}; layers with full or sliding attention are known",
+            field="layer_types",
+        )
+    windowed = [each in _WINDOWED for each in types]
+    if not any(windowed):
+        return {}
+    if not window:
+        raise fields.missing(["sliding_window"])
+    every = windowed.index(False) + 1 if not all(windowed) else 1
+    if windowed != [every == 1 or (layer + 1) % every != 0 for layer in range(layers)]:
+        raise fields.wrong("layer_types", "windowed in all layers, or in all but each n-th")
+    return {"sliding_window": window, "sliding_every": every}
+
+
+def biases_throughout(fields: HubFields) -> dict[str, Any]:
+    """Of GPT-NeoX: every linear layer has its bias, and ``attention_bias`` does not take some away.
+
+    Raises
+    ------
+    InputError
+        If it does.
+    """
+    if not fields.switch("attention_bias"):
+        raise fields.wrong("attention_bias", "true, as all published models have it")
+    return {"bias_qkv": True, "bias_all": True}
+
+
+def learned_positions(field: str, extra: int = 0) -> Rule:
+    """Position embeddings that are learned, ``extra`` more than the longest sequence has tokens."""
+
+    def rule(fields: HubFields) -> dict[str, Any]:
+        positions = fields.needed(field)
+        return {"learned_positions": positions + extra, "seq": positions}
+
+    return rule
+
+
+def uniform_experts(count: str, top_k: str, width: str) -> Rule:
+    """All layers have experts, whose number, top-k and width stand in these fields."""
+
+    def rule(fields: HubFields) -> dict[str, Any]:
+        return {"experts": fields.needed(count), "topk": fields.needed(top_k), "moe_ffn": fields.needed(width)}
+
+    return rule
+
+
+def qwen_experts(fields: HubFields) -> dict[str, Any]:
+    """Each ``decoder_sparse_step``-th layer has experts, those in ``mlp_only_layers`` have none.
+
+    Raises
+    ------
+    InputError
+        If the layers without experts are not the first ones.
+    """
+    step, dense = fields.whole("decoder_sparse_step") or 1, fields.items("mlp_only_layers")
+    if dense and (step > 1 or sorted(dense) != list(range(len(dense)))):
+        raise fields.wrong("mlp_only_layers", "the first layers only, or none")
+    shared = fields.whole("shared_expert_intermediate_size") or 0
+    return {
+        "experts": fields.needed("num_experts"),
+        "topk": fields.needed("num_experts_per_tok"),
+        "moe_ffn": fields.needed("moe_intermediate_size"),
+        "shared_ffn": shared,
+        "shared_gate": shared > 0,
+        "dense_layers": len(dense),
+        "moe_every": step,
+    }
+
+
+def deepseek_experts(fields: HubFields) -> dict[str, Any]:
+    """Layers from ``first_k_dense_replace`` on have routed experts, and shared ones of the same width.
+
+    ``topk_group`` of ``n_group`` groups of experts are asked: each group stands on a node (arXiv 2412.19437 section 2.1.2).
+
+    Raises
+    ------
+    InputError
+        If ``moe_layer_freq`` leaves out layers.
+    """
+    if fields.value("moe_layer_freq") not in (None, 1):
+        raise fields.wrong("moe_layer_freq", "1: every layer behind the dense ones has experts")
+    width = fields.needed("moe_intermediate_size")
+    groups, asked = fields.whole("n_group") or 1, fields.whole("topk_group") or 1
+    limited = asked < groups and fields.value("topk_method") != "greedy"
+    return {
+        "experts": fields.needed("n_routed_experts"),
+        "topk": fields.needed("num_experts_per_tok"),
+        "moe_ffn": width,
+        "shared_ffn": width * (fields.whole("n_shared_experts") or 0),
+        "dense_layers": fields.whole("first_k_dense_replace") or 0,
+        "nodes_a_token": asked if limited else None,
+        "mtp": fields.whole("num_nextn_predict_layers") or 0,
+    }
+
+
+def llama4_experts(fields: HubFields) -> dict[str, Any]:
+    """Each ``interleave_moe_layer_step``-th layer has experts, and one shared of the same width."""
+    width = fields.needed("intermediate_size")
+    return {
+        "experts": fields.needed("num_local_experts"),
+        "topk": fields.needed("num_experts_per_tok"),
+        "moe_ffn": width,
+        "shared_ffn": width,
+        "moe_every": fields.whole("interleave_moe_layer_step") or 1,
+        "ffn": fields.whole("intermediate_size_mlp"),
+    }
+
+
+def latent_attention(fields: HubFields) -> dict[str, Any]:
+    """Multi-head latent attention; ``q_lora_rank`` null: queries are not compressed."""
+    if fields.switch("attention_bias"):
+        raise fields.wrong("attention_bias", "false, as all published models with latent attention have it")
+    return {
+        "mla": {
+            "q_lora": fields.whole("q_lora_rank"),
+            "kv_lora": fields.needed("kv_lora_rank"),
+            "qk_nope": fields.needed("qk_nope_head_dim"),
+            "qk_rope": fields.needed("qk_rope_head_dim"),
+            "v": fields.needed("v_head_dim"),
+        },
+        "kv_heads": None,
+        "head_dim": None,
+    }
+
+
+def head_norms(field: str, *, whole: bool = False) -> Rule:
+    """A switch that normalises queries and keys: per head, or with weights for all heads."""
+
+    def rule(fields: HubFields) -> dict[str, Any]:
+        return {"qk_norm_whole" if whole else "qk_norm": True} if fields.switch(field) else {}
+
+    return rule
+
+
+def falcon(fields: HubFields) -> dict[str, Any]:
+    """Falcon's two architectures: one norm and one key-value head (7B), or two norms and groups (40B, 180B)."""
+    new = fields.switch("new_decoder_architecture")
+    heads = fields.needed("num_attention_heads")
+    two = fields.whole("num_ln_in_parallel_attn") in (None, 2) if new else not fields.switch("parallel_attn")
+    groups = fields.whole("num_kv_heads") if new else 1 if fields.switch("multi_query") else heads
+    return {
+        "kv_heads": groups or heads,
+        "ffn": fields.whole("ffn_hidden_size") or 4 * fields.needed("hidden_size"),
+        "norms_a_layer": 2 if two else 1,
+        **all_biases("bias")(fields),
+    }
