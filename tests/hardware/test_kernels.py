@@ -122,7 +122,6 @@ def test_attention_is_never_faster_than_the_peak_and_grows_with_the_sequence(nam
     flops = 2.0 * sequence * sequence / 2 * heads * 256
     assert forward >= flops / card.peak["bf16"]
     assert backward >= 2.5 * flops / card.peak["bf16"]
-    assert backward > forward
     assert attention(card, 2 * sequence, heads) > forward
 
 
