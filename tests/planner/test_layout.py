@@ -95,6 +95,12 @@ def costs_of(layers, counts, options, transfer=0.0, overhead=None, bandwidth=np.
     )
 
 
+def peaks_of(schedule, costs):
+    peaks = memory_use(schedule, costs).peak_bytes
+    assert peaks is not None
+    return peaks
+
+
 def every_layout(layers, stages, names):
     """Every layout with every choice of options."""
     count = sum(each.count for each in layers if each.kind not in ("embedding", "head"))
@@ -115,7 +121,7 @@ def least_of_all(name, shape, layers, names, limit=np.inf, **costs):
     best = np.inf
     for counts, options in every_layout(layers, schedule.stages, names):
         table = costs_of(layers, counts, options, **costs)
-        if memory_use(schedule, table).peak_bytes.max() <= limit * (1 + 1e-9):
+        if peaks_of(schedule, table).max() <= limit * (1 + 1e-9):
             best = min(best, simulate(schedule, table).timeline.makespan)
     return best
 
@@ -128,7 +134,7 @@ def test_its_makespan_is_the_simulators_and_its_peaks_are_those_of_memory_use(na
     schedule = strategy(name)(SHAPES[name])
     costs = costs_of(layers, found.layout, found.options, 0.1 / SHAPES[name].slices, overhead)
     assert found.makespan == pytest.approx(simulate(schedule, costs).timeline.makespan)
-    assert found.peaks == pytest.approx(memory_use(schedule, costs).peak_bytes)
+    assert found.peaks == pytest.approx(peaks_of(schedule, costs))
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -238,7 +244,7 @@ def test_some_layers_of_a_stage_can_recompute():
     assert some.options[0].layers
     costs = costs_of(layers, some.layout, some.options)
     assert some.makespan == pytest.approx(simulate(strategy("1f1b")(shape), costs).timeline.makespan)
-    assert some.peaks == pytest.approx(memory_use(strategy("1f1b")(shape), costs).peak_bytes)
+    assert some.peaks == pytest.approx(peaks_of(strategy("1f1b")(shape), costs))
 
 
 def test_what_an_op_holds_besides_counts_once():
