@@ -111,7 +111,7 @@ class ModelShape:
         What people call it.
     layers, hidden, heads, kv_heads, head_dim, ffn, vocabulary
         L, h, a, k, d, f and V; ``ffn`` is of the dense layers, None where every layer has experts. ``kv_heads`` and
-        ``head_dim`` say nothing where ``latent`` is given.
+        ``head_dim`` are all heads and h / a where they are not given, and None where ``latent`` says what heads are.
     gated
         Whether the FFN is gated (SwiGLU: three matrices).
     tied_embeddings
@@ -196,8 +196,10 @@ class ModelShape:
         self._check_widths()
 
     def _check_heads(self) -> None:
-        """What grouped queries need; latent attention says its own sizes."""
+        """What grouped queries need, filled in where it follows; latent attention says its own sizes."""
         if self.latent is not None:
+            object.__setattr__(self, "kv_heads", None)
+            object.__setattr__(self, "head_dim", None)
             return
         if self.heads % self.key_heads:
             raise InputError(
@@ -210,6 +212,8 @@ class ModelShape:
                 f"{self.heads}",
                 field="head_dim",
             )
+        object.__setattr__(self, "kv_heads", self.key_heads)
+        object.__setattr__(self, "head_dim", self.score_dim)
 
     def _check_widths(self) -> None:
         """Which layers there are, and that each has its FFN."""
