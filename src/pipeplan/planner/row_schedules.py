@@ -66,17 +66,23 @@ def scheduled(name: str | None, pipeline: int, chunks: int) -> Named:
     raise InputError(f"the schedule '{name}' is none that is known here", field="schedule")
 
 
-def chunks_of(schedule: str | None, pipeline: int, layers: int, given: int | None) -> tuple[int, str]:
-    """Chunks of a rank, and what was assumed: interleaved without a number is the least that divides a rank's layers."""
+def chunks_of(schedule: str | None, pipeline: int, layers: int, given: int | None, unsaid: bool) -> tuple[int, str]:
+    """Chunks of a rank, and what was assumed.
+
+    Interleaved without a number: the fewest that divide a rank's layers. No word of the schedule at all, and the row says
+    that its chunks are not known (``unsaid``): a layer a chunk, which trainers that interleave run best with.
+    """
     if given is not None:
         return int(given), ""
-    if pipeline == 1 or schedule is None:
+    if pipeline == 1 or (schedule is None and not unsaid):
         return 1, ""
-    named = scheduled(schedule, pipeline, 2).strategy
-    found = strategy(named)
+    each = layers // pipeline
+    if schedule is None:
+        most = each if layers % pipeline == 0 else 1
+        return most, f"schedule: interleaved, {most} chunks a rank of a layer each" if most > 1 else "schedule: 1f1b"
+    found = strategy(scheduled(schedule, pipeline, 2).strategy)
     if found.fixed_chunks:
         return found.chunks, ""
-    each = layers // pipeline
     least = next((count for count in range(2, each + 1) if each % count == 0), 1)
     return least, f"chunks of a rank: {least}, the fewest that interleave its {each} layers evenly"
 

@@ -45,7 +45,7 @@ def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
     for text in (framework, title):
         for words, name in _BY_WORDS:
             if text and re.search(words, f"{text} {detail}", re.IGNORECASE):
-                return (name if name != "megatron-bridge" else _bridge(source)), ""
+                return (name if name != "megatron-bridge" else _bridge(row)), ""
     if row.get("parallel", {}).get("fsdp"):
         return "torchtitan", "software: torchtitan's, for parameters are fully sharded"
     if "A100" in str(row.get("hardware", {}).get("gpu")) and not row.get("model", {}).get("gated", True):
@@ -54,14 +54,22 @@ def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 _SINCE_EXCHANGES = (26, 6)
-"""Release of Megatron Bridge from which its recipes run exchanges of experts beside computation."""
+"""Release of Megatron Bridge from which its MXFP8 recipes run exchanges of experts beside computation."""
 
 
-def _bridge(source: Any) -> str:
-    """By the release that a row's locator names: ``26.08 container``."""
+def _bridge(row: Mapping[str, Any]) -> str:
+    """By the release that a row's locator names (``26.08 container``), and by whether experts' exchanges leave the node.
+
+    Earlier recipes ran only these beside computation (scripts/performance/configs of its repository).
+    """
+    if not re.search(r"mx", row.get("precision") or "", re.IGNORECASE):
+        return "megatron-bridge-26.04"
+    source, hardware = row.get("source", {}), row.get("hardware", {})
     locator = "" if isinstance(source, str) else str(source.get("locator", ""))
     release = re.search(r"\b(\d\d)\.(\d\d)\b", locator)
-    if release and (int(release[1]), int(release[2])) < _SINCE_EXCHANGES:
+    joined = int(hardware.get("nvlink_domain") or hardware.get("gpus_per_node") or 1)
+    leaves = int(row.get("parallel", {}).get("ep", 1)) > joined
+    if release and (int(release[1]), int(release[2])) < _SINCE_EXCHANGES and not leaves:
         return "megatron-bridge-26.04"
     return "megatron-bridge"
 

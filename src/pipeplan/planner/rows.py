@@ -116,11 +116,14 @@ def _whole(row: Mapping[str, Any], named: dict[str, Any]) -> Row:
     data, said_data = _data(parallel, hardware, tensor * pipeline * context)
     cluster, assumed = cluster_of(hardware, tensor * pipeline * context * data)
     assumed = [*said_data, *assumed]
-    chunks, said = chunks_of(row.get("schedule"), pipeline, model.layers, parallel.get("vp"))
+    unsaid = "vp" in (row.get("assumed") or ())
+    chunks, said = chunks_of(row.get("schedule"), pipeline, model.layers, parallel.get("vp"), unsaid)
     schedule = scheduled(row.get("schedule"), pipeline, chunks)
     trainer, said_software = software_of(row)
     if schedule.barrier is False and trainer == "megatron-lm-2021":
         trainer = "zero-bubble"
+    if trainer == "megatron-lm-2021" and parallel.get("zero") == 3:
+        trainer = "deepspeed-zero3"
     precision, said_precision = precision_of(row.get("precision"))
     recompute = _recompute(row)
     micro, batch_size, said_batch = _batch(batch, data, pipeline)
@@ -140,7 +143,7 @@ def _whole(row: Mapping[str, Any], named: dict[str, Any]) -> Row:
         in_flight=None if schedule.in_flight is None else schedule.in_flight * pipeline,
         layers=layout_from(row.get("layout"), pipeline, chunks, model.layers),
         sequence_parallel=bool(parallel.get("sp", _has_sequence_parallelism(trainer))) and tensor > 1,
-        zero=_zero(parallel, trainer),
+        zero=_zero(row, trainer),
         precision=precision,
         recompute=recompute or (),
         software=trainer,
@@ -228,8 +231,9 @@ def _has_sequence_parallelism(trainer: str) -> bool:
     return trainer not in ("megatron-lm-2021", "zero-bubble", "megatron-deepspeed")
 
 
-def _zero(parallel: Mapping[str, Any], trainer: str) -> Any:
-    sharded = parallel.get("fsdp")
+def _zero(row: Mapping[str, Any], trainer: str) -> Any:
+    parallel = row["parallel"]
+    sharded = parallel.get("fsdp") or re.search(r"\bFSDP\b", row.get("framework") or "")
     if sharded:
         return 2 if "GRAD" in str(sharded).upper() else 3
     if parallel.get("zero") is not None:

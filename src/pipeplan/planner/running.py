@@ -39,7 +39,7 @@ class Run:
     ends, starts
         When each rank is done with its last op, and when it begins; seconds, shape (ranks,).
     busy
-        What the ops of each rank take together; seconds, shape (ranks,).
+        What the ops of each rank take together, with what they lose; seconds, shape (ranks,).
     """
 
     schedule: Schedule
@@ -50,6 +50,7 @@ class Run:
 
 def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
     """The stages' costs as the simulation takes them; seconds and bytes."""
+    trainer = software(configuration.software)
     forward, inputs, weights = stages.forward, stages.backward_input, stages.backward_weight
     least = 1e-12 * max(1e-12, float(forward.max(initial=0.0)))
     forward, inputs, weights = (np.maximum(times, least) for times in (forward, inputs, weights))
@@ -62,8 +63,8 @@ def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
         memory=Memory(
             stages.activation_bytes, stages.weight_activation_bytes, np.zeros(len(stages.layout)), in_bytes=True
         ),
-        transfer=Transfer(latency=stages.transfer),
-        overhead=Overhead(op_gap=software(configuration.software).op_gap),
+        transfer=Transfer(latency=0.0 if trainer.blocks else stages.transfer),
+        overhead=Overhead(op_gap=trainer.op_gap, message_time=stages.transfer if trainer.blocks else 0.0),
         time_unit="s",
     )
 
@@ -123,13 +124,9 @@ def _simulated(schedule: Schedule, costs: Costs) -> Run:
     timeline = simulation.timeline
     before, behind = costs.lost(schedule)
     starts, ends = timeline.start - before, timeline.end + behind
-    offsets = schedule.offsets
-    durations = costs.durations(schedule)
-    second = schedule.joined
-    if second.any():
-        durations = np.where(second, 0.0, durations)
-    first, last = offsets[:-1], offsets[1:] - 1
-    return Run(schedule, starts[first], ends[last], np.add.reduceat(durations, first))
+    taken = np.where(schedule.joined, 0.0, ends - starts)
+    first, last = schedule.offsets[:-1], schedule.offsets[1:] - 1
+    return Run(schedule, starts[first], ends[last], np.add.reduceat(taken, first))
 
 
 def _repeated(configuration: Configuration, costs: Costs) -> Run | None:
@@ -147,18 +144,11 @@ def _repeated(configuration: Configuration, costs: Costs) -> Run | None:
         _simulated(_scheduled(configuration, base + more * group, costs), costs) for more in range(3)
     ]
     moves = [after.ends - before.ends for before, after in zip(runs, runs[1:], strict=False)]
-    needed = float((runs[2].busy - runs[1].busy + _gaps(runs[2].schedule, runs[1].schedule, costs)).max())
+    needed = float((runs[2].busy - runs[1].busy).max())
     if any(np.abs(move - needed).max() > _SAME * runs[2].ends.max() for move in moves):
         return None
     last = runs[2]
-    return replace(
-        last, ends=last.ends + further * needed, busy=last.busy + further * (last.busy - runs[1].busy)
-    )
-
-
-def _gaps(more: Schedule, fewer: Schedule, costs: Costs) -> Floats:
-    """What the ops of a group lose on each rank."""
-    return (np.diff(more.offsets) - np.diff(fewer.offsets)) * costs.overhead.op_gap
+    return replace(last, ends=last.ends + further * needed, busy=last.busy + further * (last.busy - runs[1].busy))
 
 
 def _group(configuration: Configuration) -> int:

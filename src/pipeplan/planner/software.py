@@ -79,6 +79,13 @@ class Software:
     dispatch
         How often a token crosses to a rank that holds several of its experts: once for each of the ``experts``, or once for
         the ``ranks`` (and over the network once for a node).
+    messages
+        How tensor ranks send what they all hold between stages: a shard each (``split``), or all of it each (``whole``).
+    blocks
+        Whether a message takes its time from both ends.
+    sharded_by
+        How fully sharded weights cross the network: over all ports of the ``nodes``, or as if each of the ``ranks`` were a
+        node of its own.
     graphs
         Whether kernels are replayed from a graph, so that the host launches none of them.
     launch
@@ -103,6 +110,9 @@ class Software:
     fp32_gradients: bool = True
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
     dispatch: Literal["experts", "ranks"] = "experts"
+    messages: Literal["split", "whole"] = "split"
+    blocks: bool = False
+    sharded_by: Literal["nodes", "ranks"] = "nodes"
     graphs: bool = False
     launch: float = 5e-6
     op_gap: float = 0.0
@@ -157,8 +167,21 @@ _TABLE = (
     replace(
         _MEGATRON_2021,
         name="megatron-deepspeed",
-        title="Megatron-DeepSpeed (2021 to 2023)",
-        source="arXiv 2201.11990; vTrain's validation runs",
+        title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline, whose messages are whole and wait",
+        messages="whole",
+        blocks=True,
+        source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe/p2p.py",
+    ),
+    replace(
+        _MEGATRON_2021,
+        name="deepspeed-zero3",
+        title="DeepSpeed ZeRO-3 of 2021 without model parallelism",
+        hides=frozenset({"data"}),
+        sharded_by="ranks",
+        source=(
+            "arXiv 2104.04473 section 5.2, table 2: its steps on 1,120 and 1,536 GPUs are what one port of 25 GB/s a GPU "
+            "takes for gathering twice and scattering once"
+        ),
     ),
     replace(
         _TORCHTITAN,

@@ -156,8 +156,10 @@ class _Sharding:
     def seconds(self, machine: Machine, layer: LayerWork, operation: str, width: float) -> float:
         """Of gathering a layer's parameters, or reducing their gradients, of ``width`` bytes each."""
         sizes = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
+        apart = machine.cluster.joined if machine.software.sharded_by == "ranks" else 1
         return machine.factors.factor("collective") * sum(
-            collective_time(machine.cluster, operation, width * size, *group) for size, group in sizes
+            collective_time(machine.cluster, operation, width * size, ranks, max(stride, apart))
+            for size, (ranks, stride) in sizes
         )
 
 
@@ -307,7 +309,8 @@ class _Sums:
 def transfer_bytes(model: ModelShape, configuration: Configuration) -> float:
     """Of a message between stages from one rank: 16-bit activations, a shard where tensor ranks share the sending."""
     tokens = configuration.microbatch_size * configuration.sequence / configuration.context
-    return 2.0 * tokens * model.hidden / configuration.tensor
+    split = software(configuration.software).messages == "split"
+    return 2.0 * tokens * model.hidden / (configuration.tensor if split else 1)
 
 
 def transfer_seconds(cluster: Cluster, configuration: Configuration, message: float) -> float:
