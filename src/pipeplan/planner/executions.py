@@ -30,6 +30,7 @@ def execution_of(configuration: Configuration) -> Execution:
         dropout=trainer.dropout,
         fused_loss=trainer.fused_loss,
         loss_bytes=memory_rules(configuration.software).loss_bytes,
+        small_inputs=memory_rules(configuration.software).small_inputs,
         fused_activation=trainer.fused_activation,
         fp32_gradients=trainer.fp32_gradients,
     )

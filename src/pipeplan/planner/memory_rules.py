@@ -25,6 +25,8 @@ class MemoryRules:
         Of all copies of a logit where the loss holds most; None: as its kernels say (:class:`Execution`).
     placeholders
         Whether a 16-bit tensor of each shape of weights stands for gradients that were added in place.
+    small_inputs
+        Whether 8- and 4-bit products keep their inputs so, not in 16 bits.
     small_weights
         Whether 8- and 4-bit copies of weights, along rows and along columns, stand beside the 16-bit ones for a whole step.
     workspace
@@ -37,6 +39,7 @@ class MemoryRules:
     masters: Literal["beside", "only"] = "beside"
     loss_bytes: float | None = None
     placeholders: bool = False
+    small_inputs: bool = True
     small_weights: bool = False
     workspace: float = 0.0
     source: str = ""
@@ -59,6 +62,7 @@ _TRANSFORMER_ENGINE = MemoryRules(
 _FSDP2 = MemoryRules(
     masters="only",
     loss_bytes=4,
+    small_inputs=False,
     workspace=_WORKSPACE,
     source="pytorch/torchtitan: parameters and state in 32 bits, sharded; the compiled loss reads 16-bit logits and writes "
     "their gradient in 16 bits",

@@ -36,6 +36,8 @@ class Execution:
         loss; 6 of another, whose 32-bit probabilities become their gradient in place (Megatron Core).
     fused_activation
         Whether the FFN's activation is one kernel that keeps its inputs only.
+    small_inputs
+        Whether products in 8 or 4 bits keep their inputs in that format (Transformer Engine), not in 16 bits (torchao).
     fp32_gradients
         Whether weight gradients are accumulated in 32 bits (Megatron's main gradients).
     recompute
@@ -65,6 +67,7 @@ class Execution:
     fused_loss: bool = True
     loss_bytes: float | None = None
     fused_activation: bool = True
+    small_inputs: bool = True
     fp32_gradients: bool = True
     recompute: frozenset[str] = frozenset()
     offload: float = 0.0

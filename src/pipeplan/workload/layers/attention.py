@@ -19,7 +19,7 @@ from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import Kept, RankParameters
 
 
-def attention(model: ModelShape, execution: Execution, window: int | None) -> Part:
+def attention(model: ModelShape, execution: Execution, *, windowed: bool) -> Part:
     """Queries, keys and values in one product, rotary positions, the core, and the output projection.
 
     Heads are split over t; where there are fewer key-value heads than t, each rank has one. FORMULAS of the kept bytes:
@@ -57,7 +57,7 @@ def attention(model: ModelShape, execution: Execution, window: int | None) -> Pa
                 kv_heads=kv_heads,
                 score_dim=dim,
                 value_dim=dim,
-                window=window,
+                windowed=windowed,
             ),
             Part(parameters=RankParameters(dense=round(heads) if model.attention_sinks else 0)),
             linear(

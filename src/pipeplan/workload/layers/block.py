@@ -25,7 +25,6 @@ def decoder_layer(model: ModelShape, execution: Execution, *, windowed: bool, mo
 
 def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> Part:
     """Norm, attention, residual, norm, FFN, residual; sandwich norms (Gemma, Grok) behind attention and FFN, too."""
-    window = model.sliding_window if windowed else None
     rows, h = shard_tokens(execution), model.hidden
     first = norm("attention norm", model, execution, width=h, rows=rows, keeps="attention norm input", feeds=True)
     second = (
@@ -34,9 +33,9 @@ def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe
         else Part()
     )
     attended = (
-        latent_attention(model, model.latent, execution, window)
+        latent_attention(model, model.latent, execution, windowed=windowed)
         if model.latent is not None
-        else attention(model, execution, window)
+        else attention(model, execution, windowed=windowed)
     )
     if moe:
         assert model.experts is not None

@@ -8,18 +8,6 @@ from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import AttentionCore, Collective, Gemm, Kept, Recompute
 
 
-def mean_keys(sequence: int, window: int | None, *, chunked: bool = False) -> float:
-    """How many keys a causal query sees in the mean: s/2, or min(s, w) - w^2/(2 s) with a window of w tokens.
-
-    ``chunked``: windows stand side by side, and a query sees what is before it in its own: w/2.
-    """
-    if window is None or window >= sequence:
-        return sequence / 2
-    if chunked:
-        return window / 2
-    return window - window**2 / (2 * sequence)
-
-
 def attention_core(
     model: ModelShape,
     execution: Execution,
@@ -28,7 +16,7 @@ def attention_core(
     kv_heads: float,
     score_dim: float,
     value_dim: float,
-    window: int | None,
+    windowed: bool,
 ) -> Part:
     """Causal attention of a rank's heads; queries, keys and values are kept, and its output by the product behind it.
 
@@ -37,7 +25,7 @@ def attention_core(
     bytes) is kept, and with dropout its mask (a s^2 b) and what it leaves (2 a s^2 b). Also unfused, products are batched
     GEMMs, so that they read and write the scores.
     """
-    n, s = execution.tokens, execution.sequence
+    n = execution.tokens
     kept = [
         Kept(name="queries", bytes=HALF * n * heads * score_dim),
         Kept(name="keys", bytes=HALF * n * kv_heads * score_dim),
@@ -50,7 +38,7 @@ def attention_core(
             return AttentionCore(
                 name="attention core",
                 queries=n,
-                keys=mean_keys(s, window, chunked=model.chunked_windows),
+                keys=model.keys_seen(execution.sequence, windowed=windowed),
                 heads=heads,
                 kv_heads=kv_heads,
                 score_dim=score_dim,

@@ -12,6 +12,7 @@ from pipeplan.workload.layers.part import (
     cast,
     elementwise,
     joined,
+    kept_number,
     linear,
 )
 from pipeplan.workload.shape import Experts, ModelShape
@@ -61,11 +62,16 @@ def _router(model: ModelShape, experts: Experts, execution: Execution) -> Part:
 
 
 def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    """Routed experts between dispatch and combine.
+
+    A token's weight for an expert multiplies the activation's output, so that what experts say is not kept (Megatron Core
+    from 0.12 on). Gradients of all the rank's experts stand in 16 bits before they are accumulated.
+    """
     sent = execution.tokens * experts.top_k / execution.tensor
     rows = sent * execution.expert_tensor * execution.imbalance
     width = experts.width / execution.expert_tensor
     local = experts.count / execution.expert
-    number = NUMBER_BYTES[execution.precision]
+    number = kept_number(execution, execution.precision)
     columns = (2 if model.gated else 1) * width
     up = _grouped("experts' gate and up", execution, groups=local, rows=rows, inner=model.hidden, columns=columns)
     act = activation(execution, rows * width, gated=model.gated, name="experts' activation")
@@ -82,19 +88,17 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
             gradient_bytes=number * rows * model.hidden,
         ),
         Kept(name="permutation", bytes=8 * sent),
+        Kept(name="experts' weights", bytes=FULL * rows),
     )
     return joined(
         (
             _moved("dispatch", model, experts, execution, sent),
-            Part(kept=kept, parameters=RankParameters(expert=bias)),
+            Part(kept=kept[:1], parameters=RankParameters(expert=bias)),
             up,
             act,
+            Part(kept=kept[1:]),
             down,
-            Part(
-                kept=(Kept(name="experts' output", bytes=HALF * sent * model.hidden),),
-                modules={"moe_act": Recompute(work=act.forward, drops=frozenset({"experts' activation output"}))},
-                transient_bytes=HALF * rows * (columns + width),
-            ),
+            Part(modules={"moe_act": Recompute(work=act.forward, drops=frozenset({"experts' activation output"}))}),
             _moved("combine", model, experts, execution, sent),
         )
     )
@@ -127,6 +131,7 @@ def _grouped(name: str, execution: Execution, *, groups: float, rows: float, inn
         ),
         backward_weight=(product(rows, columns, inner, weight_gradient=True),),
         parameters=RankParameters(expert=round(groups * inner * columns)),
+        transient_bytes=HALF * (rows * (inner + columns) + groups * inner * columns),
     )
 
 

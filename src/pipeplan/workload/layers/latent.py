@@ -19,7 +19,7 @@ from pipeplan.workload.shape import LatentAttention, ModelShape
 from pipeplan.workload.work import Recompute
 
 
-def latent_attention(model: ModelShape, latent: LatentAttention, execution: Execution, window: int | None) -> Part:
+def latent_attention(model: ModelShape, latent: LatentAttention, execution: Execution, *, windowed: bool) -> Part:
     """Down-projections on every rank alike, up-projections and heads split over t.
 
     Queries and keys have d_n + d_r numbers a head, values d_v; training runs as many key heads as query heads. What the
@@ -30,7 +30,7 @@ def latent_attention(model: ModelShape, latent: LatentAttention, execution: Exec
     heads = model.heads / t
     score, value = latent.nope_dim + latent.rope_dim, latent.value_dim
     core = attention_core(
-        model, execution, heads=heads, kv_heads=heads, score_dim=score, value_dim=value, window=window
+        model, execution, heads=heads, kv_heads=heads, score_dim=score, value_dim=value, windowed=windowed
     )
     down, up = _down(model, latent, execution, shard), _up(model, latent, execution, heads)
     return joined(

@@ -107,8 +107,8 @@ def linear(
         Columns of the separate linear modules that the product fuses; None: it is one.
     """
     precision = precision or execution.precision
-    number = NUMBER_BYTES[precision]
-    small = number < HALF
+    small = NUMBER_BYTES[precision] < HALF
+    number = kept_number(execution, precision)
     product = Gemm(name=name, rows=rows, columns=columns, inner=inner, precision=precision)
     casts = (cast(f"{name} input", rows * inner, precision),) if small and not fused_cast else ()
     gradient_casts = (cast(f"{name} gradient", rows * columns, precision),) if small else ()
@@ -144,6 +144,11 @@ def linear(
             for each in (modules or (columns,))
         ),
     )
+
+
+def kept_number(execution: Execution, precision: Precision) -> float:
+    """Bytes of a number of a product's operand that is kept for W."""
+    return NUMBER_BYTES[precision] if execution.small_inputs else HALF
 
 
 def cast(name: str, numbers: float, precision: Precision) -> MemoryPass:
