@@ -1,0 +1,142 @@
+"""FLOPs of a token against printed ones, closed forms of papers, and themselves."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.workload import ModelShape, TokenFlops, from_dict, model, parameter_counts, token_flops
+from tests.planning_data import planning
+from tests.workload.shapes import shapes
+
+PRINTED = [
+    ("llama3-8b", 8192, 51.5, 51.5),
+    ("llama3-70b", 8192, 439, 453),
+    ("llama3.1-405b", 8192, 2481, 2556),
+    ("qwen3-30b-a3b", 4096, 22.8, 23.1),
+    ("qwen3-235b-a22b", 4096, 147.7, 148.3),
+    ("deepseek-v3", 4096, 259.6, 260.6),
+    ("kimi-k2", 4096, 204.2, 204.6),
+    ("gpt-oss-120b", 4096, 32.6, 32.6),
+]
+"""Least and most GFLOP a token that Megatron-Bridge's pages print: TFLOP/s over tokens/s, both rounded."""
+
+CLOSED = ["megatron-1.7b", "megatron-22b", "megatron-175b", "megatron-530b", "megatron-1t", "gpt3-175b"]
+
+
+@pytest.mark.parametrize(("name", "sequence", "least", "most"), PRINTED)
+def test_printed_counts(name: str, sequence: int, least: float, most: float):
+    found = token_flops(model(name), sequence).training / 1e9
+    assert 0.995 * least <= found <= 1.005 * most
+
+
+def test_each_row_of_megatron_bridge():
+    """Within 0.5 %, or within what the row's own rounding leaves: some pages round tokens/s to multiples of 128 or more."""
+    rows = [
+        row for row in planning("published_runs.json")["rows"] if row["source"]["title"].startswith("Megatron Bridge")
+    ]
+    rows = [row for row in rows if "flops_per_token" in row["measured"]]
+    rounded = []
+    for row in rows:
+        shape = from_dict(row["model"])
+        found = token_flops(shape, shape.trained_sequence or 0).training
+        error = abs(found / row["measured"]["flops_per_token"] - 1)
+        if error > 0.005:
+            tokens = int(row["measured"]["tokens_per_s_per_gpu"])
+            step = tokens & -tokens
+            assert step >= 128, row["id"]
+            assert error < step / 2 / tokens, row["id"]
+            rounded.append(row["id"])
+    assert len(rows) == 100
+    assert len(rounded) == 5
+
+
+def test_without_mtp_layers():
+    """DeepSeek-V3 on the page of release 25.11: 249.1 to 249.7 GFLOP a token."""
+    found = token_flops(model("deepseek-v3"), 4096, mtp=False).training
+    assert 0.995 * 249.1e9 <= found <= 1.005 * 249.7e9
+    assert found == token_flops(replace(model("deepseek-v3"), mtp_layers=0), 4096).training
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_closed_form_of_gpt(name: str):
+    """72 L h^2 (1 + s / (6 h) + V / (12 h L)), arXiv 2205.05198 equation 7 over the tokens; all keys are counted."""
+    shape = model(name)
+    sequence = shape.trained_sequence or 0
+    layers, hidden, words = shape.layers, shape.hidden, shape.vocabulary
+    closed = 72 * layers * hidden**2 * (1 + sequence / (6 * hidden) + words / (12 * hidden * layers))
+    assert token_flops(shape, sequence, causal=False).training == pytest.approx(closed, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "sequence", "printed"),
+    [
+        ("llama3-8b", 8192, 57.9),
+        ("llama3-70b", 8192, 481.4),
+        ("llama3.1-405b", 8192, 2625),
+        ("nemotron4-15b", 4096, 94.0),
+    ],
+)
+def test_with_all_keys_counted(name: str, sequence: int, printed: float):
+    assert token_flops(model(name), sequence, causal=False).training / 1e9 == pytest.approx(printed, rel=1e-3)
+
+
+def test_a_sixteen_layer_cut_as_primus_counts_it():
+    """23.44 GFLOP a token for the 16-layer cut of Llama 2 7B, all keys counted."""
+    cut = replace(model("llama2-7b"), layers=16)
+    assert token_flops(cut, 4096, causal=False).training == pytest.approx(23.44e9, rel=1e-3)
+
+
+def test_parts_of_a_dense_model():
+    flops = token_flops(model("llama3-8b"), 8192)
+    assert flops == TokenFlops(
+        attention=32 * 2 * 4096 * (2 * 4096 + 2 * 1024),
+        core=32 * 4 * 4096 * 4096,
+        ffn=32 * 2 * 3 * 4096 * 14336,
+        head=2 * 4096 * 128256,
+    )
+
+
+def test_latent_attention_has_two_dimensions():
+    """128 heads, scores on 192, values on 128, half of 4096 keys: arXiv 2405.04434 section 2.1."""
+    assert token_flops(model("deepseek-v3"), 4096).core == 61 * 2 * 2048 * 128 * (192 + 128)
+
+
+def test_half_the_layers_of_gpt_oss_see_126_keys():
+    """Windows of 128 of 4096 tokens in each other layer: 128 - 128^2 / (2 * 4096) keys in the mean."""
+    assert token_flops(model("gpt-oss-120b"), 4096).core == 4 * 64 * 64 * (18 * 126 + 18 * 2048)
+
+
+def test_the_router_is_apart():
+    flops = token_flops(model("kimi-k2"), 4096)
+    assert flops.router == 60 * 2 * 7168 * 384
+    assert flops.forward == flops.attention + flops.core + flops.ffn + flops.head + flops.mtp
+
+
+@given(shapes(), st.integers(1, 512))
+def test_matrices_cost_two_flops_a_parameter(drawn: ModelShape, sequence: int):
+    """All that is no core is 2 FLOPs for each active parameter of a matrix; biases and norms are what is left."""
+    plain = replace(
+        drawn, mtp_layers=0, bias_qkv=False, bias_out=False, bias_all=False, qk_norm=False, qk_norm_whole=False
+    )
+    flops = token_flops(plain, sequence)
+    counts = parameter_counts(plain)
+    vectors = counts.final_norm + counts.positions
+    matrices = counts.active - vectors - counts.embedding + (counts.embedding if plain.tied_embeddings else 0)
+    counted = (flops.forward - flops.core + flops.router) / 2
+    assert counted <= matrices
+    norms = 4 * 2 * plain.hidden + plain.heads + (0 if plain.experts is None else plain.experts.count)
+    compressions = 2 * (64 + 64)
+    biases = 0
+    if plain.experts is not None and plain.experts.expert_bias:
+        biases = plain.experts.top_k * (2 * plain.experts.width + plain.hidden)
+    assert matrices - counted <= plain.layers * (norms + compressions + biases)
+
+
+@given(shapes(), st.integers(1, 512))
+def test_masked_keys_cost_no_more_than_all(drawn: ModelShape, sequence: int):
+    causal, full = token_flops(drawn, sequence), token_flops(drawn, sequence, causal=False)
+    assert causal.core <= full.core
+    assert (causal.attention, causal.ffn, causal.head) == (full.attention, full.ffn, full.head)
+    assert causal.training == 3 * causal.forward
