@@ -7,21 +7,21 @@ what a rank's parameters hold, and what its schedule keeps at the moment at whic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.hardware import host_time, optimizer_time
-from pipeplan.model import BACKWARD_KINDS, Floats, Kind
+from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.memory_rules import memory_rules
 from pipeplan.planner.pricing import DENSE, EXPERT, FORWARD, INPUT, KEPT, UNTIL_WEIGHT, WEIGHT, Pricing, Sums
 from pipeplan.planner.software import software
 from pipeplan.planner.stage_costs import transfer_bytes, transfer_seconds
-from pipeplan.strategies import strategy
+from pipeplan.planner.standing import Standing, standing
 from pipeplan.workload import RankParameters, state_bytes
 
 
@@ -32,118 +32,111 @@ class Least(NamedTuple):
     bytes: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Standing:
-    """What a schedule's ranks hold when they hold the most microbatches.
+class Bounds:
+    """Lower bounds on estimates of the configurations of one frame: same degrees, microbatch size, software and sharding.
 
-    Attributes
+    Parameters
     ----------
-    table
-        Which rank holds each stage, shape (copies, stages).
-    whole, until_weight
-        Microbatches that each rank holds of each stage, between F and I, and between I and W; shape (ranks, stages).
-    split
-        Whether backwards are split into I and W.
+    frame
+        A configuration of these; its schedule, chunks, layout and savings are not looked at.
     """
 
-    table: NDArray[np.int64]
-    whole: Floats
-    until_weight: Floats
-    split: bool
-
-
-@lru_cache(maxsize=1024)
-def standing(name: str, ranks: int, microbatches: int, chunks: int, group_size: int | None) -> Standing:
-    """Of a strategy's schedule; twice as many microbatches as ranks fill any pipeline."""
-    found = strategy(name)
-    few = microbatches if group_size is not None or microbatches < 2 * ranks else 2 * ranks
-    schedule = found(found.shape(ranks, few, chunks, group_size=group_size))
-    columns, offsets = schedule.columns, schedule.offsets
-    kind, stage = columns.kind, columns.stage
-    change = np.where(kind == Kind.F, 1, np.where(np.isin(kind, BACKWARD_KINDS), -1, 0))
-    waiting = np.where(kind == Kind.I, 1, np.where(kind == Kind.W, -1, 0))
-    whole, until_weight = np.zeros((ranks, schedule.stages)), np.zeros((ranks, schedule.stages))
-    for rank in range(ranks):
-        here = slice(int(offsets[rank]), int(offsets[rank + 1]))
-        fullest = int(np.argmax(np.cumsum(change[here]))) + 1
-        upto = slice(here.start, here.start + fullest)
-        np.add.at(whole[rank], stage[upto], change[upto])
-        np.add.at(until_weight[rank], stage[upto], waiting[upto])
-    table = np.asarray(schedule.placement.table, np.int64)
-    return Standing(table, whole, until_weight, schedule.has(Kind.I))
-
-
-class Bounds:
-    """Lower bounds on estimates of configurations of one model on one cluster."""
-
-    def __init__(self, pricing: Pricing) -> None:
-        self.pricing = pricing
+    def __init__(self, pricing: Pricing, frame: Configuration) -> None:
+        self.frame = frame
+        self._pricing = pricing
         self._gpu = pricing.cluster.gpu
+        self._trainer = software(frame.software)
+        self._state = state_of_one(frame)
+        self._stages: dict[Hashable, tuple[Floats, Floats]] = {}
+        self._transfer: float | None = None
 
-    def of_frame(self, configuration: Configuration) -> Least:
-        """Whatever the schedule, the chunks and the layout: work shared equally by all ranks.
+    @property
+    def state(self) -> float:
+        """Bytes that the parameters of the fullest rank hold at least, whatever the layout; nothing is priced for it."""
+        dense, expert = self._pricing.parameters(self.frame)
+        return float(self._state[0] * dense + self._state[1] * expert) / self.frame.pipeline
 
-        ``recompute`` and ``offload`` are the configuration's; ``schedule``, ``chunks`` and ``layers`` are not looked at.
+    def of_saving(self, recompute: tuple[str, ...], offload: float) -> Least:
+        """Whatever the schedule, the chunks and the layout.
+
+        Work and what is held is shared equally by all ranks at best; each holds one microbatch of all its layers, at the
+        latest when that has passed through the last of its stages.
         """
-        sums = self.pricing.sums(configuration)
+        frame, sums = self.frame, self._sums(recompute)
         total = sums.total
         work = float(total[FORWARD] + total[INPUT] + total[WEIGHT])
-        microbatches, ranks = configuration.microbatches, configuration.pipeline
-        seconds = max(microbatches * max(work / ranks, sums.longest), float(total[FORWARD] + total[INPUT]))
-        gap = software(configuration.software).op_gap
-        seconds += 2 * microbatches * gap
-        seconds += self._optimizer(configuration, total[DENSE] / ranks, total[EXPERT] / ranks)
-        held = self._state(configuration, total[DENSE] / ranks, total[EXPERT] / ranks)
-        return Least(seconds, float(held))
-
-    def of(self, configuration: Configuration) -> Least:
-        """Of a configuration with its schedule, chunks and layout (even where it has none)."""
-        sums = self.pricing.sums(configuration)
-        layout = _layout(self.pricing.model.layers, configuration)
-        stages = sums.of_stages(layout)
-        held = standing(
-            configuration.schedule,
-            configuration.pipeline,
-            configuration.microbatches,
-            configuration.chunks,
-            configuration.group_size,
+        seconds = max(
+            frame.microbatches * max(work / frame.pipeline, sums.longest), float(total[FORWARD] + total[INPUT])
         )
-        share = float(np.max(configuration.offload))
-        if share:
-            stages = self._offloaded(stages, share)
-        return Least(self._seconds(configuration, stages, held), self._bytes(configuration, stages, held))
+        seconds += 2 * frame.microbatches * self._trainer.op_gap
+        seconds += self._optimizer(total[DENSE] / frame.pipeline, total[EXPERT] / frame.pipeline)
+        held = self._state[0] * total[DENSE] + self._state[1] * total[EXPERT] + (1 - offload) * total[KEPT]
+        return Least(seconds, float(held / frame.pipeline))
 
-    def _seconds(self, configuration: Configuration, stages: Floats, held: Standing) -> float:
-        ranks, copies = configuration.pipeline, len(held.table)
-        each = configuration.microbatches / copies
-        trainer = software(configuration.software)
+    def seconds(self, order: Mapping[str, Any], recompute: tuple[str, ...], offload: float) -> float:
+        """Of a step, with chunks, schedule, group and layout."""
+        stages, _ = self._of_stages(order, recompute)
+        held = self._standing(order)
+        if offload:
+            stages = self._offloaded(stages, offload)
+        ranks, copies = self.frame.pipeline, len(held.table)
+        each = self.frame.microbatches / copies
         forward, inputs, weights = stages[:, FORWARD], stages[:, INPUT], stages[:, WEIGHT]
         backward = inputs if held.split else inputs + weights
         work = _by_rank(forward + inputs + weights, held.table, ranks) * each
-        work += 2 * trainer.op_gap * each * _by_rank(np.ones(len(stages)), held.table, ranks)
+        work += 2 * self._trainer.op_gap * each * _by_rank(np.ones(len(stages)), held.table, ranks)
         least = float(work.max())
-        if trainer.barrier and copies == 1:
-            least = max(least, self._with_ends(configuration, held, forward, backward, weights, work))
+        if self._trainer.barrier and copies == 1:
+            least = max(least, self._with_ends(held, forward, backward, weights, work))
         parameters = [_by_rank(stages[:, column], held.table, ranks) for column in (DENSE, EXPERT)]
-        return least + max(self._optimizer(configuration, *pair) for pair in zip(*parameters, strict=True))
+        return least + self._optimizer(*parameters)
+
+    def bytes(self, order: Mapping[str, Any], recompute: tuple[str, ...], offload: float) -> float:
+        """Of the fullest rank."""
+        stages, transients = self._of_stages(order, recompute)
+        held = self._standing(order)
+        ranks = self.frame.pipeline
+        dense, expert = (_by_rank(stages[:, column], held.table, ranks) for column in (DENSE, EXPERT))
+        kept = (1 - offload) * (held.whole @ stages[:, KEPT]) + held.until_weight @ stages[:, UNTIL_WEIGHT]
+        besides = np.where(held.next >= 0, transients[held.next], 0.0)
+        return float((self._state[0] * dense + self._state[1] * expert + kept + besides).max())
+
+    def of(self, configuration: Configuration) -> Least:
+        """Of a configuration of the frame that moves the same share from every stage."""
+        order = {name: getattr(configuration, name) for name in ("chunks", "schedule", "group_size", "layers")}
+        offload = float(np.max(configuration.offload))
+        return Least(
+            self.seconds(order, configuration.recompute, offload), self.bytes(order, configuration.recompute, offload)
+        )
+
+    def _sums(self, recompute: tuple[str, ...]) -> Sums:
+        return self._pricing.sums(replace(self.frame, recompute=recompute))
+
+    def _standing(self, order: Mapping[str, Any]) -> Standing:
+        frame = self.frame
+        return standing(
+            order["schedule"], frame.pipeline, frame.microbatches, order["chunks"], order.get("group_size")
+        )
+
+    def _of_stages(self, order: Mapping[str, Any], recompute: tuple[str, ...]) -> tuple[Floats, Floats]:
+        """Sums, and what the last layer's backward holds besides, by stage."""
+        layers, count = order.get("layers"), self.frame.pipeline * order["chunks"]
+        known = self._stages.get((recompute, count, layers))
+        if known is None:
+            layout = _even(self._pricing.model.layers, count) if layers is None else np.array(layers, np.int64)
+            sums = self._sums(recompute)
+            known = sums.of_stages(layout), sums.transients(layout)
+            self._stages[(recompute, count, layers)] = known
+        return known
 
     def _with_ends(
-        self,
-        configuration: Configuration,
-        held: Standing,
-        forward: Floats,
-        backward: Floats,
-        weights: Floats,
-        work: Floats,
+        self, held: Standing, forward: Floats, backward: Floats, weights: Floats, work: Floats
     ) -> float:
         """The busiest rank with its head and its tail, and a microbatch's way there and back."""
-        place = held.table[0]
-        message = transfer_bytes(self.pricing.model, configuration)
-        transfer = transfer_seconds(self.pricing.cluster, configuration, message)
-        crossing = np.concatenate(([0.0], (place[1:] != place[:-1]) * transfer)).cumsum()
+        place, ranks = held.table[0], self.frame.pipeline
+        crossing = np.concatenate(([0.0], (place[1:] != place[:-1]) * self._message)).cumsum()
         head = np.concatenate(([0.0], forward[:-1].cumsum())) + crossing
         tail = np.concatenate(([0.0], backward[:-1].cumsum())) + crossing
-        ranks = configuration.pipeline
         first_head, first_tail = np.full(ranks, np.inf), np.full(ranks, np.inf)
         np.minimum.at(first_head, place, head)
         np.minimum.at(first_tail, place, tail)
@@ -151,49 +144,50 @@ class Bounds:
         if not held.split:
             return max(way, float((first_head + work + first_tail).max()))
         # Weight backwards can fill the time behind the last input backward.
-        inputs = work - _by_rank(weights, held.table, ranks) * configuration.microbatches
+        inputs = work - _by_rank(weights, held.table, ranks) * self.frame.microbatches
         return max(way, float((first_head + np.maximum(work, inputs + first_tail)).max()))
 
-    def _bytes(self, configuration: Configuration, stages: Floats, held: Standing) -> float:
-        ranks = configuration.pipeline
-        dense, expert = (_by_rank(stages[:, column], held.table, ranks) for column in (DENSE, EXPERT))
-        kept = held.whole @ stages[:, KEPT] + held.until_weight @ stages[:, UNTIL_WEIGHT]
-        state = np.array([self._state(configuration, *pair) for pair in zip(dense, expert, strict=True)])
-        return float((state + kept).max())
+    @property
+    def _message(self) -> float:
+        if self._transfer is None:
+            message = transfer_bytes(self._pricing.model, self.frame)
+            self._transfer = transfer_seconds(self._pricing.cluster, self.frame, message)
+        return self._transfer
 
     def _offloaded(self, stages: Floats, share: float) -> Floats:
         moved = stages.copy()
         copying = np.array([host_time(self._gpu, share * kept) for kept in stages[:, KEPT]])
         for column in (FORWARD, INPUT):
             moved[:, column] = np.maximum(stages[:, column], copying)
-        moved[:, KEPT] *= 1 - share
         return moved
 
-    def _state(self, configuration: Configuration, dense: float, expert: float) -> float:
-        rules = memory_rules(configuration.software)
-        state = state_bytes(
-            RankParameters(dense=dense, expert=expert),  # type: ignore[arg-type]
-            zero=configuration.zero,
-            shards=configuration.data * configuration.context,
-            expert_shards=max(configuration.expert_data, 1),
+    def _optimizer(self, dense: Floats | float, expert: Floats | float) -> float:
+        """Seconds of updating a rank's share of so many parameters; of the fullest of several ranks."""
+        frame = self.frame
+        over = (1, 1) if frame.zero == 0 else (frame.data * frame.context, max(frame.expert_data, 1))
+        return optimizer_time(self._gpu, float(np.max(dense / over[0] + expert / over[1])))
+
+
+def state_of_one(frame: Configuration) -> tuple[float, float]:
+    """Bytes that one dense parameter and one of an expert hold on a rank; copies in small formats are left out."""
+    rules = memory_rules(frame.software)
+    each = [
+        state_bytes(
+            parameters,
+            zero=frame.zero,
+            shards=frame.data * frame.context,
+            expert_shards=max(frame.expert_data, 1),
             gradient_bytes=rules.gradient_bytes,
-            weight_bytes=rules.weight_bytes(configuration.precision),
             masters=rules.masters,
-        )
-        return state.total
-
-    def _optimizer(self, configuration: Configuration, dense: float, expert: float) -> float:
-        if configuration.zero == 0:
-            return optimizer_time(self._gpu, float(dense + expert))
-        local = dense / (configuration.data * configuration.context) + expert / max(configuration.expert_data, 1)
-        return optimizer_time(self._gpu, float(local))
+        ).total
+        for parameters in (RankParameters(dense=1), RankParameters(expert=1))
+    ]
+    return each[0], each[1]
 
 
-def _layout(layers: int, configuration: Configuration) -> NDArray[np.int64]:
-    if configuration.layers is not None:
-        return np.array(configuration.layers, np.int64)
-    least, more = divmod(layers, configuration.stages)
-    return least + (np.arange(configuration.stages) < more).astype(np.int64)
+def _even(layers: int, stages: int) -> NDArray[np.int64]:
+    least, more = divmod(layers, stages)
+    return least + (np.arange(stages) < more).astype(np.int64)
 
 
 def _by_rank(values: Floats, table: NDArray[np.int64], ranks: int) -> Floats:
@@ -201,6 +195,3 @@ def _by_rank(values: Floats, table: NDArray[np.int64], ranks: int) -> Floats:
     for copy in table:
         sums += np.bincount(copy, weights=values, minlength=ranks)
     return sums
-
-
-__all__ = ["Bounds", "Least", "Standing", "Sums", "standing"]

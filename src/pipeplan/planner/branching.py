@@ -14,35 +14,41 @@ from itertools import count
 from math import inf
 from typing import Any
 
-from pipeplan.planner.bounds import Bounds, Least
-from pipeplan.planner.candidates import as_configuration, frames, savings, variants
+from pipeplan.planner.bounds import Bounds
+from pipeplan.planner.candidates import SAVING_FIELDS, VARIANT_FIELDS, as_configuration, frames, savings, variants
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.pricing import Pricing
 from pipeplan.planner.question import Question
+from pipeplan.planner.seconds import Factors
 
 SLACK = 1.03
 """What is at most so much slower than the best is estimated, too: runners-up are compared by estimates, not by bounds."""
 
-Value = Callable[[Question, float], float]
-"""What is minimised, of a question and seconds of a step; it grows with the seconds."""
-
-
 @dataclass(slots=True, eq=False)
 class Space:
-    """The legal configurations of one question (one number of GPUs), with their bounds."""
+    """The legal configurations of one question (one number of GPUs).
+
+    Attributes
+    ----------
+    question, pricing
+        What is asked, and its layers' costs.
+    legal, over_memory, estimated
+        Configurations that rules allow, that bounds ruled out for their memory, and that were estimated.
+    """
 
     question: Question
-    bounds: Bounds
+    pricing: Pricing
     legal: int = 0
     over_memory: int = 0
-    opened: int = 0
-    _variants: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
+    estimated: int = 0
+    _orders: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
+    _savings: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, question: Question, calibration: Any = None) -> Space:
+    def of(cls, question: Question, calibration: Factors | None = None) -> Space:
         """With nothing priced yet."""
-        return cls(question, Bounds(Pricing(question.model, question.cluster, calibration)))
+        return cls(question, Pricing(question.model, question.cluster, calibration))
 
     def frames(self) -> Iterator[dict[str, Any]]:
         """All of them, those that split the model the least first: they are the likeliest to be good."""
@@ -51,28 +57,24 @@ class Space:
     def orders(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
         """Chunks, schedules, groups and layouts that are legal with a frame."""
         key = tuple(frame[name] for name in ("pipeline", "data", "microbatch_size", "software"))
-        known = self._variants.get(key)
-        if known is None:
-            known = [
-                {name: draft[name] for name in ("chunks", "schedule", "group_size", "layers")}
-                for draft in variants(self.question, frame)
+        if key not in self._orders:
+            self._orders[key] = [
+                {name: draft[name] for name in VARIANT_FIELDS} for draft in variants(self.question, frame)
             ]
-            self._variants[key] = known
-        return known
+        return self._orders[key]
 
     def savings(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
-        """What can save memory, the quickest first."""
-        plain = {"schedule": "1f1b", "chunks": 1}
-        found = []
-        for draft in savings(self.question, frame):
-            saving = {name: draft[name] for name in ("recompute", "offload")}
-            least = self.bounds.of_frame(self.configuration(frame, plain, saving))
-            found.append((least.seconds, saving["offload"], len(found), saving))
-        return [each[-1] for each in sorted(found, key=lambda each: each[:3])]
+        """Sets of what saves memory that are legal with a frame: its software decides."""
+        key = frame["software"]
+        if key not in self._savings:
+            self._savings[key] = [
+                {name: draft[name] for name in SAVING_FIELDS} for draft in savings(self.question, frame)
+            ]
+        return self._savings[key]
 
-    def configuration(self, frame: dict[str, Any], order: dict[str, Any], saving: dict[str, Any]) -> Configuration:
-        """Of the three parts."""
-        return as_configuration(self.question, {**frame, **order, **saving})
+    def bounds(self, frame: dict[str, Any]) -> Bounds:
+        """Of a frame's configurations."""
+        return Bounds(self.pricing, as_configuration(self.question, frame))
 
 
 def _likely(frame: dict[str, Any]) -> tuple[int, ...]:
@@ -81,29 +83,65 @@ def _likely(frame: dict[str, Any]) -> tuple[int, ...]:
 
 
 @dataclass(slots=True, eq=False)
-class Group:
-    """One variant of a frame, and what could save its memory, from the next to be tried on."""
+class Opened:
+    """A frame whose savings are priced, the quickest first."""
 
     space: Space
     frame: dict[str, Any]
+    bounds: Bounds
+    savings: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, space: Space, frame: dict[str, Any], bounds: Bounds, limit: float) -> Opened:
+        """Without savings that no order could make fit."""
+        found = []
+        for number, saving in enumerate(space.savings(frame)):
+            least = bounds.of_saving(saving["recompute"], saving["offload"])
+            if least.bytes <= limit:
+                found.append((least.seconds, saving["offload"], number, saving))
+        return cls(space, frame, bounds, [each[-1] for each in sorted(found, key=lambda each: each[:3])])
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """One variant of a frame, and what could save its memory, from the next to be tried on."""
+
+    opened: Opened
     order: dict[str, Any]
-    savings: Sequence[dict[str, Any]]
     next: int = 0
-    least: Least = Least(0.0, 0.0)
+    seconds: float = 0.0
+    bytes: float = 0.0
+
+    @property
+    def space(self) -> Space:
+        """Of whose configurations it is."""
+        return self.opened.space
 
     @property
     def configuration(self) -> Configuration:
         """With the saving that is to be tried."""
-        return self.space.configuration(self.frame, self.order, self.savings[self.next])
+        return as_configuration(
+            self.space.question, {**self.opened.frame, **self.order, **self.opened.savings[self.next]}
+        )
 
     def settle(self, limit: float) -> bool:
         """Go on to the first saving whose bound fits into a limit; False where none does."""
-        while self.next < len(self.savings):
-            self.least = self.space.bounds.of(self.configuration)
-            if self.least.bytes <= limit:
+        bounds = self.opened.bounds
+        while self.next < len(self.opened.savings):
+            saving = self.opened.savings[self.next]
+            self.bytes = bounds.bytes(self.order, saving["recompute"], saving["offload"])
+            if self.bytes <= limit:
+                self.seconds = bounds.seconds(self.order, saving["recompute"], saving["offload"])
                 return True
             self.next += 1
         return False
+
+
+Frame = tuple[Space, dict[str, Any], Bounds]
+"""A frame that was bounded."""
+
+Value = Callable[[Question, float], float]
+"""What is minimised, of a question and seconds of a step; it grows with the seconds."""
 
 
 class Branching:
@@ -129,10 +167,9 @@ class Branching:
     def __init__(self, spaces: Sequence[Space], value: Value, limit: float) -> None:
         self.best = inf
         self.exhausted = False
-        self.too_slow = 0
         self._value, self._limit = value, limit
         self._numbers = count()
-        self._heap: list[tuple[float, int, Group | tuple[Space, dict[str, Any]]]] = []
+        self._heap: list[tuple[float, int, Group | Frame]] = []
         self._frames = ((space, frame) for space in spaces for frame in space.frames())
         self._priced_all = False
 
@@ -147,18 +184,17 @@ class Branching:
         return True
 
     def _price(self, space: Space, frame: dict[str, Any]) -> None:
-        orders = space.orders(frame)
-        if not orders:
+        orders, choices = space.orders(frame), space.savings(frame)
+        number = len(orders) * len(choices)
+        space.legal += number
+        if not number:
             return
-        choices = list(savings(space.question, frame))
-        space.legal += len(orders) * len(choices)
-        plain = {"schedule": "1f1b", "chunks": 1}
-        first = {name: choices[0][name] for name in ("recompute", "offload")}
-        least = space.bounds.of_frame(space.configuration(frame, plain, first))
-        if least.bytes > self._limit:
-            space.over_memory += len(orders) * len(choices)
+        bounds = space.bounds(frame)
+        if bounds.state > self._limit:
+            space.over_memory += number
             return
-        heappush(self._heap, (self._value(space.question, least.seconds), next(self._numbers), (space, frame)))
+        seconds = min(bounds.of_saving(choices[0]["recompute"], 0.0).seconds, inf)
+        self._push(self._value(space.question, seconds), (space, frame, bounds))
 
     def round(self, most: int) -> list[Group]:
         """Up to so many groups to estimate, the most promising first; none: nothing left could be better."""
@@ -174,26 +210,31 @@ class Branching:
         self.exhausted = self._priced_all and not taken
         return taken
 
-    def _open(self, space: Space, frame: dict[str, Any]) -> None:
-        choices = space.savings(frame)
-        for order in space.orders(frame):
-            group = Group(space, frame, order, choices)
-            if group.settle(self._limit):
-                self._push(group)
-            space.over_memory += group.next
+    def _open(self, space: Space, frame: dict[str, Any], bounds: Bounds) -> None:
+        opened = Opened.of(space, frame, bounds, self._limit)
+        orders = space.orders(frame)
+        space.over_memory += (len(space.savings(frame)) - len(opened.savings)) * len(orders)
+        for order in orders if opened.savings else ():
+            self._go_on(Group(opened, order))
 
-    def _push(self, group: Group) -> None:
-        heappush(self._heap, (self._value(group.space.question, group.least.seconds), next(self._numbers), group))
+    def _go_on(self, group: Group) -> None:
+        """Wait for its turn, where any saving fits."""
+        before = group.next
+        if group.settle(self._limit):
+            self._push(self._value(group.space.question, group.seconds), group)
+        group.space.over_memory += group.next - before
+
+    def _push(self, value: float, node: Group | Frame) -> None:
+        heappush(self._heap, (value, next(self._numbers), node))
 
     def learn(self, group: Group, estimate: Estimate | None) -> None:
         """Take the estimate of a group; where it does not fit, the group's next saving is to be tried."""
-        group.space.opened += 1
+        group.space.estimated += 1
         if estimate is not None and estimate.peak_bytes <= self._limit:
             self.best = min(self.best, self._value(group.space.question, estimate.step_time))
             return
         group.next += 1
-        if group.settle(self._limit):
-            self._push(group)
+        self._go_on(group)
 
     @property
     def left(self) -> int:

@@ -31,13 +31,16 @@ SCHEDULES = (
 looped-bfs, eager-1f1b), that keep two copies of the model (dualpipe, chimera), that need hooks no trainer has (seq1f1b's slices,
 hanayo's waves), and those that look for an order themselves: the search of the finalists does that."""
 
-LARGEST_MICROBATCH = 16
-"""Sequences; larger ones only where they are fixed."""
+MOST_TOKENS = 65_536
+"""Of a microbatch on a rank, where it has more than one sequence; its sizes are powers of two unless they are fixed."""
+
+LEAST_TOKENS = 1024
+"""Of a sequence on a rank of the context group; fewer only where it is fixed: kernels are then too short for their launches."""
 
 RECOMPUTED = ((), ("layernorm",), ("layernorm", "moe_act"), ("mlp",), ("layernorm", "mla_up_proj"), ("moe",), ("full",))
 """Sets of modules that are tried where nothing is fixed, the cheapest first; those of parts that a model lacks are not legal."""
 
-OFFLOADED = (0.0, 0.5, 1.0)
+OFFLOADED = (0.0, 0.5)
 """Shares of the kept bytes that are tried."""
 
 
@@ -63,7 +66,11 @@ def _tensor(question: Question, draft: Draft) -> Sequence[int]:
 
 
 def _context(question: Question, draft: Draft) -> Sequence[int]:
-    return divisors(_rest(question, draft, "tensor"))
+    return [
+        degree
+        for degree in divisors(_rest(question, draft, "tensor"))
+        if degree == 1 or question.sequence >= degree * LEAST_TOKENS
+    ]
 
 
 def _pipeline(question: Question, draft: Draft) -> Sequence[int]:
@@ -89,7 +96,11 @@ def _zero(question: Question, draft: Draft) -> Sequence[int]:
 def _microbatch_size(question: Question, draft: Draft) -> Sequence[int]:
     if question.global_batch % draft["data"]:
         return (1,)
-    return [size for size in divisors(question.global_batch // draft["data"]) if size <= LARGEST_MICROBATCH]
+    share, tokens = question.global_batch // draft["data"], question.sequence / draft["context"]
+    sizes = [1]
+    while share % (2 * sizes[-1]) == 0 and 2 * sizes[-1] * tokens <= MOST_TOKENS:
+        sizes.append(2 * sizes[-1])
+    return sizes
 
 
 def _chunks(question: Question, draft: Draft) -> Sequence[int]:

@@ -276,6 +276,12 @@ RULES: tuple[Rule, ...] = (
         _recomputes_what_is_there,
     ),
     _rule(
+        "torchtitan's offload",
+        "offload software",
+        "torchtitan moves no activations to the host",
+        lambda q, d: d["software"] != "torchtitan" or not d["offload"],
+    ),
+    _rule(
         "one rank",
         "pipeline chunks schedule",
         "where pp is 1 there is nothing to schedule: one chunk, 1f1b",

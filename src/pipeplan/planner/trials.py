@@ -11,6 +11,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import Estimate
+from pipeplan.planner.finalists import laid_out
 from pipeplan.planner.seconds import UNCALIBRATED, Factors
 from pipeplan.sweeps import Task
 from pipeplan.workload import ModelShape
@@ -50,10 +51,10 @@ class Change:
         On it.
     bandwidth_inside, bandwidth_between
         Factors on the bandwidth of the links.
-    slower
-        Kinds of work whose time is divided by ``factor``: the input is their speed.
-    op_gap
-        Whether ``factor`` is on what is lost between ops.
+    kinds
+        Kinds of work (of a calibration) that the input is about.
+    cost
+        Whether the input is the time of these kinds; else it is their speed.
     """
 
     input: str
@@ -84,6 +85,25 @@ def _times(bandwidth: float | None, factor: float) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """A finalist is to be laid out.
+
+    Attributes
+    ----------
+    memory_limit
+        Of a GPU; bytes.
+    seconds
+        To search.
+    by_stage
+        Whether stages may compute different modules again.
+    """
+
+    memory_limit: float
+    seconds: float
+    by_stage: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
     """A configuration to estimate.
 
@@ -93,18 +113,20 @@ class Trial:
         On so much of the cluster.
     change
         An input that is not as assumed; None: all are.
+    layout
+        How its layers are to be laid out; None: as the configuration says.
     """
 
     configuration: Configuration
     nodes: int
     per_node: int
     change: Change | None = None
+    layout: Layout | None = None
 
     @property
     def key(self) -> str:
         """What it is stored by."""
-        change = f" {self.change}" if self.change else ""
-        text = f"{self.per_node}x{self.nodes} {self.configuration}{change}"
+        text = f"{self.per_node}x{self.nodes} {self.configuration} {self.change} {self.layout}"
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @property
@@ -119,7 +141,18 @@ def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: Fac
     if trial.change is not None:
         part = trial.change.on_cluster(part)
         calibration = trial.change.on_factors(calibration)
-    return estimate(model, part, trial.configuration, calibration=calibration, with_error_bar=False)
+    found = estimate(model, part, trial.configuration, calibration=calibration, with_error_bar=False)
+    if trial.layout is None:
+        return found
+    return laid_out(
+        model,
+        part,
+        found,
+        memory_limit=trial.layout.memory_limit,
+        seconds=trial.layout.seconds,
+        calibration=calibration,
+        by_stage=trial.layout.by_stage,
+    )
 
 
 def part_of(cluster: Cluster, nodes: int, per_node: int) -> Cluster:

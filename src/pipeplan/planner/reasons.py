@@ -1,0 +1,64 @@
+"""Why a configuration lost against the one that was chosen, in one sentence with the numbers that decide."""
+
+from __future__ import annotations
+
+from pipeplan.planner.estimated import Estimate, StepTime
+
+GIBIBYTE = 2**30
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "computation": ("compute",),
+    "recomputation": ("recompute",),
+    "bubble": ("bubble",),
+    "communication of tensor ranks": ("tensor",),
+    "communication of context ranks": ("context",),
+    "all-to-all of experts": ("expert",),
+    "time lost between ops": ("overhead",),
+    "exposed reduction of gradients and gathering of weights": ("data",),
+    "optimizer": ("optimizer",),
+}
+"""Parts of a step's time in words, and the fields of :class:`StepTime` that they sum."""
+
+ALIKE = 0.001
+"""Relative difference of two steps that are equally long."""
+
+
+def lost_because(loser: Estimate, best: Estimate, memory_limit: float) -> str:
+    """One sentence: memory where it does not fit; else the part of the step that grew the most.
+
+    Where the two run on different numbers of GPUs, seconds of one GPU are compared.
+    """
+    over = loser.peak_bytes - memory_limit
+    if over > 0:
+        faster = 1 - loser.step_time / best.step_time
+        gain = f"; its step would be {_percent(faster)} shorter" if faster > ALIKE else ""
+        return f"needs {loser.peak_bytes / GIBIBYTE:.1f} GiB, {over / GIBIBYTE:.1f} over the limit{gain}"
+    scale = loser.configuration.gpus / best.configuration.gpus
+    longer = scale * loser.step_time / best.step_time - 1
+    if longer < -ALIKE:
+        return f"its step takes {_percent(-longer)} less by this model, but more of what was asked for"
+    parts = _by_part(loser.time)
+    chosen = _by_part(best.time)
+    worst = max(parts, key=lambda part: scale * parts[part] - chosen[part])
+    here, there = parts[worst] / loser.step_time, chosen[worst] / best.step_time
+    if longer <= ALIKE:
+        memory = (loser.peak_bytes - best.peak_bytes) / GIBIBYTE
+        return f"as fast within {ALIKE:.1%}, and {_more_or_less(memory)}"
+    gpus = f" on {loser.configuration.gpus} GPUs" if scale != 1 else ""
+    if worst == "computation":
+        return f"step {_percent(longer)} longer{gpus}: computation takes {_percent(scale * parts[worst] / chosen[worst] - 1)} longer"
+    return f"step {_percent(longer)} longer{gpus}: {worst} {_percent(here)} of it against {_percent(there)}"
+
+
+def _more_or_less(gibibytes: float) -> str:
+    if abs(gibibytes) < 0.05:
+        return "holds as much"
+    return f"holds {abs(gibibytes):.1f} GiB {'more' if gibibytes > 0 else 'less'}"
+
+
+def _by_part(time: StepTime) -> dict[str, float]:
+    return {part: sum(getattr(time, name) for name in names) for part, names in PARTS.items()}
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}".replace("%", " %")
