@@ -32,13 +32,13 @@ _QUESTION = ("model", "cluster", "global_batch", "sequence")
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
 
 
-def model_of(said: Any, folder: Path = Path()) -> ModelShape:
+def model_of(said: Any, folder: Path | None = Path()) -> ModelShape:
     """A model's shape: a preset's name, a file, what a config.json holds, or the keys of a shape.
 
     Parameters
     ----------
     folder
-        Where names of files begin.
+        Where names of files begin; None: there are no files.
 
     Raises
     ------
@@ -52,22 +52,34 @@ def model_of(said: Any, folder: Path = Path()) -> ModelShape:
     if isinstance(said, Mapping):
         return read_config(said) if {"architectures", "model_type"} & said.keys() else from_dict(said)
     text = str(said)
-    if known_model(text) is None and (text.lower().endswith(MODEL_ENDINGS) or (folder / text).is_file()):
+    if (
+        folder is not None
+        and known_model(text) is None
+        and (text.lower().endswith(MODEL_ENDINGS) or (folder / text).is_file())
+    ):
         return read_config(folder / text)
     return model(text)
 
 
-def cluster_of(said: Any, folder: Path = Path()) -> Cluster:
+def cluster_of(said: Any, folder: Path | None = Path()) -> Cluster:
     """A cluster: ``GPU:PER_NODExNODES``, a file, or its keys. Raises what :func:`pipeplan.hardware.cluster` does."""
     if isinstance(said, Cluster):
         return said
     if isinstance(said, Mapping):
         return cluster_from(dict(said), "the cluster")
     text = str(said)
-    return cluster(folder / text) if text.lower().endswith(MODEL_ENDINGS) else cluster(text)
+    if not text.lower().endswith(MODEL_ENDINGS):
+        return cluster(text)
+    if folder is None:
+        raise FormatError(
+            f"the cluster '{text}' is a file: write GPU:PER_NODExNODES here, such as h100-sxm:8x8", field="cluster"
+        )
+    return cluster(folder / text)
 
 
-def read_configuration(document: Mapping[str, Any], folder: Path = Path()) -> tuple[ModelShape, Cluster, Configuration]:
+def read_configuration(
+    document: Mapping[str, Any], folder: Path | None = Path()
+) -> tuple[ModelShape, Cluster, Configuration]:
     """What is trained, on what, and how, from the keys of a configuration file.
 
     Parameters
@@ -76,7 +88,7 @@ def read_configuration(document: Mapping[str, Any], folder: Path = Path()) -> tu
         ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
         ``recompute_by_stage`` is a list with what each stage computes again, and ``offload`` may be a list, too.
     folder
-        Where names of files begin.
+        Where names of files begin; None: there are no files.
 
     Raises
     ------
@@ -156,7 +168,7 @@ def configuration_document(shape: ModelShape, machines: Cluster, found: Configur
     """The keys of a configuration file, of which :func:`read_configuration` makes the same; what is usual is left out."""
     usual = {field.name: field.default for field in fields(Configuration)}
     said: dict[str, Any] = {
-        "model": shape.name if known_model(shape.name) == shape else short_form(shape),
+        "model": _model_document(shape),
         "cluster": _cluster_document(machines),
         "global_batch": found.global_batch,
         "sequence": found.sequence,
@@ -168,6 +180,14 @@ def configuration_document(shape: ModelShape, machines: Cluster, found: Configur
     if found.recompute_by_stage is not None:
         said["recompute_by_stage"] = [written("recompute", each) for each in found.recompute_by_stage]
     return said
+
+
+def _model_document(shape: ModelShape) -> Any:
+    """A preset's name, or the keys of a shape; one that has a preset's name and is another has a name of its own."""
+    preset = known_model(shape.name)
+    if preset == shape:
+        return shape.name
+    return short_form(shape if preset is None else replace(shape, name=f"{shape.name} (changed)"))
 
 
 def _plain(field: str, value: Any) -> Any:

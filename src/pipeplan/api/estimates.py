@@ -143,6 +143,7 @@ def estimate_record(found: Estimate) -> dict[str, Any]:
         if bar is None
         else {"low": bar.low, "high": bar.high, "step_time_s": _between(found), "runs": list(bar.runs)},
         "costs_from": dict(found.costs_from),
+        "assumed": list(found.assumed),
         "configuration": configuration_record(found.configuration),
     }
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeplan.api.configuration_files import cluster_of, model_of
+from pipeplan.api.configuration_files import cluster_of, model_of, read_configuration
 from pipeplan.api.estimation import calibration_of, estimate
+from pipeplan.api.looks import about, look
 from pipeplan.api.plan_settings import NEEDED, PLAN_GROUPS, PLAN_SETTINGS
 from pipeplan.api.plans import OWN_ENDINGS as PLAN_ENDINGS
 from pipeplan.api.plans import Plan
@@ -36,10 +37,13 @@ __all__ = [
     "PLAN_SETTINGS",
     "Plan",
     "PlanProgress",
+    "about",
     "cluster_of",
     "estimate",
+    "look",
     "model_of",
     "plan",
+    "read_configuration",
 ]
 
 

@@ -86,7 +86,8 @@ class Plan(Presentable):
 
         if self.best is None:
             return {}
-        return flags_of(self.model, self.cluster, self.best.configuration, self.result.schedule)
+        machines = self.cluster_of(self.best)
+        return flags_of(self.model, machines, self.best.configuration, self.result.schedule)
 
     @property
     def trainer(self) -> str:
@@ -132,7 +133,8 @@ class Plan(Presentable):
 
         from pipeplan.api.configuration_files import configuration_document
 
-        document = configuration_document(self.model, self.cluster, self.chosen.configuration)
+        machines = self.cluster_of(self.chosen)
+        document = configuration_document(self.model, machines, self.chosen.configuration)
         text: str = yaml.safe_dump(document, sort_keys=False)
         return text
 
@@ -199,7 +201,7 @@ class Plan(Presentable):
             "cluster": cluster_record(self.cluster),
             "objective": planned.objective,
             "memory_limit_gib": planned.memory_limit / GIBIBYTE,
-            "best": None if self.best is None else estimate_record(self.best) | self._flags_record(),
+            "best": None if self.best is None else estimate_record(self.best) | {"flags": flags_record(self.flags)},
             "runners_up": [
                 estimate_record(runner.estimate) | {"lost_because": runner.lost_because}
                 for runner in planned.runners_up
@@ -212,13 +214,12 @@ class Plan(Presentable):
             "complete": planned.complete,
         }
 
-    def _flags_record(self) -> dict[str, Any]:
-        flags = {
-            name: {"text": found.text, "files": dict(found.files), "warnings": list(found.warnings)}
-            for name, found in self.flags.items()
-        }
-        assert self.best is not None
-        return {"assumed": list(self.best.assumed), "flags": flags}
+    def cluster_of(self, found: Estimate) -> Cluster:
+        """The part of the cluster that a configuration needs: the objective ``gpus`` leaves some of it alone."""
+        from pipeplan.planner import part_of
+
+        per_node = min(self.cluster.per_node, found.configuration.gpus)
+        return part_of(self.cluster, found.configuration.gpus // per_node, per_node)
 
     def _miss_record(self) -> dict[str, Any] | None:
         closest = self.planned.closest_miss
@@ -241,6 +242,14 @@ class Plan(Presentable):
             f"<Plan for {self.heading}: {in_words(self.best.configuration)}; step {self.best.step_time:.4g} s, "
             f"peak {self.best.peak_bytes / GIBIBYTE:.1f} GiB>"
         )
+
+
+def flags_record(flags: Mapping[str, TrainerFlags]) -> dict[str, Any]:
+    """Flags by trainer as plain texts."""
+    return {
+        name: {"text": found.text, "files": dict(found.files), "warnings": list(found.warnings)}
+        for name, found in flags.items()
+    }
 
 
 def cluster_record(cluster: Cluster) -> dict[str, Any]:

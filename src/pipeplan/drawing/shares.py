@@ -52,7 +52,7 @@ MEMORY_SHARES: Mapping[str, Share] = MappingProxyType(
         "optimizer": Share("optimizer state", Kind.I),
         "activations": Share("activations", Kind.W),
         "transient": Share("transient", Kind.R),
-        "buffers": Share("communication buffers", "start-up"),
+        "buffers": Share("buffers", "start-up"),
     }
 )
 """By the names of :class:`pipeplan.planner.RankMemory`."""

@@ -129,7 +129,7 @@ def _held(found: Estimate, limit: float | None) -> Table:
     used = _used(held, MEMORY_SHARES)
     over = limit is not None and any(rank.total > limit for rank in found.memory)
     heading = "rank, GiB" if not over else f"rank, GiB (! over {(limit or 0) / GIBIBYTE:.1f})"
-    table = columns(heading, *(share.title.replace(" ", "\n") for share in used.values()), "total", padding=1)
+    table = columns(heading, *(share.title.replace(" ", "\n") for share in used.values()), "total")
     shown = shown_ranks(len(held))
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:

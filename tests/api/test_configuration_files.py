@@ -1,0 +1,111 @@
+"""Configuration files: what is written is read back the same, and whatever is wrong with one is a sentence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.api.configuration_files import cluster_of, configuration_document, model_of, read_configuration
+from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
+from pipeplan.hardware import cluster
+from pipeplan.planner import Configuration
+from pipeplan.workload import model
+
+ASKED = {"model": "llama3-8b", "cluster": "h100-sxm:8x2", "global_batch": 64, "sequence": 8192}
+
+
+def test_a_few_keys_are_a_configuration():
+    shape, machines, found = read_configuration(ASKED | {"tp": 2, "pp": 4, "recompute": ["core_attn", "mlp"]})
+    assert shape == model("llama3-8b")
+    assert machines == cluster("h100-sxm:8x2")
+    assert (found.tensor, found.pipeline, found.data, found.recompute) == (2, 4, 2, ("core_attn", "mlp"))
+
+
+CONFIGURATIONS = st.builds(
+    Configuration,
+    sequence=st.just(8192),
+    global_batch=st.sampled_from([16, 64]),
+    microbatch_size=st.sampled_from([1, 2]),
+    tensor=st.sampled_from([1, 2, 8]),
+    pipeline=st.sampled_from([1, 2]),
+    data=st.integers(1, 4),
+    chunks=st.sampled_from([1, 2]),
+    schedule=st.sampled_from(["1f1b", "zbv"]),
+    layers=st.sampled_from([None, (16, 16), (15, 17)]),
+    sequence_parallel=st.booleans(),
+    zero=st.sampled_from([0, 1, 3]),
+    precision=st.sampled_from(["bf16", "fp8"]),
+    recompute=st.sampled_from([(), ("full",), ("core_attn", "mlp")]),
+    recompute_by_stage=st.sampled_from([None, (("full",), ())]),
+    offload=st.sampled_from([0.0, 0.5, (0.5, 0.0)]),
+    software=st.sampled_from(["megatron-core", "torchtitan"]),
+)
+
+
+@given(found=CONFIGURATIONS)
+def test_what_is_written_is_read_back(found):
+    shape, machines = model("llama3-8b"), cluster("h100-sxm:8x2")
+    text = yaml.safe_dump(configuration_document(shape, machines, found), sort_keys=False)
+    assert read_configuration(yaml.safe_load(text)) == (shape, machines, found)
+
+
+def test_models_and_clusters_of_ones_own_are_written_whole():
+    shape = replace(model("llama3-8b"), name="ours", layers=40)
+    known = cluster("h100-sxm:8x2")
+    machines = replace(known, gpu=replace(known.gpu, name="ours", memory_bytes=64e9))
+    text = yaml.safe_dump(configuration_document(shape, machines, Configuration(sequence=1, global_batch=16, data=16)))
+    assert read_configuration(yaml.safe_load(text))[:2] == (shape, machines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "words"),
+    [
+        ({"model": None}, InputError, "a configuration needs model"),
+        ({"model": "llama3-8x"}, UnknownNameError, "did you mean 'llama3-8b'"),
+        ({"cluster": "h101-sxm:8x2"}, UnknownNameError, "did you mean 'h100-sxm'"),
+        ({"cluster": "h100-sxm:0x2"}, PipeplanError, "at least 1 GPU"),
+        ({"global_batch": 0}, InputError, "global_batch is a whole number from 1 on"),
+        ({"global_batch": True}, InputError, "global_batch is a whole number from 1 on"),
+        ({"tensr": 2}, UnknownNameError, "did you mean 'tensor'"),
+        ({"tp": 2, "tensor": 2}, InputError, "tp is given twice"),
+        ({"tp": 3}, InputError, "does not divide 16 GPUs"),
+        ({"tp": "many"}, InputError, "whole number"),
+        ({"schedule": "1g1b"}, UnknownNameError, "did you mean '1f1b'"),
+        ({"recompute": ["everything"]}, UnknownNameError, "unknown module to recompute"),
+        ({"recompute_by_stage": "full"}, FormatError, "a list with a value for each stage"),
+        ({"offload": 2}, InputError, "share from 0 to 1"),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(changes, kind, words):
+    with pytest.raises(kind) as caught:
+        read_configuration(ASKED | changes)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.field
+
+
+def test_a_preset_that_was_changed_is_not_the_preset():
+    shape = replace(model("qwen3-8b"), qk_norm=False)
+    document = configuration_document(
+        shape, cluster("h100-sxm:8x2"), Configuration(sequence=1, global_batch=16, data=16)
+    )
+    assert replace(read_configuration(document)[0], name=shape.name) == shape
+
+
+def test_names_of_files_are_names_of_files_only_where_there_are_any(tmp_path):
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 128}
+    config |= {"num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 512}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "cluster.yaml").write_text("gpu: h100-sxm\nnodes: 3\n")
+    found = model_of("config.json", tmp_path)
+    assert found == model_of(tmp_path / "config.json") == replace(model_of(config), name=found.name)
+    assert cluster_of("cluster.yaml", tmp_path).gpus == 24
+    with pytest.raises(UnknownNameError, match="unknown model"):
+        model_of(str(tmp_path / "config.json"), None)
+    with pytest.raises(FormatError, match="is a file: write GPU:PER_NODExNODES here"):
+        cluster_of(str(tmp_path / "cluster.yaml"), None)
