@@ -23,7 +23,9 @@ class Measured:
     step_time
         Seconds.
     peak_bytes
-        Allocated on the fullest rank.
+        Allocated on the fullest rank, or on ``peak_rank``.
+    peak_rank
+        The pipeline rank that ``peak_bytes`` is of; None: the fullest. Megatron-LM's log is of the last.
     reserved_bytes
         Taken from the GPU by the allocator, which keeps more than is allocated.
     peak_by_rank
@@ -34,6 +36,7 @@ class Measured:
     peak_bytes: float | None = None
     reserved_bytes: float | None = None
     peak_by_rank: tuple[float, ...] = ()
+    peak_rank: int | None = None
 
 
 _CAUSAL_COUNT = r"megatron bridge|parallel folding"
@@ -41,9 +44,7 @@ _CAUSAL_COUNT = r"megatron bridge|parallel folding"
 folding it is inferred: counted whole, its runs of 131,072 tokens would be half as efficient as those of 16,384."""
 
 
-def measured_of(
-    row: Mapping[str, Any], model: ModelShape, cluster: Cluster, configuration: Configuration
-) -> Measured:
+def measured_of(row: Mapping[str, Any], model: ModelShape, cluster: Cluster, configuration: Configuration) -> Measured:
     """What a row measured.
 
     The step time as it is printed; else by tokens/s; else by TFLOP/s or MFU and the source's own count of FLOPs. Without the
@@ -57,6 +58,7 @@ def measured_of(
         peak_bytes=None if peak is None else float(peak) * _GIBIBYTE,
         reserved_bytes=float(printed["peak_reserved_gib"]) * _GIBIBYTE if "peak_reserved_gib" in printed else None,
         peak_by_rank=_by_rank(by_rank, configuration.pipeline),
+        peak_rank=configuration.pipeline - 1 if "reporting rank" in str(row.get("notes")) else None,
     )
 
 

@@ -20,6 +20,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.row_hardware import cluster_of
 from pipeplan.planner.row_measured import Measured, measured_of
+from pipeplan.planner.row_replicas import expert_tensor_of, replicas_by_state
 from pipeplan.planner.row_schedules import chunks_of, layout_from, scheduled
 from pipeplan.planner.row_software import precision_of, software_of
 from pipeplan.planner.unsaid import balanced_layout, lightest
@@ -89,7 +90,9 @@ def read_rows(path: Path) -> list[Row]:
 def row_from(document: Any, index: int = 0) -> Row:
     """A row of a file; what is wrong with it is said in ``refused``."""
     if not isinstance(document, dict):
-        return Row(id=f"row {index}", source="", refused="a row is a mapping of keys such as model, hardware and parallel")
+        return Row(
+            id=f"row {index}", source="", refused="a row is a mapping of keys such as model, hardware and parallel"
+        )
     source = document.get("source", "")
     named = {
         "id": str(document.get("id", f"row {index}")),
@@ -113,7 +116,7 @@ def _whole(row: Mapping[str, Any], named: dict[str, Any]) -> Row:
     tensor, pipeline = int(parallel["tp"]), int(parallel["pp"])
     context = int(parallel.get("cp", 1))
     hardware = row["hardware"]
-    data, said_data = _data(parallel, hardware, tensor * pipeline * context)
+    data, said_data = _data(row, model, tensor * pipeline * context)
     cluster, assumed = cluster_of(hardware, tensor * pipeline * context * data)
     assumed = [*said_data, *assumed]
     unsaid = "vp" in (row.get("assumed") or ())
@@ -137,7 +140,7 @@ def _whole(row: Mapping[str, Any], named: dict[str, Any]) -> Row:
         context=context,
         data=data,
         expert=int(parallel.get("ep", 1)),
-        expert_tensor=int(parallel.get("etp", tensor if model.experts and parallel.get("ep", 1) == 1 else 1)),
+        expert_tensor=expert_tensor_of(row, model),
         chunks=chunks,
         schedule=schedule.strategy,
         in_flight=None if schedule.in_flight is None else schedule.in_flight * pipeline,
@@ -171,7 +174,9 @@ def _settled(
     if _recompute(row) is None:
         configuration = lightest(model, cluster, configuration)
         modules, moved = "+".join(configuration.recompute) or "none", configuration.offload
-        said.append(f"recomputation: {modules}, the least that fits" + (f", with {moved:.0%} on the host" if moved else ""))
+        said.append(
+            f"recomputation: {modules}, the least that fits" + (f", with {moved:.0%} on the host" if moved else "")
+        )
     return configuration, said
 
 
@@ -184,12 +189,16 @@ def _require(row: Mapping[str, Any]) -> None:
                 raise InputError(f"the row does not say {part}.{key}", field=f"{part}.{key}")
 
 
-def _data(parallel: Mapping[str, Any], hardware: Mapping[str, Any], others: int) -> tuple[int, list[str]]:
-    """Replicas: as printed, what the GPUs leave, or the fewest that hold the experts."""
+def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, list[str]]:
+    """Replicas: as printed, what the GPUs leave, what the measured state says, or the fewest that hold the experts."""
+    parallel, hardware = row["parallel"], row["hardware"]
     if parallel.get("dp"):
         return int(parallel["dp"]), []
     if hardware.get("count"):
         return max(1, int(hardware["count"]) // others), []
+    if allocated := row.get("measured", {}).get("allocated_gib"):
+        replicas = replicas_by_state(row, float(allocated), model)
+        return replicas, [f"replicas: {replicas}, whose state comes nearest to what was allocated between steps"]
     experts = int(parallel.get("ep", 1)) * int(parallel.get("etp", 1))
     inside = int(parallel["tp"]) * int(parallel.get("cp", 1))
     fewest = max(1, -(-experts // inside))

@@ -198,6 +198,13 @@ _TABLE = (
     ),
     replace(
         _MEGATRON_CORE,
+        name="megatron-core-unfused-loss",
+        title="Megatron Core without --cross-entropy-loss-fusion, which is its default",
+        fused_loss=False,
+        source="Megatron-LM tests/functional_tests/test_cases, model_config.yaml of the release tests",
+    ),
+    replace(
+        _MEGATRON_CORE,
         name="nemo",
         title="NeMo on Megatron Core: communication beside products",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
