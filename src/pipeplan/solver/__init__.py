@@ -6,19 +6,23 @@ from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, published
 from pipeplan.solver.exact.engine import Exact
-from pipeplan.solver.front import Front, Mark, Point, pareto
+from pipeplan.solver.front import Front, Mark, pareto
+from pipeplan.solver.independent import Effort, Spread
+from pipeplan.solver.limit_searches import Point
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.portfolio import ENGINES, search
 from pipeplan.solver.problem import Objective, Problem
 from pipeplan.solver.result import Found, Improvement, SearchProgress
 from pipeplan.solver.robustness import Jitter, Robustness, robustness
 from pipeplan.solver.run import Engine, Run
+from pipeplan.solver.seeds import search_seeds
 
 __all__ = [
     "ENGINES",
     "MOVES",
     "BuildingBlocks",
     "DrivenByCosts",
+    "Effort",
     "Engine",
     "Exact",
     "FixedOrders",
@@ -37,8 +41,10 @@ __all__ = [
     "Robustness",
     "Run",
     "SearchProgress",
+    "Spread",
     "pareto",
     "published",
     "robustness",
     "search",
+    "search_seeds",
 ]

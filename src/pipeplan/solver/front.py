@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
-from pipeplan.costs import Limits
 from pipeplan.errors import InputError
-from pipeplan.model import Schedule, tolerances
+from pipeplan.model import tolerances
 from pipeplan.simulation import simulate
 from pipeplan.solver.engines.published import published
-from pipeplan.solver.portfolio import search
+from pipeplan.solver.independent import Effort, Spread, plain
+from pipeplan.solver.limit_searches import LimitSearches, Point, limited, peak_of
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Found, SearchProgress
+from pipeplan.solver.result import SearchProgress
 
 MOST_POINTS = 1000
 """Limits of a front: each takes a search of its own."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Point:
-    """The best schedule found under one limit.
-
-    Attributes
-    ----------
-    limit
-        What every rank may hold: in bytes with everything static included, or in activations; infinite without a limit.
-    peak
-        What the worst rank does hold.
-    result
-        The schedule and its bound.
-    """
-
-    limit: float
-    peak: float
-    result: Found
-
-    @property
-    def value(self) -> float:
-        """The objective."""
-        return self.result.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +58,17 @@ def pareto(
     seed: int = 0,
     workers: int = 1,
     progress: Callable[[float, SearchProgress], None] | None = None,
+    dask: str | None = None,
+    store: Path | None = None,
 ) -> Front:
     """The best schedules of a problem from the least feasible memory limit to none at all; its own limits are ignored.
 
     Memory is in bytes where the costs hold bytes, else in activations. Every limit starts from the schedule found under the
     one below, so that more memory never takes longer. A limit larger than what the search without one uses is not tried.
     Of schedules that dominate each other only the better stays.
+
+    On a cluster all limits are searched at once, with half of the budget; then again, from the best found under each limit
+    and those below.
 
     Parameters
     ----------
@@ -97,38 +79,47 @@ def pareto(
     seed, workers
         As in :func:`~pipeplan.solver.portfolio.search`.
     progress
-        Called with the limit and how far its search is.
+        Called with the limit and how far its search is; on a cluster, whenever one has ended.
+    dask
+        The address of a Dask scheduler, whose workers search.
+    store
+        File that keeps each point; the same front asked again goes on from there.
 
     Raises
     ------
     InputError
-        For fewer than two points or more than ``MOST_POINTS``, and as ``search``.
+        For fewer than two points or more than ``MOST_POINTS``, a store or scheduler that cannot be used, and as ``search``.
     """
     if not 2 <= points <= MOST_POINTS:
         raise InputError(f"a front has at least two points and at most {MOST_POINTS:,}, not {points}", field="points")
     problem = replace(problem, limits=None)
-    share = {
-        "seconds": None if seconds is None else seconds / points,
-        "evaluations": None if evaluations is None else evaluations // points,
-    }
-
-    def solve(limit: float, start: Sequence[Schedule]) -> Point:
-        limited = _limited(problem, limit)
-        report = None if progress is None else (lambda news: progress(limit, news))
-        result = search(limited, seed=seed, workers=workers, start=start, progress=report, **share)  # type: ignore[arg-type]
-        return Point(limit, _peak(result.schedule, problem), result)
-
+    if seconds is None and evaluations is None:
+        seconds = 10.0 * points
+    effort = Effort(
+        seconds=None if seconds is None else seconds / points,
+        evaluations=None if evaluations is None else evaluations // points,
+        workers=1 if dask else workers,
+    )
+    asked = {"front": plain(problem), "seconds": effort.seconds, "evaluations": effort.evaluations}
+    limits = LimitSearches(problem, seed, Spread(dask=dask, store=store), asked, progress)
     marks = _marks(problem)
-    free = solve(np.inf, ())
-    found: list[Point] = []
+    free = limits.find([np.inf], effort)[np.inf]
     best_marks = [mark.peak for mark in _undominated_marks(marks)]
-    for limit in _levels(problem, free.peak, best_marks, points - 1):
-        found.append(solve(limit, [found[-1].result.schedule] if found else ()))
-    if found and found[-1].value < free.value:
-        better = replace(found[-1].result, problem=problem, bound=free.result.bound)
-        free = Point(np.inf, found[-1].peak, better)
-    points_found = _with_bounds_of_larger_limits([*found, free])
+    levels = _levels(problem, free.peak, best_marks, points - 1)
+    found = limits.one_after_another(levels, effort) if dask is None else limits.at_once(levels, effort)
+    points_found = _with_bounds_of_larger_limits(_no_slower_with_more([*found, free]))
     return Front(_undominated(points_found), tuple(marks), problem.costs.memory.in_bytes)
+
+
+def _no_slower_with_more(points: list[Point]) -> list[Point]:
+    """The points, by limit; one that is slower than the one below takes over its schedule, which is within its limit."""
+    known: list[Point] = []
+    for point in points:
+        if known and known[-1].value < point.value:
+            result = replace(known[-1].result, problem=point.result.problem, bound=point.result.bound)
+            point = replace(point, peak=known[-1].peak, result=result)  # noqa: PLW2901
+        known.append(point)
+    return known
 
 
 def _with_bounds_of_larger_limits(points: list[Point]) -> list[Point]:
@@ -141,26 +132,12 @@ def _with_bounds_of_larger_limits(points: list[Point]) -> list[Point]:
     return known[::-1]
 
 
-def _limited(problem: Problem, limit: float) -> Problem:
-    if np.isinf(limit):
-        return problem
-    limits = Limits(np.full(problem.placement.ranks, limit), not problem.costs.memory.in_bytes)
-    return replace(problem, limits=limits)
-
-
-def _peak(schedule: Schedule, problem: Problem) -> float:
-    """What the worst rank holds."""
-    memory = simulate(schedule, problem.costs).memory
-    peaks = memory.peak_activation if memory.peak_bytes is None else memory.peak_bytes
-    return float(peaks.max())
-
-
 def _marks(problem: Problem) -> list[Mark]:
     """Published schedules of this placement, by memory, then by time."""
     marks = []
     for name, schedule in published(problem):
         timeline = simulate(schedule, problem.costs).timeline
-        marks.append(Mark(name, _peak(schedule, problem), problem.value(timeline)))
+        marks.append(Mark(name, peak_of(schedule, problem), problem.value(timeline)))
     return sorted(marks, key=lambda mark: (mark.peak, mark.value))
 
 
@@ -170,10 +147,10 @@ def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> li
     Time falls about as memory grows, so equal factors show the trade-off evenly. Limits near a published peak make room
     for it.
     """
-    least = float(_limited(problem, most).least_limit.max()) if np.isfinite(most) else 0.0
+    least = float(limited(problem, most).least_limit.max()) if np.isfinite(most) else 0.0
     if not 0 < least < most:
         return [least]
-    sizes = _limited(problem, most).memory_limit.activation
+    sizes = limited(problem, most).memory_limit.activation
     step = float(sizes[sizes > 0].min(initial=np.inf))
     levels = least + np.floor((np.geomspace(least, most, count + 1)[:-1] - least) / step + tolerances.ROUNDING) * step
     near = (most / least) ** (0.5 / max(count, 1))

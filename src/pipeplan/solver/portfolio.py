@@ -85,7 +85,7 @@ def search(
     run = Run(problem, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
     try:
         for schedule in [start] if isinstance(start, Schedule) else start:
-            _require_shape(schedule, problem)
+            require_shape(schedule, problem)
             run.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
             if not run.is_optimal and not run.budget.stopped.is_set():
@@ -95,7 +95,8 @@ def search(
     return _answer(run, jitter)
 
 
-def _require_shape(schedule: Schedule, problem: Problem) -> None:
+def require_shape(schedule: Schedule, problem: Problem) -> None:
+    """Raise ShapeError for a start of another shape than the problem's, InvalidScheduleError for one that is not right."""
     same = schedule.placement.rank_of == problem.placement.rank_of and schedule.microbatches == problem.microbatches
     if not same or schedule.slices > 1:
         raise ShapeError(
