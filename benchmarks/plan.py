@@ -1,0 +1,250 @@
+"""How far predictions are off on published runs, by source, beside the null model's and the rivals' own.
+
+Run with ``make bench-plan``. The runs stand beside the checkout, in ``shared/planning``; ``--write`` puts the table into
+``docs/accuracy.md`` and the runs' ratios into the package, where error bars come from.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+
+import msgspec
+
+from pipeplan.errors import PipeplanError
+from pipeplan.planner import Estimate, Row, estimate, read_rows
+from pipeplan.planner.accuracy import Compared, Table, coverage, features_of
+from pipeplan.planner.null_model import Known, null_step_time
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNS = ROOT.parent / "shared" / "planning" / "published_runs.json"
+TABLE = ROOT / "src" / "pipeplan" / "planner" / "accuracy.json"
+PAGE = ROOT / "docs" / "accuracy.md"
+BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
+
+WORST = 3
+"""Runs of each source that are shown by name."""
+
+TARGETS = {
+    "Reducing Activation Recomputation": 6,
+    "Efficient Large-Scale Language Model": 10,
+    "Zero Bubble": 10,
+    "SimuMax": 10,
+    "vTrain": 20,
+}
+"""Percent that the mean error should stay below, by how a source's title starts; dense Bridge, DGX Cloud, torchtitan: 10, MoE: 25."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A run with what is predicted for it.
+
+    Attributes
+    ----------
+    row, estimate
+        The run, and the prediction.
+    null
+        The null model's step time; seconds. None where no other model is known.
+    """
+
+    row: Row
+    estimate: Estimate
+    null: float | None
+
+    @property
+    def step_error(self) -> float | None:
+        """Predicted over measured step time, less 1."""
+        measured = self.row.measured.step_time
+        return None if measured is None else self.estimate.step_time / measured - 1
+
+    @property
+    def null_error(self) -> float | None:
+        """The same of the null model."""
+        measured = self.row.measured.step_time
+        return None if measured is None or self.null is None else self.null / measured - 1
+
+    @property
+    def memory_error(self) -> float | None:
+        """Predicted over measured peak of what is allocated, less 1."""
+        measured = self.row.measured.peak_bytes
+        return None if measured is None else self.estimate.peak_bytes / measured - 1
+
+
+def predicted(rows: Iterable[Row]) -> tuple[list[Prediction], list[tuple[Row, str]]]:
+    """What is predicted for rows, and which are refused with the reason."""
+    found: list[tuple[Row, Estimate]] = []
+    refused: list[tuple[Row, str]] = []
+    for row in rows:
+        if row.model is None or row.cluster is None or row.configuration is None:
+            refused.append((row, row.refused))
+            continue
+        try:
+            found.append((row, estimate(row.model, row.cluster, row.configuration)))
+        except PipeplanError as error:
+            refused.append((row, str(error)))
+    known = {row.id: known_run(row) for row, _ in found if row.measured.step_time is not None}
+    others = list(known.values())
+    return [
+        Prediction(row, made, null_step_time(known[row.id], others) if row.id in known else None) for row, made in found
+    ], refused
+
+
+def known_run(row: Row) -> Known:
+    """A row whose step time is known, as the null model takes it."""
+    assert row.model is not None and row.cluster is not None and row.configuration is not None
+    assert row.measured.step_time is not None
+    return Known(
+        model=row.model, cluster=row.cluster, configuration=row.configuration, step_time=row.measured.step_time
+    )
+
+
+def group_of(row: Row) -> str:
+    """The source of a row; large ones split into dense models and mixtures of experts."""
+    title = row.source.split(",")[0].split(" (")[0]
+    if title.startswith("torchtitan"):
+        title = "torchtitan benchmarks"
+    assert row.model is not None
+    if title.startswith(("Megatron Bridge", "NVIDIA DGX Cloud", "SimuMax")):
+        return f"{title}, {'MoE' if row.model.experts else 'dense'}"
+    return title
+
+
+def errors_by_group(
+    predictions: Sequence[Prediction], error: Callable[[Prediction], float | None]
+) -> dict[str, list[tuple[float, Prediction]]]:
+    """Errors by source, those without a measurement left out."""
+    groups: dict[str, list[tuple[float, Prediction]]] = {}
+    for each in predictions:
+        found = error(each)
+        if found is not None:
+            groups.setdefault(group_of(each.row), []).append((found, each))
+    return dict(sorted(groups.items()))
+
+
+def percent(value: float | None) -> str:
+    """A fraction, for a table."""
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+def mean_absolute(errors: Iterable[float]) -> float:
+    """The mean of the absolute values."""
+    return fmean(map(abs, errors))
+
+
+def rival_error(each: Prediction, key: str, measured: float | None) -> float | None:
+    """What another tool's own prediction of the run is off."""
+    value = each.row.rival.get(key)
+    return None if value is None or not measured else float(value) / measured - 1
+
+
+def step_table(predictions: Sequence[Prediction]) -> str:
+    """Step times by source, as Markdown."""
+    lines = [
+        "| source | runs | mean error | mean of absolute errors | median of these | null model | rival's own | worst |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    for group, found in errors_by_group(predictions, lambda each: each.step_error).items():
+        errors = [error for error, _ in found]
+        nulls = [each.null_error for _, each in found if each.null_error is not None]
+        rivals = [rival_error(each, "step_time_s", each.row.measured.step_time) for _, each in found]
+        own = [error for error in rivals if error is not None]
+        lines.append(
+            f"| {group} | {len(errors)} | {100 * fmean(errors):+.1f} % | {percent(mean_absolute(errors))} "
+            f"| {percent(median(map(abs, errors)))} | {percent(mean_absolute(nulls)) if nulls else ''} "
+            f"| {percent(mean_absolute(own)) if own else ''} | {worst(found)} |"
+        )
+    return "\n".join(lines)
+
+
+def memory_table(predictions: Sequence[Prediction]) -> str:
+    """Peaks by source, as Markdown."""
+    lines = [
+        "| source | runs | mean error | mean of absolute errors | rival's own | worst |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
+    for group, found in errors_by_group(predictions, lambda each: each.memory_error).items():
+        errors = [error for error, _ in found]
+        rivals = [
+            rival_error(each, "peak_memory_gib", (each.row.measured.peak_bytes or 0.0) / 2**30) for _, each in found
+        ]
+        own = [error for error in rivals if error is not None]
+        lines.append(
+            f"| {group} | {len(errors)} | {100 * fmean(errors):+.1f} % | {percent(mean_absolute(errors))} "
+            f"| {percent(mean_absolute(own)) if own else ''} | {worst(found)} |"
+        )
+    return "\n".join(lines)
+
+
+def worst(found: Sequence[tuple[float, Prediction]]) -> str:
+    """The runs that are most off, by name."""
+    most = sorted(found, key=lambda pair: -abs(pair[0]))[:WORST]
+    return ", ".join(f"`{each.row.id}` {100 * error:+.0f} %" for error, each in most)
+
+
+def compared(predictions: Sequence[Prediction]) -> Table:
+    """What is shipped: features and ratio of every run with a step time."""
+    runs = []
+    for each in predictions:
+        row = each.row
+        if row.measured.step_time is None or row.model is None or row.cluster is None or row.configuration is None:
+            continue
+        runs.append(
+            Compared(
+                id=row.id,
+                source=row.source,
+                model=row.model.name,
+                features=features_of(row.model, row.cluster, row.configuration),
+                ratio=round(row.measured.step_time / each.estimate.step_time, 4),
+            )
+        )
+    return Table(runs=tuple(runs), coverage=round(coverage(runs), 3))
+
+
+def report(predictions: Sequence[Prediction], refused: Sequence[tuple[Row, str]], shipped: Table) -> str:
+    """The page's part, as Markdown."""
+    reasons: dict[str, int] = {}
+    for row, reason in refused:
+        reasons[reason] = reasons.get(reason, 0) + 1
+    whole = [each.step_error for each in predictions if each.step_error is not None]
+    nulls = [each.null_error for each in predictions if each.null_error is not None]
+    parts = [
+        f"{len(whole)} step times of {len(predictions) + len(refused)} rows, predicted from the model's shape alone, "
+        "without calibration; an error is predicted over measured, less 1.",
+        step_table(predictions),
+        f"Over all rows the mean of absolute errors is {percent(mean_absolute(whole))}, the null model's "
+        f"{percent(mean_absolute(nulls))}; the mixture of sources decides such a number.",
+        f"Error bars hold for {percent(shipped.coverage)} of the runs when only runs of other sources make them.",
+        "Peaks of what is allocated on the fullest rank:",
+        memory_table(predictions),
+        "Refused rows: "
+        + ("; ".join(f"{count} ({reason})" for reason, count in sorted(reasons.items(), key=lambda each: -each[1]))),
+    ]
+    return "\n\n".join(parts)
+
+
+def write(text: str, shipped: Table) -> None:
+    """Put the table into the page and the runs into the package."""
+    TABLE.write_bytes(msgspec.json.format(msgspec.json.encode(shipped), indent=1) + b"\n")
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(BEGIN)
+    _, _, behind = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{behind}", encoding="utf-8")
+
+
+def main() -> None:
+    """Print the tables; with ``--write`` put them where they are shown and shipped."""
+    if not RUNS.exists():
+        sys.exit(f"the published runs are not beside this checkout: {RUNS}")
+    predictions, refused = predicted(read_rows(RUNS))
+    shipped = compared(predictions)
+    text = report(predictions, refused, shipped)
+    print(text)
+    if "--write" in sys.argv[1:]:
+        write(text, shipped)
+
+
+if __name__ == "__main__":
+    main()
