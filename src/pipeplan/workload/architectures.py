@@ -246,7 +246,6 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="falcon",
-        also=("RefinedWeb", "RefinedWebModel"),
         fields={"kv_heads": "num_kv_heads", "ffn": "ffn_hidden_size"},
         defaults={"multi_query": True, "parallel_attn": True, **_TIED},
         always=_PLAIN_FFN,

@@ -1,0 +1,343 @@
+"""Published config.json files as they are, and what is wrong with others."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
+from pipeplan.workload import (
+    Experts,
+    LatentAttention,
+    ModelShape,
+    architecture_names,
+    known_model,
+    model,
+    parameter_counts,
+    read_config,
+    read_model,
+    short_form,
+)
+
+CONFIGS = Path(__file__).parent / "configs"
+
+COUNTS = {
+    "DeepSeek-V2": 235_741_434_880,
+    "DeepSeek-V2-Lite": 15_706_484_224,
+    "DeepSeek-V3": 671_026_419_200,
+    "GLM-4-9B-0414": 9_400_279_040,
+    "GLM-4.5": 352_797_829_024,
+    "GLM-4.5-Air": 106_852_251_264,
+    "Kimi-K2-Base": 1_026_408_232_448,
+    "Llama-2-7b-hf": 6_738_415_616,
+    "Llama-3.1-405B": 405_853_388_800,
+    "Llama-3.2-1B": 1_235_814_400,
+    "Llama-4-Maverick-17B-128E": 400_711_848_960,
+    "Llama-4-Scout-17B-16E": 107_769_861_120,
+    "Meta-Llama-3-70B": 70_553_706_496,
+    "Meta-Llama-3-8B": 8_030_261_248,
+    "Minitron-8B-Base": 8_271_699_968,
+    "Mistral-7B-v0.1": 7_241_732_096,
+    "Mistral-Nemo-Base-2407": 12_247_782_400,
+    "Mixtral-8x22B-v0.1": 140_630_071_296,
+    "Mixtral-8x7B-v0.1": 46_702_792_704,
+    "Moonlight-16B-A3B": 15_960_110_208,
+    "Nemotron-4-340B-Base-hf": 341_029_195_776,
+    "OLMo-2-1124-7B": 7_298_617_344,
+    "OLMoE-1B-7B-0924": 6_919_161_856,
+    "Phi-3-mini-4k-instruct": 3_821_079_552,
+    "Qwen1.5-MoE-A2.7B": 14_315_784_192,
+    "Qwen2-57B-A14B": 57_408_658_944,
+    "Qwen2.5-0.5B": 494_032_768,
+    "Qwen2.5-72B": 72_706_203_648,
+    "Qwen2.5-7B": 7_615_616_512,
+    "Qwen3-0.6B-Base": 596_049_920,
+    "Qwen3-235B-A22B": 235_093_634_560,
+    "Qwen3-30B-A3B": 30_532_122_624,
+    "Qwen3-32B": 32_762_123_264,
+    "c4ai-command-r-v01": 34_980_831_232,
+    "dbrx-base": 131_596_523_520,
+    "falcon-40b": 41_303_293_952,
+    "falcon-7b": 6_921_720_704,
+    "gemma-2-27b": 27_227_128_320,
+    "gemma-2b": 2_506_172_416,
+    "gemma-3-12b-pt": 11_766_034_176,
+    "gemma-3-1b-pt": 999_885_952,
+    "gemma-3-27b-pt": 27_009_346_304,
+    "gemma-3-4b-pt": 3_880_263_168,
+    "gpt-neox-20b": 20_554_567_680,
+    "gpt-oss-120b": 116_829_156_672,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt2": 124_439_808,
+    "gpt2-xl": 1_557_611_200,
+    "grok-1": 315_684_820_992,
+    "opt-125m": 125_239_296,
+    "starcoder": 15_517_456_384,
+    "starcoder2-15b": 15_957_889_024,
+}
+"""Parameters without MTP layers and images, as Hugging Face Transformers 4.57 builds each file's model; grok-1, which it
+does not have, by hand: 64 layers with four norms, a tied head."""
+
+LLAMA = json.loads((CONFIGS / "Meta-Llama-3-8B.json").read_text())
+OSS = json.loads((CONFIGS / "gpt-oss-20b.json").read_text())
+QWEN = json.loads((CONFIGS / "Qwen2.5-7B.json").read_text())
+QWEN_MOE = json.loads((CONFIGS / "Qwen3-30B-A3B.json").read_text())
+DEEPSEEK = json.loads((CONFIGS / "DeepSeek-V3.json").read_text())
+
+
+def without(config: dict[str, Any], *fields: str) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in fields}
+
+
+def test_there_is_a_count_for_each_file():
+    assert {path.stem for path in CONFIGS.glob("*.json")} == set(COUNTS)
+
+
+@pytest.mark.parametrize(("name", "count"), COUNTS.items())
+def test_published_files_have_their_exact_parameters(name: str, count: int):
+    assert parameter_counts(read_config(CONFIGS / f"{name}.json")).total == count
+
+
+@pytest.mark.parametrize("name", [name for name in COUNTS if known_model(name) is not None and name != "grok-1"])
+def test_published_files_say_what_presets_say(name: str):
+    """In all that is no name, source, or length of training; trainers build grok-1 with other norms and another head."""
+    read, preset = read_config(CONFIGS / f"{name}.json"), model(name)
+    assert replace(preset, name=read.name, source=read.source, trained_sequence=read.trained_sequence) == read
+
+
+def test_files_name_the_model():
+    assert read_config(CONFIGS / "Meta-Llama-3-8B.json").name == "Meta-Llama-3-8B"
+    assert read_config(CONFIGS / "starcoder2-15b.json").name == "starcoder2-15b"
+    assert read_config(LLAMA).name == "llama"
+
+
+def test_a_folder_with_a_config_is_that_file(tmp_path: Path):
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(LLAMA))
+    assert read_config(folder) == read_config(folder / "config.json")
+    assert read_config(folder).name == "my-model"
+
+
+def test_deepseek_v3_as_it_is():
+    found = read_config(CONFIGS / "DeepSeek-V3.json")
+    assert found.latent == LatentAttention(
+        query_rank=1536, key_value_rank=512, nope_dim=128, rope_dim=64, value_dim=128
+    )
+    assert found.experts == Experts(
+        count=256,
+        top_k=8,
+        width=2048,
+        shared_width=2048,
+        leading_dense_layers=3,
+        router_bias=True,
+        nodes_a_token=4,
+    )
+    assert found.mtp_layers == 1
+
+
+def test_the_language_model_of_a_multimodal_one_is_read():
+    found = read_config(CONFIGS / "gemma-3-27b-pt.json")
+    assert (found.layers, found.vocabulary, found.heads, found.head_dim) == (62, 262_208, 32, 128)
+    assert found.source.endswith("its language model alone")
+
+
+def test_layer_types_say_which_layers_are_windowed():
+    types = ["sliding_attention", "sliding_attention", "full_attention"] * 8
+    found = read_config({**OSS, "layer_types": types})
+    assert (found.sliding_window, found.sliding_every) == (128, 3)
+    assert read_config({**OSS, "layer_types": ["full_attention"] * 24}).sliding_window is None
+    assert read_config({**OSS, "layer_types": ["sliding_attention"] * 24}).sliding_every == 1
+
+
+def test_qwen_windows_are_off_unless_switched_on():
+    assert read_config(QWEN).sliding_window is None
+    assert read_config({**QWEN, "use_sliding_window": True, "max_window_layers": 0}).sliding_window == 131072
+    assert read_config({**QWEN, "use_sliding_window": True, "max_window_layers": 28}).sliding_window is None
+
+
+def test_biases_of_attention_and_of_all():
+    attention = read_config({**LLAMA, "attention_bias": True})
+    assert (attention.bias_qkv, attention.bias_out, attention.bias_all) == (True, True, False)
+    more = parameter_counts(attention).total - parameter_counts(read_config(LLAMA)).total
+    assert more == 32 * (4096 + 2 * 1024 + 4096)
+    assert read_config({**LLAMA, "attention_bias": True, "mlp_bias": True}).bias_all
+
+
+def test_a_field_that_is_null_is_not_left_out():
+    """Mistral's window is 4096 where nothing is said, and none where null is said."""
+    mistral = json.loads((CONFIGS / "Mistral-7B-v0.1.json").read_text())
+    assert read_config(without(mistral, "sliding_window")).sliding_window == 4096
+    assert read_config({**mistral, "sliding_window": None}).sliding_window is None
+
+
+def test_each_other_layer_with_experts():
+    found = read_config({**QWEN_MOE, "decoder_sparse_step": 2})
+    assert (found.moe_layers, found.dense_layers, found.ffn) == (24, 24, 6144)
+    assert [found.has_experts(layer) for layer in range(3)] == [False, True, False]
+    assert read_config({**QWEN_MOE, "mlp_only_layers": [0, 1]}).dense_layers == 2
+
+
+@pytest.mark.parametrize("name", architecture_names())
+def test_what_a_file_of_each_architecture_lacks_is_named(name: str):
+    with pytest.raises(InputError, match=r"this config.json of .* lacks") as raised:
+        read_config({"model_type": name})
+    assert raised.value.field
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "words"),
+    [
+        (
+            without(LLAMA, "num_hidden_layers", "vocab_size"),
+            "num_hidden_layers",
+            "llama lacks num_hidden_layers, vocab_size",
+        ),
+        (without(LLAMA, "intermediate_size"), "intermediate_size", "lacks intermediate_size"),
+        (without(QWEN_MOE, "num_experts"), "num_experts", "lacks num_experts"),
+        (without(DEEPSEEK, "kv_lora_rank"), "kv_lora_rank", "lacks kv_lora_rank"),
+        ({**LLAMA, "hidden_size": "4096"}, "hidden_size", "whole number from 0 on; it is '4096'"),
+        ({**LLAMA, "hidden_size": 4096.5}, "hidden_size", "whole number"),
+        ({**LLAMA, "num_hidden_layers": -2}, "num_hidden_layers", "whole number from 0 on; it is -2"),
+        ({**LLAMA, "num_hidden_layers": True}, "num_hidden_layers", "whole number"),
+        ({**LLAMA, "num_hidden_layers": 0}, "layers", "contradicts itself: layers lies between 1"),
+        ({**LLAMA, "num_hidden_layers": 10**30}, "layers", "lies between 1"),
+        ({**LLAMA, "tie_word_embeddings": "no"}, "tie_word_embeddings", "true or false"),
+        ({**LLAMA, "num_attention_heads": 33, "num_key_value_heads": 33}, "head_dim", "hidden is 4096, heads is 33"),
+        ({**LLAMA, "num_key_value_heads": 5}, "kv_heads", "kv_heads is 5, heads is 32"),
+        ({**LLAMA, "mlp_bias": True}, "mlp_bias", "attention_bias"),
+        ({**QWEN_MOE, "num_experts_per_tok": 200}, "top_k", "200 of 128 experts"),
+        ({**QWEN_MOE, "mlp_only_layers": [7]}, "mlp_only_layers", "the first layers only"),
+        ({**QWEN_MOE, "mlp_only_layers": 7}, "mlp_only_layers", "a list"),
+        ({**QWEN_MOE, "mlp_only_layers": ["a"]}, "mlp_only_layers", "the first layers only"),
+        (
+            {**QWEN, "use_sliding_window": True, "max_window_layers": 14},
+            "max_window_layers",
+            "0 or the number of layers",
+        ),
+        ({**OSS, "layer_types": ["full_attention"]}, "layer_types", "a list of 24 types"),
+        ({**OSS, "layer_types": ["sliding_attention"] * 23 + ["mamba"]}, "layer_types", "'mamba'"),
+        (
+            {**OSS, "layer_types": ["full_attention"] + ["sliding_attention"] * 23},
+            "layer_types",
+            "all but each n-th",
+        ),
+        ({**DEEPSEEK, "first_k_dense_replace": 62}, "leading_dense_layers", "at most as many dense layers"),
+        ({**DEEPSEEK, "moe_layer_freq": 2}, "moe_layer_freq", "every layer"),
+        ({**DEEPSEEK, "attention_bias": True}, "attention_bias", "latent attention"),
+        (without(LLAMA, "model_type"), "model_type", "says its architecture in model_type"),
+        ({**LLAMA, "model_type": 3}, "model_type", "says its architecture in model_type"),
+        ({**LLAMA, "model_type": "llama5"}, "model_type", "the nearest known one is 'llama'"),
+        ({**LLAMA, "model_type": "zzzz"}, "model_type", "known: cohere"),
+        ({**LLAMA, "model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder", "an encoder with a decoder"),
+        ({**LLAMA, "model_type": "mamba2"}, "model_type", "state-space layers"),
+        ({**LLAMA, "model_type": "qwen3_next"}, "model_type", "linear attention"),
+        ({"model_type": "vit", "patch_size": 16}, "model_type", "a model of images"),
+        ({**LLAMA, "quantization_config": {"quant_method": "gptq"}}, "quantization_config", "packed for inference"),
+        ({"model_type": "llava", "text_config": {"model_type": "llama"}}, "num_hidden_layers", "lacks"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_with_its_field(config: dict[str, Any], field: str, words: str):
+    with pytest.raises(InputError, match=words) as raised:
+        read_config(config)
+    assert raised.value.field == field
+    assert len(str(raised.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is empty"),
+        ("  \n", "is empty"),
+        ('{"model_type": "llama"', "is not right"),
+        ("model_type: llama", "is not right"),
+        ('{"model_type": "llama", "model_type": "gpt2"}', "stands twice"),
+        ("[1, 2]", "it holds a list"),
+        ("null", "it holds nothing"),
+        ("3", "it holds a number"),
+        ('{"hidden_size": NaN}', "is no number"),
+        ('{"vocab_size": ' + "9" * 5000 + "}", "is not right"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_files_that_are_no_config(tmp_path: Path, content: str, words: str):
+    path = tmp_path / "config.json"
+    path.write_text(content)
+    with pytest.raises(FormatError, match=words):
+        read_config(path)
+
+
+def test_files_that_are_not_there(tmp_path: Path):
+    for path in (tmp_path / "config.json", tmp_path):
+        with pytest.raises(InputError, match="cannot read"):
+            read_config(path)
+
+
+def test_a_file_that_is_too_long(tmp_path: Path):
+    path = tmp_path / "model.safetensors.json"
+    path.write_bytes(b" " * (9 << 20))
+    with pytest.raises(FormatError, match="has at most"):
+        read_config(path)
+
+
+def test_a_model_by_name_file_or_content(tmp_path: Path):
+    assert read_model("llama3-8b") == model("llama3-8b")
+    assert read_model(str(CONFIGS / "gpt2.json")) == read_model(CONFIGS / "gpt2.json")
+    assert read_model({"name": "llama3-8b", "layers": 4}).layers == 4
+    path = tmp_path / "mine.yaml"
+    path.write_text("layers: 4\nhidden: 64\nheads: 8\nvocab: 100\nffn: 256\n")
+    assert read_model(str(path)) == ModelShape(name="mine", layers=4, hidden=64, heads=8, vocabulary=100, ffn=256)
+
+
+def test_a_short_form_in_json_is_no_hub_file(tmp_path: Path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(short_form(model("deepseek-v3"))))
+    assert read_model(path) == model("deepseek-v3")
+
+
+def test_what_is_neither_a_model_nor_a_file():
+    with pytest.raises(UnknownNameError, match="did you mean 'llama3-8b'"):
+        read_model("lama3-8b")
+    with pytest.raises(InputError, match="cannot read"):
+        read_model("lama3-8b.json")
+
+
+VALUES = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.lists(st.integers(), max_size=3)
+)
+
+
+@given(st.sampled_from(sorted(COUNTS)), st.data())
+def test_whatever_a_field_holds_is_read_or_refused_in_words(name: str, data: st.DataObject):
+    config = json.loads((CONFIGS / f"{name}.json").read_text())
+    inner = config.get("text_config", config)
+    fields = st.sampled_from(sorted(inner))
+    changes = data.draw(
+        st.dictionaries(fields, VALUES | st.dictionaries(st.text(max_size=3), VALUES, max_size=2), max_size=3)
+    )
+    inner.update(changes)
+    _read_or_refuse(lambda: read_config(config))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["name", *short_form(model("deepseek-v3")), "seq", "gated", "tied", "moe_every"]), VALUES
+    )
+)
+def test_whatever_a_short_form_holds_is_read_or_refused_in_words(document: dict[str, Any]):
+    _read_or_refuse(lambda: read_config({"name": "x", **document}))
+
+
+def _read_or_refuse(read: Callable[[], ModelShape]) -> None:
+    try:
+        found = read()
+    except PipeplanError as error:
+        message = str(error)
+        assert 10 < len(message) < 900
+    else:
+        assert parameter_counts(found).total > 0
