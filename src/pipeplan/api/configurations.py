@@ -1,16 +1,14 @@
-"""A configuration in a few words, as a record, and the schedule of an estimate with its times."""
+"""A configuration in a few words, and as a record."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pipeplan.api.results import Result
-from pipeplan.api.simulations import simulate
 
 if TYPE_CHECKING:
     # What is in words must not load the planner.
-    from pipeplan.planner import Configuration, Estimate
+    from pipeplan.planner import Configuration
 
 _DEGREES = (
     ("tensor", "tp"),
@@ -21,9 +19,6 @@ _DEGREES = (
     ("expert_tensor", "etp"),
 )
 """Degrees by name, and what people call them."""
-
-MILLISECONDS = 1e3
-"""In a second."""
 
 
 def degrees_in_words(configuration: Configuration) -> str:
@@ -74,30 +69,3 @@ def configuration_record(configuration: Configuration) -> dict[str, Any]:
     """By the names of its fields, with microbatches and GPUs, which follow from them."""
     derived = {"gpus": configuration.gpus, "microbatches": configuration.microbatches}
     return asdict(configuration) | derived
-
-
-def simulated(estimate: Estimate) -> Result:
-    """The schedule of an estimate on its own times, in milliseconds.
-
-    Raises
-    ------
-    PipeplanError
-        For what :func:`pipeplan.simulate` raises it: of estimates that are ours, for too many ops.
-    """
-    chosen = estimate.configuration
-    return simulate(
-        chosen.schedule,
-        ranks=chosen.pipeline,
-        chunks=chosen.chunks,
-        microbatches=chosen.microbatches,
-        group_size=chosen.group_size,
-        forward_times=_milliseconds(estimate.stage_forward),
-        backward_input_times=_milliseconds(estimate.stage_backward_input),
-        backward_weight_times=_milliseconds(estimate.stage_backward_weight),
-        p2p_time=estimate.transfer * MILLISECONDS,
-        time_unit="ms",
-    )
-
-
-def _milliseconds(seconds: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(each * MILLISECONDS for each in seconds)

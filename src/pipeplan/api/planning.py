@@ -117,6 +117,7 @@ def plan(
     for name in ("global_batch", "sequence", "objective", "deadline", "seconds", "workers"):
         PLAN_SETTINGS[name].check(asked[name])
     shape, machines = model_of(model), cluster_of(cluster)
+    factors = calibration_of(calibration)
     planned = best_plan(
         shape,
         machines,
@@ -130,10 +131,10 @@ def plan(
         workers=usable_cores() if workers is None else workers,
         dask=dask,
         store=None if store is None else Path(store),
-        calibration=calibration_of(calibration),
+        calibration=factors,
         progress=progress,
     )
-    return Plan(shape, machines, planned)
+    return Plan(shape, machines, planned, factors)
 
 
 def bytes_of(limit: float | str) -> float:

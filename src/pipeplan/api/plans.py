@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
-from pipeplan.api.configurations import in_words, layout_in_words, simulated
+from pipeplan.api.configurations import in_words, layout_in_words
 from pipeplan.api.estimates import GIBIBYTE, estimate_record
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
@@ -44,11 +44,14 @@ class Plan(Presentable):
         What is trained, and where.
     planned
         The planner's answer: ``best``, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, ``counts``.
+    calibration
+        Of one's own GPU, where it was given.
     """
 
     model: ModelShape
     cluster: Cluster
     planned: Planned
+    calibration: Any = None
 
     @property
     def best(self) -> Estimate | None:
@@ -77,7 +80,10 @@ class Plan(Presentable):
     @cached_property
     def result(self) -> Result:
         """The schedule of the best one on its times, as :func:`pipeplan.simulate` gives it. Raises InfeasibleError."""
-        return simulated(self.chosen)
+        from pipeplan.api.looks import simulated
+
+        chosen = self.chosen
+        return simulated(self.model, self.cluster_of(chosen), chosen.configuration, self.calibration)
 
     @cached_property
     def flags(self) -> Mapping[str, TrainerFlags]:

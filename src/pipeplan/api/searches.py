@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Unpack
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.fronts import FrontPoint, ParetoFront
+from pipeplan.api.outputs import FilePath
 from pipeplan.api.results import Result, SearchRecord, result_of
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, label, resolve
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, Schedule, shortened
-from pipeplan.solver import Found, Jitter, Objective, Problem, SearchProgress
+from pipeplan.solver import Effort, Found, Jitter, Objective, Problem, SearchProgress, Spread, search_seeds
 from pipeplan.solver import pareto as front_of
 from pipeplan.solver import search as search_for
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4}
 """The placements that are searched by name, and their default chunks."""
+
+SEARCHES_ON_A_CLUSTER = 8
+"""Independent searches, where nobody says how many."""
 
 
 def search(
@@ -32,6 +37,9 @@ def search(
     seed: int = 0,
     start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...] = (),
     workers: int | None = None,
+    searches: int | None = None,
+    dask: str | None = None,
+    store: FilePath | None = None,
     full_backward: bool = False,
     jitter: float | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
@@ -55,7 +63,14 @@ def search(
     start
         A schedule to go on from, or several: what :func:`pipeplan.simulate` takes.
     workers
-        Threads (as many as there are cores).
+        Threads, or processes for several searches (as many as there are cores).
+    searches
+        Independent searches with seeds one after the other, each with the whole budget, of which the best is the answer
+        (1; 8 on a cluster).
+    dask
+        Address of a Dask scheduler, whose workers search.
+    store
+        File that keeps each search as it ends; the same question asked again goes on from there.
     full_backward
         Never split a backward into its input and weight halves.
     jitter
@@ -68,7 +83,8 @@ def search(
     Raises
     ------
     InputError
-        For a placement, cost, limit, start or budget that cannot be; a measured timeline to start from.
+        For a placement, cost, limit, start or budget that cannot be; a measured timeline to start from; a store or
+        scheduler that cannot be used.
     InfeasibleError
         For a limit below the least feasible one, which the message names.
 
@@ -80,16 +96,33 @@ def search(
     given = settings_of(settings)
     problem = problem_of(given, placement=placement, objective=objective, full_backward=full_backward)
     starts = start if isinstance(start, list | tuple) else [start]
-    found = search_for(
-        problem,
-        seconds=seconds,
-        evaluations=evaluations,
-        seed=seed,
-        start=[_start(source, given, problem) for source in starts],
-        workers=usable_cores() if workers is None else workers,
-        progress=progress,
-        jitter=None if jitter is None else Jitter(jitter),
-    )
+    schedules = [_start(source, given, problem) for source in starts]
+    vary = None if jitter is None else Jitter(jitter)
+    workers = usable_cores() if workers is None else workers
+    if searches is None:
+        searches = SEARCHES_ON_A_CLUSTER if dask else 1
+    if searches == 1 and dask is None and store is None:
+        found = search_for(
+            problem,
+            seconds=seconds,
+            evaluations=evaluations,
+            seed=seed,
+            start=schedules,
+            workers=workers,
+            progress=progress,
+            jitter=vary,
+        )
+    else:
+        processes = max(1, min(workers, searches))
+        found = search_seeds(
+            problem,
+            searches,
+            Effort(seconds=seconds, evaluations=evaluations, workers=1 if dask else workers // processes, jitter=vary),
+            Spread(workers=processes, dask=dask, store=None if store is None else Path(store)),
+            seed=seed,
+            start=schedules,
+            progress=progress,
+        )
     return result_found(found, given)
 
 
@@ -102,6 +135,8 @@ def pareto(
     evaluations: int | None = None,
     seed: int = 0,
     workers: int | None = None,
+    dask: str | None = None,
+    store: FilePath | None = None,
     full_backward: bool = False,
     progress: Callable[[float, SearchProgress], None] | None = None,
     **settings: Unpack[Given],
@@ -114,6 +149,10 @@ def pareto(
         About how many limits to try, at least 2; the peaks of published schedules that no other beats are among them.
     placement, objective, seed, workers, full_backward
         As for :func:`pipeplan.search`.
+    dask
+        Address of a Dask scheduler, whose workers search under all limits at once.
+    store
+        File that keeps each point as it ends; the same front asked again goes on from there.
     seconds, evaluations
         The budget of the whole front (ten seconds a limit).
     progress
@@ -135,6 +174,8 @@ def pareto(
         seed=seed,
         workers=usable_cores() if workers is None else workers,
         progress=progress,
+        dask=dask,
+        store=None if store is None else Path(store),
     )
     front = tuple(
         FrontPoint(

@@ -7,6 +7,8 @@ from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, RankMemory
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, Sensitivity
 from pipeplan.planner.rows import Row, read_rows, row_from
+from pipeplan.planner.running import costs_of, schedule_of
+from pipeplan.planner.stage_costs import stage_costs
 
 __all__ = [
     "CHOICES",
@@ -28,10 +30,13 @@ __all__ = [
     "StageOption",
     "StepTime",
     "best_layout",
+    "costs_of",
     "estimate",
     "read_fixed",
     "read_rows",
     "row_from",
+    "schedule_of",
     "short_name",
+    "stage_costs",
     "written",
 ]
