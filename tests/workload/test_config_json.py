@@ -230,6 +230,7 @@ def test_what_a_file_of_each_architecture_lacks_is_named(name: str):
         ({**DEEPSEEK, "first_k_dense_replace": 62}, "leading_dense_layers", "at most as many dense layers"),
         ({**DEEPSEEK, "moe_layer_freq": 2}, "moe_layer_freq", "every layer"),
         ({**DEEPSEEK, "attention_bias": True}, "attention_bias", "latent attention"),
+        ({"hidden_size": 4096}, "model_type", "says its architecture in model_type"),
         (without(LLAMA, "model_type"), "model_type", "says its architecture in model_type"),
         ({**LLAMA, "model_type": 3}, "model_type", "says its architecture in model_type"),
         ({**LLAMA, "model_type": "llama5"}, "model_type", "the nearest known one is 'llama'"),
@@ -303,6 +304,8 @@ def test_a_short_form_in_json_is_no_hub_file(tmp_path: Path):
 def test_what_is_neither_a_model_nor_a_file():
     with pytest.raises(UnknownNameError, match="did you mean 'llama3-8b'"):
         read_model("lama3-8b")
+    with pytest.raises(UnknownNameError, match="unknown model ''"):
+        read_model("")
     with pytest.raises(InputError, match="cannot read"):
         read_model("lama3-8b.json")
 

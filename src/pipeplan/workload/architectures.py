@@ -99,7 +99,12 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(name="mixtral", defaults={"num_key_value_heads": 8}, rules=(windows(), _LOCAL_EXPERTS)),
     Architecture(name="granitemoe", rules=(attention_biases, _LOCAL_EXPERTS)),
-    Architecture(name="qwen2", always={"bias_qkv": True}, rules=(optional_windows,)),
+    Architecture(
+        name="qwen2",
+        also=("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"),
+        always={"bias_qkv": True},
+        rules=(optional_windows,),
+    ),
     Architecture(
         name="qwen2_moe",
         defaults={"qkv_bias": True, "decoder_sparse_step": 1},
@@ -107,12 +112,14 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="qwen3",
+        also=("qwen3_vl_text",),
         defaults={"head_dim": 128},
         always={"qk_norm": True},
         rules=(attention_biases, optional_windows),
     ),
     Architecture(
         name="qwen3_moe",
+        also=("qwen3_vl_moe_text",),
         defaults={"decoder_sparse_step": 1},
         always={"qk_norm": True},
         rules=(attention_biases, optional_windows, qwen_experts),

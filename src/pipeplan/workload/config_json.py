@@ -46,7 +46,9 @@ _OTHER_LAYERS = {
 
 _BY_NAME = {name: row for row in ARCHITECTURES for name in (row.name, *row.also)}
 
-_HUB_MARKS = ("model_type", "architectures", "num_hidden_layers", "n_layer", *_TEXT_PARTS)
+_HUB_MARKS = ("model_type", "architectures", "num_hidden_layers", "hidden_size", "n_layer", "n_embd", *_TEXT_PARTS)
+"""Fields of which each hub's config.json has one, and no short form."""
+
 _SHORT_FORM = "layers, hidden, heads, kv_heads, ffn, vocab"
 
 
@@ -76,7 +78,7 @@ def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
         if known is not None:
             return known
         path = Path(source)
-        if not (path.suffix.lower() in {".json", ".yaml", ".yml", ".toml"} or "/" in source or path.exists()):
+        if not (path.suffix.lower() in {".json", ".yaml", ".yml", ".toml"} or "/" in source or (source and path.exists())):
             raise UnknownNameError("model", source, model_names(), field="model")
         source = path
     return read_config(source)
@@ -179,7 +181,7 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
     row = _BY_NAME.get(kind) or _BY_NAME.get(kind.lower())
     if row is not None:
         return row
-    close = get_close_matches(kind.lower(), _BY_NAME, n=1, cutoff=0.5)
+    close = get_close_matches(kind.lower(), _BY_NAME, n=1, cutoff=0.6)
     nearest = f"the nearest known one is '{close[0]}'" if close else f"known: {', '.join(architecture_names())}"
     raise InputError(
         f"the architecture '{kind}' is not known; {nearest}. Set model_type to a known one whose layers are the same, or "

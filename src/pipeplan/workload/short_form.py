@@ -89,12 +89,12 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
     UnknownNameError
         For a key that is none of the short form.
     """
-    name = document.get("name", "the model")
+    name = f"the model {document['name']}" if document.get("name") else "the model"
     given = {key: value for key, value in document.items() if value is not None and key not in _COUNTED}
     for key in given:
         if key not in KEYS:
-            raise UnknownNameError(f"key of the model {name}", str(key), KEYS, field=str(key))
-    _require(given, _NEEDED, f"the model {name}")
+            raise UnknownNameError(f"key of {name}", str(key), KEYS, field=str(key))
+    _require(given, _NEEDED, name)
     values = {field: _value(key, given[key]) for key, field in _SHAPE.items() if key in given}
     if "learned_positions" in document:
         values["learned_positions"] = document["learned_positions"]
@@ -122,11 +122,11 @@ def _experts(given: Mapping[str, Any], name: str) -> Experts | None:
         stray = next((key for key in _EXPERTS if given.get(key)), None)
         if stray is not None:
             raise InputError(
-                f"{stray} says how experts are, and the model {name} has none: add {', '.join(_NEEDED_OF_EXPERTS)}",
+                f"{stray} says how experts are, and {name} has none: add {', '.join(_NEEDED_OF_EXPERTS)}",
                 field=stray,
             )
         return None
-    _require(given, _NEEDED_OF_EXPERTS, f"the experts of the model {name}")
+    _require(given, _NEEDED_OF_EXPERTS, f"the experts of {name}")
     return Experts(**values)
 
 
@@ -140,7 +140,7 @@ def _latent(given: Mapping[str, Any], name: str) -> LatentAttention | None:
     for key in parts:
         if key not in _LATENT:
             raise UnknownNameError(f"key of the latent attention of {name}", str(key), _LATENT, field=f"mla.{key}")
-    _require(parts, _NEEDED_OF_LATENT, f"the latent attention (mla) of the model {name}")
+    _require(parts, _NEEDED_OF_LATENT, f"the latent attention (mla) of {name}")
     return LatentAttention(**{"query_rank": None, **{_LATENT[key]: _value(key, parts[key]) for key in parts}})
 
 
