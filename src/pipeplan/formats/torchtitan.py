@@ -15,6 +15,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,12 @@ Fields = Mapping[str, Any]
 
 _NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
 """A schedule of PyTorch with each placement that torchtitan can build."""
+
+_OF_PROCESSES = ("tensor_parallel_degree", "context_parallel_degree")
+"""Degrees that multiply the processes; experts stand on those that there are."""
+
+NO_OTHERS: Mapping[str, int] = MappingProxyType({})
+"""No other parallelism."""
 
 _USUAL_CHUNKS = {"linear": 1, "loop": 2, "v": 2}
 """How many stages a rank torchtitan builds for them where nobody says which module is in which."""
@@ -89,7 +97,7 @@ LATEST = "0.3"
 """What pip installs."""
 
 
-def torchtitan_flags(schedule: Schedule, training: Training) -> TrainerSettings:
+def torchtitan_flags(schedule: Schedule, training: Training, degrees: Mapping[str, int] = NO_OTHERS) -> TrainerSettings:
     """A bash array of torchtitan's command-line flags for a schedule, and its CSV.
 
     Parameters
@@ -98,6 +106,8 @@ def torchtitan_flags(schedule: Schedule, training: Training) -> TrainerSettings:
         In a line, in a loop or on a V. Communication is left out: PyTorch adds its own.
     training
         Layers of each stage, batch and release; without layers, torchtitan splits the model by itself.
+    degrees
+        Of other parallelism, by the names of ``ParallelismConfig``'s fields.
 
     Raises
     ------
@@ -109,14 +119,15 @@ def torchtitan_flags(schedule: Schedule, training: Training) -> TrainerSettings:
     """
     release = _release(training)
     tables = _tables(schedule, training, release)
+    processes = schedule.ranks * training.data_parallel * prod(map(degrees.get, _OF_PROCESSES, (1, 1)))
     flags = [
-        *(_flag(f"parallelism.{name}", value) for name, value in tables.parallelism.items()),
+        *(_flag(f"parallelism.{name}", value) for name, value in {**tables.parallelism, **degrees}.items()),
         *(_flag(f"training.{name}", value) for name, value in tables.training.items()),
         *(["activation-checkpoint:full"] if schedule.has(Kind.R) else []),
     ]
     lines = [
         *_comments(schedule, training, release),
-        f"# torchrun --nproc-per-node {_processes(schedule, training)} -m torchtitan.train "
+        f"# torchrun --nproc-per-node {processes} -m torchtitan.train "
         '--module NAME --config NAME "${TORCHTITAN_ARGS[@]}"',
         "TORCHTITAN_ARGS=(",
         *(f"    {flag}" for flag in flags),
@@ -244,10 +255,6 @@ def _csv_name(schedule: Schedule, training: Training) -> str:
     if training.csv is not None:
         return training.csv
     return f"{file_name(schedule.name or 'schedule')}.csv"
-
-
-def _processes(schedule: Schedule, training: Training) -> int:
-    return schedule.ranks * training.data_parallel
 
 
 def _splits_last_stage(schedule: Schedule) -> bool:

@@ -4,6 +4,7 @@ from pipeplan.planner.choices import CHOICES, read_fixed, short_name, written
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, RankMemory, StepTime
+from pipeplan.planner.flags import TrainerFlags, flags_of
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, Sensitivity
 from pipeplan.planner.rows import Row, read_rows, row_from
@@ -29,9 +30,11 @@ __all__ = [
     "Sensitivity",
     "StageOption",
     "StepTime",
+    "TrainerFlags",
     "best_layout",
     "costs_of",
     "estimate",
+    "flags_of",
     "read_fixed",
     "read_rows",
     "row_from",
