@@ -97,7 +97,10 @@ def known_run(row: Row) -> Known:
     assert row.model is not None and row.cluster is not None and row.configuration is not None
     assert row.measured.step_time is not None
     return Known(
-        model=row.model, cluster=row.cluster, configuration=row.configuration, step_time=row.measured.step_time
+        model=row.model,
+        cluster=row.cluster,
+        configuration=row.configuration,
+        step_time=row.measured.step_time,
     )
 
 

@@ -18,7 +18,7 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import ErrorBar
 from pipeplan.workload import ModelShape
 
-NEAREST = 12
+NEAREST = 24
 """Runs that an error bar is made of."""
 
 FROM_ONE = 3

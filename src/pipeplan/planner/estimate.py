@@ -12,6 +12,7 @@ from pipeplan.model import Floats, Schedule
 from pipeplan.planner.accuracy import error_bar
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import CostsFrom, Estimate, StepTime
+from pipeplan.planner.formats import format_peak
 from pipeplan.planner.memory import rank_memory
 from pipeplan.planner.running import Run, run
 from pipeplan.planner.seconds import KINDS, UNCALIBRATED, Factors
@@ -61,7 +62,7 @@ def estimate(
         time=time,
         memory=rank_memory([[each.layer for each in stage] for stage in stages.layers], ran.schedule, filled),
         flops=flops,
-        mfu=flops / (configuration.gpus * time.total * _peak(cluster, configuration)),
+        mfu=flops / (configuration.gpus * time.total * format_peak(cluster.gpu, configuration.precision)),
         tokens_per_second=tokens / time.total,
         stage_forward=tuple(stages.forward.tolist()),
         stage_backward_input=tuple(stages.backward_input.tolist()),
@@ -134,12 +135,6 @@ def _on_rank(values: Floats, ran: Run, rank: int) -> Floats:
 def _gaps(configuration: Configuration, stages: StageCosts, ran: Run, rank: int) -> float:
     ops = float(np.diff(ran.schedule.offsets)[rank]) / ran.schedule.microbatches * configuration.microbatches
     return ops * software(configuration.software).op_gap
-
-
-def _peak(cluster: Cluster, configuration: Configuration) -> float:
-    """FLOP/s of one GPU that MFU is counted against: of the format that products run in."""
-    formats = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
-    return cluster.gpu.peak[formats[configuration.precision]]
 
 
 def _costs_from(calibration: Factors | None) -> dict[str, CostsFrom]:

@@ -1,7 +1,7 @@
 """The model to beat: one constant fraction of the peak for all runs of a kind of GPU, precision and model.
 
 The fraction of a run comes from the runs of *other* models (leave one model out) on the same GPU, in the same precision, dense
-or with experts; where there are none, of all runs that share less. The step is then FLOPs over it, times the pipeline's bubble
+or with experts, each model counting once; where there are none, of runs that share less. The step is then FLOPs over it, times the pipeline's bubble
 1 + (p - 1) / (v m).
 """
 
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean
 
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.formats import format_peak
 from pipeplan.planner.software import software
 from pipeplan.workload import ModelShape, token_flops
 
@@ -39,7 +40,8 @@ _KINDS: tuple[Callable[[Known], object], ...] = (
     lambda run: (run.cluster.gpu.name, run.configuration.precision, run.model.experts is not None),
     lambda run: (run.cluster.gpu.generation, run.configuration.precision, run.model.experts is not None),
     lambda run: (run.cluster.gpu.generation, run.model.experts is not None),
-    lambda run: run.cluster.gpu.generation,
+    lambda run: (_peak(run), run.model.experts is not None),
+    lambda run: run.model.experts is not None,
     lambda run: None,
 )
 """What runs share that a fraction is taken from, from most to least."""
@@ -59,17 +61,23 @@ def filling(configuration: Configuration) -> float:
 
 
 def fraction(run: Known) -> float:
-    """Of the 16-bit peak that a run reached, its bubble aside."""
-    peak = run.cluster.gpu.peak["bf16"] * run.cluster.gpus
-    return run_flops(run) / (peak * run.step_time) * filling(run.configuration)
+    """Of the peak of its products' format that a run reached, its bubble aside."""
+    return run_flops(run) / (_peak(run) * run.cluster.gpus * run.step_time) * filling(run.configuration)
 
 
 def null_step_time(run: Known, others: Sequence[Known]) -> float | None:
     """What the null model says of a run, given others; seconds. None where no other model is among them."""
     others = [each for each in others if each.model.name != run.model.name]
     for kind in _KINDS:
-        alike = [fraction(each) for each in others if kind(each) == kind(run)]
-        if alike:
-            peak = run.cluster.gpu.peak["bf16"] * run.cluster.gpus
-            return run_flops(run) / (peak * median(alike)) * filling(run.configuration)
+        by_model: dict[str, list[float]] = {}
+        for each in others:
+            if kind(each) == kind(run):
+                by_model.setdefault(each.model.name, []).append(fraction(each))
+        if by_model:
+            reached = _peak(run) * run.cluster.gpus * fmean(map(fmean, by_model.values()))
+            return run_flops(run) / reached * filling(run.configuration)
     return None
+
+
+def _peak(run: Known) -> float:
+    return format_peak(run.cluster.gpu, run.configuration.precision)

@@ -25,6 +25,7 @@ _BY_WORDS = (
     (r"golden values", "megatron-core-unfused-loss"),
     (r"megatron[ -]core|parallel folding", "megatron-core"),
     (r"turing nlg|deepspeed|vtrain", "megatron-deepspeed"),
+    (r"efficient large-scale language model training", "megatron-lm-2021-unfused"),
     (r"zero bubble|megatron-lm|activation recomputation", "megatron-lm-2021"),
 )
 """Words of a row's framework, source and precision, the first that is found deciding."""

@@ -39,6 +39,10 @@ _RECOMPUTE: tuple[tuple[str, tuple[str, ...]], ...] = (
 """Words of a row, and the modules that they mean: Megatron's ``selective`` is the attention core."""
 
 
+_EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
+"""Trainers without sequence parallelism and sharded optimizers where nobody says."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A published run.
@@ -125,7 +129,7 @@ def _whole(row: Mapping[str, Any], named: dict[str, Any]) -> Row:
     trainer, said_software = software_of(row)
     if schedule.barrier is False and trainer == "megatron-lm-2021":
         trainer = "zero-bubble"
-    if trainer == "megatron-lm-2021" and parallel.get("zero") == 3:
+    if trainer.startswith("megatron-lm-2021") and parallel.get("zero") == 3:
         trainer = "deepspeed-zero3"
     precision, said_precision = precision_of(row.get("precision"))
     recompute = _recompute(row)
@@ -237,7 +241,7 @@ def _recompute(row: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def _has_sequence_parallelism(trainer: str) -> bool:
     """Whether tensor parallelism comes with sequence parallelism where nobody says: since Megatron Core."""
-    return trainer not in ("megatron-lm-2021", "zero-bubble", "megatron-deepspeed")
+    return trainer not in _EARLY
 
 
 def _zero(row: Mapping[str, Any], trainer: str) -> Any:
@@ -247,4 +251,4 @@ def _zero(row: Mapping[str, Any], trainer: str) -> Any:
         return 2 if "GRAD" in str(sharded).upper() else 3
     if parallel.get("zero") is not None:
         return int(parallel["zero"])
-    return 0 if trainer in ("megatron-lm-2021", "zero-bubble", "megatron-deepspeed") else 1
+    return 0 if trainer in _EARLY else 1

@@ -18,7 +18,17 @@ from pipeplan.hardware import (
 )
 from pipeplan.model import Floats
 from pipeplan.planner.software import CORES, Software
-from pipeplan.workload import AttentionCore, Collective, Execution, Gemm, Group, GroupedGemm, LayerKind, MemoryPass, Work
+from pipeplan.workload import (
+    AttentionCore,
+    Collective,
+    Execution,
+    Gemm,
+    Group,
+    GroupedGemm,
+    LayerKind,
+    MemoryPass,
+    Work,
+)
 
 KINDS = ("gemm", "grouped_gemm", "attention", "memory", "host", "tensor", "context", "expert", "data")
 """What spends an op's time: four kinds of kernel, waiting for their launches, and exposed communication of four groups."""
@@ -96,11 +106,16 @@ def work_seconds(machine: Machine, works: Iterable[Work], kind: LayerKind) -> Fl
             name, time, launched = _kernel_seconds(machine, work, kind)
             seconds[_COLUMN[name]] += time
             kernels += launched
+    for kind in _COMPUTING:
+        seconds[_COLUMN[kind]] /= 1.0 - machine.software.reserved
     _expose(seconds, hidden)
     if not machine.software.graphs:
         seconds[_COLUMN["host"]] = max(0.0, kernels * machine.software.launch - float(seconds.sum()))
     return seconds
 
+
+_COMPUTING = ("gemm", "grouped_gemm", "attention")
+"""Kinds that more multiprocessors make faster; memory passes need few."""
 
 _BESIDE = {
     "gemm": ("gemm", "grouped_gemm"),
@@ -134,7 +149,13 @@ def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str,
     match work:
         case Gemm():
             time = gemm_time(
-                gpu, work.rows, work.columns, work.inner, work.precision, copies=work.copies, accumulates=work.accumulates
+                gpu,
+                work.rows,
+                work.columns,
+                work.inner,
+                work.precision,
+                copies=work.copies,
+                accumulates=work.accumulates,
             )
             return "gemm", time * (end if end != 1.0 else factor("gemm")), 1
         case GroupedGemm():

@@ -51,6 +51,9 @@ FUSED_UPDATE = 46.0
 """Bytes: the gradient for the norm, 4, and scaled, 8; Adam in one kernel (gradient, weight, two moments read, the latter three
 written), 28; the weight copied to 16 bits, 6."""
 
+ADDED_APART = 10.0
+"""Bytes: a 16-bit gradient read, and one of 32 bits read and written."""
+
 EAGER_UPDATE = 100.0
 """Bytes: norm and scaling, 12; Adam of one kernel an operation: decay 8, first moment 8 + 12, second 8 + 12, root, correction
 and epsilon 24, update 16."""
@@ -79,6 +82,8 @@ class Software:
     dispatch
         How often a token crosses to a rank that holds several of its experts: once for each of the ``experts``, or once for
         the ``ranks`` (and over the network once for a node).
+    reserved
+        Share of the multiprocessors that communication has for itself throughout.
     messages
         How tensor ranks send what they all hold between stages: a shard each (``split``), or all of it each (``whole``).
     blocks
@@ -92,6 +97,8 @@ class Software:
         Of a kernel by the host, with the framework's Python around it; seconds.
     op_gap
         Lost between two ops of a pipeline's rank; seconds.
+    adds_bytes
+        Read and written, for each parameter, to add a microbatch's gradient to those before it, where the product does not.
     update_bytes
         Read and written by the optimizer for each parameter that a rank updates, with norm and clipping of its gradient.
     barrier
@@ -110,12 +117,14 @@ class Software:
     fp32_gradients: bool = True
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
     dispatch: Literal["experts", "ranks"] = "experts"
+    reserved: float = 0.0
     messages: Literal["split", "whole"] = "split"
     blocks: bool = False
     sharded_by: Literal["nodes", "ranks"] = "nodes"
     graphs: bool = False
     launch: float = 5e-6
     op_gap: float = 0.0
+    adds_bytes: float = 0.0
     update_bytes: float = FUSED_UPDATE
     barrier: bool = True
     source: str = ""
@@ -159,6 +168,13 @@ _TABLE = (
     _MEGATRON_2021,
     replace(
         _MEGATRON_2021,
+        name="megatron-lm-2021-unfused",
+        title="Megatron-LM of 2021, whose products do not add to gradients",
+        adds_bytes=ADDED_APART,
+        source="arXiv 2104.04473; --no-gradient-accumulation-fusion came with the fusion, in 2022",
+    ),
+    replace(
+        _MEGATRON_2021,
         name="zero-bubble",
         title="the zero-bubble authors' fork of Megatron-LM, without the optimizer's barrier",
         barrier=False,
@@ -170,6 +186,7 @@ _TABLE = (
         title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline, whose messages are whole and wait",
         messages="whole",
         blocks=True,
+        adds_bytes=ADDED_APART,
         source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe/p2p.py",
     ),
     replace(
@@ -269,7 +286,8 @@ _TABLE = (
         title="DeepSeek's HAI-LLM: FP8, DualPipe, all-to-all beside the other microbatch",
         hides=frozenset({"context", "expert", "data", "parameters"}),
         dispatch="ranks",
-        source="arXiv 2412.19437 section 3.2",
+        reserved=20 / 132,
+        source="arXiv 2412.19437 section 3.2: 20 of 132 multiprocessors communicate",
     ),
 )
 

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from pipeplan.errors import ShapeError
-from pipeplan.hardware import Cluster, collective_time, host_time, p2p_time
+from pipeplan.hardware import Cluster, collective_time, host_time, memory_time, p2p_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.executions import execution_of
@@ -174,15 +174,15 @@ def _layer_costs(
     return tuple(found)
 
 
-def _costs_of(
-    machine: Machine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None
-) -> LayerCosts:
+def _costs_of(machine: Machine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None) -> LayerCosts:
     single = replace(layer, count=1)
     after = recomputed(single, modules & single.recomputable.keys())
     works = (after.forward, after.backward_input, after.backward_weight)
     seconds = np.array([work_seconds(machine, each, layer.kind) for each in works])
     before = work_seconds(machine, single.backward_input, layer.kind)
     again = max(0.0, float(seconds[1].sum() - before.sum()))
+    added = machine.software.adds_bytes * (after.parameters.dense + after.parameters.expert)
+    seconds[2, KINDS.index("memory")] += memory_time(machine.cluster.gpu, added)
     if sharding is not None:
         _gather(machine, after, sharding, seconds)
     return LayerCosts(after, seconds, again)
@@ -252,7 +252,9 @@ def stage_costs(
     stages: list[tuple[LayerCosts, ...]] = []
     seconds, recompute, kept, until_weight = [], [], [], []
     for stage, (start, end) in enumerate(pairwise(accumulate(layout, initial=0))):
-        modules = configuration.recompute_by_stage[stage] if configuration.recompute_by_stage else configuration.recompute
+        modules = (
+            configuration.recompute_by_stage[stage] if configuration.recompute_by_stage else configuration.recompute
+        )
         if modules not in by_modules:
             by_modules[modules] = _Sums.of(
                 layer_costs(model, cluster, configuration, recompute=modules, calibration=calibration)
