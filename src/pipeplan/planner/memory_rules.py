@@ -85,6 +85,8 @@ _RULES: Mapping[str, MemoryRules] = MappingProxyType(
 )
 _LIKE = {
     "zero-bubble": "megatron-lm-2021",
+    "megatron-lm-2021-unfused": "megatron-lm-2021",
+    "deepspeed-zero3": "megatron-lm-2021",
     "megatron-deepspeed": "megatron-lm-2021",
     "megascale": "megatron-lm-2021",
     "torchtitan-2024": "torchtitan-eager",
