@@ -6,7 +6,9 @@ from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, RankMemory, StepTime
 from pipeplan.planner.flags import TrainerFlags, flags_of
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
+from pipeplan.planner.plan import plan
 from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, Sensitivity
+from pipeplan.planner.progress import PlanListener, PlanProgress
 from pipeplan.planner.rows import Row, read_rows, row_from
 from pipeplan.planner.running import costs_of, schedule_of
 from pipeplan.planner.stage_costs import stage_costs
@@ -23,6 +25,8 @@ __all__ = [
     "LaidLayer",
     "LayerOption",
     "Objective",
+    "PlanListener",
+    "PlanProgress",
     "Planned",
     "RankMemory",
     "Row",
@@ -35,6 +39,7 @@ __all__ = [
     "costs_of",
     "estimate",
     "flags_of",
+    "plan",
     "read_fixed",
     "read_rows",
     "row_from",

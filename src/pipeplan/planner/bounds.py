@@ -114,9 +114,7 @@ class Bounds:
 
     def _standing(self, order: Mapping[str, Any]) -> Standing:
         frame = self.frame
-        return standing(
-            order["schedule"], frame.pipeline, frame.microbatches, order["chunks"], order.get("group_size")
-        )
+        return standing(order["schedule"], frame.pipeline, frame.microbatches, order["chunks"], order.get("group_size"))
 
     def _of_stages(self, order: Mapping[str, Any], recompute: tuple[str, ...]) -> tuple[Floats, Floats]:
         """Sums, and what the last layer's backward holds besides, by stage."""
@@ -129,9 +127,7 @@ class Bounds:
             self._stages[(recompute, count, layers)] = known
         return known
 
-    def _with_ends(
-        self, held: Standing, forward: Floats, backward: Floats, weights: Floats, work: Floats
-    ) -> float:
+    def _with_ends(self, held: Standing, forward: Floats, backward: Floats, weights: Floats, work: Floats) -> float:
         """The busiest rank with its head and its tail, and a microbatch's way there and back."""
         place, ranks = held.table[0], self.frame.pipeline
         crossing = np.concatenate(([0.0], (place[1:] != place[:-1]) * self._message)).cumsum()

@@ -25,6 +25,7 @@ from pipeplan.planner.seconds import Factors
 SLACK = 1.03
 """What is at most so much slower than the best is estimated, too: runners-up are compared by estimates, not by bounds."""
 
+
 @dataclass(slots=True, eq=False)
 class Space:
     """The legal configurations of one question (one number of GPUs).
@@ -33,17 +34,13 @@ class Space:
     ----------
     question, pricing
         What is asked, and its layers' costs.
-    legal, over_memory, estimated
-        Configurations that rules allow, that bounds ruled out for their memory, and that were estimated.
     """
 
     question: Question
     pricing: Pricing
-    legal: int = 0
-    over_memory: int = 0
-    estimated: int = 0
     _orders: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
     _savings: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _bounds: dict[tuple[Any, ...], Bounds] = field(default_factory=dict)
 
     @classmethod
     def of(cls, question: Question, calibration: Factors | None = None) -> Space:
@@ -74,7 +71,10 @@ class Space:
 
     def bounds(self, frame: dict[str, Any]) -> Bounds:
         """Of a frame's configurations."""
-        return Bounds(self.pricing, as_configuration(self.question, frame))
+        key = tuple(frame.values())
+        if key not in self._bounds:
+            self._bounds[key] = Bounds(self.pricing, as_configuration(self.question, frame))
+        return self._bounds[key]
 
 
 def _likely(frame: dict[str, Any]) -> tuple[int, ...]:
@@ -155,19 +155,28 @@ class Branching:
         What is minimised.
     limit
         Bytes of a GPU.
+    slack
+        What is bounded to be at most so much worse than the best is estimated, too.
+    best
+        The least value that is known already.
 
     Attributes
     ----------
     best
         The least value of an estimate within the limit.
     exhausted
-        Whether nothing is left that could be within :data:`SLACK` of the best.
+        Whether nothing is left that could be within the slack of the best.
+    legal, over_memory, estimated
+        Configurations that rules allow, that bounds ruled out for their memory, and that were estimated.
     """
 
-    def __init__(self, spaces: Sequence[Space], value: Value, limit: float) -> None:
-        self.best = inf
+    def __init__(
+        self, spaces: Sequence[Space], value: Value, limit: float, *, slack: float = SLACK, best: float = inf
+    ) -> None:
+        self.best = best
         self.exhausted = False
-        self._value, self._limit = value, limit
+        self.legal = self.over_memory = self.estimated = 0
+        self._value, self._limit, self._slack = value, limit, slack
         self._numbers = count()
         self._heap: list[tuple[float, int, Group | Frame]] = []
         self._frames = ((space, frame) for space in spaces for frame in space.frames())
@@ -186,21 +195,20 @@ class Branching:
     def _price(self, space: Space, frame: dict[str, Any]) -> None:
         orders, choices = space.orders(frame), space.savings(frame)
         number = len(orders) * len(choices)
-        space.legal += number
+        self.legal += number
         if not number:
             return
         bounds = space.bounds(frame)
         if bounds.state > self._limit:
-            space.over_memory += number
+            self.over_memory += number
             return
-        seconds = min(bounds.of_saving(choices[0]["recompute"], 0.0).seconds, inf)
-        self._push(self._value(space.question, seconds), (space, frame, bounds))
+        self._push(self._value(space.question, bounds.of_saving((), 0.0).seconds), (space, frame, bounds))
 
     def round(self, most: int) -> list[Group]:
         """Up to so many groups to estimate, the most promising first; none: nothing left could be better."""
         taken: list[Group] = []
         while self._heap and len(taken) < most:
-            if self._heap[0][0] > SLACK * self.best:
+            if self._heap[0][0] > self._slack * self.best:
                 break
             _, _, node = heappop(self._heap)
             if isinstance(node, Group):
@@ -213,7 +221,7 @@ class Branching:
     def _open(self, space: Space, frame: dict[str, Any], bounds: Bounds) -> None:
         opened = Opened.of(space, frame, bounds, self._limit)
         orders = space.orders(frame)
-        space.over_memory += (len(space.savings(frame)) - len(opened.savings)) * len(orders)
+        self.over_memory += (len(space.savings(frame)) - len(opened.savings)) * len(orders)
         for order in orders if opened.savings else ():
             self._go_on(Group(opened, order))
 
@@ -222,21 +230,16 @@ class Branching:
         before = group.next
         if group.settle(self._limit):
             self._push(self._value(group.space.question, group.seconds), group)
-        group.space.over_memory += group.next - before
+        self.over_memory += group.next - before
 
     def _push(self, value: float, node: Group | Frame) -> None:
         heappush(self._heap, (value, next(self._numbers), node))
 
     def learn(self, group: Group, estimate: Estimate | None) -> None:
         """Take the estimate of a group; where it does not fit, the group's next saving is to be tried."""
-        group.space.estimated += 1
+        self.estimated += 1
         if estimate is not None and estimate.peak_bytes <= self._limit:
             self.best = min(self.best, self._value(group.space.question, estimate.step_time))
             return
         group.next += 1
         self._go_on(group)
-
-    @property
-    def left(self) -> int:
-        """Groups and frames that were bounded and not opened."""
-        return len(self._heap)

@@ -68,7 +68,11 @@ class Change:
         """The cluster with it."""
         inside, between = cluster.inside, cluster.between
         if self.bandwidth_inside:
-            inside = replace(inside, bandwidth=inside.bandwidth * self.factor, peer_bandwidth=_times(inside.peer_bandwidth, self.factor))
+            inside = replace(
+                inside,
+                bandwidth=inside.bandwidth * self.factor,
+                peer_bandwidth=_times(inside.peer_bandwidth, self.factor),
+            )
         if self.bandwidth_between:
             between = replace(between, bandwidth=between.bandwidth * self.factor)
         return replace(cluster, inside=inside, between=between)
