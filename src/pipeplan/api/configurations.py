@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-
 if TYPE_CHECKING:
     # What is in words must not load the planner.
     from pipeplan.planner import Configuration
@@ -41,7 +40,8 @@ def recompute_in_words(configuration: Configuration) -> str:
         )
     moved = configuration.offload
     share = max(moved, default=0.0) if isinstance(moved, tuple) else moved
-    return f"{said}, {share:.0%} offloaded" if share else said
+    moves = f"{share:.0%} offloaded"
+    return said if not share else moves if said in ("", "none") else f"{said}, {moves}"
 
 
 def in_words(configuration: Configuration) -> str:
@@ -49,7 +49,7 @@ def in_words(configuration: Configuration) -> str:
     chunks = f" v{configuration.chunks}" if configuration.chunks > 1 else ""
     schedule = f"{configuration.schedule}{chunks}, " if configuration.pipeline > 1 else ""
     recompute = recompute_in_words(configuration)
-    again = "" if recompute == "none" else f", recompute {recompute}"
+    again = "" if recompute == "none" else f", {recompute}" if recompute[0].isdigit() else f", recompute {recompute}"
     zero = f", ZeRO-{configuration.zero}" if configuration.zero > 1 else ""
     return f"{degrees_in_words(configuration)}, {schedule}microbatch {configuration.microbatch_size}{again}{zero}"
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 GIBIBYTE = 2.0**30
 
+MOST_OF_FRONT = 10
+"""Configurations of a front that are listed."""
+
 
 def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     """The answer, from what is decided on to what would change it."""
@@ -101,11 +104,21 @@ def _front(plan: Plan) -> Iterator[RenderableType]:
     if len(plan.planned.front) < 2:
         return
     table = columns("front: no other is better in both", "step (s)", "peak (GiB)", "MFU", padding=1)
-    for found in plan.planned.front:
+    shown = _thinned(plan.planned.front)
+    for found in shown:
         figures = number(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}", f"{found.mfu:.1%}"
         table.add_row(one_line(in_words(found.configuration)), *figures)
     yield table
+    if len(shown) < len(plan.planned.front):
+        yield line(f"{len(plan.planned.front) - len(shown)} between these are in the JSON and in the picture")
     yield Text("")
+
+
+def _thinned(front: Sequence[Estimate]) -> Sequence[Estimate]:
+    """The ends of a front and as many between them as a reader takes in."""
+    if len(front) <= MOST_OF_FRONT:
+        return front
+    return [front[round(place * (len(front) - 1) / (MOST_OF_FRONT - 1))] for place in range(MOST_OF_FRONT)]
 
 
 def estimate_parts(found: Estimate, limit: float | None = None) -> Iterator[RenderableType]:

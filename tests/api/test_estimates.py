@@ -1,0 +1,132 @@
+"""Estimates as answers: of files and dictionaries, one or many, beside what was measured, and refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import pipeplan
+from pipeplan.api.estimation import FEW
+from pipeplan.api.looks import simulated
+from pipeplan.errors import FormatError, InputError, UnknownNameError
+from tests.planning_data import FOLDER, planning
+from tests.plans import MACHINES, SHAPE, estimated
+
+ONE = {"model": "llama3-8b", "cluster": "h100-sxm:8x2", "global_batch": 64, "sequence": 8192, "tp": 2, "pp": 4}
+
+
+def test_one_configuration_from_python():
+    (row,) = pipeplan.estimate(ONE)
+    found = row.estimate
+    assert row.refused is None
+    assert found == estimated(tensor=2, pipeline=4, data=2)
+    record = row.to_dict()
+    assert record["step_time_s"] == pytest.approx(sum(record["breakdown"].values())) == found.step_time
+    assert record["peak_memory_gib"] == max(record["peak_memory_by_rank_gib"])
+    by_holder = [sum(held.values()) for held in record["memory_breakdown_by_rank_gib"]]
+    assert by_holder == pytest.approx(record["peak_memory_by_rank_gib"])
+    assert "measured" not in record
+
+
+@pytest.mark.parametrize("ending", [".yaml", ".toml", ".json"])
+def test_one_configuration_from_a_file(tmp_path, ending):
+    import tomli_w
+    import yaml
+
+    text = {".yaml": yaml.safe_dump, ".toml": tomli_w.dumps, ".json": json.dumps}[ending](ONE)
+    path = tmp_path / f"run{ending}"
+    path.write_text(text)
+    (row,) = pipeplan.estimate(path)
+    assert row.id == path.name
+    assert row.estimate == estimated(tensor=2, pipeline=4, data=2)
+
+
+def test_rows_that_cannot_be_say_why_beside_those_that_can():
+    rows = [{"id": "good", **ONE}, {"id": "bad", **ONE, "tp": 3}, {**ONE, "model": "llama3-8x"}, {"parallel": {}}, 7]
+    found = pipeplan.estimate({"rows": rows})
+    assert [row.id for row in found] == ["good", "bad", "row 2", "row 3", "row 4"]
+    assert [row.refused is None for row in found] == [True, False, False, False, False]
+    assert "does not divide 16 GPUs" in (found["bad"].refused or "")
+    assert "did you mean 'llama3-8b'" in (found["row 2"].refused or "")
+    for row in found:
+        record = row.to_dict()
+        assert set(record) >= {"id", "step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown"}
+        assert set(record) >= {"error_bar", "assumed", "refused"}
+        assert (record["step_time_s"] is None) == (record["refused"] is not None)
+    with pytest.raises(KeyError):
+        found["nobody"]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "words"),
+    [
+        ({"rows": []}, FormatError, "not"),
+        ({"rows": 3}, FormatError, "a list"),
+        ({"model": "llama3-8b"}, InputError, "a configuration needs cluster, global_batch, sequence"),
+        ({**ONE, "model": "llama3-8x"}, UnknownNameError, "did you mean"),
+        ({**ONE, "dp": 3}, InputError, "16"),
+    ],
+)
+def test_one_that_cannot_be_is_an_error(source, kind, words):
+    with pytest.raises(kind, match=words):
+        pipeplan.estimate(source)
+
+
+def test_many_rows_on_two_processes_are_those_of_one():
+    rows = [{**ONE, "global_batch": 16 + 16 * place} for place in range(FEW + 1)]
+    shares: list[float] = []
+    found = pipeplan.estimate({"rows": rows}, workers=2, progress=shares.append)
+    assert [row.estimate for row in found] == [row.estimate for row in pipeplan.estimate({"rows": rows}, workers=1)]
+    assert shares[-1] == 1.0
+
+
+def test_published_runs_are_estimated_beside_what_was_measured(tmp_path):
+    runs = planning("published_runs.json")["rows"]
+    chosen = [run for run in runs if run["id"].startswith(("zb-4-1.5B", "zb-9"))]
+    found = pipeplan.estimate({"rows": chosen})
+    assert len(found) == len(chosen)
+    measured = [row for row in found if row.time_error is not None]
+    assert len(measured) > 10
+    assert all(abs(row.time_error or 0) < 0.5 for row in measured)
+    refused = [row for row in found if row.refused]
+    assert refused
+    assert all("not a whole step's" in (row.refused or "") for row in refused)
+    assert found["zb-4-1.5B-p8-m24-b6-1F1B"].to_dict()["error"]["step_time"] is not None
+    assert FOLDER.exists()
+
+
+def test_tables_of_one_and_of_many(capsys):
+    pipeplan.estimate(ONE).print()
+    one = capsys.readouterr().out
+    assert "peak memory" in one
+    assert "compute" in one
+    pipeplan.estimate({"rows": [{"id": "good", **ONE}, {"id": "bad", **ONE, "tp": 3}]}).print()
+    many = capsys.readouterr().out
+    assert "good" in many
+    assert "bad: tp 3" in many
+    assert max(map(len, (one + many).splitlines())) <= 80
+
+
+def test_a_frame_has_a_row_each():
+    frame = pipeplan.estimate({"rows": [ONE, ONE]}).to_frame()
+    assert len(frame) == 2
+    assert frame["step_time_s"][0] > 0
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"tensor": 2, "pipeline": 4, "data": 2},
+        {"tensor": 2, "pipeline": 4, "data": 2, "chunks": 2, "schedule": "interleaved-1f1b"},
+        {"tensor": 2, "pipeline": 4, "data": 2, "schedule": "zb-h1", "recompute": ("full",)},
+        {"tensor": 2, "pipeline": 4, "data": 2, "schedule": "zb-auto", "in_flight": 8},
+        {"tensor": 8, "data": 2},
+    ],
+)
+def test_the_schedule_of_an_estimate_takes_as_long_as_the_estimate_says(chosen):
+    found = estimated(**chosen)
+    result = simulated(SHAPE, MACHINES, found.configuration)
+    assert result.schedule.microbatches == found.configuration.microbatches
+    pipeline = found.step_time - found.time.data - found.time.optimizer
+    assert result.makespan == pytest.approx(pipeline, rel=0.01)

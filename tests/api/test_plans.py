@@ -1,0 +1,146 @@
+"""A plan as an answer: its table, its JSON, its files, and what it says where nothing fits."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+import pipeplan
+from pipeplan.errors import InfeasibleError, UnknownNameError
+from tests.plans import GIB, fitting_plan, missing_plan
+
+
+@pytest.fixture
+def plan():
+    return fitting_plan()
+
+
+def test_the_table_says_all_that_decides(plan, capsys):
+    plan.print()
+    said = capsys.readouterr().out
+    for words in (
+        "llama3-8b on 16 h100-sxm (2 x 8), 64 x 8,192 tokens",
+        "tp2 pp4 dp2 on 16 GPUs",
+        "zb-h1",
+        "of 72.0 GiB that may be used",
+        "1,234 legal configurations",
+        "bubble 9.1 % against 2.3 %",
+        "front: no other is better in both",
+        "exposed tensor communication",
+        "activations",
+        "bandwidth between nodes x 0.5",
+        "changes to tp4 pp4, full",
+        "analytic:",
+        "--flags",
+    ):
+        assert words in said, words
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_the_record_is_plain_json_and_adds_up(plan):
+    record = json.loads(json.dumps(plan.to_dict()))
+    assert set(record) >= {"best", "runners_up", "front", "sensitivity", "closest_miss", "counts", "complete"}
+    best = record["best"]
+    assert sum(best["breakdown"].values()) == pytest.approx(best["step_time_s"])
+    assert set(best["flags"]) == {"megatron", "torchtitan", "pipeplan"}
+    assert all(each["lost_because"] for each in record["runners_up"])
+    assert [each["step_time_s"] for each in record["front"]] == sorted(each["step_time_s"] for each in record["front"])
+    assert record["closest_miss"] is None
+    assert record["cluster"]["gpus"] == 16
+
+
+@pytest.mark.parametrize("ending", [".json", ".png", ".svg", ".pdf", ".html", ".txt", ".csv", ".trace.json"])
+def test_it_is_saved_by_its_ending(plan, tmp_path, ending):
+    path = tmp_path / f"plan{ending}"
+    plan.save(path)
+    assert path.stat().st_size > 500
+    if ending == ".json":
+        assert json.loads(path.read_text())["best"]["configuration"]["tensor"] == 2
+    if ending == ".svg":
+        assert "seconds a step" in path.read_text()
+    if ending == ".csv":
+        assert pipeplan.read(path) == plan.result.schedule
+
+
+def test_its_configuration_is_what_estimate_takes(plan, tmp_path):
+    plan.save(tmp_path / "best.yaml")
+    (row,) = pipeplan.estimate(tmp_path / "best.yaml")
+    assert row.estimate == plan.best
+    assert yaml.safe_load((tmp_path / "best.yaml").read_text())["tp"] == 2
+
+
+@pytest.mark.parametrize("trainer", ["megatron", "torchtitan", "pipeplan"])
+def test_flags_are_written_with_the_files_that_they_name(plan, tmp_path, trainer, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plan.save(f"train.{trainer}.sh")
+    flags = plan.flags_for(trainer)
+    assert (tmp_path / f"train.{trainer}.sh").read_text().rstrip("\n") == flags.text.rstrip("\n")
+    for name, text in flags.files.items():
+        assert (tmp_path / name).read_text() == text
+
+
+def test_flags_without_a_trainer_are_those_of_the_one_that_was_assumed(plan, tmp_path):
+    assert plan.trainer == "megatron"
+    plan.save(tmp_path / "train.sh")
+    assert (tmp_path / "train.sh").read_text().rstrip("\n") == plan.flags["megatron"].text.rstrip("\n")
+    with pytest.raises(UnknownNameError, match="did you mean 'megatron'"):
+        plan.flags_for("megatorn")
+
+
+def test_a_frame_has_a_row_a_configuration(plan):
+    frame = plan.to_frame()
+    assert list(frame["is"]) == ["best", *["runner-up"] * 3, *["front"] * 2]
+    assert frame["step_time_s"].min() == plan.best.step_time
+
+
+def test_a_notebook_shows_its_table(plan):
+    assert "llama3-8b on 16 h100-sxm" in plan._repr_html_()
+    assert "zb-h1" in repr(plan)
+
+
+def test_the_picture_compares_the_first_few(plan):
+    view = plan.plan_view()
+    assert [label for label, _ in view.times] == [
+        "t2 p4 zb-h1",
+        "1: t2 p4 1f1b",
+        "2: t2 p4 v2 interleaved-1f1b",
+        "3: t4 p4 1f1b",
+    ]
+    assert len(view.memory) == 4
+    assert view.limit == 72
+    assert view.front is not None
+    assert len(view.front.points) == 2
+
+
+def test_where_nothing_fits_the_nearest_is_said_and_what_would(capsys, tmp_path):
+    plan = missing_plan()
+    plan.print()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "nothing fits into 1.0 GiB a GPU" in said
+    assert "32 GPUs with pp8 would fit" in said
+    record = plan.to_dict()
+    assert record["best"] is None
+    assert record["closest_miss"]["over_by_gib"] == pytest.approx(record["closest_miss"]["peak_memory_gib"] - 1)
+    plan.save(tmp_path / "plan.png")
+    assert "nothing fits" in repr(plan)
+    assert plan.flags == {}
+    for name in ("best.yaml", "train.sh"):
+        with pytest.raises(InfeasibleError, match="nothing fits"):
+            plan.save(tmp_path / name)
+    assert plan.planned.memory_limit == GIB
+
+
+def test_a_real_one_is_as_good_as_it_says():
+    found = pipeplan.plan(
+        "llama3-8b", "h100-sxm:8x1", global_batch=16, sequence=4096, fix={"tp": 2}, seconds=5, workers=1
+    )
+    best = found.best
+    assert best is not None
+    assert best.configuration.tensor == 2
+    assert best.configuration.gpus == 8
+    assert best.peak_bytes <= found.planned.memory_limit
+    for runner in found.planned.runners_up:
+        assert runner.estimate.step_time >= best.step_time
+        assert runner.lost_because
