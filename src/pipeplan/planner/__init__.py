@@ -1,5 +1,13 @@
 """Which configuration to train with: estimates of given ones, layouts, and the search over all that are legal."""
 
+from pipeplan.planner.calibrating import calibrated, updated_by_run
+from pipeplan.planner.calibration import (
+    Calibration,
+    Correction,
+    read_calibration,
+    require_calibration_file,
+    write_calibration,
+)
 from pipeplan.planner.choices import CHOICES, read_fixed, short_name, written
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimate import estimate
@@ -16,8 +24,10 @@ from pipeplan.planner.stage_costs import stage_costs
 __all__ = [
     "CHOICES",
     "BestLayout",
+    "Calibration",
     "ClosestMiss",
     "Configuration",
+    "Correction",
     "CostsFrom",
     "Counts",
     "ErrorBar",
@@ -36,15 +46,20 @@ __all__ = [
     "StepTime",
     "TrainerFlags",
     "best_layout",
+    "calibrated",
     "costs_of",
     "estimate",
     "flags_of",
     "plan",
+    "read_calibration",
     "read_fixed",
     "read_rows",
+    "require_calibration_file",
     "row_from",
     "schedule_of",
     "short_name",
     "stage_costs",
+    "updated_by_run",
+    "write_calibration",
     "written",
 ]

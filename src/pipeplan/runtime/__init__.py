@@ -7,6 +7,7 @@ from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
 
 require_torch(BACKWARD_VERSIONS, what="pipeplan.runtime")
 
+from pipeplan.runtime.kernel_timing import KernelTimer, kernel_timer  # noqa: E402
 from pipeplan.runtime.model import Model  # noqa: E402
 from pipeplan.runtime.models import BUILT_IN, load_model  # noqa: E402
 from pipeplan.runtime.pipeline import Evaluation, Pipeline  # noqa: E402
@@ -20,12 +21,14 @@ from pipeplan.runtime.torch_schedules import from_torch  # noqa: E402
 __all__ = [
     "BUILT_IN",
     "Evaluation",
+    "KernelTimer",
     "Model",
     "Pipeline",
     "Profile",
     "Recording",
     "RunResult",
     "from_torch",
+    "kernel_timer",
     "load_model",
     "profile",
     "run",
