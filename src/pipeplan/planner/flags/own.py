@@ -15,8 +15,9 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimate import estimate
 from pipeplan.planner.flags.trainer_flags import TrainerFlags
 from pipeplan.planner.running import costs_of, schedule_of
+from pipeplan.planner.software import software
 from pipeplan.planner.stage_costs import stage_costs
-from pipeplan.simulation import simulate
+from pipeplan.simulation import longest_span, simulate
 from pipeplan.strategies import is_strategy
 from pipeplan.workload import ModelShape
 
@@ -28,15 +29,16 @@ def own(model: ModelShape, cluster: Cluster, configuration: Configuration, sched
     """
     costs = costs_of(stage_costs(model, cluster, configuration), configuration)
     found = estimate(model, cluster, configuration, schedule=schedule, with_error_bar=False)
-    makespan = simulate(schedule, costs).timeline.makespan
+    timeline = simulate(schedule, costs).timeline
+    pipeline = timeline.makespan if software(configuration.software).barrier else longest_span(timeline, costs)
     stem = file_name(f"{model.name}.{configuration.schedule}")
-    files = {f"{stem}.yaml": _settings(configuration, costs, max(found.step_time - makespan, 0.0))}
+    files = {f"{stem}.yaml": _settings(configuration, costs, max(found.step_time - pipeline, 0.0))}
     name = configuration.schedule
     if not _made_by_name(configuration, schedule, costs):
         name = f"{stem}.json"
         files[name] = schedule_json(schedule)
     text = (
-        f"# The pipeline takes {makespan:.6g} s and the step {found.step_time:.6g} s, by the costs of the stages in the "
+        f"# The pipeline takes {pipeline:.6g} s and the step {found.step_time:.6g} s, by the costs of the stages in the "
         "file.\n"
         f"pipeplan simulate {name} --config {stem}.yaml\n"
         f"# The same order of ops on a small model of pipeplan's own: pipeplan run {name} --config {stem}.yaml\n"

@@ -116,8 +116,8 @@ def _warnings(model: ModelShape, configuration: Configuration) -> Iterator[str]:
         )
     elif modules not in CHECKPOINTS:
         yield (
-            f"torchtitan does not recompute {' '.join(modules)}, but every layer, ops by its list, or nothing: every layer is "
-            "set here, which takes longer than planned"
+            f"torchtitan does not recompute {' '.join(modules)}, but every layer, ops by its list, or nothing: these flags "
+            "recompute every layer, which takes longer than planned"
         )
     if offloaded_anywhere(configuration) > 0:
         yield "the plan moves activations to the host, which no flag of torchtitan 0.3 does: what is kept may not fit"
