@@ -146,6 +146,46 @@ def test_a_front_has_points_and_the_best_bound_proven_for_each(capsys):
 
 
 def test_a_front_takes_no_start(capsys):
-    for option in ("--start 1f1b", "--jitter 0.1"):
+    for option in ("--start 1f1b", "--jitter 0.1", "--searches 2"):
         assert main(f"search -p 2 -m 2 --pareto {option}".split()) == 2
         assert "--pareto takes neither --start nor --jitter" in capsys.readouterr().err
+
+
+def test_several_searches_and_a_front_are_kept_in_a_store(tmp_path, capsys, monkeypatch):
+    alone = [pipeplan.search(**SHAPE, placement="v", evaluations=300, seed=seed) for seed in (4, 5)]
+    best = pipeplan.search(
+        **SHAPE, placement="v", evaluations=300, seed=4, searches=2, workers=1, store=tmp_path / "searches.db"
+    )
+    assert best.makespan == min(each.makespan for each in alone)
+    question = "search -p 3 -m 4 --p2p-time 0.25 --placement v --evaluations 300"
+    monkeypatch.setattr("pipeplan.solver.independent.search", None)
+    assert main(f"{question} --seed 4 --searches 2 --store {tmp_path / 'searches.db'} --json".split()) == 0
+    assert json.loads(capsys.readouterr().out)["makespan"] == best.makespan
+    monkeypatch.undo()
+    fronts = []
+    for _ in range(2):
+        assert main(f"{question} --pareto --points 3 --store {tmp_path / 'front.db'} --json".split()) == 0
+        fronts.append(json.loads(capsys.readouterr().out))
+        monkeypatch.setattr("pipeplan.solver.independent.search", None)
+    assert fronts[0] == fronts[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--searches 0", "searches must be from 1 to 10,000, not 0"),
+        ("--dask nonsense", "cannot reach a scheduler at 'nonsense': missing port number"),
+        ("--pareto --dask nonsense", "cannot reach a scheduler at 'nonsense': missing port number"),
+        ("--store none/s.db", "cannot write none/s.db: there is no folder none"),
+        ("--store s.csv -o s.csv", "s.csv is given twice"),
+        ("--store s.csv --start s.csv", "s.csv is an input; an input is never overwritten"),
+        ("--store 1f1b.csv", "1f1b.csv is no store of a sweep"),
+    ],
+)
+def test_where_searches_cannot_run_or_be_kept(tmp_path, monkeypatch, capsys, options, says):
+    pytest.importorskip("distributed")
+    monkeypatch.chdir(tmp_path)
+    pipeplan.save(pipeplan.simulate("1f1b", ranks=2, microbatches=2).schedule, "1f1b.csv")
+    pipeplan.save(pipeplan.simulate("1f1b", ranks=2, microbatches=2).schedule, "s.csv")
+    assert main(f"search -p 2 -m 2 --evaluations 10 {options}".split()) == 2
+    assert says in capsys.readouterr().err

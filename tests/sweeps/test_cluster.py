@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -17,50 +16,11 @@ import pytest
 
 from pipeplan.errors import FormatError, InputError, MissingExtraError, RunError
 from pipeplan.sweeps import Progress, Task, sweep
-from tests.sweeps.test_processes import until
+from tests.sweeps.local_cluster import LocalCluster
+from tests.sweeps.waiting import until
 from tests.sweeps.work import count, die_at, even_only, nap_and_note
 
 distributed = pytest.importorskip("distributed")
-
-HOST = ["--host", "127.0.0.1"]
-
-
-class LocalCluster:
-    """A scheduler, and workers of one thread each that nobody starts again."""
-
-    def __init__(self, folder: Path, workers: int) -> None:
-        self.folder = folder
-        self.file = folder / "scheduler.json"
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._start("scheduler", "--port", "0", "--dashboard-address", "127.0.0.1:0", *HOST)
-        self.scheduler = self._processes[0]
-        for _ in range(workers):
-            self.add_worker()
-
-    def add_worker(self) -> None:
-        self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", *HOST)
-
-    def _start(self, *words: str) -> None:
-        with (self.folder / "log").open("ab") as log:
-            self._processes.append(
-                subprocess.Popen(
-                    [sys.executable, "-m", "dask", *words, "--scheduler-file", str(self.file)],
-                    stdout=log,
-                    stderr=log,
-                    env={**os.environ, "PYTHONPATH": os.getcwd(), "DASK_TEMPORARY_DIRECTORY": str(self.folder)},
-                )
-            )
-
-    @property
-    def address(self) -> str:
-        """Once the scheduler has said it."""
-        until(self.file, 3)
-        return str(self.file)
-
-    def end(self) -> None:
-        for process in reversed(self._processes):
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture

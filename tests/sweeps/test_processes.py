@@ -1,11 +1,9 @@
 """Sweeps on processes of this machine, which die now and then."""
 
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from contextlib import closing
 from functools import partial
@@ -15,32 +13,8 @@ import pytest
 
 from pipeplan.errors import RunError
 from pipeplan.sweeps import Task, sweep
+from tests.sweeps.waiting import WAIT, is_gone, until
 from tests.sweeps.work import Square, count, die_at, die_once, even_only, nap_and_note, square
-
-WAIT = 60.0
-"""Seconds after which something never happens, on a machine that is busy with other things."""
-
-
-def until(path: Path, lines: int) -> list[str]:
-    """The lines of a file, when it has so many."""
-    end = time.monotonic() + WAIT
-    while time.monotonic() < end:
-        found = path.read_text().splitlines() if path.exists() else []
-        if len(found) >= lines:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"{path} has no {lines} lines after {WAIT:g} s")
-
-
-def is_gone(process: int) -> bool:
-    end = time.monotonic() + WAIT
-    while time.monotonic() < end:
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def test_many_small_tasks_on_two_processes() -> None:

@@ -40,6 +40,8 @@ class Common(TypedDict):
     evaluations: int | None
     seed: int
     workers: int | None
+    dask: str | None
+    store: Path | None
     full_backward: bool
 
 
@@ -60,7 +62,23 @@ class Search:
     ] = None
     seed: Annotated[int, _option("Seed of the random numbers (0).", "--seed")] = 0
     start: Annotated[tuple[str, ...], _option("Schedule to go on from, by name or file; repeatable.", "--start")] = ()
-    workers: Annotated[int | None, _option("Threads (as many as there are cores).", "--workers")] = None
+    workers: Annotated[
+        int | None, _option("Threads, or processes for several searches (as many as there are cores).", "--workers")
+    ] = None
+    searches: Annotated[
+        int | None,
+        _option(
+            "Independent searches, each with the whole budget and a seed of its own (1; 8 with --dask).", "--searches"
+        ),
+    ] = None
+    dask: Annotated[str | None, _option("Address of a Dask scheduler, whose workers search.", "--dask")] = None
+    store: Annotated[
+        Path | None,
+        _option(
+            "File that keeps each search, or point of a front, as it ends; the same goes on from there.",
+            "--store",
+        ),
+    ] = None
     full_backward: Annotated[
         bool, _option("Never split backward into its input and weight halves.", "--full-backward")
     ] = False
@@ -83,6 +101,8 @@ class Search:
             "evaluations": self.evaluations,
             "seed": self.seed,
             "workers": self.workers,
+            "dask": self.dask,
+            "store": self.store,
             "full_backward": self.full_backward,
         }
 
@@ -104,12 +124,13 @@ def search(
     far, which `--output` keeps on disk all the while.
     """
     starts = [path for path in map(file_of, search.start) if path is not None]
-    asked = request((), settings, output, reads=starts)
+    asked = request((), settings, output, reads=starts, writes=[] if search.store is None else [search.store])
     if search.pareto:
         return _front(search, asked, json=json)
     with _progress([path for path in asked.outputs if holds_schedule(path)], quiet=json) as progress:
         result = search_schedule(
             start=search.start,
+            searches=search.searches,
             jitter=search.jitter,
             progress=progress,
             **search.common(),
@@ -127,8 +148,10 @@ def search(
 
 def _front(search: Search, asked: Request, *, json: bool) -> int:
     """The trade-off between memory and time."""
-    if search.start or search.jitter is not None:
-        raise InputError("--pareto takes neither --start nor --jitter: it starts from everything that fits")
+    if search.start or search.jitter is not None or search.searches is not None:
+        raise InputError(
+            "--pareto takes neither --start nor --jitter nor --searches: it starts from everything that fits, once a limit"
+        )
     require_outputs(asked.outputs, ("record", "front picture"), what="a front")
     with _progress([], quiet=json) as line:
         front = pareto(

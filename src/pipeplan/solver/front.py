@@ -100,7 +100,12 @@ def pareto(
         evaluations=None if evaluations is None else evaluations // points,
         workers=1 if dask else workers,
     )
-    asked = {"front": plain(problem), "seconds": effort.seconds, "evaluations": effort.evaluations}
+    asked = {
+        "command": "search --pareto",
+        "problem": plain(problem),
+        "seconds": effort.seconds,
+        "evaluations": effort.evaluations,
+    }
     limits = LimitSearches(problem, seed, Spread(dask=dask, store=store), asked, progress)
     marks = _marks(problem)
     free = limits.find([np.inf], effort)[np.inf]

@@ -67,7 +67,8 @@ def search_seeds(
     for schedule in start:
         require_shape(schedule, problem)
     asked = {
-        "search": plain(problem),
+        "command": "search",
+        "problem": plain(problem),
         "start": plain(start),
         "seconds": effort.seconds,
         "evaluations": effort.evaluations,

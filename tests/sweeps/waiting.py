@@ -1,0 +1,30 @@
+"""Waiting for what other processes do, on a machine that may be busy."""
+
+import os
+import time
+from pathlib import Path
+
+WAIT = 60.0
+"""Seconds after which something never happens, on a machine that is busy with other things."""
+
+
+def until(path: Path, lines: int) -> list[str]:
+    """The lines of a file, when it has so many."""
+    end = time.monotonic() + WAIT
+    while time.monotonic() < end:
+        found = path.read_text().splitlines() if path.exists() else []
+        if len(found) >= lines:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{path} has no {lines} lines after {WAIT:g} s")
+
+
+def is_gone(process: int) -> bool:
+    end = time.monotonic() + WAIT
+    while time.monotonic() < end:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
