@@ -38,6 +38,8 @@ def latent(draw: st.DrawFn) -> LatentAttention:
 
 @st.composite
 def shapes(draw: st.DrawFn) -> ModelShape:
+    attention = draw(st.none() | latent())
+    grouped = st.booleans() if attention is None else st.just(False)
     layers, kv_heads, groups = draw(st.integers(1, 24)), draw(st.integers(1, 8)), draw(st.integers(1, 4))
     return ModelShape(
         name=draw(st.text("abc-.1", min_size=1, max_size=8)),
@@ -51,18 +53,18 @@ def shapes(draw: st.DrawFn) -> ModelShape:
         gated=draw(st.booleans()),
         tied_embeddings=draw(st.booleans()),
         norm=draw(st.sampled_from(["rms", "layer", "layer-no-bias"])),
-        norms_a_layer=draw(st.integers(1, 4)),
-        bias_qkv=draw(st.booleans()),
-        bias_out=draw(st.booleans()),
-        bias_all=draw(st.booleans()),
-        qk_norm=draw(st.booleans()),
-        qk_norm_whole=draw(st.booleans()),
+        norms_a_layer=draw(st.sampled_from([1, 2, 4])),
+        bias_qkv=draw(grouped),
+        bias_out=draw(grouped),
+        bias_all=draw(grouped),
+        qk_norm=draw(grouped),
+        qk_norm_whole=draw(grouped),
         learned_positions=draw(st.none() | SMALL),
-        attention_sinks=draw(st.booleans()),
+        attention_sinks=draw(grouped),
         sliding_window=draw(st.none() | SMALL),
         sliding_every=draw(st.integers(1, 6)),
         chunked_windows=draw(st.booleans()),
-        latent=draw(st.none() | latent()),
+        latent=attention,
         experts=draw(st.none() | experts(layers)),
         mtp_layers=draw(st.integers(0, 2)),
         trained_sequence=draw(st.none() | SMALL),

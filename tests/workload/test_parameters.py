@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from pipeplan.errors import InputError
 from pipeplan.workload import (
+    Execution,
     ModelShape,
     attention_parts,
     from_dict,
     layer_parts,
+    layers_of,
     model,
+    model_names,
     padded_vocabulary,
     parameter_counts,
 )
@@ -172,6 +175,23 @@ def test_a_model_is_the_sum_of_its_layers(drawn: ModelShape):
     assert counts.total == sum(layers) + counts.embedding + counts.positions + counts.final_norm + counts.head
     assert counts.active <= counts.total <= counts.total_with_mtp
     assert counts.attention == sum(part.count for part in attention_parts(drawn))
+
+
+def of_one_rank(shape: ModelShape) -> int:
+    layers = layers_of(shape, Execution())
+    return sum(layer.count * (layer.parameters.dense + layer.parameters.expert) for layer in layers)
+
+
+@given(shapes())
+def test_what_one_rank_holds_is_the_model_with_a_padded_vocabulary(drawn: ModelShape):
+    padded = replace(drawn, vocabulary=padded_vocabulary(drawn.vocabulary))
+    assert of_one_rank(drawn) == parameter_counts(padded).total_with_mtp
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_one_rank_holds_a_whole_preset(name: str):
+    padded = replace(model(name), vocabulary=padded_vocabulary(model(name).vocabulary))
+    assert of_one_rank(model(name)) == parameter_counts(padded).total_with_mtp
 
 
 @given(shapes())

@@ -10,6 +10,8 @@ from tests.workload.shapes import shapes
 
 DENSE = {"name": "a model", "layers": 4, "hidden": 64, "heads": 8, "vocabulary": 100, "ffn": 256}
 
+LATENT = LatentAttention(query_rank=None, key_value_rank=4, nope_dim=4, rope_dim=4, value_dim=4)
+
 
 def shape(**changes: object) -> ModelShape:
     return ModelShape(**{**DENSE, **changes})  # type: ignore[arg-type]
@@ -50,7 +52,10 @@ def test_widths_of_grouped_queries():
         ({"norm": "batch"}, "norm"),
         ({"sliding_window": 0}, "sliding_window"),
         ({"sliding_every": 0}, "sliding_every"),
+        ({"norms_a_layer": 3}, "norms_a_layer"),
         ({"mtp_layers": -1}, "mtp_layers"),
+        ({"latent": LATENT, "bias_qkv": True}, "bias_qkv"),
+        ({"latent": LATENT, "qk_norm": True}, "qk_norm"),
         ({"experts": Experts(count=8, top_k=2, width=4, leading_dense_layers=5)}, "leading_dense_layers"),
     ],
 )

@@ -186,10 +186,14 @@ class ModelShape:
         for field in ("kv_heads", "head_dim", "ffn", "learned_positions", "sliding_window", "trained_sequence"):
             if getattr(self, field) is not None:
                 _check(field, getattr(self, field), at_least=1)
-        for field, least in (("norms_a_layer", 1), ("sliding_every", 1), ("mtp_layers", 0)):
+        for field, least in (("sliding_every", 1), ("mtp_layers", 0)):
             _check(field, getattr(self, field), at_least=least)
         if self.layers > _MOST_LAYERS:
             raise InputError(f"a model has at most {_MOST_LAYERS:,} layers; layers is {self.layers:,}", field="layers")
+        if self.norms_a_layer not in (1, 2, 4):
+            raise InputError(
+                f"a layer has 1, 2 or 4 norms; norms_a_layer is {self.norms_a_layer!r}", field="norms_a_layer"
+            )
         if self.norm not in NORMS:
             raise InputError(f"norm is one of {', '.join(NORMS)}; it is {self.norm!r}", field="norm")
         self._check_heads()
@@ -198,6 +202,12 @@ class ModelShape:
     def _check_heads(self) -> None:
         """What grouped queries need, filled in where it follows; latent attention says its own sizes."""
         if self.latent is not None:
+            for field in ("bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole", "attention_sinks"):
+                if getattr(self, field):
+                    raise InputError(
+                        f"latent attention has neither biases nor norms of heads nor sinks; {field} is true",
+                        field=field,
+                    )
             object.__setattr__(self, "kv_heads", None)
             object.__setattr__(self, "head_dim", None)
             return

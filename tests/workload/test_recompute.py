@@ -1,0 +1,133 @@
+"""Modules computed again: what moves into the backward, and what is not kept."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.errors import UnknownNameError
+from pipeplan.workload import (
+    RECOMPUTE,
+    Execution,
+    Gemm,
+    GroupedGemm,
+    LayerWork,
+    ModelShape,
+    layers_of,
+    model,
+    offloaded,
+    recomputed,
+)
+from tests.workload.shapes import shapes
+
+S = 2048
+
+
+def layer(name: str, kind: str = "dense", **chosen: object) -> LayerWork:
+    execution = Execution(sequence=S, **chosen)  # type: ignore[arg-type]
+    return next(each for each in layers_of(model(name), execution) if each.kind == kind)
+
+
+def dropped(before: LayerWork, modules: set[str]) -> float:
+    return before.kept_bytes - recomputed(before, modules).kept_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "module", "expected"),
+    [
+        ("llama3-8b", "dense", "core_attn", 4 * 32),
+        ("llama3-8b", "dense", "mlp", 2 * 4096 + 6 * 14336),
+        ("llama3-8b", "dense", "layernorm", 2 * 2 * 4096),
+        ("deepseek-v3", "dense", "mla_up_proj", 131_072),
+        ("deepseek-v3", "moe", "moe_act", 2 * 8 * 2048),
+        ("deepseek-v3", "moe", "shared_experts", 6 * 2048),
+        ("deepseek-v3", "moe", "moe", 2 * 7168 + 6 * 2048 + 4 * 256 + 8 * (2 * 7168 + 6 * 2048 + 8 + 4)),
+    ],
+)
+def test_what_modules_drop(name: str, kind: str, module: str, expected: float):
+    """Bytes a token, by the names that Megatron gives the modules."""
+    assert dropped(layer(name, kind), {module}) == pytest.approx(expected * S)
+
+
+def test_modules_together_drop_each_tensor_once():
+    before = layer("deepseek-v3", "moe")
+    assert dropped(before, {"moe", "moe_act", "shared_experts"}) == dropped(before, {"moe"})
+    assert recomputed(before, {"moe", "moe_act"}).backward_input == recomputed(before, {"moe"}).backward_input
+    assert dropped(before, {"full", "moe"}) == dropped(before, {"full"})
+
+
+def test_the_work_comes_before_the_input_backward():
+    before = layer("llama3-8b")
+    after = recomputed(before, {"full"})
+    assert after.backward_input == before.forward + before.backward_input
+    assert after.backward_weight == before.backward_weight
+    assert [each.name for each in after.kept if each.bytes] == ["layer input"]
+    assert after.kept_bytes == 2 * 4096 * S
+
+
+def test_what_is_computed_again_is_there_at_once():
+    before = layer("llama3-8b")
+    after = recomputed(before, {"full"})
+    assert after.transient_bytes == before.transient_bytes + before.kept_bytes
+
+
+def test_a_split_backward_still_waits_for_its_inputs():
+    """What F did not keep is there from I on: W needs it as before."""
+    before = layer("llama3-8b")
+    assert recomputed(before, {"full"}).bytes_until_weight == before.bytes_until_weight
+
+
+def test_selective_checkpointing_per_op():
+    """torchtitan: of q, k, v, o, gate, up, down every second is computed again; q, v, gate, down and attention are kept."""
+    before = layer("llama3-8b")
+    after = recomputed(before, {"selective-op"})
+    again = after.backward_input[: len(after.backward_input) - len(before.backward_input)]
+    products = [(each.columns, each.inner) for each in again if isinstance(each, (Gemm, GroupedGemm))]
+    assert products == [(1024, 4096), (4096, 4096), (14336, 4096)]
+    kept = 2 * 4096 + 2 * (4096 + 1024 + 14336 + 4096) + 2 * 4096 + 4 * 32
+    assert after.kept_bytes == kept * S
+
+
+def test_modules_of_other_layers_change_nothing():
+    before = layer("llama3-8b")
+    assert recomputed(before, {"moe", "mla_up_proj"}) == before
+    first, *_, loss = layers_of(model("llama3-8b"), Execution(recompute=frozenset({"full"})))
+    plain = layers_of(model("llama3-8b"), Execution())
+    assert (first, loss) == (plain[0], plain[-1])
+
+
+def test_an_unknown_module():
+    with pytest.raises(
+        UnknownNameError, match="unknown module to recompute 'core_atn'; did you mean 'core_attn'"
+    ) as caught:
+        recomputed(layer("llama3-8b"), {"core_atn"})
+    assert caught.value.field == "recompute"
+
+
+def test_every_module_has_a_title():
+    found = {
+        name
+        for preset in ("llama3-8b", "deepseek-v3")
+        for each in layers_of(model(preset), Execution())
+        for name in each.recomputable
+    }
+    assert found == set(RECOMPUTE)
+
+
+@given(shapes(), st.sets(st.sampled_from(sorted(RECOMPUTE))))
+def test_never_keeps_more_than_everything(shape: ModelShape, modules: set[str]):
+    """All but per-op checkpointing, which keeps outputs that nothing needs, keep at most what they would keep anyway."""
+    for before in layers_of(shape, Execution(sequence=64)):
+        after = recomputed(before, modules - {"selective-op"})
+        assert after.kept_bytes <= before.kept_bytes or after.kept_bytes == 2 * 64 * shape.hidden
+        assert after.bytes_until_weight == pytest.approx(before.bytes_until_weight)
+        assert (
+            recomputed(after, modules) == after or not set(before.recomputable) & modules or modules == {"selective-op"}
+        )
+
+
+@given(st.floats(0, 1))
+def test_offloaded_bytes_are_back_for_the_backward(share: float):
+    before = layer("llama3-8b")
+    after = offloaded(before, share)
+    assert after.kept_bytes == pytest.approx((1 - share) * before.kept_bytes)
+    assert after.bytes_until_weight == pytest.approx(before.bytes_until_weight)
