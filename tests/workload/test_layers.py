@@ -142,9 +142,8 @@ def test_parameters_and_flops_of_every_preset(name: str):
     found = sum(each.count * (each.parameters.dense + each.parameters.expert) for each in layers)
     assert found == parameter_counts(shape).total_with_mtp
     token = token_flops(shape, 4096)
-    gate = 2 * shape.hidden * shape.moe_layers if shape.experts and shape.experts.shared_gate else 0
-    found = sum(each.count * flops(each.forward) for each in layers) / 4096
-    assert found == pytest.approx(token.forward + token.router + gate)
+    a_token = sum(each.count * flops(each.forward) for each in layers) / 4096
+    assert a_token == pytest.approx(token.forward + token.router)
 
 
 @given(shapes(), st.integers(1, 64))

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from pipeplan.workload.execution import Execution
 from pipeplan.workload.layers.block import decoder_layer, mtp_layer
+from pipeplan.workload.layers.division import check_division
 from pipeplan.workload.layers.ends import embedding, head, loss, rank_vocabulary
 from pipeplan.workload.recompute import recomputed
 from pipeplan.workload.shape import ModelShape
@@ -22,7 +23,13 @@ def layers_of(model: ModelShape, execution: Execution) -> tuple[LayerWork, ...]:
     """Every layer in order: embedding, decoder layers (runs of equal ones counted), MTP layers, head and loss.
 
     Modules of ``execution.recompute`` are computed again already.
+
+    Raises
+    ------
+    ShapeError
+        For degrees that do not divide what they split.
     """
+    check_division(model, execution)
     layers = [
         embedding(model, execution),
         *_decoder(model, execution),

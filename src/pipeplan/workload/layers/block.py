@@ -46,9 +46,9 @@ def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe
     norms = Recompute(work=first.forward + second.forward, drops=frozenset({"attention input", "ffn input"}))
     behind = [
         norm(f"{name} output norm", model, execution, width=h, rows=rows, keeps=f"{name} output norm input")
-        if model.norms_a_layer == 4
+        if model.norms_a_layer > 2 + place
         else Part()
-        for name in ("attention", "ffn")
+        for place, name in enumerate(("attention", "ffn"))
     ]
     return joined(
         (

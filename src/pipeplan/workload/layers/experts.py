@@ -28,17 +28,23 @@ def mixture(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     whose FFN it has 1/etp. ``imbalance`` multiplies what is handed to the fullest.
     """
     router, routed = _router(model, experts, execution), _routed(model, experts, execution)
-    gate = RankParameters(dense=model.hidden if experts.shared_gate else 0)
-    shared = (
-        mlp(model, execution, width=experts.shared_width, prefix="shared ", keeps_input=False)
-        if experts.shared_width
-        else Part()
-    )
+    shared = _shared(model, experts, execution)
     whole = joined((router, shared, routed))
     modules = {"moe": Recompute(work=whole.forward, drops=whole.kept_names)}
     if experts.shared_width:
         modules["shared_experts"] = Recompute(work=shared.forward, drops=shared.kept_names)
-    return joined((whole, Part(modules=modules, parameters=gate)))
+    return joined((whole, Part(modules=modules)))
+
+
+def _shared(model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    """Shared experts, which read what the router reads, and the projection that weighs what they say (Qwen2-MoE)."""
+    if not experts.shared_width:
+        return Part()
+    ffn = mlp(model, execution, width=experts.shared_width, prefix="shared ", keeps_input=False)
+    if not experts.shared_gate:
+        return ffn
+    rows = execution.tokens / execution.tensor
+    return joined((ffn, linear("shared gate", execution, rows=rows, inner=model.hidden, columns=1, precision="bf16")))
 
 
 def _router(model: ModelShape, experts: Experts, execution: Execution) -> Part:
