@@ -6,7 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.workload import ModelShape, TokenFlops, from_dict, model, parameter_counts, token_flops
+from pipeplan.workload import (
+    AttentionCore,
+    AttentionKernel,
+    Execution,
+    Gemm,
+    GroupedGemm,
+    ModelShape,
+    TokenFlops,
+    from_dict,
+    layers_of,
+    model,
+    model_names,
+    padded_vocabulary,
+    parameter_counts,
+    token_flops,
+)
 from tests.planning_data import planning
 from tests.workload.shapes import shapes
 
@@ -140,3 +155,32 @@ def test_masked_keys_cost_no_more_than_all(drawn: ModelShape, sequence: int):
     assert causal.core <= full.core
     assert (causal.attention, causal.ffn, causal.head) == (full.attention, full.ffn, full.head)
     assert causal.training == 3 * causal.forward
+
+
+def forward_of_layers(shape: ModelShape, sequence: int, attention: AttentionKernel) -> float:
+    layers = layers_of(shape, Execution(sequence=sequence, attention=attention))
+    products = (Gemm, GroupedGemm, AttentionCore)
+    return sum(layer.count * work.flops for layer in layers for work in layer.forward if isinstance(work, products))
+
+
+def forward_of_tokens(shape: ModelShape, sequence: int, *, causal: bool) -> float:
+    padded = replace(shape, vocabulary=padded_vocabulary(shape.vocabulary))
+    flops = token_flops(padded, sequence, causal=causal)
+    return sequence * (flops.forward + flops.router)
+
+
+@pytest.mark.parametrize("name", model_names())
+@pytest.mark.parametrize(("attention", "causal"), [("flash", True), ("unfused", False)])
+def test_a_sequences_products_layer_by_layer(name: str, attention: AttentionKernel, causal: bool):
+    """The work that layers ask of one rank is the same number: with a padded vocabulary and routers."""
+    shape = model(name)
+    assert forward_of_layers(shape, 4096, attention) == pytest.approx(
+        forward_of_tokens(shape, 4096, causal=causal), rel=1e-12
+    )
+
+
+@given(shapes(), st.integers(1, 512))
+def test_any_shapes_products_layer_by_layer(drawn: ModelShape, sequence: int):
+    assert forward_of_layers(drawn, sequence, "flash") == pytest.approx(
+        forward_of_tokens(drawn, sequence, causal=True), rel=1e-12
+    )
