@@ -1,9 +1,10 @@
 """A configuration's schedule run on its stages' costs: when each rank is done, for as many microbatches as there are.
 
 A pipeline soon repeats itself: from some microbatch on, each further group of microbatches takes what the busiest rank needs
-for it. So a step of many microbatches is simulated with few, three times, a group of microbatches more each time; where
-both times each rank's end moves by exactly what the busiest rank needs, it moves so for every further group, and the rest
-is a multiplication. Where it does not, the whole step is simulated.
+for it. So a step of many microbatches is simulated with few, twice, the second time with a group more. Where all ops of the
+last microbatches, as many as are ever under way, are later by exactly what the busiest rank needs for a group, every further
+group moves them by as much again: what decides an op's start is among them. Then the rest is a multiplication; else the whole
+step is simulated.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from functools import lru_cache
 import numpy as np
 
 from pipeplan.costs import Costs, Limits, Memory, Overhead, Transfer
-from pipeplan.model import Floats, Placement, Schedule
+from pipeplan.model import Floats, Kind, Placement, Schedule, Timeline
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.software import software
 from pipeplan.planner.stage_costs import StageCosts
 from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
 
-_FILLING = 3
-"""Times p: microbatches that are simulated before repetition is looked for, beside those of a group's chunks."""
+_DEPTH = 2
+"""Times p: the last microbatches of a run, all of whose ops must repeat themselves: more than are under way at once."""
 
 _SAME = 1e-9
 """Relative difference of two durations that are the same but for rounding."""
@@ -86,9 +87,7 @@ def _scheduled(configuration: Configuration, microbatches: int, costs: Costs | N
         return _shape_only(
             configuration.schedule, configuration.pipeline, microbatches, configuration.chunks, configuration.group_size
         )
-    shape = found.shape(
-        configuration.pipeline, microbatches, configuration.chunks, group_size=configuration.group_size
-    )
+    shape = found.shape(configuration.pipeline, microbatches, configuration.chunks, group_size=configuration.group_size)
     held = configuration.in_flight
     limits = None if held is None else Limits(np.full(configuration.pipeline, float(held)), in_activations=True)
     return found(shape, costs, limits)
@@ -120,8 +119,11 @@ def run(stages: StageCosts, configuration: Configuration, schedule: Schedule | N
 
 
 def _simulated(schedule: Schedule, costs: Costs) -> Run:
-    simulation = simulate(schedule, costs)
-    timeline = simulation.timeline
+    return _run_of(simulate(schedule, costs).timeline, costs)
+
+
+def _run_of(timeline: Timeline, costs: Costs) -> Run:
+    schedule = timeline.schedule
     before, behind = costs.lost(schedule)
     starts, ends = timeline.start - before, timeline.end + behind
     taken = np.where(schedule.joined, 0.0, ends - starts)
@@ -134,21 +136,29 @@ def _repeated(configuration: Configuration, costs: Costs) -> Run | None:
     found = strategy(configuration.schedule)
     if found.looks_at_costs:
         return None
-    group = _group(configuration)
-    filling = _FILLING * configuration.pipeline + group * configuration.chunks
-    base = filling + (configuration.microbatches - filling) % group
-    further, rest = divmod(configuration.microbatches - base - 2 * group, group)
-    if further < 1 or rest:
+    group, depth = _group(configuration), _DEPTH * configuration.pipeline
+    base = 2 * depth + (configuration.microbatches - 2 * depth) % group
+    further = (configuration.microbatches - base - group) // group
+    if further < 1:
         return None
-    runs = [
-        _simulated(_scheduled(configuration, base + more * group, costs), costs) for more in range(3)
-    ]
-    moves = [after.ends - before.ends for before, after in zip(runs, runs[1:], strict=False)]
-    needed = float((runs[2].busy - runs[1].busy).max())
-    if any(np.abs(move - needed).max() > _SAME * runs[2].ends.max() for move in moves):
+    few, more = (
+        simulate(_scheduled(configuration, count, costs), costs).timeline for count in (base, base + group)
+    )
+    moved = _by_op(more)[:, group + base - depth :] - _by_op(few)[:, base - depth :]
+    before, after = _run_of(few, costs), _run_of(more, costs)
+    needed = float((after.busy - before.busy).max())
+    if np.abs(moved - needed).max() > _SAME * after.ends.max():
         return None
-    last = runs[2]
-    return replace(last, ends=last.ends + further * needed, busy=last.busy + further * (last.busy - runs[1].busy))
+    return replace(after, ends=after.ends + further * needed, busy=after.busy + further * (after.busy - before.busy))
+
+
+def _by_op(timeline: Timeline) -> Floats:
+    """Starts of all ops, shape (kinds and stages, microbatches): what an order in the rows would say twice."""
+    columns, schedule = timeline.schedule.columns, timeline.schedule
+    starts = np.zeros((len(Kind) * schedule.stages, schedule.microbatches))
+    starts[columns.kind * schedule.stages + columns.stage, columns.microbatch] = timeline.start
+    found = np.unique(columns.kind.astype(np.int64) * schedule.stages + columns.stage)
+    return starts[found]
 
 
 def _group(configuration: Configuration) -> int:
@@ -162,5 +172,10 @@ def placed(configuration: Configuration) -> Placement:
     """Where the configuration's stages are."""
     found = strategy(configuration.schedule)
     return found.placed(
-        found.shape(configuration.pipeline, configuration.microbatches, configuration.chunks, group_size=configuration.group_size)
+        found.shape(
+            configuration.pipeline,
+            configuration.microbatches,
+            configuration.chunks,
+            group_size=configuration.group_size,
+        )
     )
