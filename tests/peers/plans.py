@@ -1,0 +1,46 @@
+"""Configurations of models whose flags are given to the trainers' own parsers: every kind of what a plan can say."""
+
+from dataclasses import replace
+
+from pipeplan.hardware import Cluster, cluster
+from pipeplan.planner import Configuration
+from pipeplan.workload import ModelShape, model
+
+DENSE = Configuration(sequence=4096, global_batch=64, tensor=4, pipeline=4, data=4, sequence_parallel=True)
+EXPERTS = Configuration(
+    sequence=4096, global_batch=128, pipeline=8, data=8, expert=8, chunks=2, schedule="interleaved-1f1b"
+)
+H100S = cluster("h100-sxm:8x8")
+
+PLANS: dict[str, tuple[str, Configuration]] = {
+    "even": ("llama-3-70b", DENSE),
+    "uneven": ("llama-3-70b", replace(DENSE, layers=(22, 21, 20, 17))),
+    "interleaved": ("llama-3-70b", replace(DENSE, schedule="interleaved-1f1b", chunks=4)),
+    "zero-bubble": ("llama-3-70b", replace(DENSE, schedule="zb-h1")),
+    "on a V": ("llama-3-70b", replace(DENSE, schedule="zbv", chunks=2)),
+    "recomputed": ("llama-3-70b", replace(DENSE, recompute=("full",))),
+    "recomputed in part": ("llama-3-70b", replace(DENSE, recompute=("layernorm", "mlp"))),
+    "recomputed by stage": ("llama-3-70b", replace(DENSE, recompute_by_stage=(("full",), ("mlp",), (), ()))),
+    "by op": ("llama-3-70b", replace(DENSE, recompute=("selective-op",))),
+    "on the host": ("llama-3-70b", replace(DENSE, offload=0.3)),
+    "long": ("llama-3-70b", replace(DENSE, context=2, data=2, sequence=32768)),
+    "without sequence parallelism": ("llama-3-70b", replace(DENSE, sequence_parallel=False)),
+    "fp8": ("llama-3-70b", replace(DENSE, precision="fp8")),
+    "asynchronous": ("llama-3-70b", replace(DENSE, software="torchtitan-async-tp")),
+    "one rank": ("llama-3-70b", replace(DENSE, pipeline=1, data=16, zero=2)),
+    "one rank, all sharded": ("llama-3-70b", replace(DENSE, pipeline=1, data=16, zero=3)),
+    "replicated": ("llama-3-8b", replace(DENSE, zero=0)),
+    "biases of queries": ("qwen2.5-72b", DENSE),
+    "experts": ("qwen3-235b-a22b", replace(EXPERTS, chunks=1, schedule="1f1b")),
+    "experts on the host": ("qwen3-235b-a22b", replace(EXPERTS, chunks=1, schedule="1f1b", offload=0.6)),
+    "experts' tensors split": ("mixtral-8x7b", replace(EXPERTS, pipeline=4, tensor=2, expert_tensor=2, expert=4)),
+    "latent attention": ("deepseek-v3", replace(EXPERTS, recompute=("mla_up_proj", "moe_act"))),
+    "windows and sinks": ("gpt-oss-120b", replace(EXPERTS, pipeline=4, data=16, chunks=1, schedule="1f1b")),
+}
+"""By what they are about: a model's name, and how it is trained on 64 GPUs."""
+
+
+def plan(name: str) -> tuple[ModelShape, Cluster, Configuration]:
+    """One of them, as ``flags_of`` takes it."""
+    shape, configuration = PLANS[name]
+    return model(shape), H100S, configuration
