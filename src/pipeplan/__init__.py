@@ -16,12 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipeplan.api import (
+        CalibrationProfile,
         Comparison,
         CostProfile,
         Diff,
+        Estimates,
         Explanation,
         Export,
+        Gpus,
+        Models,
         ParetoFront,
+        Plan,
         Result,
         ScheduleLike,
         SearchRecord,
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
         diff,
         explain,
         export,
+        gpus,
+        models,
         profile,
         read,
         run,
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
         schedules,
         simulate,
     )
+    from pipeplan.api.planning import estimate, plan
     from pipeplan.api.searches import pareto, search
     from pipeplan.costs import Costs, Settings
     from pipeplan.errors import PipeplanError
@@ -49,17 +57,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CalibrationProfile",
     "Comparison",
     "CostProfile",
     "Costs",
     "Diff",
+    "Estimates",
     "Explanation",
     "Export",
+    "Gpus",
     "Kind",
+    "Models",
     "Op",
     "ParetoFront",
     "PipeplanError",
     "Placement",
+    "Plan",
     "Result",
     "Schedule",
     "ScheduleLike",
@@ -73,9 +86,13 @@ __all__ = [
     "compare",
     "convert",
     "diff",
+    "estimate",
     "explain",
     "export",
+    "gpus",
+    "models",
     "pareto",
+    "plan",
     "profile",
     "read",
     "run",
@@ -86,13 +103,15 @@ __all__ = [
 ]
 
 _HOMES = {
+    "pipeplan.api.planning": {"estimate", "plan"},
     "pipeplan.api.searches": {"pareto", "search"},
     "pipeplan.costs": {"Costs", "Settings"},
     "pipeplan.errors": {"PipeplanError"},
     "pipeplan.formats": {"Training"},
     "pipeplan.model": {"Kind", "Op", "Placement", "Schedule", "Timeline"},
 }
-"""Where the public names are, except those of :mod:`pipeplan.api`. The searches are apart: they load the solver."""
+"""Where the public names are, except those of :mod:`pipeplan.api`. Plans and searches are apart: they load the planner and
+the solver."""
 
 _RENAMED = {
     "read_schedule": "pipeplan.read, which also reads timelines",

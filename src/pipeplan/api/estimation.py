@@ -16,7 +16,7 @@ from pipeplan.api.searches import usable_cores
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, PipeplanError
 from pipeplan.files import MEBIBYTE
-from pipeplan.planner import Estimate, Row, row_from
+from pipeplan.planner import Calibration, Estimate, Row, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.sweeps import Progress, Task, sweep
 
@@ -107,9 +107,9 @@ def estimate(
     return Estimates(tuple(found[str(place)] for place in range(len(rows))))
 
 
-def calibration_of(path: str | os.PathLike[str] | None) -> Any:
+def calibration_of(path: str | os.PathLike[str] | None) -> Calibration | None:
     """What was measured on one's own GPU. Raises InputError for a file that cannot be read."""
-    return None
+    return None if path is None else read_calibration(Path(path))
 
 
 def _tell(progress: Callable[[float], None], rows: int, so_far: Progress) -> None:
@@ -127,7 +127,7 @@ def _opened(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[Mapping
     return document, path.name, path.parent
 
 
-def _estimated(asked: _Asked, *, folder: Path, calibration: Any) -> _Answer:
+def _estimated(asked: _Asked, *, folder: Path, calibration: Calibration | None) -> _Answer:
     """A row's estimate, or why there is none."""
     row = asked.document
     if isinstance(row, dict) and "parallel" not in row and "cluster" in row:
@@ -139,12 +139,12 @@ def _estimated(asked: _Asked, *, folder: Path, calibration: Any) -> _Answer:
     return _published(row_from(row, asked.place), calibration)
 
 
-def _configured(document: Mapping[str, Any], name: str, folder: Path, calibration: Any) -> _Answer:
+def _configured(document: Mapping[str, Any], name: str, folder: Path, calibration: Calibration | None) -> _Answer:
     found = estimate_one(*read_configuration(document, folder), calibration=calibration)
     return _Answer(id=name, estimate=found)
 
 
-def _published(row: Row, calibration: Any) -> _Answer:
+def _published(row: Row, calibration: Calibration | None) -> _Answer:
     """The estimate of a published run beside what was measured."""
     named = {"id": row.id, "source": row.source, "assumed": row.assumed}
     if row.model is None or row.cluster is None or row.configuration is None:

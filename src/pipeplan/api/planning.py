@@ -17,7 +17,7 @@ from pipeplan.api.searches import usable_cores
 from pipeplan.costs import parse_limit
 from pipeplan.errors import CostError, InputError
 from pipeplan.hardware import Cluster
-from pipeplan.planner import Objective, PlanProgress
+from pipeplan.planner import TRAINERS, Objective, PlanProgress
 from pipeplan.planner import plan as best_plan
 from pipeplan.workload import ModelShape
 
@@ -35,6 +35,7 @@ __all__ = [
     "PLAN_ENDINGS",
     "PLAN_GROUPS",
     "PLAN_SETTINGS",
+    "TRAINERS",
     "Plan",
     "PlanProgress",
     "about",
@@ -118,6 +119,8 @@ def plan(
         PLAN_SETTINGS[name].check(asked[name])
     shape, machines = model_of(model), cluster_of(cluster)
     factors = calibration_of(calibration)
+    if factors is not None:
+        factors.require(machines.gpu)
     planned = best_plan(
         shape,
         machines,

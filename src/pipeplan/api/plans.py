@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
-from pipeplan.api.configurations import in_words, layout_in_words
+from pipeplan.api.configurations import degrees_in_words, in_words, layout_in_words
 from pipeplan.api.estimates import GIBIBYTE, estimate_record
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
@@ -269,7 +269,8 @@ def cluster_record(cluster: Cluster) -> dict[str, Any]:
 def _label(found: Estimate) -> str:
     chosen = found.configuration
     chunks = f" v{chosen.chunks}" if chosen.chunks > 1 else ""
-    return f"t{chosen.tensor} p{chosen.pipeline}{chunks} {chosen.schedule}"
+    schedule = f", {chosen.schedule}{chunks}" if chosen.pipeline > 1 else ""
+    return f"{degrees_in_words(chosen)}{schedule}"
 
 
 def _place(found: Estimate) -> tuple[float, float]:

@@ -59,7 +59,7 @@ def sentence(error: Exception) -> str:
 def _with_option(error: PipeplanError) -> str:
     """An error's message, in which a setting that it names in Python's way has the name of its option."""
     message, option = str(error), f"--{error.field.replace('_', '-')}"
-    named = "_" in error.field and "config file" not in message
+    named = "_" in error.field and "config" not in message
     return message.replace(error.field, option) if named else message
 
 

@@ -17,13 +17,14 @@ from pipeplan.api.planning import (
     PLAN_ENDINGS,
     PLAN_GROUPS,
     PLAN_SETTINGS,
+    TRAINERS,
     Plan,
 )
 from pipeplan.api.planning import plan as plan_for
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, LookOptions, option_of
 from pipeplan.cli.plan_progress import ShareLine
-from pipeplan.errors import InputError
+from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import require_apart, require_writable
 
 _GROUPS = {group: Group(title, sort_key=place) for place, (group, title) in enumerate(PLAN_GROUPS.items())}
@@ -72,7 +73,9 @@ def plan(
     plan: PlanOptions = _PLAN,
     flags: Annotated[
         str | None,
-        _option("Print the flags of this trainer, and nothing else: megatron, torchtitan, pipeplan.", "--flags"),
+        _option(
+            f"Plan what this trainer can run, and print its flags and nothing else: {', '.join(TRAINERS)}.", "--flags"
+        ),
     ] = None,
     models: Annotated[bool, _option("List the models that have a name.", "--models")] = False,
     gpus: Annotated[bool, _option("List the GPUs that have a name.", "--gpus", "--clusters")] = False,
@@ -93,10 +96,13 @@ def plan(
 
     Tries every legal combination of degrees, schedules, layouts and recomputation that no bound rules out, and says why the
     others lost, where time and memory go, what would change the choice, and how sure that is. Exits with 1 if nothing fits.
+    Ctrl-C ends it with the best so far.
     """
     if models or gpus:
         return _lists(models=models, gpus=gpus, json=json)
     given = plan.given()
+    if flags is not None:
+        given["fix"] = _for_trainer(flags, given.get("fix", ()))
     _require(output, plan.files())
     with closing(ShareLine(quiet=json or flags is not None, task="planning")) as line:
         found = plan_for(progress=line.plan, **given)
@@ -113,6 +119,13 @@ def plan(
         else:
             found.print()
     return 0
+
+
+def _for_trainer(flags: str, fix: tuple[str, ...]) -> tuple[str, ...]:
+    """What is fixed where the flags of one trainer are wanted. Raises UnknownNameError for another name."""
+    if flags not in TRAINERS:
+        raise UnknownNameError("trainer", flags, TRAINERS, field="flags")
+    return fix if any(pair.startswith("trainer=") for pair in fix) else (*fix, f"trainer={flags}")
 
 
 def _lists(*, models: bool, gpus: bool, json: bool) -> int:

@@ -28,6 +28,10 @@ _MOST_LABELS = 16
 """More bars than this have only some of their labels."""
 
 
+_FEWEST = 4
+"""Fewer bars than this leave room below them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
     """What a picture of a plan shows.
@@ -99,7 +103,7 @@ def _bars(ax: Axes, bars: Bars, shares: Mapping[str, Share], *, label: str, colo
     every = -(-len(bars) // _MOST_LABELS)
     labelled = places[::every]
     ax.set_yticks(labelled, [fitted(bars[place][0], small, 0.2 * page.width) for place in labelled])
-    ax.invert_yaxis()
+    ax.set_ylim(max(len(bars), _FEWEST) - 0.5, -0.5)
     ax.set_xlabel(label, fontsize=page.font, color=colors.text)
     ax.tick_params(labelsize=small, colors=colors.text)
     ax.xaxis.set_major_locator(MaxNLocator(6))
@@ -107,7 +111,7 @@ def _bars(ax: Axes, bars: Bars, shares: Mapping[str, Share], *, label: str, colo
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.spines["bottom"].set_color(colors.text)
     ax.legend(
-        fontsize=0.8 * page.font, frameon=False, labelcolor=colors.text, loc="lower left", bbox_to_anchor=(0, 1), ncols=3,
+        fontsize=0.8 * page.font, frameon=False, labelcolor=colors.text, loc="lower left", bbox_to_anchor=(0, 1), ncols=2,
         borderpad=0, handlelength=1, columnspacing=1,
     )  # fmt: skip
 

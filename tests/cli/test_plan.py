@@ -1,0 +1,165 @@
+"""``plan`` and ``estimate`` in the shell: answers, files, exit codes, and a sentence for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeplan.api.planning import NEEDED, PLAN_SETTINGS
+
+ASKED = "plan --model llama3-8b --cluster h100-sxm:8x1 --global-batch 16 --sequence 4096 --workers 1"
+QUICK = f"{ASKED} --seconds 3 --fix tp=2 dp=4"
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 16,
+    "vocab_size": 32000,
+}
+
+
+def test_help_lists_every_setting(run):
+    code, text, _ = run("plan --help")
+    assert code == 0
+    for setting in PLAN_SETTINGS.values():
+        assert setting.options[0] in text
+    assert "--flags" in text
+
+
+def test_the_answer_as_a_table_and_as_files(run):
+    code, out, err = run(f"{QUICK} -o plan.json -o plan.svg -o best.yaml -o train.sh -o order.csv")
+    assert code == 0
+    assert "llama3-8b on 8 h100-sxm (1 x 8), 16 x 4,096 tokens" in out
+    assert "tp2 dp4" in out
+    assert err.count("wrote ") == 5
+    record = json.loads(Path("plan.json").read_text())
+    assert record["best"]["configuration"]["tensor"] == 2
+    code, out, _ = run("estimate best.yaml --json")
+    assert code == 0
+    (row,) = json.loads(out)["rows"]
+    assert row["step_time_s"] == pytest.approx(record["best"]["step_time_s"])
+    assert row["refused"] is None
+    assert "seconds a step" in Path("plan.svg").read_text()
+    assert "--tensor-model-parallel-size 2" in Path("train.sh").read_text()
+
+
+def test_json_and_nothing_else(run):
+    code, out, err = run(f"{QUICK} --json")
+    record = json.loads(out)
+    assert (code, err) == (0, "")
+    assert set(record["best"]["flags"]) == {"megatron", "torchtitan", "pipeplan"}
+    assert set(record) >= {"best", "runners_up", "front", "sensitivity", "closest_miss"}
+
+
+@pytest.mark.parametrize("trainer", ["megatron", "torchtitan", "pipeplan"])
+def test_the_flags_of_one_trainer_and_nothing_else(run, trainer):
+    code, out, _ = run(f"{QUICK} --flags {trainer} -o train.sh")
+    assert code == 0
+    assert out.rstrip("\n") == Path("train.sh").read_text().rstrip("\n")
+    assert "llama3-8b on 8" not in out
+
+
+def test_from_a_config_json_to_flags_in_one_command(run):
+    Path("config.json").write_text(json.dumps(CONFIG))
+    line = "plan --model config.json --cluster h100-sxm:8x1 --global-batch 16 --sequence 2048 --seconds 2 --workers 1"
+    code, out, _ = run(f"{line} --flags megatron")
+    assert code == 0
+    assert "--hidden-size 1024" in out
+
+
+def test_where_nothing_fits_the_answer_is_no(run):
+    code, out, _ = run(f"{ASKED} --seconds 2 --memory-limit 2GiB")
+    assert code == 1
+    assert "nothing fits into 2.0 GiB a GPU" in " ".join(out.split())
+    code, out, err = run(f"{ASKED} --seconds 2 --memory-limit 2GiB --json -o best.yaml")
+    assert code == 1
+    record = json.loads(out)
+    assert record["best"] is None
+    assert record["closest_miss"]["change"]
+    assert "nothing fits" in err
+    assert not Path("best.yaml").exists()
+
+
+def test_a_store_is_gone_on_from(run):
+    assert run(f"{QUICK} --store plan.db --json")[0] == 0
+    assert Path("plan.db").exists()
+    assert run(f"{QUICK} --store plan.db --json")[0] == 0
+
+
+def test_models_and_gpus_are_listed(run):
+    code, out, _ = run("plan --models --gpus")
+    assert code == 0
+    assert "llama3-70b" in out
+    assert "h100-sxm" in out
+    assert max(map(len, out.splitlines())) <= 80
+    found = json.loads(run("plan --models --gpus --json")[1])
+    assert {each["name"] for each in found["models"]} >= {"llama3-8b", "deepseek-v3"}
+    assert found["gpus"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("plan", "a plan needs --model, --cluster, --global-batch, --sequence"),
+        (f"{ASKED} --model llama3-8x", "specified multiple times"),
+        (ASKED.replace("llama3-8b", "llama3-8x"), "did you mean 'llama3-8b'"),
+        (ASKED.replace("llama3-8b", "none.json"), "no such file"),
+        (ASKED.replace("llama3-8b", "empty.json"), "is empty"),
+        (ASKED.replace("llama3-8b", "broken.json"), "hidden_size"),
+        (ASKED.replace("h100-sxm:8x1", "h101-sxm:8x1"), "did you mean 'h100-sxm'"),
+        (ASKED.replace("h100-sxm:8x1", "h100-sxm:0x1"), "at least 1 GPU"),
+        (ASKED.replace("h100-sxm:8x1", "h100-sxm"), "has no size"),
+        (ASKED.replace("--global-batch 16", "--global-batch 0"), "global batch must be at least 1, not 0"),
+        (ASKED.replace("--global-batch 16", "--global-batch many"), "'many' is no whole number"),
+        (f"{ASKED} --fix tp=3", "tp divides the 32 attention heads"),
+        (f"{ASKED} --fix tp", "NAME=VALUE"),
+        (f"{ASKED} --fix tp=2 tp=4", "tp is fixed twice"),
+        (f"{ASKED} --fix tpp=2", "did you mean 'tp'"),
+        (f"{ASKED} --memory-limit 8act", "in bytes, such as 72GiB"),
+        (f"{ASKED} --memory-limit much", "is no size"),
+        (f"{ASKED} --objective speed", "step-time"),
+        (f"{ASKED} --objective gpus", "needs a deadline"),
+        (f"{ASKED} --seconds 0", "seconds must be more than 0"),
+        (f"{ASKED} --flags megatorn", "did you mean 'megatron'"),
+        (f"{ASKED} --dask nowhere", "nowhere"),
+        (f"{ASKED} --calibration none.yaml", "no such file"),
+        (f"{ASKED} -o plan.abc", "unknown ending"),
+        (f"{ASKED} -o nowhere/plan.json", "there is no folder"),
+        (ASKED.replace("llama3-8b", "config.json") + " -o config.json", "an input is never overwritten"),
+        ("estimate none.yaml", "no such file"),
+        ("estimate empty.json", "is empty"),
+        ("estimate config.json", "a configuration needs model, cluster"),
+        ("estimate rows.json -o rows.png", "choose one of"),
+        ("estimate rows.json -o rows.json", "an input is never overwritten"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(run, line, words):
+    Path("config.json").write_text(json.dumps(CONFIG))
+    Path("broken.json").write_text(json.dumps(CONFIG | {"hidden_size": -1}))
+    Path("rows.json").write_text(json.dumps({"rows": [{}]}))
+    Path("empty.json").touch()
+    before = Path("config.json").read_text()
+    code, out, err = run(line)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.startswith("pipeplan: ")
+    assert len(err.splitlines()) == 1
+    assert Path("config.json").read_text() == before
+
+
+def test_rows_that_cannot_be_estimated_are_the_answer_no(run):
+    Path("rows.json").write_text(json.dumps({"rows": [{"id": "one"}]}))
+    code, out, _ = run("estimate rows.json --json")
+    assert code == 1
+    (row,) = json.loads(out)["rows"]
+    assert row["id"] == "one"
+    assert row["refused"]
+    assert row["step_time_s"] is None
+
+
+def test_what_nobody_can_choose_is_among_the_settings():
+    assert set(NEEDED) < set(PLAN_SETTINGS)
