@@ -7,7 +7,7 @@ BEFORE ?= HEAD~1
 PEERS_TOOLS := pytest pytest-xdist hypothesis
 SOURCES := src tests benchmarks examples deploy
 
-.PHONY: demo test lint peers peers-trainer bench bench-search bench-timeline web-ui web-ui-check clean
+.PHONY: demo test lint peers peers-trainer bench bench-search bench-sweeps bench-timeline web-ui web-ui-check clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -35,6 +35,9 @@ bench: .venv/.installed-dev
 
 bench-search: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.search
+
+bench-sweeps: .venv/.installed-dev
+	$(BIN)/python -m benchmarks.sweeps
 
 bench-timeline: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.timeline
