@@ -1,6 +1,7 @@
 """The public API: one function a command, the types that they give, and what the shell and the web share with them."""
 
 from pipeplan.api.arguments import Given, ScheduleLike, as_keywords
+from pipeplan.api.calibrations import CalibrationProfile
 from pipeplan.api.catalogue import fixed_chunks, schedules
 from pipeplan.api.checks import Verdict, check
 from pipeplan.api.comparisons import Comparison, compare, compared, settings_for, with_shape_of
@@ -32,6 +33,7 @@ from pipeplan.api.sources import as_taken_by, file_of, read, same_ranks, shape_o
 from pipeplan.api.training_runs import CostProfile, TrainingRun, model_files, profile, run
 
 __all__ = [
+    "CalibrationProfile",
     "Comparison",
     "CostProfile",
     "Diff",

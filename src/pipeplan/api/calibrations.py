@@ -61,7 +61,7 @@ class CalibrationProfile(Presentable):
 
 
 def calibrate_gpu(
-    model: str | ModelShape | Mapping[str, Any],
+    model: FilePath | ModelShape | Mapping[str, Any],
     gpu_name: FilePath | Gpu,
     *,
     sequence: int | None = None,
@@ -100,7 +100,7 @@ def calibrate_gpu(
     """
     shape = model_of(model)
     sheet, preset = _sheet(gpu_name)
-    tokens = sequence or min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE)
+    tokens = min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE) if sequence is None else sequence
     for name, value in (("sequence", tokens), ("microbatch_size", microbatch_size), ("samples", samples)):
         if value < 1:
             raise InputError(f"{name} is at least 1, not {value}", field=name)

@@ -9,6 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
+from pipeplan.api.calibrations import CalibrationProfile
 from pipeplan.api.comparisons import Comparison
 from pipeplan.api.explanations import Explanation
 from pipeplan.api.fronts import ParetoFront
@@ -23,6 +24,7 @@ from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import file_name, is_stream, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
 from pipeplan.model import Schedule, Timeline
+from pipeplan.planner import write_calibration
 
 FilePath = str | os.PathLike[str]
 
@@ -104,6 +106,9 @@ def save(
     """
     if isinstance(answer, CostProfile):
         answer.measured.write(Path(path))
+        return
+    if isinstance(answer, CalibrationProfile):
+        write_calibration(Path(path), answer.calibration)
         return
     own = answer.own_file(str(path if ending is None else ending)) if isinstance(answer, Presentable) else None
     if own is not None:

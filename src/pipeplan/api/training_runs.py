@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, final
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, final, overload
 
 from pipeplan.api.arguments import Given, ScheduleLike, asked
+from pipeplan.api.calibrations import CalibrationProfile, calibrate_gpu, calibrate_on_run
 from pipeplan.api.measured_costs import with_op_times
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result, result_of
@@ -29,7 +30,9 @@ from pipeplan.passes import require_expressible
 from pipeplan.simulation import Simulation
 
 if TYPE_CHECKING:
+    from pipeplan.hardware import Gpu
     from pipeplan.runtime import Model, Profile, RunResult
+    from pipeplan.workload import ModelShape
 
 QUICK_ROUNDS = 7
 """Rounds of the profile that a run without costs takes first."""
@@ -274,6 +277,7 @@ def run(
     return TrainingRun(done, simulated(trained, costs or with_op_times(done.timeline, given)), origin)
 
 
+@overload
 def profile(
     schedule: ScheduleLike | None = None,
     /,
@@ -287,9 +291,49 @@ def profile(
     seed: int = 0,
     timeout: float = 120.0,
     dtype: Literal["float32", "bfloat16"] | None = None,
+    calibrate: None = None,
     **settings: Unpack[Given],
-) -> CostProfile:
+) -> CostProfile: ...
+
+
+@overload
+def profile(
+    *,
+    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any],
+    gpu: str | os.PathLike[str] | Gpu | None = None,
+    sequence: int | None = None,
+    microbatch_size: int = 1,
+    source: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    threads: int = 1,
+    repeats: int = 15,
+) -> CalibrationProfile: ...
+
+
+def profile(
+    schedule: ScheduleLike | None = None,
+    /,
+    *,
+    source: str | os.PathLike[str] | None = None,
+    model: str | Model = "gpt-tiny",
+    layout: Sequence[int] | None = None,
+    repeats: int = 15,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    threads: int = 1,
+    seed: int = 0,
+    timeout: float = 120.0,
+    dtype: Literal["float32", "bfloat16"] | None = None,
+    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any] | None = None,
+    gpu: str | os.PathLike[str] | Gpu | None = None,
+    sequence: int | None = None,
+    microbatch_size: int = 1,
+    calibration: str | os.PathLike[str] | None = None,
+    **settings: Unpack[Given],
+) -> CostProfile | CalibrationProfile:
     """Measure what a model's stages cost, or take it from a run's traces, as a config file for everything else.
+
+    With ``calibrate``: what one GPU takes over what the planner expects of it, for ``calibration`` of a plan.
 
     Every rank measures its stages at the same time, as they will run. Times are medians in milliseconds.
 
@@ -304,6 +348,15 @@ def profile(
         Measured rounds.
     model, layout, device, threads, seed, timeout, dtype
         As for :func:`pipeplan.run`.
+    calibrate
+        A model (a preset's name, a config.json, the keys of a shape) whose kernels are measured on one GPU, without a
+        schedule or settings; with ``source``, the file of the configuration that ran, whose stages are compared.
+    gpu
+        Whose data sheet is corrected: its name, or a cluster's file with one of one's own.
+    sequence, microbatch_size
+        Tokens and sequences that the kernels run on; None: what the model was trained on, at most 8192.
+    calibration
+        With ``source``: a file of what is known already.
     **settings
         The shape.
 
@@ -316,6 +369,20 @@ def profile(
     PipeplanError
         For what :func:`pipeplan.run` raises it.
     """
+    if calibrate is not None:
+        if source is not None:
+            return calibrate_on_run(cast("str", calibrate), source, calibration=calibration)
+        if gpu is None:
+            raise InputError("which GPU is calibrated: give gpu, such as h100-sxm, or a file", field="gpu")
+        return calibrate_gpu(
+            calibrate,
+            gpu,
+            sequence=sequence,
+            microbatch_size=microbatch_size,
+            device=device,
+            threads=threads,
+            samples=repeats,
+        )
     meant, given = asked(schedule, settings)
     machine = _Machine(
         model=model,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 from pipeplan import api
 from pipeplan.api import as_keywords
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
+from pipeplan.cli.training_options import calibration_option
+from pipeplan.errors import InputError
+from pipeplan.files import require_apart, require_writable
+from pipeplan.planner import require_calibration_file
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()
@@ -19,6 +25,19 @@ def diff(
     measured: Path,
     /,
     *,
+    configuration: Annotated[
+        Path | None,
+        calibration_option(
+            "The file of the configuration that ran, as `pipeplan estimate` takes it.", "--configuration"
+        ),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        calibration_option(
+            "Update these factors with what the run's stages took over what they should; made where it is missing.",
+            "--calibration",
+        ),
+    ] = None,
     settings: SettingOptions = _SETTINGS,
     output: OutputOptions = _OUTPUT,
     json: Json = False,
@@ -37,10 +56,31 @@ def diff(
         not, torchtitan's, or Nsight Systems' export. Of several steps and replicas, the timeline of median length.
     """
     asked = request((planned,), settings, output, reads=[measured])
+    factors = _factors(configuration, calibration, measured, asked.outputs)
     found = api.diff(planned, measured, **as_keywords(asked.settings))
-    with written(dict.fromkeys(asked.outputs, found.save)):
+    writers = dict.fromkeys(asked.outputs, found.save)
+    if factors is not None and calibration is not None:
+        writers[calibration] = factors.save
+    with written(writers):
         if json:
             print_json(found.to_dict())
         else:
             found.print()
     return 0
+
+
+def _factors(
+    configuration: Path | None, calibration: Path | None, measured: Path, outputs: Sequence[Path]
+) -> api.CalibrationProfile | None:
+    """The factors with what the run says; None where none are asked for."""
+    if configuration is None and calibration is None:
+        return None
+    if configuration is None or calibration is None:
+        said = "--calibration" if configuration is None else "--configuration"
+        other = "--configuration" if configuration is None else "--calibration"
+        raise InputError(f"factors are of a configuration that ran: give {other} beside {said}")
+    require_calibration_file(calibration)
+    require_writable(calibration)
+    require_apart([calibration, *outputs], [configuration, measured])
+    known = calibration if calibration.exists() else None
+    return api.profile(calibrate=str(configuration), source=measured, calibration=known)

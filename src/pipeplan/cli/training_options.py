@@ -12,6 +12,14 @@ from pipeplan.cli.options import to_counts
 TRAINING = Group("Training", sort_key=0)
 
 
+CALIBRATION = Group("Calibration", sort_key=1)
+
+
+def calibration_option(text: str, *names: str) -> Parameter:
+    """An option of the calibration group."""
+    return Parameter(name=names, help=text, group=CALIBRATION, show_default=False)
+
+
 def training_option(text: str, *names: str) -> Parameter:
     """An option of the training group."""
     return Parameter(name=names, help=text, group=TRAINING, show_default=False)

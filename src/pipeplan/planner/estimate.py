@@ -10,6 +10,7 @@ from pipeplan.errors import ShapeError
 from pipeplan.hardware import Cluster
 from pipeplan.model import Floats, Schedule
 from pipeplan.planner.accuracy import error_bar
+from pipeplan.planner.calibration import Calibration
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import CostsFrom, Estimate, StepTime
 from pipeplan.planner.formats import format_peak
@@ -45,14 +46,16 @@ def estimate(
     Raises
     ------
     PipeplanError
-        For degrees that do not make up the cluster or do not split the model, a batch that does not divide, or a shape
-        that the schedule cannot take.
+        For degrees that do not make up the cluster or do not split the model, a batch that does not divide, a shape
+        that the schedule cannot take, or a calibration of another GPU.
     """
     check_whole(cluster, configuration)
+    if isinstance(calibration, Calibration):
+        calibration.require(cluster.gpu)
     stages = stage_costs(model, cluster, configuration, calibration=calibration)
     ran = run(stages, configuration, schedule)
     table = ran.schedule.placement.table
-    end = step_end(model, cluster, configuration, stages, table, calibration)
+    end = step_end(model, cluster, configuration, stages, table=table, calibration=calibration)
     time = step_time(configuration, stages, ran, end)
     tokens = configuration.global_batch * configuration.sequence
     flops = token_flops(model, configuration.sequence).training * tokens
@@ -68,7 +71,7 @@ def estimate(
         stage_backward_input=tuple(stages.backward_input.tolist()),
         stage_backward_weight=tuple(stages.backward_weight.tolist()),
         transfer=stages.transfer,
-        costs_from=_costs_from(calibration),
+        costs_from=_costs_from(calibration, model, filled),
         error_bar=error_bar(model, cluster, configuration) if with_error_bar else None,
     )
 
@@ -137,7 +140,9 @@ def _gaps(configuration: Configuration, stages: StageCosts, ran: Run, rank: int)
     return ops * software(configuration.software).op_gap
 
 
-def _costs_from(calibration: Factors | None) -> dict[str, CostsFrom]:
+def _costs_from(calibration: Factors | None, model: ModelShape, configuration: Configuration) -> dict[str, CostsFrom]:
     kinds = ("gemm", "grouped_gemm", "attention", "memory", "head", "loss", "collective", "optimizer")
+    if isinstance(calibration, Calibration):
+        return {kind: calibration.costs_from(kind, model, configuration) for kind in kinds}
     factors = calibration or UNCALIBRATED
     return {kind: "analytic" if factors.factor(kind) == 1.0 else "calibrated" for kind in kinds}

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from pipeplan.api.calibrations import CalibrationProfile
 from pipeplan.api.catalogue import Catalogue
 from pipeplan.api.checks import Verdict
 from pipeplan.api.comparisons import Comparison
@@ -20,6 +21,7 @@ from pipeplan.api.presentable import Presentable
 from pipeplan.api.presets import Gpus, Models
 from pipeplan.api.results import Result
 from pipeplan.api.tables import parts
+from pipeplan.api.tables.calibrations import calibration_parts
 from pipeplan.api.tables.catalogue import catalogue_parts
 from pipeplan.api.tables.checks import verdict_parts
 from pipeplan.api.tables.differences import diff_parts
@@ -34,6 +36,7 @@ from pipeplan.api.tables.training_runs import cost_parts, training_parts
 from pipeplan.api.training_runs import CostProfile, TrainingRun
 
 _TABLES: dict[type[Presentable], Callable[[Any], Iterable[RenderableType]]] = {
+    CalibrationProfile: calibration_parts,
     Catalogue: catalogue_parts,
     Comparison: comparison_parts,
     CostProfile: cost_parts,
