@@ -33,4 +33,5 @@ def execution_of(configuration: Configuration) -> Execution:
         small_inputs=memory_rules(configuration.software).small_inputs,
         fused_activation=trainer.fused_activation,
         fp32_gradients=trainer.fp32_gradients,
+        context_method=trainer.context_method,
     )

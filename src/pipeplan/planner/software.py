@@ -43,20 +43,20 @@ CORES: Mapping[str, Core] = MappingProxyType(
         "triton": Core(forward=0.7, backward=0.5, ported=0.55),
     }
 )
-"""By name. Native: cuDNN's and FlashAttention's kernels for the generation. flash-2: FlashAttention-2 reaches little more than
-half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6). triton: FlashAttention-2 is 1.3 to 1.5 times as fast
-forward and twice as fast backward (arXiv 2307.08691 section 4.1)."""
+"""By name. Native: cuDNN's and FlashAttention's kernels for the generation. flash-2: FlashAttention-2 reaches little more
+than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6). triton: FlashAttention-2 is 1.3 to 1.5 times as
+fast forward and twice as fast backward (arXiv 2307.08691 section 4.1)."""
 
 FUSED_UPDATE = 46.0
-"""Bytes: the gradient for the norm, 4, and scaled, 8; Adam in one kernel (gradient, weight, two moments read, the latter three
-written), 28; the weight copied to 16 bits, 6."""
+"""Bytes: the gradient for the norm, 4, and scaled, 8; Adam in one kernel (gradient, weight, two moments read, the latter
+three written), 28; the weight copied to 16 bits, 6."""
 
 ADDED_APART = 10.0
 """Bytes: a 16-bit gradient read, and one of 32 bits read and written."""
 
 EAGER_UPDATE = 100.0
-"""Bytes: norm and scaling, 12; Adam of one kernel an operation: decay 8, first moment 8 + 12, second 8 + 12, root, correction
-and epsilon 24, update 16."""
+"""Bytes: norm and scaling, 12; Adam of one kernel an operation: decay 8, first moment 8 + 12, second 8 + 12, root,
+correction and epsilon 24, update 16."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +77,8 @@ class Software:
         Whether the FFN's activation, and the cross entropy, are one kernel.
     fp32_gradients
         Whether gradients are accumulated (and reduced) in 32 bits.
+    context_method
+        What context parallelism exchanges (:class:`~pipeplan.workload.Execution`).
     hides
         Which communication runs beside computation.
     dispatch
@@ -115,6 +117,7 @@ class Software:
     fused_activation: bool = True
     fused_loss: bool = True
     fp32_gradients: bool = True
+    context_method: Literal["ring", "all_to_all"] = "ring"
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
     dispatch: Literal["experts", "ranks"] = "experts"
     reserved: float = 0.0
@@ -139,8 +142,8 @@ _MEGATRON_2021 = Software(
     hides=frozenset(),
     launch=60e-6,
     op_gap=0.85e-3,
-    source="arXiv 2104.04473 section 4, 2205.05198; the gap between ops is that of the machine megatron-a100; vTrain's rows of "
-    "h 1024 without tensor parallelism take 3.3 ms for a layer's 51 kernels of F, recomputation, I and W",
+    source="arXiv 2104.04473 section 4, 2205.05198; the gap between ops is that of the machine megatron-a100; vTrain's rows "
+    "of h 1024 without tensor parallelism take 3.3 ms for a layer's 51 kernels of F, recomputation, I and W",
 )
 _TORCHTITAN = Software(
     name="torchtitan",
@@ -210,8 +213,10 @@ _TABLE = (
         _MEGATRON_CORE,
         name="megatron-core-plain",
         title="Megatron Core as it runs without flags for overlap",
+        context_method="all_to_all",
         hides=frozenset({"context"}),
-        source="SimuMax's simu_tools/megatron_scripts: no overlap-grad-reduce, no overlap-param-gather, no tp-comm-overlap",
+        source="SimuMax's simu_tools/megatron_scripts: no overlap-grad-reduce, no overlap-param-gather, no tp-comm-overlap; "
+        "cp-comm-type a2a",
     ),
     replace(
         _MEGATRON_CORE,
