@@ -45,6 +45,7 @@ PEERS = (
     Peer("colossalai", "colossalai", "colossalai.pipeline.schedule.v_schedule", ("psutil", "tqdm"), built=True),
     Peer("dualpipe", "dualpipe", "dualpipe", built=True),
     Peer("elf", "elf-pipeline", "elf", ("psutil", "dill")),
+    Peer("transformers", "transformers", "transformers", ("huggingface_hub", "regex", "safetensors", "tokenizers", "typer")),
 )
 
 

@@ -171,15 +171,9 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     ),
     Architecture(
         name="gpt_oss",
-        defaults={"head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128},
-        always={
-            "bias_qkv": True,
-            "bias_all": True,
-            "router_bias": True,
-            "expert_bias": True,
-            "attention_sinks": True,
-        },
-        rules=(windows(2), _LOCAL_EXPERTS),
+        defaults={"head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128, "attention_bias": True},
+        always={"router_bias": True, "expert_bias": True, "attention_sinks": True},
+        rules=(all_biases("attention_bias"), windows(2), _LOCAL_EXPERTS),
     ),
     Architecture(name="phi3", rules=(windows(),)),
     Architecture(name="olmo2", always={"qk_norm_whole": True}, rules=(attention_biases,)),

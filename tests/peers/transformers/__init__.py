@@ -1,0 +1,1 @@
+"""Hugging Face Transformers beside us."""

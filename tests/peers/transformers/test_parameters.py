@@ -1,0 +1,93 @@
+"""The hub's own library builds each published config file's model, without its numbers, and counts its parameters."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from pipeplan.workload import ModelShape, layer_parts, parameter_counts, read_config
+from tests.workload.test_config_json import CONFIGS
+
+NOT_THEIRS = {"grok-1": "Transformers has no Grok"}
+SAME_AS = {"kimi_k2": "deepseek_v3"}
+"""Architectures that the library knows by another name."""
+
+STRAY = ("auto_map", "quantization_config", "attn_temperature_tuning")
+"""Fields that change no parameter, and that it would act upon or refuse."""
+
+NAMES = sorted(path.stem for path in CONFIGS.glob("*.json") if path.stem not in NOT_THEIRS)
+SWITCHES = ("tie_word_embeddings", "attention_bias", "use_qk_norm", "use_bias", "qkv_bias")
+PATTERNS = ("layer_types", "no_rope_layers", "moe_layers", "mlp_only_layers")
+
+
+def language_model(name: str) -> dict[str, Any]:
+    config = json.loads((CONFIGS / f"{name}.json").read_text())
+    config = config.get("text_config", config)
+    return {key: value for key, value in config.items() if key not in STRAY}
+
+
+def theirs(config: dict[str, Any]) -> int:
+    """Parameters of the library's model; a tied matrix counts once, and DeepSeek-V3's selection bias is one."""
+    kind = SAME_AS.get(config["model_type"], config["model_type"])
+    with torch.device("meta"):
+        built = AutoModelForCausalLM.from_config(AutoConfig.for_model(**{**config, "model_type": kind}))
+    biases = sum(math.prod(buffer.shape) for name, buffer in built.named_buffers() if "e_score_correction_bias" in name)
+    return sum(math.prod(each.shape) for each in built.parameters()) + biases
+
+
+def cut(config: dict[str, Any], layers: int) -> dict[str, Any]:
+    """The first layers only."""
+    field = next(each for each in ("num_hidden_layers", "n_layer", "n_layers") if each in config)
+    kept = {key: value for key, value in config.items() if key not in PATTERNS}
+    return {**kept, field: layers}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_published_files(name: str, ran: Callable[[str], None]) -> None:
+    config = language_model(name)
+    assert parameter_counts(read_config(config)).total == theirs(config)
+    if name == NAMES[-1]:
+        ran(f"parameters of {len(NAMES)} published config files")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "dbrx-base"])
+def test_switches(name: str) -> None:
+    """Each switch that a file has the other way round, on its first layers; DBRX's may not be turned."""
+    config = cut(language_model(name), 4)
+    latent = "kv_lora_rank" in config
+    for switch in SWITCHES:
+        if isinstance(config.get(switch), bool) and not (latent and switch == "attention_bias"):
+            turned = {**config, switch: not config[switch]}
+            assert parameter_counts(read_config(turned)).total == theirs(turned), switch
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "first_k_dense_replace" in language_model(name)])
+@pytest.mark.parametrize("dense", [0, 2, 4])
+def test_leading_dense_layers(name: str, dense: int) -> None:
+    config = {**cut(language_model(name), 4), "first_k_dense_replace": dense}
+    assert parameter_counts(read_config(config)).total == theirs(config)
+
+
+@pytest.mark.parametrize("name", ["Qwen3-30B-A3B", "Qwen1.5-MoE-A2.7B"])
+def test_layers_with_experts_between_dense_ones(name: str) -> None:
+    for change in ({"decoder_sparse_step": 2}, {"decoder_sparse_step": 3}, {"mlp_only_layers": [0, 1]}):
+        config = {**cut(language_model(name), 5), **change}
+        assert parameter_counts(read_config(config)).total == theirs(config), change
+
+
+def test_which_layers_have_experts() -> None:
+    """Llama 4 Maverick layer by layer."""
+    config = cut(language_model("Llama-4-Maverick-17B-128E"), 6)
+    shape = read_config(config)
+    with torch.device("meta"):
+        built = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
+    for index, layer in enumerate(built.model.layers):
+        assert sum(math.prod(each.shape) for each in layer.parameters()) == of_layer(shape, index)
+
+
+def of_layer(shape: ModelShape, index: int) -> int:
+    return sum(part.count for part in layer_parts(shape, experts=shape.has_experts(index)))
