@@ -35,7 +35,7 @@ TARGETS = {
     "SimuMax": 10,
     "vTrain": 20,
 }
-"""Percent that the mean error should stay below, by how a source's title starts; dense Bridge, DGX Cloud, torchtitan: 10, MoE: 25."""
+"""Percent that the mean error should stay below, by how a group starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,9 @@ def predicted(rows: Iterable[Row]) -> tuple[list[Prediction], list[tuple[Row, st
 
 def known_run(row: Row) -> Known:
     """A row whose step time is known, as the null model takes it."""
-    assert row.model is not None and row.cluster is not None and row.configuration is not None
+    assert row.model is not None
+    assert row.cluster is not None
+    assert row.configuration is not None
     assert row.measured.step_time is not None
     return Known(
         model=row.model,
@@ -209,7 +211,7 @@ def compared(predictions: Sequence[Prediction]) -> Table:
 def report(predictions: Sequence[Prediction], refused: Sequence[tuple[Row, str]], shipped: Table) -> str:
     """The page's part, as Markdown."""
     reasons: dict[str, int] = {}
-    for row, reason in refused:
+    for _, reason in refused:
         reasons[reason] = reasons.get(reason, 0) + 1
     whole = [each.step_error for each in predictions if each.step_error is not None]
     nulls = [each.null_error for each in predictions if each.null_error is not None]

@@ -167,7 +167,7 @@ def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration)
 
 
 def coverage(runs: Sequence[Compared]) -> float:
-    """Fraction of runs inside the error bar that the runs of other sources alone would have given; those without count not."""
+    """Fraction of runs inside the error bar that runs of other sources alone would give; those without one do not count."""
     bars = [(run, bar(nearest(run.features, (each for each in runs if each.source != run.source)))) for run in runs]
     held = [found.low <= run.ratio <= found.high for run, found in bars if found is not None]
     return sum(held) / len(held) if held else 0.0

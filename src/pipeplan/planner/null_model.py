@@ -1,8 +1,8 @@
 """The model to beat: one constant fraction of the peak for all runs of a kind of GPU, precision and model.
 
-The fraction of a run comes from the runs of *other* models (leave one model out) on the same GPU, in the same precision, dense
-or with experts, each model counting once; where there are none, of runs that share less. The step is then FLOPs over it, times the pipeline's bubble
-1 + (p - 1) / (v m).
+The fraction of a run comes from the runs of *other* models (leave one model out) on the same GPU, in the same precision,
+dense or with experts, each model counting once; where there are none, of runs that share less. The step is then FLOPs over
+it, times the pipeline's bubble 1 + (p - 1) / (v m).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _KINDS: tuple[Callable[[Known], object], ...] = (
 
 
 def run_flops(run: Known) -> float:
-    """Of all GPUs in a step: causal attention counted half where flash attention ran, a forward more where all is run again."""
+    """Of a step on all GPUs: causal attention half where flash attention ran, one forward more where all runs again."""
     causal = software(run.configuration.software).attention == "flash"
     tokens = run.configuration.global_batch * run.configuration.sequence
     again = 4 / 3 if "full" in run.configuration.recompute else 1.0

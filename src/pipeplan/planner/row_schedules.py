@@ -41,8 +41,8 @@ _NAMES = {
     "v-zb": Named("zbv", barrier=False),
     "zb": Named("zb-h1"),
 }
-"""Names of papers and of their tables that are no strategy's: the zero-bubble authors' ZB-1p and ZB-2p are what their heuristic
-finds within p and 2p activations, and run without the optimizer's barrier (ICLR 2024, sections 3.1 and 4)."""
+"""Names of papers and of their tables that are no strategy's: the zero-bubble authors' ZB-1p and ZB-2p are what their
+heuristic finds within p and 2p activations, and run without the optimizer's barrier (ICLR 2024, sections 3.1 and 4)."""
 
 
 def scheduled(name: str | None, pipeline: int, chunks: int) -> Named:

@@ -35,8 +35,8 @@ def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
     """The name of a row's software, and what was assumed.
 
     The framework decides where the row names one; else its source. Of rows that name neither: fully sharded ones ran on
-    PyTorch's FSDP as torchtitan does it, those on GPUs before 2022 with an ungated FFN on the Megatron-LM of that time, others
-    on Megatron Core.
+    PyTorch's FSDP as torchtitan does it, those on A100 with an ungated FFN on the Megatron-LM of that time, others on
+    Megatron Core.
     """
     source = row.get("source", {})
     title = source if isinstance(source, str) else str(source.get("title", ""))

@@ -1,8 +1,8 @@
 """Published runs: a row of a file of them made a model, a cluster and a configuration, with what had to be assumed.
 
-A row names its source, model, hardware, degrees, batch and what was measured; what it does not say is assumed by a rule, and
-the rule is said. A row that is no prediction of a whole step (times of layers or stages, models without a shape) is refused in
-one sentence.
+A row names its source, model, hardware, degrees, batch and what was measured; what it does not say is assumed by a rule,
+and the rule is said. A row that is no prediction of a whole step (times of layers or stages, models without a shape) is
+refused in one sentence.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.documents import read_document
-from pipeplan.errors import FormatError, InputError, PipeplanError
+from pipeplan.errors import FormatError, PipeplanError
 from pipeplan.files import MEBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.row_form import require_form
 from pipeplan.planner.row_hardware import cluster_of
 from pipeplan.planner.row_measured import Measured, measured_of
-from pipeplan.planner.row_replicas import expert_tensor_of, replicas_by_state
-from pipeplan.planner.row_schedules import chunks_of, layout_from, scheduled
+from pipeplan.planner.row_replicas import replicas_by_state
+from pipeplan.planner.row_schedules import Named, chunks_of, layout_from, scheduled
 from pipeplan.planner.row_software import precision_of, software_of
 from pipeplan.planner.unsaid import balanced_layout, lightest
 from pipeplan.workload import ModelShape, from_dict
@@ -97,73 +98,73 @@ def row_from(document: Any, index: int = 0) -> Row:
         return Row(
             id=f"row {index}", source="", refused="a row is a mapping of keys such as model, hardware and parallel"
         )
-    source = document.get("source", "")
-    named = {
-        "id": str(document.get("id", f"row {index}")),
-        "source": source if isinstance(source, str) else str(source.get("title", "")),
-        "rival": document.get("rival_prediction") or {},
-    }
+    source, rival = document.get("source", ""), document.get("rival_prediction")
+    row = Row(
+        id=str(document.get("id", f"row {index}")),
+        source=str(source.get("title", "")) if isinstance(source, dict) else str(source),
+        rival=rival if isinstance(rival, dict) else {},
+    )
     try:
-        return _whole(document, named)
+        require_form(document)
+        return _whole(document, row)
     except PipeplanError as error:
-        return Row(**named, refused=str(error))
-    except (TypeError, ValueError, KeyError, AttributeError, ZeroDivisionError) as error:
-        return Row(**named, refused=f"the row is not in the form of published runs: {type(error).__name__}: {error}")
+        return replace(row, refused=str(error))
 
 
-def _whole(row: Mapping[str, Any], named: dict[str, Any]) -> Row:
-    if row.get("kind"):
-        raise InputError(f"it holds {row['kind']}, which are not a whole step's")
-    _require(row)
-    model = from_dict(row["model"])
-    parallel, batch = row["parallel"], row["batch"]
-    tensor, pipeline = int(parallel["tp"]), int(parallel["pp"])
-    context = int(parallel.get("cp", 1))
-    hardware = row["hardware"]
-    data, said_data = _data(row, model, tensor * pipeline * context)
-    cluster, assumed = cluster_of(hardware, tensor * pipeline * context * data)
-    assumed = [*said_data, *assumed]
-    unsaid = "vp" in (row.get("assumed") or ())
-    chunks, said = chunks_of(row.get("schedule"), pipeline, model.layers, parallel.get("vp"), unsaid)
-    schedule = scheduled(row.get("schedule"), pipeline, chunks)
-    trainer, said_software = software_of(row)
-    if schedule.barrier is False and trainer == "megatron-lm-2021":
-        trainer = "zero-bubble"
-    if trainer.startswith("megatron-lm-2021") and parallel.get("zero") == 3:
-        trainer = "deepspeed-zero3"
-    precision, said_precision = precision_of(row.get("precision"))
-    recompute = _recompute(row)
-    micro, batch_size, said_batch = _batch(batch, data, pipeline)
-    assumed += [each for each in (said, said_software, said_precision, *said_batch) if each]
+def _whole(document: Mapping[str, Any], row: Row) -> Row:
+    """The row with what ran."""
+    model = from_dict(document["model"])
+    parallel, hardware = document["parallel"], document["hardware"]
+    tensor, pipeline, context = parallel["tp"], parallel["pp"], parallel.get("cp") or 1
+    data, said_data = _data(document, model, tensor * pipeline * context)
+    cluster, said_cluster = cluster_of(hardware, tensor * pipeline * context * data)
+    unsaid = "vp" in (document.get("assumed") or ())
+    chunks, said_chunks = chunks_of(document.get("schedule"), pipeline, model.layers, parallel.get("vp"), unsaid)
+    schedule = scheduled(document.get("schedule"), pipeline, chunks)
+    trainer, said_software = _trainer(document, schedule)
+    precision, said_precision = precision_of(document.get("precision"))
+    micro, whole, said_batch = _batch(document.get("batch", {}), data, pipeline)
+    expert = parallel.get("ep") or 1
     configuration = Configuration(
-        sequence=int(row["model"]["seq"]),
-        global_batch=batch_size,
+        sequence=document["model"]["seq"],
+        global_batch=whole,
         microbatch_size=micro,
         tensor=tensor,
         pipeline=pipeline,
         context=context,
         data=data,
-        expert=int(parallel.get("ep", 1)),
-        expert_tensor=expert_tensor_of(row, model),
+        expert=expert,
+        expert_tensor=parallel.get("etp") or (tensor if model.experts and expert == 1 else 1),
         chunks=chunks,
         schedule=schedule.strategy,
         in_flight=None if schedule.in_flight is None else schedule.in_flight * pipeline,
-        layers=layout_from(row.get("layout"), pipeline, chunks, model.layers),
-        sequence_parallel=bool(parallel.get("sp", _has_sequence_parallelism(trainer))) and tensor > 1,
-        zero=_zero(row, trainer),
+        layers=layout_from(document.get("layout"), pipeline, chunks, model.layers),
+        sequence_parallel=bool(parallel.get("sp", trainer not in _EARLY)) and tensor > 1,
+        zero=_zero(document, trainer),
         precision=precision,
-        recompute=recompute or (),
+        recompute=_recompute(document) or (),
         software=trainer,
     )
-    configuration, said_rest = _settled(row, model, cluster, configuration)
-    return Row(
-        **named,
+    configuration, said_rest = _settled(document, model, cluster, configuration)
+    said = (*said_data, *said_cluster, said_chunks, said_software, said_precision, *said_batch, *said_rest)
+    return replace(
+        row,
         model=model,
         cluster=cluster,
         configuration=configuration,
-        measured=measured_of(row, model, cluster, configuration),
-        assumed=(*assumed, *said_rest),
+        measured=measured_of(document, model, cluster, configuration),
+        assumed=tuple(each for each in said if each),
     )
+
+
+def _trainer(row: Mapping[str, Any], schedule: Named) -> tuple[str, str]:
+    """The software, of which some is told by the schedule or by ZeRO."""
+    trainer, said = software_of(row)
+    if schedule.barrier is False and trainer == "megatron-lm-2021":
+        return "zero-bubble", said
+    if trainer.startswith("megatron-lm-2021") and row["parallel"].get("zero") == 3:
+        return "deepspeed-zero3", said
+    return trainer, said
 
 
 def _settled(
@@ -182,15 +183,6 @@ def _settled(
             f"recomputation: {modules}, the least that fits" + (f", with {moved:.0%} on the host" if moved else "")
         )
     return configuration, said
-
-
-def _require(row: Mapping[str, Any]) -> None:
-    for part, keys in (("model", ("seq",)), ("hardware", ("gpu",)), ("parallel", ("tp", "pp")), ("batch", ())):
-        if not isinstance(row.get(part), dict):
-            raise InputError(f"the row has no '{part}'", field=part)
-        for key in keys:
-            if row[part].get(key) is None:
-                raise InputError(f"the row does not say {part}.{key}", field=f"{part}.{key}")
 
 
 def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, list[str]]:
@@ -237,11 +229,6 @@ def _recompute(row: Mapping[str, Any]) -> tuple[str, ...] | None:
         if re.search(words, text):
             return modules
     return None
-
-
-def _has_sequence_parallelism(trainer: str) -> bool:
-    """Whether tensor parallelism comes with sequence parallelism where nobody says: since Megatron Core."""
-    return trainer not in _EARLY
 
 
 def _zero(row: Mapping[str, Any], trainer: str) -> Any:

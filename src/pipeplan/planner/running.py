@@ -1,10 +1,10 @@
 """A configuration's schedule run on its stages' costs: when each rank is done, for as many microbatches as there are.
 
-A pipeline soon repeats itself: from some microbatch on, each further group of microbatches takes what the busiest rank needs
-for it. So a step of many microbatches is simulated with few, twice, the second time with a group more. Where all ops of the
-last microbatches, as many as are ever under way, are later by exactly what the busiest rank needs for a group, every further
-group moves them by as much again: what decides an op's start is among them. Then the rest is a multiplication; else the whole
-step is simulated.
+A pipeline soon repeats itself: from some microbatch on, each further group of microbatches takes what the busiest rank
+needs for it. So a step of many microbatches is simulated with few, twice, the second time with a group more. Where all ops
+of the last microbatches, as many as are ever under way, are later by exactly what the busiest rank needs for a group, every
+further group moves them by as much again: what decides an op's start is among them. Then the rest is a multiplication; else
+the whole step is simulated.
 """
 
 from __future__ import annotations
@@ -141,9 +141,7 @@ def _repeated(configuration: Configuration, costs: Costs) -> Run | None:
     further = (configuration.microbatches - base - group) // group
     if further < 1:
         return None
-    few, more = (
-        simulate(_scheduled(configuration, count, costs), costs).timeline for count in (base, base + group)
-    )
+    few, more = (simulate(_scheduled(configuration, count, costs), costs).timeline for count in (base, base + group))
     moved = _by_op(more)[:, group + base - depth :] - _by_op(few)[:, base - depth :]
     before, after = _run_of(few, costs), _run_of(more, costs)
     needed = float((after.busy - before.busy).max())

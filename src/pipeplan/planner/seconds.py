@@ -106,8 +106,8 @@ def work_seconds(machine: Machine, works: Iterable[Work], kind: LayerKind) -> Fl
             name, time, launched = _kernel_seconds(machine, work, kind)
             seconds[_COLUMN[name]] += time
             kernels += launched
-    for kind in _COMPUTING:
-        seconds[_COLUMN[kind]] /= 1.0 - machine.software.reserved
+    for name in _COMPUTING:
+        seconds[_COLUMN[name]] /= 1.0 - machine.software.reserved
     _expose(seconds, hidden)
     if not machine.software.graphs:
         seconds[_COLUMN["host"]] = max(0.0, kernels * machine.software.launch - float(seconds.sum()))
@@ -133,8 +133,8 @@ def _expose(seconds: Floats, hidden: dict[str, float]) -> None:
 
 
 SHARE = 0.15
-"""Of the multiprocessors, taken by communication while it runs beside computation: ``processor_usage`` of NVLink in Calculon's
-A100 system file (calculon-ai/calculon)."""
+"""Of the multiprocessors, taken by communication while it runs beside computation: ``processor_usage`` of NVLink in
+Calculon's A100 system file (calculon-ai/calculon)."""
 
 
 def exposed(communication: float, computation: float) -> float:

@@ -130,10 +130,20 @@ def layer_costs(
         For degrees that do not split the model so.
     """
     modules = configuration.recompute if recompute is None else recompute
+    return _sums(model, cluster, configuration, modules, calibration).layers
+
+
+def _sums(
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+    modules: tuple[str, ...],
+    calibration: Factors | None,
+) -> _Sums:
     machine = Machine(
         cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
     )
-    return _layer_costs(model, machine, frozenset(modules), _Sharding.of(configuration))
+    return _summed(model, machine, frozenset(modules), _Sharding.of(configuration))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +174,12 @@ class _Sharding:
 
 
 @lru_cache(maxsize=4096)
-def _layer_costs(
-    model: ModelShape, machine: Machine, modules: frozenset[str], sharding: _Sharding | None
-) -> tuple[LayerCosts, ...]:
+def _summed(model: ModelShape, machine: Machine, modules: frozenset[str], sharding: _Sharding | None) -> _Sums:
     found: list[LayerCosts] = []
     for layer in layers_of(model, machine.execution):
         cost = _costs_of(machine, layer, modules, sharding)
         found.extend([cost] * layer.count)
-    return tuple(found)
+    return _Sums.of(tuple(found))
 
 
 def _costs_of(machine: Machine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None) -> LayerCosts:
@@ -256,9 +264,7 @@ def stage_costs(
             configuration.recompute_by_stage[stage] if configuration.recompute_by_stage else configuration.recompute
         )
         if modules not in by_modules:
-            by_modules[modules] = _Sums.of(
-                layer_costs(model, cluster, configuration, recompute=modules, calibration=calibration)
-            )
+            by_modules[modules] = _sums(model, cluster, configuration, modules, calibration)
         sums = by_modules[modules]
         first, last = sums.of_stage(start, end, stage == 0, stage == len(layout) - 1)
         stages.append(sums.layers[first:last])

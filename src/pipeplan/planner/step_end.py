@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeplan.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.model import Floats
@@ -17,6 +18,10 @@ from pipeplan.planner.seconds import UNCALIBRATED, Factors
 from pipeplan.planner.software import software
 from pipeplan.planner.stage_costs import StageCosts
 from pipeplan.workload import ModelShape
+
+Places = NDArray[np.signedinteger]
+"""Which rank holds each stage, of each copy of the model: shape (copies, stages)."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepEnd:
@@ -50,7 +55,8 @@ def step_end(
     cluster: Cluster,
     configuration: Configuration,
     stages: StageCosts,
-    table: np.ndarray,
+    *,
+    table: Places,
     calibration: Factors | None = None,
 ) -> StepEnd:
     """What each rank does at the step's end, given which rank holds each stage (``table``, shape (copies, stages))."""
@@ -68,7 +74,9 @@ def step_end(
         cover = forward[rank] if "parameters" in trainer.hides else 0.0
         gather[rank] = max(0.0, gathered * collective - cover)
         update = optimizer_time(cluster.gpu, _updated(configuration, parameters), bytes_each=trainer.update_bytes)
-        cleared = memory_time(cluster.gpu, (4.0 if trainer.fp32_gradients else 2.0) * (parameters.dense + parameters.expert))
+        cleared = memory_time(
+            cluster.gpu, (4.0 if trainer.fp32_gradients else 2.0) * (parameters.dense + parameters.expert)
+        )
         optimizer[rank] = (update + cleared) * factors.factor("optimizer")
     tied = _tied(model, cluster, configuration, trainer.fp32_gradients) * collective
     reduce[table[0][0]] += tied
@@ -76,14 +84,14 @@ def step_end(
     return StepEnd(reduce, optimizer, gather)
 
 
-def _held(stages: StageCosts, table: np.ndarray, ranks: int) -> list[_Held]:
+def _held(stages: StageCosts, table: Places, ranks: int) -> list[_Held]:
     dense = np.array([sum(each.layer.parameters.dense for each in stage) for stage in stages.layers], np.float64)
     expert = np.array([sum(each.layer.parameters.expert for each in stage) for stage in stages.layers], np.float64)
     both = zip(_sum_by_rank(dense, table, ranks), _sum_by_rank(expert, table, ranks), strict=True)
     return [_Held(float(one), float(other)) for one, other in both]
 
 
-def _sum_by_rank(values: Floats, table: np.ndarray, ranks: int) -> Floats:
+def _sum_by_rank(values: Floats, table: Places, ranks: int) -> Floats:
     sums = np.zeros(ranks)
     for copy in table:
         np.add.at(sums, copy, values)

@@ -1,4 +1,4 @@
-"""Settings that a published run does not say: chosen as an engineer would have, the lightest that fits; and the rule is said."""
+"""Settings that a published run does not say: chosen as an engineer would have, the lightest that fits."""
 
 from __future__ import annotations
 
@@ -50,10 +50,8 @@ def balanced_layout(model: ModelShape, cluster: Cluster, configuration: Configur
     return best
 
 
-def _filled(
-    body: list[float], before: float, behind: float, limit: float, stages: int
-) -> tuple[int, ...] | None:
-    """Layers on each stage, none of which takes longer than the limit, the first ones full; None where there are too many."""
+def _filled(body: list[float], before: float, behind: float, limit: float, stages: int) -> tuple[int, ...] | None:
+    """Layers on each stage, none of which takes longer than the limit, the first ones full; None where that is too few."""
     counts = [0] * stages
     sums = [0.0, *accumulate(body)]
     done = 0
@@ -108,9 +106,7 @@ def _fits(model: ModelShape, cluster: Cluster, configuration: Configuration) -> 
     few = configuration
     count = max(_FEW_MICROBATCHES * configuration.pipeline, 1)
     if configuration.microbatches > count and not strategy(configuration.schedule).looks_at_costs:
-        few = replace(
-            configuration, global_batch=count * configuration.data * configuration.microbatch_size
-        )
+        few = replace(configuration, global_batch=count * configuration.data * configuration.microbatch_size)
     try:
         schedule = schedule_of(few)
     except PipeplanError:
