@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pipeplan.workload.execution import Execution
 from pipeplan.workload.layers.attention import attention
 from pipeplan.workload.layers.ends import head_product, loss_part, rank_vocabulary
@@ -23,6 +25,7 @@ def decoder_layer(model: ModelShape, execution: Execution, *, windowed: bool, mo
     return _layer(kind, name, part, model, execution)
 
 
+@lru_cache(maxsize=512)
 def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> Part:
     """Norm, attention, residual, norm, FFN, residual; sandwich norms (Gemma, Grok) behind attention and FFN, too."""
     rows, h = shard_tokens(execution), model.hidden
