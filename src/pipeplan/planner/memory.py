@@ -52,7 +52,9 @@ def rank_memory(
                 optimizer=state.optimizer,
                 activations=float(peaks.kept[rank]),
                 transient=float(peaks.transient[rank]) + (_placeholders(layers) if rules.placeholders else 0.0),
-                buffers=rules.workspace + _gathered(layers, configuration),
+                buffers=rules.workspace
+                + _gathered(layers, configuration)
+                + (_score_buffer(layers) if rules.score_buffer else 0.0),
             )
         )
     return tuple(found)
@@ -188,3 +190,10 @@ def _placeholders(layers: Sequence[LayerWork]) -> float:
             if isinstance(work, GroupedGemm):
                 shapes.add((work.columns, work.inner))
     return sum(2.0 * rows * columns for rows, columns in shapes)
+
+
+def _score_buffer(layers: Sequence[LayerWork]) -> float:
+    """The largest product of queries and keys of unfused attention, in 16 bits."""
+    works = (work for layer in {id(layer): layer for layer in layers}.values() for work in layer.forward)
+    scores = (work for work in works if isinstance(work, Gemm) and work.name == "scores")
+    return max((2.0 * work.rows * work.columns * work.copies for work in scores), default=0.0)

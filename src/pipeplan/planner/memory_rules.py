@@ -29,6 +29,8 @@ class MemoryRules:
         Whether 8- and 4-bit products keep their inputs so, not in 16 bits.
     small_weights
         Whether 8- and 4-bit copies of weights, along rows and along columns, stand beside the 16-bit ones for a whole step.
+    score_buffer
+        Whether one buffer of a layer's scores, in 16 bits, stays for unfused attention to write its product to.
     workspace
         Of libraries of products; bytes.
     source
@@ -41,6 +43,7 @@ class MemoryRules:
     placeholders: bool = False
     small_inputs: bool = True
     small_weights: bool = False
+    score_buffer: bool = False
     workspace: float = 0.0
     source: str = ""
 
@@ -75,7 +78,9 @@ _RULES: Mapping[str, MemoryRules] = MappingProxyType(
     {
         "megatron-lm-2021": MemoryRules(
             loss_bytes=10,
-            source="Megatron-LM before 2023: logits in 16 bits, in 32, and less their maximum in 32",
+            score_buffer=True,
+            source="Megatron-LM before 2023: logits in 16 bits, in 32, and less their maximum in 32; the global memory "
+            "buffer that CoreAttention's first product takes",
         ),
         "torchtitan": _FSDP2,
         "torchtitan-eager": replace(_FSDP2, loss_bytes=_EAGER_LOSS),
