@@ -6,7 +6,7 @@ import { build } from "esbuild";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
-/** The timeline defines `pipeplan`, which the page of the web app uses. */
+/** The timeline defines `pipeplan`, which the pages of the web app use. */
 const BUNDLES = [
   {
     name: "timeline",
@@ -15,6 +15,7 @@ const BUNDLES = [
     globalName: "pipeplan",
   },
   { name: "app", entry: "src/app/main.ts", folder: here("../src/pipeplan/web/assets/") },
+  { name: "plan", entry: "src/plan/main.ts", folder: here("../src/pipeplan/web/assets/") },
 ];
 
 /** The files of a bundle: script, style and licences. */

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
 from pipeplan.api import fixed_chunks, schedules
 from pipeplan.errors import PipeplanError
-from pipeplan.web import replies
+from pipeplan.web import plans, replies
 from pipeplan.web.downloads import download as make_download
 from pipeplan.web.downloads import downloads, media
 from pipeplan.web.faults import Fault, Faults, fault, faults_in, refusal
 from pipeplan.web.form import FormOut, form
 from pipeplan.web.guard import Guard
 from pipeplan.web.pages import add_pages
+from pipeplan.web.plan_form import PlanFormOut, plan_form
+from pipeplan.web.plan_requests import ChosenIn, PlanIn
 from pipeplan.web.replies import Reply
 from pipeplan.web.request_size import require_servable
 from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
-from pipeplan.web.responses import CompareOut, ConfigOut, ExplainOut, FormatOut, ScheduleOut
+from pipeplan.web.responses import ChosenOut, CompareOut, ConfigOut, ExplainOut, FormatOut, ScheduleOut
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -57,13 +59,15 @@ def create_app(*, hosts: Iterable[str] = LOOPBACK, any_address: bool = False, wo
 
 
 def create_api(workers: Workers) -> FastAPI:
-    """The app without its guard."""
+    """The app without its guard. Plans have a process of their own, so that nobody waits for one."""
+    planners = Workers(1, seconds=4 * plans.MOST_SECONDS, waiting=2)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await workers.start(replies.compare, CompareIn(schedules=["1f1b"]))
         yield
         workers.end()
+        planners.end()
 
     app = FastAPI(
         title="pipeplan",
@@ -77,6 +81,7 @@ def create_api(workers: Workers) -> FastAPI:
     _add_handlers(app)
     add_pages(app)
     _add_questions(app, workers)
+    _add_plans(app, workers, planners)
     return app
 
 
@@ -157,6 +162,46 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
             return refusal(413, Fault(field="file", message=f"a file has at most {FILE_LIMIT >> 20} MiB"))
         return _response(await workers.ask(replies.config, (name, content)))
 
+
+def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:
+    @app.get("/api/plan/settings", summary="All settings of a plan")
+    async def list_plan_settings() -> PlanFormOut:
+        """Every setting of a plan that a form has a field for, in its group, and the parts of its bars."""
+        return plan_form()
+
+    @app.post("/api/plan", responses={200: _LINES, **_REFUSALS}, summary="Plan")
+    async def plan(question: PlanIn) -> Response:
+        """The configuration to train with, as lines of JSON: `progress` while it is made, `plan` at its end.
+
+        Who closes the connection ends the work.
+        """
+        lines = planners.stream(plans.make_plan, question)
+        first = await anext(lines)
+        if first.startswith(_REFUSED):
+            await lines.aclose()
+            return Response(first, 422, media_type=replies.JSON)
+        return StreamingResponse(_lines(first, lines), media_type=_NDJSON)
+
+    @app.post("/api/plan/chosen", responses={200: {"model": ChosenOut}, **_REFUSALS}, summary="Look at a configuration")
+    async def chosen(question: ChosenIn) -> Response:
+        """One configuration: its estimate, the flags to paste, and its timeline."""
+        return _response(await workers.ask(plans.look_at, question))
+
+
+async def _lines(first: bytes, others: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    """All lines; an error that comes late is one of them, for the answer has begun."""
+    async with aclosing(others):
+        yield first
+        try:
+            async for line in others:
+                yield line
+        except WorkError as error:
+            yield Faults(errors=[Fault(field="", message=str(error))]).model_dump_json().encode() + b"\n"
+
+
+_NDJSON = "application/x-ndjson"
+_LINES: dict[str, Any] = {"description": "Lines of JSON: `progress`, `plan`, `errors`", "content": {_NDJSON: {}}}
+_REFUSED = b'{"errors"'
 
 _FILE = {"description": "The file", "content": {each.partition(";")[0]: {} for each in media()}}
 

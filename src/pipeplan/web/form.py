@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pydantic import BaseModel, Field
 
-from pipeplan.costs import GROUPS, SETTINGS, SettingKind
+from pipeplan.costs import GROUPS, SETTINGS, Setting, SettingKind
 
 _OPEN = ("shape", "times")
 """The groups that always show."""
@@ -26,6 +28,7 @@ class FieldOut(BaseModel):
     follows: list[tuple[str, float]] = Field(
         description="Settings whose value it takes where nobody says, the first that is given, each times a factor."
     )
+    suggestions: list[str] = Field(default=[], description="Values that people often give.")
 
 
 class GroupOut(BaseModel):
@@ -47,21 +50,23 @@ def form() -> FormOut:
     """The form, made from the table of settings."""
     return FormOut(
         groups=[GroupOut(name=name, title=title, open=name in _OPEN) for name, title in GROUPS.items()],
-        fields=[
-            FieldOut(
-                name=setting.name,
-                kind=setting.kind,
-                title=setting.title,
-                group=setting.group,
-                unit=setting.unit,
-                help=setting.help,
-                default=setting.default,
-                hint=setting.hint,
-                choices=list(setting.choices),
-                slider=setting.slider,
-                follows=list(setting.follows),
-            )
-            for setting in SETTINGS.values()
-            if setting.in_form
-        ],
+        fields=[field_of(setting) for setting in SETTINGS.values() if setting.in_form],
+    )
+
+
+def field_of(setting: Setting, suggestions: Iterable[str] = ()) -> FieldOut:
+    """A setting's field."""
+    return FieldOut(
+        name=setting.name,
+        kind=setting.kind,
+        title=setting.title,
+        group=setting.group,
+        unit=setting.unit,
+        help=setting.help,
+        default=setting.default,
+        hint=setting.hint,
+        choices=list(setting.choices),
+        slider=setting.slider,
+        follows=list(setting.follows),
+        suggestions=list(suggestions),
     )

@@ -36,12 +36,16 @@ class _Asset:
 
 
 def add_pages(app: FastAPI) -> None:
-    """Add the page at ``/``, its assets, and the description of the API at ``/api``."""
+    """Add the pages at ``/`` and ``/plan``, their assets, and the description of the API at ``/api``."""
     held = _assets()
 
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
         return held["index.html"].answer(request)
+
+    @app.get("/plan", include_in_schema=False)
+    async def plan_page(request: Request) -> Response:
+        return held["plan.html"].answer(request)
 
     @app.get("/assets/{name}", include_in_schema=False)
     async def asset(name: str, request: Request) -> Response:

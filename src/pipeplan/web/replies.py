@@ -39,7 +39,7 @@ def compare(question: CompareIn) -> Reply:
     if not had:
         return refused(*wrong.values())
     drawn, undrawn = choose(had, question.draw)
-    return _json(
+    return json_reply(
         {
             "results": [result.to_dict() for result in had],
             "refused": [{"schedule": name, **found.model_dump()} for name, found in wrong.items()],
@@ -54,7 +54,7 @@ def compare(question: CompareIn) -> Reply:
 def explain(question: ExplainIn) -> Reply:
     """Why each rank idles, the critical path, and what would help."""
     try:
-        return _json(explanation(*only_one(question)))
+        return json_reply(explanation(*only_one(question)))
     except PipeplanError as error:
         return refused(fault(error))
 
@@ -85,5 +85,6 @@ def refused(*faults: Fault) -> Reply:
     return Reply(to_json(Faults(errors=list(once.values()))), 422)
 
 
-def _json(document: dict[str, Any]) -> Reply:
+def json_reply(document: dict[str, Any]) -> Reply:
+    """A document as JSON; what is no number is null."""
     return Reply(to_json(document, inf_nan_mode="null"))

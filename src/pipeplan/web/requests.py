@@ -18,7 +18,7 @@ FILE_LIMIT = 8 << 20
 _LONGEST_LIST = 20_000
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
     """Numbers are numbers, and an unknown key is an error."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
@@ -31,7 +31,7 @@ def _layer_field(field: dataclasses.Field[Any]) -> Any:
 
 
 _LAYER: dict[str, Any] = {field.name: _layer_field(field) for field in dataclasses.fields(Layer)}
-LayerIn: Any = create_model("LayerIn", __base__=_Strict, __doc__="Costs of a layer.", **_LAYER)
+LayerIn: Any = create_model("LayerIn", __base__=Strict, __doc__="Costs of a layer.", **_LAYER)
 
 
 def _form(value: Any) -> str:
@@ -81,6 +81,9 @@ def _type(setting: Setting) -> Any:
         "stages": _either(text=text, list=_list_of(int, least=0)),
         "layers": _list_of(LayerIn),
         "layout": _list_of(int),
+        "size": _either(number=number, text=text),
+        "pairs": _either(text=text, list=_list_of(text, least=0)),
+        "file": text,
     }
     return types[setting.kind]
 
@@ -98,13 +101,13 @@ def _checked(setting: Setting) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _field(setting: Setting) -> tuple[Any, Any]:
+def setting_field(setting: Setting) -> tuple[Any, Any]:
     """A setting as a field of a request; null stands for what nobody said."""
     return Annotated[_type(setting) | None, _checked(setting)], Field(default=None, description=setting.full_help)
 
 
-_FIELDS: dict[str, Any] = {setting.name: _field(setting) for setting in SETTINGS.values()}
-_GivenSettings: Any = create_model("_GivenSettings", __base__=_Strict, **_FIELDS)
+_FIELDS: dict[str, Any] = {setting.name: setting_field(setting) for setting in SETTINGS.values()}
+_GivenSettings: Any = create_model("_GivenSettings", __base__=Strict, **_FIELDS)
 
 
 class SettingsIn(_GivenSettings):  # type: ignore[misc]
@@ -118,14 +121,14 @@ class SettingsIn(_GivenSettings):  # type: ignore[misc]
 Name = Annotated[str, Field(min_length=1, max_length=80)]
 
 
-class FileIn(_Strict):
-    """A file that somebody dropped: a schedule as PyTorch's CSV or pipeplan's JSON."""
+class FileIn(Strict):
+    """A file that somebody dropped: a schedule as PyTorch's CSV or pipeplan's JSON; a model's config.json."""
 
     name: Name = Field(description="With its ending, .csv or .json.")
     text: Annotated[str, Field(max_length=FILE_LIMIT)]
 
 
-class Question(_Strict):
+class Question(Strict):
     """Schedules on the same ranks and costs."""
 
     settings: SettingsIn = SettingsIn()

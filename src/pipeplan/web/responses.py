@@ -142,3 +142,10 @@ class ConfigOut(BaseModel):
     settings: dict[str, Any] = Field(description="By the names of the settings of a request.")
     schedules: list[str]
     notes: list[str] = Field(description="What it says that cannot be taken over.")
+
+
+class ChosenOut(BaseModel):
+    """One configuration."""
+
+    estimate: dict[str, Any] = Field(description="As a row of `pipeplan estimate --json`, with `flags` by trainer.")
+    timeline: dict[str, Any] | None = Field(description="What mountTimeline takes; null where it is too large.")

@@ -9,9 +9,13 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
+
+Tell = Callable[[bytes], None]
+"""Takes the next part of an answer."""
 
 _Result = TypeVar("_Result")
 _Context = multiprocessing.get_context("spawn")
@@ -71,6 +75,36 @@ class Workers:
         finally:
             self._asked -= 1
 
+    async def stream(self, work: Callable[[Any, Tell], None], argument: object) -> AsyncGenerator[bytes]:
+        """What ``work(argument, tell)`` tells, as it comes; ``work`` must be a function of a module.
+
+        Whoever stops listening ends the work.
+
+        Raises
+        ------
+        BusyError, TooSlowError, WorkError
+            As :meth:`ask` does; ``seconds`` are from one part to the next.
+        """
+        if self._asked >= self._most:
+            raise BusyError("too many requests at once; try again in a moment")
+        self._asked += 1
+        try:
+            async with self._turn:
+                process = self._free.pop() if self._free else _Process()
+                whole = False
+                try:
+                    process.send(_Telling(work), argument)
+                    while (part := await asyncio.to_thread(process.receive, self._seconds)) is not None:
+                        yield part
+                    whole = True
+                finally:
+                    if whole:
+                        self._free.append(process)
+                    else:
+                        process.end()
+        finally:
+            self._asked -= 1
+
     def _run(self, process: _Process, work: Callable[[Any], _Result], argument: object) -> _Result:
         try:
             result, error = process.ask(work, argument, self._seconds)
@@ -93,6 +127,16 @@ class Workers:
             self._free.pop().end()
 
 
+_ENDED_EARLY = "the work on this ended early, probably for lack of memory; ask for less"
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """Work that tells parts of its answer before it is done."""
+
+    work: Callable[[Any, Tell], None]
+
+
 class _Process:
     """One process and the pipe to it."""
 
@@ -101,6 +145,28 @@ class _Process:
         self._process = _Context.Process(target=_answer_all, args=(far,), daemon=True)
         self._process.start()
         far.close()
+
+    def send(self, work: Callable[[Any], Any], argument: object) -> None:
+        """Have something done. Raises WorkError where the process has died."""
+        try:
+            self._pipe.send((work, argument))
+        except OSError:
+            raise WorkError(_ENDED_EARLY) from None
+
+    def receive(self, seconds: float) -> bytes | None:
+        """The next part of what is told, None at its end. Raises WorkError where there is none in time, or it failed."""
+        try:
+            if not self._pipe.poll(seconds):
+                raise TooSlowError(f"this takes more than {seconds:g} seconds; ask for less")
+            part = self._pipe.recv()
+        except (EOFError, OSError):
+            raise WorkError(_ENDED_EARLY) from None
+        if isinstance(part, bytes):
+            return part
+        _, error = part
+        if error is not None:
+            raise error
+        return None
 
     def ask(self, work: Callable[[Any], Any], argument: object, seconds: float) -> tuple[Any, Exception | None]:
         """The result, and the error where there is one."""
@@ -111,7 +177,7 @@ class _Process:
             answer: tuple[Any, Exception | None] = self._pipe.recv()
             return answer
         except (EOFError, OSError):
-            raise WorkError("the work on this ended early, probably for lack of memory; ask for less") from None
+            raise WorkError(_ENDED_EARLY) from None
 
     def end(self) -> None:
         self._process.kill()
@@ -128,7 +194,10 @@ def _answer_all(pipe: Connection) -> None:
         except EOFError:
             return
         try:
-            pipe.send((work(argument), None))
+            if isinstance(work, _Telling):
+                pipe.send((work.work(argument, pipe.send), None))
+            else:
+                pipe.send((work(argument), None))
         except MemoryError:
             pipe.send((None, WorkError("this does not fit into the server's memory; ask for less")))
         except Exception as error:

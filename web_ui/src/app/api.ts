@@ -135,12 +135,12 @@ export async function download(question: Question, format: string): Promise<{ bl
   return { blob: await answer.blob(), name: name ?? `schedule.${format}` };
 }
 
-function posted(address: string, body: unknown): Promise<Response> {
+export function posted(address: string, body: unknown, signal: AbortSignal | null = null): Promise<Response> {
   const headers = { "content-type": "application/json" };
-  return answered(address, { method: "POST", headers, body: JSON.stringify(body) });
+  return answered(address, { method: "POST", headers, body: JSON.stringify(body), signal });
 }
 
-async function answered(address: string, request: RequestInit): Promise<Response> {
+export async function answered(address: string, request: RequestInit): Promise<Response> {
   const answer = await fetch(address, request).catch(() => null);
   if (answer === null) throw new Refusal([{ field: "", message: "The server does not answer. Is it still running?" }]);
   if (answer.ok) return answer;

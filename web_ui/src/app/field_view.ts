@@ -115,6 +115,8 @@ export class FieldView {
     const row = make("div", { class: slider === null ? "field-row" : "field-row with-slider" });
     if (slider !== null) row.append(slider);
     row.append(input);
+    if (field.suggestions !== undefined && field.suggestions.length > 0)
+      row.append(this.suggest(id, field.suggestions));
     const hint = make("p", { class: "hint", id: `${id}-hint`, hidden: field.hint === "" }, field.hint);
     const element = make(
       "div",
@@ -125,6 +127,11 @@ export class FieldView {
     element.append(hint, error);
     if (table !== null) element.append(table.element);
     return element;
+  }
+
+  private suggest(id: string, suggestions: readonly string[]): HTMLElement {
+    this.input.setAttribute("list", `${id}-list`);
+    return make("datalist", { id: `${id}-list` }, ...suggestions.map((value) => make("option", { value })));
   }
 
   private toggle(table: StageTable): HTMLButtonElement {

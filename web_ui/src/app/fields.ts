@@ -1,6 +1,16 @@
 /** The fields of the form: one for each of the server's settings. */
 
-export type Kind = "count" | "number" | "per_stage" | "choice" | "text" | "flag" | "limit" | "stages";
+export type Kind =
+  | "count"
+  | "number"
+  | "per_stage"
+  | "choice"
+  | "text"
+  | "flag"
+  | "limit"
+  | "stages"
+  | "size"
+  | "pairs";
 
 export interface Field {
   /** The setting's name, as everywhere else. */
@@ -17,6 +27,8 @@ export interface Field {
   readonly slider: readonly [number, number, number] | null;
   /** Fields whose value it takes where nothing is said, the first that is given, each times a factor. */
   readonly follows: readonly (readonly [string, number])[];
+  /** Values that people often give. */
+  readonly suggestions?: readonly string[];
 }
 
 export interface Group {

@@ -16,6 +16,7 @@ function entryOf(field: Field, text: string): [string, Value][] {
   if (plain === "") return [];
   if (field.kind === "flag") return [[field.name, plain === "1"]];
   if (field.kind === "choice" || field.kind === "text" || field.kind === "stages") return [[field.name, plain]];
+  if (field.kind === "pairs") return [[field.name, plain.split(/\s+/)]];
   const parts = partsOf(plain);
   return [[field.name, parts.length > 1 ? parts.map(numberOr) : numberOr(parts[0] ?? "")]];
 }

@@ -1,0 +1,54 @@
+"""What the form of the page of plans is made of, and the colours of what the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, Field
+
+from pipeplan.api import gpus, models
+from pipeplan.api.planning import PLAN_GROUPS, PLAN_SETTINGS
+from pipeplan.drawing import DARK, LIGHT, MEMORY_SHARES, TIME_SHARES, Share
+from pipeplan.web.form import FieldOut, GroupOut, field_of
+
+_NODES = 8
+"""Of the clusters that are suggested."""
+
+
+class ShareOut(BaseModel):
+    """A part of a bar."""
+
+    key: str = Field(description="As in `breakdown`, without its unit.")
+    title: str
+    light: str = Field(description="Its colour on a light page.")
+    dark: str
+
+
+class PlanFormOut(BaseModel):
+    """All groups and fields, in their order, and what time is spent on and memory held by."""
+
+    groups: list[GroupOut]
+    fields: list[FieldOut]
+    time: list[ShareOut]
+    memory: list[ShareOut]
+
+
+def plan_form() -> PlanFormOut:
+    """The form, made from the table of a plan's settings."""
+    suggestions = {
+        "model": [each.name for each in models()],
+        "cluster": [f"{each.gpu.name}:{each.node.per_node}x{_NODES}" for each in gpus()],
+    }
+    return PlanFormOut(
+        groups=[GroupOut(name=name, title=title, open=True) for name, title in PLAN_GROUPS.items()],
+        fields=[field_of(each, suggestions.get(each.name, ())) for each in PLAN_SETTINGS.values() if each.in_form],
+        time=_shares(TIME_SHARES),
+        memory=_shares(MEMORY_SHARES),
+    )
+
+
+def _shares(shares: Mapping[str, Share]) -> list[ShareOut]:
+    return [
+        ShareOut(key=key, title=share.title, light=share.colour(LIGHT), dark=share.colour(DARK))
+        for key, share in shares.items()
+    ]

@@ -1,0 +1,135 @@
+"""What the workers do for the page of plans: from a request to the lines of the reply."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_json
+
+from pipeplan.api import Plan
+from pipeplan.api.planning import (
+    NEEDED,
+    PlanProgress,
+    about,
+    cluster_of,
+    look,
+    model_of,
+    plan,
+    read_configuration,
+)
+from pipeplan.drawing.html import timeline_data
+from pipeplan.errors import FormatError, InputError, PipeplanError
+from pipeplan.planner import Estimate
+from pipeplan.web.faults import Faults, fault
+from pipeplan.web.plan_requests import ChosenIn, PlanIn
+from pipeplan.web.replies import Reply, json_reply, refused
+from pipeplan.web.requests import FileIn
+from pipeplan.web.timeline_views import choose, views
+
+MOST_SECONDS = 60.0
+"""The budget of a plan here."""
+
+DEFAULT_SECONDS = 30.0
+
+Line = dict[str, Any]
+
+
+def make_plan(question: PlanIn, tell: Callable[[bytes], None]) -> None:
+    """Plan, telling lines of JSON: ``progress`` as it comes, then ``plan``; or at once the ``errors`` of the question."""
+    try:
+        asked = _asked(question)
+    except PipeplanError as error:
+        tell(_line(Faults(errors=[fault(error)]).model_dump()))
+        return
+    tell(_line({"progress": {"share": 0.0, "said": "begins"}}))
+    try:
+        found = plan(**asked, workers=1, progress=lambda progress: tell(_progress(progress)))
+    except PipeplanError as error:
+        tell(_line(Faults(errors=[fault(error)]).model_dump()))
+        return
+    tell(_line({"plan": _plan_record(found)}))
+
+
+def look_at(question: ChosenIn) -> Reply:
+    """One configuration: its estimate, its flags, and its timeline where it is not too large to draw."""
+    try:
+        shape, machines, configuration = read_configuration(question.document, None)
+        record, result = look(shape, machines, configuration)
+    except PipeplanError as error:
+        return refused(fault(error))
+    drawn, _ = choose([result], None)
+    timeline = timeline_data(views(drawn, reasons=False)) if drawn else None
+    return json_reply({"estimate": record, "timeline": timeline})
+
+
+def _asked(question: PlanIn) -> dict[str, Any]:
+    """The keywords of a plan. Raises PipeplanError for what is missing or cannot be."""
+    given: dict[str, Any] = question.settings.model_dump(exclude_none=True)
+    for name in NEEDED:
+        if name not in given and not (name == "model" and question.model_file is not None):
+            raise InputError("is missing", field=name)
+    seconds = given.setdefault("seconds", DEFAULT_SECONDS)
+    if seconds > MOST_SECONDS:
+        raise InputError(
+            f"seconds are at most {MOST_SECONDS:g} here; the command line has no such limit", field="seconds"
+        )
+    shape = model_of(given.pop("model", ""), None) if question.model_file is None else _uploaded(question.model_file)
+    given.pop("model", None)
+    fix = given.get("fix")
+    return {
+        **given,
+        "model": shape,
+        "cluster": cluster_of(given["cluster"], None),
+        "fix": fix.split() if isinstance(fix, str) else fix,
+    }
+
+
+def _uploaded(file: FileIn) -> Any:
+    """The model of a config.json that came with the question."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "config.json"
+        path.write_text(file.text, encoding="utf-8", errors="replace")
+        try:
+            return replace(model_of(path.name, Path(folder)), name=file.name)
+        except PipeplanError as error:
+            raise FormatError(str(error).replace(str(path), f"'{file.name}'"), field="model_file") from None
+
+
+def _progress(progress: PlanProgress) -> bytes:
+    best = None if progress.best is None else progress.best.step_time
+    return _line(
+        {
+            "progress": {
+                "share": progress.share,
+                "said": f"{progress.phase}: {progress.estimated:,} estimated",
+                "best_s": best,
+            }
+        }
+    )
+
+
+def _plan_record(found: Plan) -> Line:
+    """The plan as the command's JSON has it, and each configuration also as :func:`look_at` takes it."""
+    record = found.to_dict()
+    planned = found.planned
+
+    def add(part: Line, estimate: Estimate) -> None:
+        part |= about(found, estimate)
+
+    if planned.best is not None:
+        add(record["best"], planned.best)
+    if planned.closest_miss is not None:
+        add(record["closest_miss"], planned.closest_miss.estimate)
+    for part, runner in zip(record["runners_up"], planned.runners_up, strict=True):
+        add(part, runner.estimate)
+    for part, estimate in zip(record["front"], planned.front, strict=True):
+        add(part, estimate)
+    return record | {"heading": found.heading, "miss": found.miss}
+
+
+def _line(document: Line) -> bytes:
+    return to_json(document, inf_nan_mode="null") + b"\n"

@@ -1,0 +1,86 @@
+/** Stacked bars: the step's time by what spends it, and each rank's memory by what holds it. */
+
+import { make } from "../dom.js";
+import type { Candidate, Share } from "./api.js";
+
+export interface Stack {
+  readonly label: string;
+  readonly parts: Readonly<Record<string, number>>;
+}
+
+/** Ranks that are shown at most, half of them at either end. */
+const MOST = 32;
+
+export class Bars {
+  readonly element = make("section", { class: "bars" });
+
+  constructor(
+    private readonly title: string,
+    private readonly unit: string,
+    private readonly shares: readonly Share[],
+  ) {}
+
+  /** `limit`: a line across all bars. */
+  show(stacks: readonly Stack[], limit: number | null = null): void {
+    const used = this.shares.filter(({ key }) => stacks.some(({ parts }) => (parts[key] ?? 0) > 0));
+    const longest = Math.max(...stacks.map(totalOf), limit ?? 0, 1e-12);
+    const rows = shortened(stacks).map((stack) => this.row(stack, used, longest, limit));
+    const legend = used.map((share) => make("li", {}, swatch(share), share.title));
+    this.element.replaceChildren(
+      make("h3", {}, this.title),
+      make("ul", { class: "legend" }, ...legend),
+      make("table", {}, make("tbody", {}, ...rows)),
+    );
+  }
+
+  private row(stack: Stack, used: readonly Share[], longest: number, limit: number | null): HTMLElement {
+    const total = totalOf(stack);
+    const parts = used.map((share) => {
+      const value = stack.parts[share.key] ?? 0;
+      const part = make("span", { class: "part", title: `${share.title}: ${figure(value)} ${this.unit}` });
+      part.style.width = `${(100 * value) / longest}%`;
+      part.style.background = colourOf(share);
+      return part;
+    });
+    const bar = make("div", { class: "stacked", "aria-hidden": "true" }, ...parts);
+    if (limit !== null) {
+      const line = make("span", { class: "limit", title: `limit: ${figure(limit)} ${this.unit}` });
+      line.style.left = `${(100 * limit) / longest}%`;
+      bar.append(line);
+    }
+    const over = limit !== null && total > limit;
+    const said = make(
+      "td",
+      { class: over ? "over-limit" : "" },
+      `${figure(total)} ${this.unit}${over ? ", over" : ""}`,
+    );
+    return make("tr", {}, make("th", { scope: "row" }, stack.label), make("td", { class: "wide" }, bar), said);
+  }
+}
+
+/** The step's time, by the keys of the shares. */
+export function timeOf(candidate: Candidate): Record<string, number> {
+  return Object.fromEntries(Object.entries(candidate.breakdown).map(([key, value]) => [key.replace(/_s$/, ""), value]));
+}
+
+function totalOf({ parts }: Stack): number {
+  return Object.values(parts).reduce((total, value) => total + value, 0);
+}
+
+function shortened(stacks: readonly Stack[]): readonly Stack[] {
+  return stacks.length <= MOST ? stacks : [...stacks.slice(0, MOST / 2), ...stacks.slice(-MOST / 2)];
+}
+
+function figure(value: number): string {
+  return String(Number(value.toPrecision(value < 100 ? 3 : 4)));
+}
+
+function colourOf({ light, dark }: Share): string {
+  return `light-dark(${light}, ${dark})`;
+}
+
+function swatch(share: Share): HTMLElement {
+  const element = make("span", { class: "swatch" });
+  element.style.background = colourOf(share);
+  return element;
+}

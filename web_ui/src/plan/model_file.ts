@@ -1,0 +1,66 @@
+/** A config.json in place of a model's name: dropped anywhere on the page, or chosen. */
+
+import type { OwnFile } from "../app/api.js";
+import { button, make } from "../dom.js";
+
+const MOST_BYTES = 1024 * 1024;
+
+export class ModelFile {
+  readonly element: HTMLElement;
+  private readonly input = make("input", {
+    type: "file",
+    id: "field-file",
+    accept: ".json",
+    "aria-describedby": "file-error",
+  });
+  private readonly said = make("p", { class: "hint", role: "status" });
+  private readonly error = make("p", { class: "error", id: "file-error", role: "alert", hidden: true });
+  private held: OwnFile | null = null;
+
+  constructor(private readonly changed: () => void) {
+    const label = make("label", { for: "field-file" }, "Drop a model's config.json, or ", make("u", {}, "choose one"));
+    this.element = make("div", { class: "drop", "data-field": "model_file" }, label, this.input, this.said, this.error);
+    this.input.addEventListener("change", () => {
+      void this.take(this.input.files?.[0]);
+      this.input.value = "";
+    });
+    this.listen();
+  }
+
+  get file(): OwnFile | null {
+    return this.held;
+  }
+
+  /** Use a preset's name again. */
+  clear(): void {
+    this.held = null;
+    this.said.replaceChildren();
+    this.changed();
+  }
+
+  private listen(): void {
+    const over = (on: boolean) => document.body.classList.toggle("dragging", on);
+    document.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      over(true);
+    });
+    document.addEventListener("dragleave", (event) => event.relatedTarget === null && over(false));
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      over(false);
+      void this.take(event.dataTransfer?.files[0]);
+    });
+  }
+
+  private async take(file: File | undefined): Promise<void> {
+    if (file === undefined) return;
+    const large = file.size > MOST_BYTES;
+    this.error.textContent = large ? `${file.name} is larger than a config.json can be` : "";
+    this.error.hidden = !large;
+    if (large) return;
+    this.held = { name: file.name.slice(-80), text: await file.text() };
+    const drop = button("\u00d7", `do not use ${file.name}`, () => this.clear());
+    this.said.replaceChildren(`the model is ${file.name} `, drop);
+    this.changed();
+  }
+}

@@ -1,0 +1,62 @@
+/** What the choice rests on: what would change it, how far such predictions were off, what was assumed. */
+
+import { make } from "../dom.js";
+import { timeText } from "../format.js";
+import type { Candidate, Plan } from "./api.js";
+
+export function sensitivity(plan: Plan): HTMLElement[] {
+  if (plan.sensitivity.length === 0) return [];
+  const rows = plan.sensitivity.map((each) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, `${each.input} \u00d7 ${each.factor}`),
+      make("td", {}, timeText(Number(each.step_time.toPrecision(4)))),
+      make("td", { class: "why" }, each.changes ? `changes to ${each.instead}` : "stays"),
+    ),
+  );
+  const head = ["if it were", "step, s", "the choice"].map((text) => make("th", { scope: "col" }, text));
+  const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
+  return [make("h3", {}, "What would change the choice"), make("div", { class: "scroll sensitivity" }, table)];
+}
+
+/** Facts of one configuration, as terms with what they are. */
+export function facts(candidate: Candidate): HTMLElement {
+  const told = (name: string) => String(candidate.configuration[name] ?? "");
+  const step = candidate.error_bar;
+  const likely = step === null ? "" : ` (${step.step_time_s.map((time) => time.toPrecision(3)).join(" to ")} s likely)`;
+  const rows = [
+    ["configuration", candidate.words],
+    ["microbatches", `${told("microbatches")} of ${told("microbatch_size")} sequence(s)`],
+    ["layers on each stage", candidate.layout],
+    ["recomputed", candidate.recompute],
+    ["step", `${Number(candidate.step_time_s.toPrecision(4))} s${likely}`],
+  ];
+  return make(
+    "dl",
+    { class: "facts" },
+    ...rows.flatMap(([term, text]) => [make("dt", {}, term), make("dd", {}, text)]),
+  );
+}
+
+/** How sure it is. */
+export function trust(candidate: Candidate): HTMLElement[] {
+  const bar = candidate.error_bar;
+  const first =
+    bar === null
+      ? "No published run is near enough to say how far this is off."
+      : `The nearest published runs took ${bar.low.toFixed(2)} to ${bar.high.toFixed(2)} times the prediction: ${bar.runs.slice(0, 4).join(", ")}.`;
+  const kinds = new Map<string, string[]>();
+  for (const [kind, from] of Object.entries(candidate.costs_from)) kinds.set(from, [...(kinds.get(from) ?? []), kind]);
+  const origins = [...kinds].map(([from, names]) => `${from}: ${names.join(", ")}`);
+  return [first, ...origins, ...candidate.assumed.map((text) => `assumed: ${text}`)].map((text) =>
+    make("p", { class: "note" }, text),
+  );
+}
+
+/** How it was found. */
+export function counted({ counts, seconds, complete }: Plan): string {
+  const number = (value: number) => value.toLocaleString("en");
+  const whole = complete ? "" : ", ended by its budget";
+  return `${number(counts.legal)} legal configurations, ${number(counts.over_memory)} over memory and ${number(counts.too_slow)} too slow by their bounds, ${number(counts.estimated)} estimated in ${seconds.toFixed(1)} s${whole}.`;
+}

@@ -1,0 +1,177 @@
+/** The page: a question on the left, its answer on the right, and one configuration of the answer looked at below. */
+
+import { type Fault, Refusal } from "../app/api.js";
+import { Form } from "../app/form.js";
+import { Picture } from "../app/picture.js";
+import { settingsOf, type Typed } from "../app/values.js";
+import { make } from "../dom.js";
+import { chosen, type Plan, type PlanFields, plan } from "./api.js";
+import { Bars, timeOf } from "./bars.js";
+import { type Row, rowsOf } from "./candidates.js";
+import { FlagTabs } from "./flags.js";
+import { FrontPicture } from "./front.js";
+import { ModelFile } from "./model_file.js";
+import { counted, facts, sensitivity, trust } from "./notes.js";
+import { ProgressLine } from "./progress.js";
+import { CandidateTable } from "./table.js";
+
+/** What a page without a question begins with. */
+const EXAMPLE: Typed = { model: "llama3-70b", cluster: "h100-sxm:8x8", global_batch: "128", sequence: "8192" };
+
+export class PlanPage {
+  private readonly form: Form;
+  private readonly file = new ModelFile(() => this.form.fail([]));
+  private readonly progress = new ProgressLine(() => this.running?.abort());
+  private readonly submit = make("button", { type: "submit", class: "button primary" }, "Plan");
+  private readonly banner = make("p", { class: "banner", role: "alert", hidden: true });
+  private readonly answer = make("div", { class: "answer", hidden: true });
+  private readonly heading = make("h2", { tabindex: -1 });
+  private readonly count = make("p", { class: "note" });
+  private readonly table = new CandidateTable((at) => this.select(at));
+  private readonly front = new FrontPicture((at) => this.select(at));
+  private readonly facts = make("div");
+  private readonly time: Bars;
+  private readonly memory: Bars;
+  private readonly flags = new FlagTabs();
+  private readonly picture = new Picture(location.hash.slice(1), () => undefined);
+  private readonly notes = make("div");
+  private readonly failed = make("p", { class: "error", role: "alert", hidden: true });
+  private running: AbortController | null = null;
+  private looking: AbortController | null = null;
+  private plan: Plan | null = null;
+  private rows: readonly Row[] = [];
+
+  constructor(private readonly fields: PlanFields) {
+    this.form = new Form(fields, () => undefined);
+    this.time = new Bars("Where the step's time goes", "s", fields.time);
+    this.memory = new Bars("What each pipeline rank holds", "GiB", fields.memory);
+  }
+
+  start(): void {
+    const { form, table, front, time, memory } = this;
+    form.element.append(make("div", { class: "ask" }, this.submit));
+    form.element.addEventListener("submit", () => void this.ask());
+    document.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
+    document.querySelector("#controls")?.append(this.file.element, form.element);
+    const pictures = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.facts, time.element));
+    const look = [this.failed, this.flags.element, memory.element, this.picture.element];
+    this.answer.append(this.heading, this.count, table.element, pictures, ...look, this.notes);
+    document.querySelector("main")?.replaceChildren(this.banner, this.progress.element, this.answer);
+    this.picture.element.hidden = true;
+    form.typed = typedIn(location.search, fieldNames(this.fields));
+  }
+
+  private async ask(): Promise<void> {
+    this.running?.abort();
+    const mine = new AbortController();
+    this.running = mine;
+    const typed = this.form.typed;
+    history.replaceState(null, "", `?${queryOf(typed)}${location.hash}`);
+    this.fail([]);
+    this.progress.begin();
+    this.answer.classList.add("stale");
+    try {
+      const settings = settingsOf(typed, this.fields.fields);
+      this.show(await plan(settings, this.file.file, (progress) => this.progress.show(progress), mine.signal));
+    } catch (error) {
+      if (this.running === mine) this.fail(mine.signal.aborted ? CANCELLED : faultsOf(error));
+    } finally {
+      if (this.running === mine) {
+        this.progress.end();
+        this.running = null;
+      }
+    }
+  }
+
+  private show(found: Plan): void {
+    this.plan = found;
+    this.rows = rowsOf(found);
+    this.answer.hidden = false;
+    this.answer.classList.remove("stale");
+    this.heading.textContent = found.heading;
+    this.count.textContent = found.best === null ? `${found.miss} ${counted(found)}` : counted(found);
+    this.front.element.hidden = found.best === null;
+    if (this.rows.length > 0) this.select(0);
+    this.heading.focus();
+  }
+
+  /** Show one configuration below the table. */
+  private select(at: number): void {
+    const found = this.plan;
+    const rows = this.rows;
+    const row = rows[at];
+    if (found === null || row === undefined) return;
+    const { candidate } = row;
+    this.table.show(rows, at);
+    this.front.show(rows, at, found.memory_limit_gib);
+    this.facts.replaceChildren(facts(candidate));
+    const best = rows[0];
+    const compared = best === undefined || at === 0 ? [row] : [row, best];
+    this.time.show(
+      compared.map((each) => ({ label: each === row ? "this one" : "the best", parts: timeOf(each.candidate) })),
+    );
+    const ranks = candidate.memory_breakdown_by_rank_gib;
+    this.memory.show(
+      ranks.map((parts, rank) => ({ label: String(rank), parts })),
+      found.memory_limit_gib,
+    );
+    this.notes.replaceChildren(...sensitivity(found), make("h3", {}, "How sure it is"), ...trust(candidate));
+    void this.look(row);
+  }
+
+  /** Fetch what takes the server a moment: flags and timeline. */
+  private async look({ candidate }: Row): Promise<void> {
+    this.looking?.abort();
+    const mine = new AbortController();
+    this.looking = mine;
+    this.flags.element.classList.add("stale");
+    try {
+      const found = await chosen(candidate, mine.signal);
+      if (mine.signal.aborted) return;
+      this.flags.show(found.estimate.flags);
+      this.picture.show(found.timeline);
+      this.failed.hidden = true;
+    } catch (error) {
+      if (mine.signal.aborted) return;
+      this.failed.textContent = faultsOf(error)
+        .map((fault) => fault.message)
+        .join("; ");
+      this.failed.hidden = false;
+      this.flags.show({});
+      this.picture.show(null);
+    }
+    this.flags.element.classList.remove("stale");
+  }
+
+  /** Show each fault at its field, and the rest on top. */
+  private fail(faults: readonly Fault[]): void {
+    const left = this.form.fail(faults);
+    const marked = faults.filter((fault) => !left.includes(fault)).map((fault) => this.form.labelOf(fault.field));
+    const rest = left.map((fault) => (fault.field === "" ? fault.message : `${fault.field}: ${fault.message}`));
+    this.banner.textContent = rest.length > 0 ? rest.join("; ") : `See the message at ${marked.join(", ")}.`;
+    this.banner.hidden = faults.length === 0;
+  }
+}
+
+const CANCELLED: readonly Fault[] = [{ field: "", message: "Cancelled." }];
+
+function faultsOf(error: unknown): readonly Fault[] {
+  if (error instanceof Refusal) return error.faults;
+  return [{ field: "", message: error instanceof Error ? error.message : String(error) }];
+}
+
+function fieldNames({ fields }: PlanFields): string[] {
+  return fields.map((field) => field.name);
+}
+
+/** The question as an address has it. */
+function queryOf(typed: Typed): string {
+  const said = Object.entries(typed).filter(([, text]) => text.trim() !== "");
+  return new URLSearchParams(said.map(([name, text]) => [name, text.trim()])).toString();
+}
+
+function typedIn(query: string, names: readonly string[]): Typed {
+  const said = new URLSearchParams(query);
+  if (said.size === 0) return EXAMPLE;
+  return Object.fromEntries(names.flatMap((name) => (said.has(name) ? [[name, said.get(name) ?? ""]] : [])));
+}

@@ -1,0 +1,50 @@
+/** The configurations as a table: the best, why the others lost, and the rest of the front. */
+
+import { make } from "../dom.js";
+import { percent, timeText } from "../format.js";
+import type { Row } from "./candidates.js";
+
+const HEADINGS = [
+  ["configuration", ""],
+  ["", "what it is"],
+  ["step, s", "the whole step, with the optimizer"],
+  ["peak, GiB", "the most that a GPU holds"],
+  ["tokens/s", "of the whole cluster"],
+  ["MFU", "of the dense peak; causal attention counted half, recomputation not"],
+  ["lost because", ""],
+] as const;
+
+export class CandidateTable {
+  readonly element = make("div", { class: "results candidates" });
+
+  constructor(private readonly choose: (at: number) => void) {}
+
+  show(rows: readonly Row[], selected: number): void {
+    const focused = document.activeElement?.getAttribute("data-key") ?? "";
+    const head = make("tr", {}, ...HEADINGS.map(([text, title]) => make("th", { scope: "col", title }, text)));
+    const body = rows.map((row, at) => this.row(row, at, at === selected));
+    const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
+    this.element.replaceChildren(make("div", { class: "scroll tall" }, table));
+    if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  private row({ candidate, role, onFront }: Row, at: number, shows: boolean): HTMLElement {
+    const name = make(
+      "button",
+      { type: "button", class: "link", "data-key": `row ${at}`, "aria-pressed": shows, title: "show this one below" },
+      candidate.words,
+    );
+    const marks = onFront && role !== "front" ? `${role}, front` : role;
+    const cells = [
+      marks,
+      timeText(Number(candidate.step_time_s.toPrecision(4))),
+      candidate.peak_memory_gib.toFixed(1),
+      Math.round(candidate.tokens_per_s).toLocaleString("en"),
+      percent(candidate.mfu),
+    ].map((text) => make("td", {}, text));
+    const why = make("td", { class: "why" }, candidate.lost_because ?? "");
+    const element = make("tr", { class: shows ? "shows" : "" }, make("th", { scope: "row" }, name), ...cells, why);
+    element.addEventListener("click", () => this.choose(at));
+    return element;
+  }
+}

@@ -1,0 +1,128 @@
+import { describe, expect, test } from "vitest";
+import { settingsOf } from "../src/app/values.js";
+import type { Candidate, Plan } from "../src/plan/api.js";
+import { timeOf } from "../src/plan/bars.js";
+import { rowsOf } from "../src/plan/candidates.js";
+import { axisOf, staircase } from "../src/plan/front_axes.js";
+import { Lines } from "../src/plan/lines.js";
+import { counted } from "../src/plan/notes.js";
+
+function candidate(tensor: number, lost = ""): Candidate {
+  return {
+    words: `tp${tensor}`,
+    layout: "even",
+    recompute: "none",
+    document: {},
+    configuration: { tensor },
+    step_time_s: tensor,
+    peak_memory_gib: 80 / tensor,
+    breakdown: { compute_s: 2, bubble_s: 1 },
+    memory_breakdown_by_rank_gib: [],
+    tokens_per_s: 1,
+    mfu: 0.4,
+    error_bar: null,
+    costs_from: {},
+    assumed: [],
+    ...(lost === "" ? {} : { lost_because: lost }),
+  };
+}
+
+const PLAN: Plan = {
+  heading: "",
+  miss: "",
+  objective: "step-time",
+  memory_limit_gib: 72,
+  best: candidate(1),
+  runners_up: [candidate(2, "slower"), candidate(4, "slower still")],
+  front: [candidate(1), candidate(4), candidate(8)],
+  closest_miss: null,
+  sensitivity: [],
+  counts: { legal: 1234, over_memory: 1, too_slow: 2, estimated: 3 },
+  seconds: 1.25,
+  complete: false,
+};
+
+describe("what there is to choose from", () => {
+  test("has each configuration once, the best first", () => {
+    const rows = rowsOf(PLAN);
+    expect(rows.map((row) => [row.candidate.words, row.role, row.onFront])).toEqual([
+      ["tp1", "best", true],
+      ["tp2", "runner-up", false],
+      ["tp4", "runner-up", true],
+      ["tp8", "front", true],
+    ]);
+  });
+
+  test("is the closest miss where nothing fits", () => {
+    const rows = rowsOf({ ...PLAN, best: null, runners_up: [], front: [], closest_miss: candidate(8) });
+    expect(rows.map((row) => row.role)).toEqual(["closest"]);
+  });
+});
+
+test("lines are whole, wherever an answer is cut", () => {
+  const lines = new Lines();
+  expect([lines.add('{"a"'), lines.add(':1}\n{"b":2}\n\n{'), lines.add("}\n")]).toEqual([
+    [],
+    ['{"a":1}', '{"b":2}'],
+    ["{}"],
+  ]);
+});
+
+describe("the axes of a front", () => {
+  test("show every value, with round ones between", () => {
+    const axis = axisOf([9.2, 71.6], 100, 500);
+    expect(axis.place(9.2)).toBeGreaterThan(100);
+    expect(axis.place(71.6)).toBeLessThan(500);
+    expect(axis.ticks.map((value) => axis.text(value))).toEqual(["20", "40", "60"]);
+  });
+
+  test("have room for a single value", () => {
+    const axis = axisOf([6.5], 0, 100);
+    expect(axis.place(6.5)).toBeCloseTo(50);
+    expect(axis.ticks.length).toBeGreaterThan(1);
+  });
+
+  test("write small steps with their digits", () => {
+    const axis = axisOf([0.41, 0.47], 0, 100);
+    expect(axis.ticks.map((value) => axis.text(value))).toEqual(["0.42", "0.44", "0.46"]);
+  });
+});
+
+test("a front is a staircase from little memory to much", () => {
+  expect(
+    staircase([
+      [30, 50],
+      [10, 90],
+    ]),
+  ).toBe("M10.0 90.0H30.0V50.0");
+});
+
+test("time is told by what spends it", () => {
+  expect(timeOf(candidate(1))).toEqual({ compute: 2, bubble: 1 });
+});
+
+test("how it was found is said in a sentence", () => {
+  expect(counted(PLAN)).toBe(
+    "1,234 legal configurations, 1 over memory and 2 too slow by their bounds, 3 estimated in 1.3 s, ended by its budget.",
+  );
+});
+
+test("what is fixed is sent as pairs, a size with its unit as text", () => {
+  const field = (name: string, kind: "pairs" | "size") => ({
+    name,
+    kind,
+    title: name,
+    group: "",
+    default: "",
+    hint: "",
+    choices: [],
+    slider: null,
+    follows: [],
+  });
+  const fields = [field("fix", "pairs"), field("memory_limit", "size")];
+  expect(settingsOf({ fix: " tp=4,8  pp=2 ", memory_limit: "72GiB" }, fields)).toEqual({
+    fix: ["tp=4,8", "pp=2"],
+    memory_limit: "72GiB",
+  });
+  expect(settingsOf({ memory_limit: "7e10" }, fields)).toEqual({ memory_limit: 7e10 });
+});
