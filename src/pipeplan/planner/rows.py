@@ -21,7 +21,7 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.row_form import require_form
 from pipeplan.planner.row_hardware import cluster_of
 from pipeplan.planner.row_measured import Measured, measured_of
-from pipeplan.planner.row_replicas import replicas_by_state
+from pipeplan.planner.row_replicas import expert_tensor_of, replicas_by_state
 from pipeplan.planner.row_schedules import Named, chunks_of, layout_from, scheduled
 from pipeplan.planner.row_software import precision_of, software_of
 from pipeplan.planner.unsaid import balanced_layout, lightest
@@ -124,7 +124,6 @@ def _whole(document: Mapping[str, Any], row: Row) -> Row:
     trainer, said_software = _trainer(document, schedule)
     precision, said_precision = precision_of(document.get("precision"))
     micro, whole, said_batch = _batch(document.get("batch", {}), data, pipeline)
-    expert = parallel.get("ep") or 1
     configuration = Configuration(
         sequence=document["model"]["seq"],
         global_batch=whole,
@@ -133,8 +132,8 @@ def _whole(document: Mapping[str, Any], row: Row) -> Row:
         pipeline=pipeline,
         context=context,
         data=data,
-        expert=expert,
-        expert_tensor=parallel.get("etp") or (tensor if model.experts and expert == 1 else 1),
+        expert=parallel.get("ep") or 1,
+        expert_tensor=expert_tensor_of(document, model),
         chunks=chunks,
         schedule=schedule.strategy,
         in_flight=None if schedule.in_flight is None else schedule.in_flight * pipeline,
