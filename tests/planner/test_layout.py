@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Costs, Memory, Overhead, Transfer
 from pipeplan.errors import CostError, InfeasibleError, InputError, ShapeError
+from pipeplan.model import Kind
 from pipeplan.planner import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.simulation import memory_use, simulate
 from pipeplan.strategies import Shape, strategy
@@ -247,13 +248,58 @@ def test_some_layers_of_a_stage_can_recompute():
     assert some.peaks == pytest.approx(peaks_of(strategy("1f1b")(shape), costs))
 
 
-def test_what_an_op_holds_besides_counts_once():
-    big = LayerOption(name="none", forward=1.0, backward_input=1.0, backward_weight=1.0, transient_bytes=3 * GIB)
-    small = LayerOption(name="none", forward=1.0, backward_input=1.0, backward_weight=1.0, transient_bytes=GIB)
-    layers = [LaidLayer(options=(small,), count=4), LaidLayer(options=(big,), count=2, static_bytes=GIB)]
-    found = best_layout(layers, "zbv", SHAPES["zbv"])
-    big_on = np.repeat([0, 1, 1, 0], found.layout)[4:]
-    assert found.peaks == tuple(((3 if rank in big_on else 1) + (big_on == rank).sum()) * GIB for rank in (0, 1))
+def besides(held, extra):
+    """An option with what it keeps, and what its backward holds besides."""
+    return LayerOption(
+        name="none",
+        forward=1.0,
+        backward_input=1.0,
+        backward_weight=1.0,
+        activation_bytes=held * GIB,
+        weight_activation_bytes=held * GIB / 2,
+        transient_bytes=extra * GIB,
+    )
+
+
+def walked_peaks(schedule, stages):
+    """Every rank's peak op by op and layer by layer: a backward goes from the last layer to the first."""
+    peaks = []
+    for row in schedule:
+        level = peak = 0.0
+        for op in row:
+            options = stages[op.stage]
+            kept = sum(option.activation_bytes for option in options)
+            until_weight = sum(option.freed_by_weight for option in options)
+            if op.kind == Kind.F:
+                level += kept
+            elif op.kind in (Kind.B, Kind.I):
+                left = 0.0
+                for option in reversed(options):
+                    peak = max(peak, level - left + option.transient_bytes)
+                    left += option.activation_bytes
+                level += until_weight - kept if op.kind == Kind.I else -kept
+            else:
+                level -= until_weight
+            peak = max(peak, level)
+        peaks.append(peak)
+    return peaks
+
+
+@pytest.mark.parametrize("name", ["1f1b", "interleaved-1f1b", "zb-h1", "zbv"])
+@pytest.mark.parametrize("extra", [0.0, 0.4, 3.0])
+def test_what_a_backward_holds_besides_comes_on_top_of_what_was_kept_before_it(name, extra):
+    embedding = LaidLayer(options=(besides(0.1, extra),), kind="embedding")
+    head = LaidLayer(options=(besides(0.2, 2 * extra),), kind="head")
+    layers = [
+        embedding,
+        LaidLayer(options=(besides(1.0, 0.5),), count=4),
+        LaidLayer(options=(besides(0.3, extra),), count=3),
+    ]
+    layers.append(head)
+    found = best_layout(layers, name, SHAPES[name])
+    stages = [[option for _, option in stage] for stage in on_stages(layers, found.layout, found.options)]
+    stages[0] = [stages[0][-1], *stages[0][:-1]]
+    assert found.peaks == pytest.approx(walked_peaks(strategy(name)(SHAPES[name]), stages))
 
 
 def test_the_same_question_has_the_same_answer():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pipeplan.model import Bools, Floats
 from pipeplan.planner.layout.laid import LaidLayer
 from pipeplan.planner.layout.problem import LayoutProblem, Numbers
-from pipeplan.planner.layout.stages import BYTES, FEATURES, TIMES, TRANSIENT
+from pipeplan.planner.layout.stages import BYTES, FEATURES, TIMES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class Rows:
     Attributes
     ----------
     weights
-        What each feature of a stage counts, shape (rows, stages, 6).
+        What each feature of a stage counts, shape (rows, stages, 7).
     most
         What a layout may come to, shape (rows,).
     """
@@ -106,7 +106,7 @@ class Arcs:
 
     def lengths(self, stage: int, weights: Floats) -> Floats:
         """Of a stage's arcs by rows of weights, shape (arcs, rows)."""
-        found: Floats = self.stages[stage].features[:, :FEATURES] @ weights[:, stage].T
+        found: Floats = self.stages[stage].features @ weights[:, stage].T
         return found
 
     def shortest_to_end(self, weights: Floats) -> Floats:
@@ -177,7 +177,7 @@ def _alone(problem: LayoutProblem, stage: int) -> bool:
 def _fits_alone(problem: LayoutProblem, stage: int, features: Floats) -> NDArray[np.bool_]:
     peaks = problem.peaks
     rows = peaks.holds[peaks.rank, stage]
-    held = features[:, BYTES] @ peaks.rows[rows, stage].T + features[:, TRANSIENT, None]
+    held = features[:, BYTES] @ peaks.rows[rows, stage].T
     fits: NDArray[np.bool_] = (held <= peaks.limits[peaks.rank[rows]]).all(axis=1)
     return fits
 

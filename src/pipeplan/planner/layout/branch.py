@@ -11,6 +11,7 @@ from pipeplan.planner.layout.arcs import Arcs
 from pipeplan.planner.layout.capacity import Capacity
 from pipeplan.planner.layout.deadline import Deadline
 from pipeplan.planner.layout.problem import Laid, LayoutProblem
+from pipeplan.planner.layout.stages import TIMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Branching:
         if not len(counts):
             return
         fresh = np.zeros((len(counts), *self.weights.shape[1:]))
-        fresh[:, :, :3] = counts
+        fresh[:, :, TIMES] = counts
         self.weights = np.concatenate((self.weights, fresh))
         self.most = np.concatenate((self.most, self.below - self.problem.constants[known:]))
         self.to_end = np.concatenate((self.to_end, self.arcs.shortest_to_end(fresh)), axis=2)
@@ -112,7 +113,7 @@ class Branching:
         stage = self.arcs.stages[number]
         here = stage.at(node.stop)
         stops, choices = stage.stop[here], stage.choice[here]
-        lengths = self._length(node) + stage.features[here, :6] @ self.weights[:, number].T
+        lengths = self._length(node) + stage.features[here] @ self.weights[:, number].T
         least = lengths + self.to_end[number + 1][stops]
         slack = self.most - least
         bounds = self.below - slack[:, self.held :].min(axis=1, initial=np.inf)
@@ -141,6 +142,6 @@ class Branching:
         done = len(node.layers)
         padded = np.concatenate((bounds, np.full(self.problem.stages - done, bounds[-1])))
         choices = np.array([*node.choices, *(0,) * (self.problem.stages - done)], np.intp)
-        features = self.problem.features(padded, choices)[:done, :6]
+        features = self.problem.features(padded, choices)[:done]
         further = np.tensordot(features, self.weights[known:, :done], axes=((0, 1), (1, 2)))
         return np.concatenate((node.length, further))

@@ -35,7 +35,7 @@ class LayerOption:
     transfer_bytes
         Moved to the host behind F and back before I.
     transient_bytes
-        What an op of it holds besides, and frees at its end.
+        What its backward holds besides, and frees at its end, on top of what the layers before it kept.
 
     Raises
     ------

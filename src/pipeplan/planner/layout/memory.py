@@ -1,4 +1,7 @@
-"""What ranks hold at their peaks, as sums over stages that a layout changes."""
+"""What ranks hold at their peaks, as sums over stages that a layout changes.
+
+What is kept counts from F's start; what a backward holds besides comes on top of what was held before it.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ import numpy as np
 from pipeplan.errors import CostError
 from pipeplan.model import Bools, Floats, Schedule, tolerances
 from pipeplan.planner.layout.order import holdings
-from pipeplan.planner.layout.stages import BYTES, TRANSIENT
+from pipeplan.planner.layout.stages import BYTES
 
 
 class RankPeaks:
-    """Every rank's peak: the largest of its rows' sums over stages, and the most that an op holds besides.
+    """Every rank's peak: the largest of its rows' sums over stages.
 
     Parameters
     ----------
@@ -25,7 +28,7 @@ class RankPeaks:
     Attributes
     ----------
     rows
-        How often what each stage holds counts, shape (rows, stages, 3): activations, what W frees, static bytes.
+        How often what each stage holds counts, shape (rows, stages, 4), in the order of :data:`BYTES`.
     rank
         Of each row, shape (rows,).
     limits
@@ -53,7 +56,9 @@ class RankPeaks:
         static = [
             np.broadcast_to(copies[rank][None, :, None], (len(rows), stages, 1)) for rank, rows in enumerate(held)
         ]
-        self.rows: Floats = np.concatenate([np.concatenate(pair, axis=2) for pair in zip(held, static, strict=True)])
+        self.rows: Floats = np.concatenate(
+            [np.concatenate((rows, of_rank), axis=2) for rows, of_rank in zip(held, static, strict=True)]
+        )
         self.rank = np.repeat(np.arange(ranks), [len(rows) for rows in held])
         self.limits: Floats = np.broadcast_to(given, (ranks,)) * (1 + tolerances.MEMORY)
         self.holds: Bools = copies > 0
@@ -67,8 +72,7 @@ class RankPeaks:
     def peaks(self, features: Floats) -> Floats:
         """Of every rank, shape (..., ranks), for stages with these features, shape (..., stages, 7)."""
         held = np.tensordot(features[..., BYTES], self.rows, axes=((-2, -1), (1, 2)))
-        transient = np.stack([features[..., here, TRANSIENT].max(axis=-1) for here in self.holds], axis=-1)
-        most: Floats = np.maximum.reduceat(held, self._starts, axis=-1) + transient
+        most: Floats = np.maximum.reduceat(held, self._starts, axis=-1)
         return most
 
     def over(self, features: Floats) -> Floats:

@@ -128,24 +128,29 @@ def _numbered(positions: NDArray[np.signedinteger], number: Ints) -> Ints:
 
 
 def holdings(schedule: Schedule) -> list[Floats]:
-    """For each rank, what of its stages it holds at once: rows (stages, 2) of how many are held whole, and until W.
+    """For each rank, what of its stages it holds at once: rows (stages, 3) of how many are held whole, until W, and besides.
 
-    Of two rows of which one holds no less of anything, only that one is given: the most that a rank holds is the largest sum
-    over the rows, whatever each stage holds. Shape (rows, stages, 2) a rank.
+    What a stage holds besides is there while its backward runs, on top of what was held before. Of two rows of which one
+    holds no less of anything, only that one is given: the most that a rank holds is the largest sum over the rows, whatever
+    each stage holds. Shape (rows, stages, 3) a rank.
     """
     found = []
     for rank in range(schedule.ranks):
         columns = schedule.row(rank)
-        change = np.zeros((len(columns) + 1, schedule.stages, 2), np.int32)
+        kind, here = columns.kind, np.unique(columns.stage)
+        own = np.searchsorted(here, columns.stage)
+        backward = np.isin(kind, BACKWARD_KINDS)
+        change = np.zeros((len(columns) + 1, len(here), 3), np.int64)
         at = np.arange(1, len(columns) + 1)
-        kind = columns.kind
-        change[at, columns.stage, 0] += np.where(kind == Kind.F, 1, np.where(np.isin(kind, BACKWARD_KINDS), -1, 0))
-        change[at, columns.stage, 1] += np.where(kind == Kind.I, 1, np.where(kind == Kind.W, -1, 0))
-        here = np.unique(columns.stage)
-        levels = np.cumsum(change[:, here], axis=0).reshape(len(columns) + 1, -1)
+        change[at, own, 0] = np.where(kind == Kind.F, 1, np.where(backward, -1, 0))
+        change[at, own, 1] = np.where(kind == Kind.I, 1, np.where(kind == Kind.W, -1, 0))
+        after = np.cumsum(change, axis=0)
+        during = after[:-1][backward]
+        during[np.arange(len(during)), own[backward], 2] = 1
+        levels = np.concatenate((after, during)).reshape(-1, 3 * len(here))
         best = _undominated(np.unique(levels, axis=0))
-        rows = np.zeros((len(best), schedule.stages, 2))
-        rows[:, here] = best.reshape(len(best), len(here), 2)
+        rows = np.zeros((len(best), schedule.stages, 3))
+        rows[:, here] = best.reshape(len(best), len(here), 3)
         found.append(rows / schedule.slices)
     return found
 

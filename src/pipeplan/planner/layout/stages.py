@@ -14,20 +14,18 @@ from pipeplan.model import Floats
 from pipeplan.planner.layout.laid import LaidLayer, LayerOption, Parts, StageOption
 
 TIMES = slice(0, 3)
-BYTES = slice(3, 6)
-"""Of the last axis of a table: F, I and W; activations, what of them only W frees, static bytes."""
+BYTES = slice(3, 7)
+"""Of the last axis of a table: F, I and W; activations, what of them only W frees, what a backward holds besides, static
+bytes."""
 
-FEATURES = 6
+FEATURES = 7
 
-TRANSIENT = FEATURES
-"""Behind them: the most that an op holds besides. It does not add up over layers or stages."""
-
-_TRANSFER = FEATURES + 1
+_ACTIVATION, _TRANSIENT, _TRANSFER = 3, 5, FEATURES
 
 
 @dataclass(frozen=True)
 class StageTables:
-    """Tables of shape (choices, layers + 1, layers + 1, 7), by first layer and one past the last.
+    """Tables of shape (choices, layers + 1, layers + 1, features), by first layer and one past the last.
 
     Entries are infinite where there is no such stage: one that ends before it starts, that has no layer at all, or that has
     no more layers than a choice names.
@@ -77,29 +75,30 @@ class StageTables:
         return np.stack([self._of_choice(choice, start, end) for choice in self.choices])
 
     def _of_choice(self, choice: StageOption, start: Sequence[LaidLayer], end: Sequence[LaidLayer]) -> Floats:
-        layers, bound = self.layers, (*start, *end)
+        layers, count = self.layers, choice.layers
         base = np.array([_values(layer, layer.options[0]) for layer in self.parts.middle])
         chosen = np.array([_values(layer, layer.option(choice.name)) for layer in self.parts.middle])
         first, stop = np.indices((layers + 1, layers + 1))
-        count = choice.layers
         until = stop if count is None else np.minimum(first + count, stop)
-        sums = _between(chosen, first, until) + _between(base, until, stop)
-        width = layers if count is None else count
-        sums[..., TRANSIENT] = _largest(chosen[:, TRANSIENT], width)
-        # Behind the chosen ones stand those that do what the first option says.
-        behind = sums[: layers + 1 - width, :, TRANSIENT]
-        np.maximum(behind, _largest(base[:, TRANSIENT], layers)[width:], out=behind)
-        here = [_values(layer, layer.option(choice.name) if count is None else layer.options[0]) for layer in bound]
-        for values in here:
-            transient = np.maximum(sums[..., TRANSIENT], values[TRANSIENT])
-            sums += values
-            sums[..., TRANSIENT] = transient
+        by_choice, others = _between(chosen, first, until), _between(base, until, stop)
+        sums = by_choice + others
+        besides = np.maximum(
+            _besides(chosen)[first, until] - others[..., _ACTIVATION], _besides(base)[np.minimum(until, stop), stop]
+        )
+        for layer in end:
+            values = _values(layer, layer.option(choice.name) if count is None else layer.options[0])
+            sums, besides = sums + values, np.maximum(besides - values[_ACTIVATION], values[_TRANSIENT])
+        for layer in reversed(start):
+            values = _values(layer, layer.option(choice.name) if count is None else layer.options[0])
+            besides = np.maximum(besides, values[_TRANSIENT] - sums[..., _ACTIVATION])
+            sums = sums + values
+        sums[..., _TRANSIENT] = np.maximum(besides, 0.0)
         moved = sums[..., _TRANSFER] / self.host_bandwidth
         sums[..., 0] = np.maximum(sums[..., 0], moved)
         sums[..., 1] = np.maximum(sums[..., 1], moved)
-        least = (0 if bound else 1) if count is None else count + 1
+        least = (0 if start or end else 1) if count is None else count + 1
         sums[stop - first < least] = inf
-        return sums[..., :_TRANSFER]
+        return sums[..., :FEATURES]
 
 
 def _values(layer: LaidLayer, option: LayerOption) -> Floats:
@@ -110,8 +109,8 @@ def _values(layer: LaidLayer, option: LayerOption) -> Floats:
             option.backward_weight,
             option.activation_bytes,
             option.freed_by_weight,
-            layer.static_bytes,
             option.transient_bytes,
+            layer.static_bytes,
             option.transfer_bytes,
         ]
     )
@@ -124,12 +123,15 @@ def _between(values: Floats, first: NDArray[np.intp], stop: NDArray[np.intp]) ->
     return sums
 
 
-def _largest(values: Floats, width: int) -> Floats:
-    """``largest[first, stop]``: of the layers from first to before stop, at most ``width`` of them; 0 of none."""
+def _besides(values: Floats) -> Floats:
+    """``besides[first, stop]``: the most that a backward of these layers holds beyond what they kept; minus infinite of none.
+
+    It goes from the last layer to the first: what a layer holds comes on top of what those before it kept.
+    """
     layers = len(values)
-    largest = np.zeros((layers + 1, layers + 1))
-    for first in range(layers):
-        running = np.maximum.accumulate(values[first : first + width])
-        largest[first, first + 1 : first + 1 + len(running)] = running
-        largest[first, first + 1 + len(running) :] = running[-1]
-    return largest
+    kept = np.concatenate(([0.0], np.cumsum(values[:, _ACTIVATION])))
+    besides = np.full((layers + 1, layers + 1), -inf)
+    for first in reversed(range(layers)):
+        own = values[first, _TRANSIENT] - (kept[first + 1 :] - kept[first + 1])
+        besides[first, first + 1 :] = np.maximum(besides[first + 1, first + 1 :], own)
+    return besides
