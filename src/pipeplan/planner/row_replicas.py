@@ -19,10 +19,10 @@ def expert_tensor_of(row: Mapping[str, Any], model: ModelShape) -> int:
     Recipes of other trainers set 1.
     """
     parallel = row["parallel"]
-    if "etp" in parallel:
+    if parallel.get("etp"):
         return int(parallel["etp"])
     by_default = re.match(r"Megatron-LM\b", _title(row)) is not None
-    return int(parallel["tp"]) if model.experts and (by_default or parallel.get("ep", 1) == 1) else 1
+    return int(parallel["tp"]) if model.experts and (by_default or (parallel.get("ep") or 1) == 1) else 1
 
 
 def _title(row: Mapping[str, Any]) -> str:
@@ -37,14 +37,14 @@ def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: Model
     """
     parallel, batch = row["parallel"], row.get("batch", {})
     tensor, pipeline = int(parallel["tp"]), int(parallel["pp"])
-    expert, expert_tensor = int(parallel.get("ep", 1)), expert_tensor_of(row, model)
+    expert, expert_tensor = int(parallel.get("ep") or 1), expert_tensor_of(row, model)
     layers = layers_of(model, Execution(tensor=tensor, expert=expert, expert_tensor=expert_tensor))
     every = [layer.parameters for layer in layers if layer.kind in {"dense", "moe"} for _ in range(layer.count)]
     kinds = {"mtp", "head"} if pipeline > 1 else {"embedding", "mtp", "head"}
     ends = [layer.parameters for layer in layers if layer.kind in kinds]
     last = every[-(len(every) // pipeline) :] + ends
     held = RankParameters(dense=sum(each.dense for each in last), expert=sum(each.expert for each in last))
-    context = int(parallel.get("cp", 1))
+    context = int(parallel.get("cp") or 1)
 
     def apart(replicas: int) -> float:
         shards = replicas * context
