@@ -1,5 +1,6 @@
 """Sweeps on processes of this machine, which die now and then."""
 
+import multiprocessing
 import signal
 import sqlite3
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections import Counter
 from contextlib import closing
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,22 @@ def test_failures_are_those_of_one_process() -> None:
         for found in (sweep(even_only, numbers, answer=int, asked={}, workers=workers) for workers in (1, 2))
     )
     assert here == there
+
+
+def _answers_of_two_workers(pipe: Connection) -> None:
+    numbers = [Task(str(n), n) for n in range(1, 20)]
+    pipe.send([each.required() for each in sweep(square, numbers, answer=Square, asked={}, workers=2)])
+
+
+def test_a_process_that_may_have_no_children_does_the_work_itself() -> None:
+    context = multiprocessing.get_context("spawn")
+    near, far = context.Pipe()
+    process = context.Process(target=_answers_of_two_workers, args=(far,), daemon=True)
+    process.start()
+    far.close()
+    assert near.recv() == [square(number) for number in range(1, 20)]
+    process.join()
+    near.close()
 
 
 def test_a_process_that_dies_loses_no_task(tmp_path: Path) -> None:

@@ -20,11 +20,15 @@ def until(path: Path, lines: int) -> list[str]:
 
 
 def is_gone(process: int) -> bool:
+    """Whether a process has ended, in time; what nobody has asked after may stand in the table for longer."""
     end = time.monotonic() + WAIT
     while time.monotonic() < end:
         try:
             os.kill(process, 0)
         except ProcessLookupError:
+            return True
+        state = Path(f"/proc/{process}/stat")
+        if state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z":
             return True
         time.sleep(0.05)
     return False

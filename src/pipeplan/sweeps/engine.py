@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, closing
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -59,7 +60,7 @@ def sweep(
     asked
         All that answers depend on beside the keys, as plain values. A store of another question is refused.
     workers
-        Processes; not looked at with ``dask``.
+        Processes; not looked at with ``dask``, and one in a process that may have no children.
     dask
         The address of a Dask scheduler, whose workers do the tasks.
     store
@@ -121,7 +122,8 @@ def _pool(function: Callable[[Any], Any], workers: int, dask: str | None) -> Poo
         from pipeplan.sweeps.cluster import Cluster
 
         return Cluster(function, dask)
-    if workers == 1:
+    # A daemon, such as a process of a server, may have no children: it does the work itself.
+    if workers == 1 or current_process().daemon:
         return ThisProcess(function)
     from pipeplan.sweeps.processes import Processes
 

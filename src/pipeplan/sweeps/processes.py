@@ -10,8 +10,10 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any
@@ -43,7 +45,8 @@ class Processes:
         lane.batches += 1
         executor = lane.running()
         try:
-            future = executor.submit(work_on, self._function, batch.payloads)
+            with _without_ctrl_c():
+                future = executor.submit(work_on, self._function, batch.payloads)
         except BrokenProcessPool:
             self._done.put(_Done(lane, executor, batch, None))
         else:
@@ -105,8 +108,21 @@ class _Done:
             return Ended(self.batch, None, begun=first)
 
 
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """A process that is started now is never interrupted: Ctrl-C is for the sweep alone, which gets it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _begin(sweep: int) -> None:
-    """Ctrl-C is for the sweep alone; a sweep that was killed takes its workers with it."""
+    """A sweep that was killed takes its workers with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with, args=(sweep,), daemon=True).start()
 
