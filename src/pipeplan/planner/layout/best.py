@@ -84,6 +84,31 @@ def best_layout(
     return search(problem, Deadline.after(seconds, clock))
 
 
+def layout_peaks(
+    layers: Sequence[LaidLayer], schedule: Schedule, layout: Sequence[int], options: Sequence[StageOption]
+) -> tuple[float, ...]:
+    """Bytes that each rank holds at most with a given layout, and what its stages do.
+
+    Raises
+    ------
+    ShapeError
+        For a layout that is not of these layers and stages.
+    """
+    parts = parts_of(layers)
+    if len(layout) != schedule.stages or sum(layout) != len(parts.middle) or len(options) != schedule.stages:
+        raise ShapeError(
+            f"a layout gives each of {schedule.stages} stages some of {len(parts.middle)} layers, and an option",
+            field="layers",
+        )
+    choices = tuple(dict.fromkeys(options))
+    tables, bounds = StageTables(parts, choices), Laid(tuple(layout), ()).bounds
+    features = [
+        tables.of_stage(stage, schedule.stages)[choices.index(option), bounds[stage], bounds[stage + 1]]
+        for stage, option in enumerate(options)
+    ]
+    return tuple(RankPeaks(schedule).peaks(np.array(features)).tolist())
+
+
 def _schedule(schedule: Schedule | Strategy | str, shape: Shape | None) -> Schedule:
     if isinstance(schedule, Schedule):
         return schedule
