@@ -40,7 +40,7 @@ def dropped(before: LayerWork, modules: set[str]) -> float:
         ("deepseek-v3", "dense", "mla_up_proj", 131_072),
         ("deepseek-v3", "moe", "moe_act", 2 * 8 * 2048),
         ("deepseek-v3", "moe", "shared_experts", 6 * 2048),
-        ("deepseek-v3", "moe", "moe", 2 * 7168 + 6 * 2048 + 4 * 256 + 8 * (2 * 7168 + 6 * 2048 + 8 + 4)),
+        ("deepseek-v3", "moe", "moe", 6 * 2048 + 4 * 256 + 8 * (2 * 7168 + 6 * 2048 + 8 + 4)),
     ],
 )
 def test_what_modules_drop(name: str, kind: str, module: str, expected: float):

@@ -1,0 +1,73 @@
+"""The page of models says what the code does. ``python -m tests.workload.test_models_page`` writes its tables anew."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeplan.workload import architecture_names, model, model_names, parameter_counts, read_config, token_flops
+from pipeplan.workload.architectures import ARCHITECTURES
+from tests.workload.test_config_json import CONFIGS
+
+PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+
+
+def architectures() -> str:
+    examples: dict[str, list[str]] = {}
+    for path in sorted(CONFIGS.glob("*.json")):
+        source = read_config(path).source.removeprefix("config.json of ").partition(",")[0]
+        examples.setdefault(source, []).append(path.stem)
+    lines = ["| `model_type` | tested with the published files of |", "|---|---|"]
+    for row in sorted(ARCHITECTURES, key=lambda row: row.name):
+        names = ", ".join(f"`{name}`" for name in (row.name, *row.also))
+        lines.append(f"| {names} | {', '.join(examples[row.name])} |")
+    return "\n".join(lines) + "\n"
+
+
+def models() -> str:
+    lines = ["| name | parameters | active | with MTP | GFLOP a token | of |", "|---|---|---|---|---|---|"]
+    for name in model_names():
+        shape = model(name)
+        counts = parameter_counts(shape)
+        sequence = shape.trained_sequence or 4096
+        active = f"{counts.active:,}" if shape.experts else ""
+        further = f"{counts.total_with_mtp:,}" if shape.mtp_layers else ""
+        flops = token_flops(shape, sequence).training / 1e9
+        lines.append(f"| `{name}` | {counts.total:,} | {active} | {further} | {flops:,.2f} | {sequence:,} tokens |")
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {"architectures": architectures, "models": models}
+
+
+def between(table: str) -> re.Pattern[str]:
+    return re.compile(rf"(<!-- {table}: .* -->\n)(.*?)(<!-- {table} end -->)", re.DOTALL)
+
+
+@pytest.mark.parametrize(("table", "made"), TABLES.items())
+def test_tables_are_current(table: str, made: Callable[[], str]):
+    found = between(table).search(PAGE.read_text())
+    assert found is not None
+    assert found.group(2) == made()
+
+
+def test_all_architectures_stand_there():
+    assert [name for name in architecture_names() if f"`{name}`" not in PAGE.read_text()] == []
+
+
+def test_the_example_says_what_comes_out():
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    exec(example, names)
+    shape = model("llama3-70b")
+    assert names["shape"] == shape
+    assert f"# {parameter_counts(shape).total}\n" in example
+    assert f"# {token_flops(shape, 8192).training / 1e9:.1f} GFLOP" in example
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text()
+    for title, make in TABLES.items():
+        text = between(title).sub(lambda found, make=make: found.group(1) + make() + found.group(3), text)  # type: ignore[misc]
+    PAGE.write_text(text)
