@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from pipeplan.costs import Overhead
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster
-from pipeplan.planner.bounds import state_of_one
 from pipeplan.planner.candidates import RECOMPUTED
 from pipeplan.planner.choices import written
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import Estimate
-from pipeplan.planner.layout import LaidLayer, LayerOption, best_layout
+from pipeplan.planner.laid_layers import best_layout_of, held_besides
 from pipeplan.planner.seconds import Factors
-from pipeplan.planner.software import software
-from pipeplan.planner.stage_costs import LayerCosts, layer_costs, transfer_bytes, transfer_seconds
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape
 
@@ -85,21 +81,25 @@ def _with_layout(
     calibration: Factors | None,
 ) -> Estimate | None:
     configuration = start.configuration
-    besides = max(rank.total - rank.activations - rank.weights - rank.gradients - rank.optimizer for rank in start.memory)
+    rule = strategy(configuration.schedule)
+    shape = rule.shape(
+        configuration.pipeline,
+        _microbatches(configuration),
+        configuration.chunks,
+        group_size=configuration.group_size,
+    )
     try:
-        found = best_layout(
-            _layers(model, cluster, configuration, choices, calibration),
-            strategy(configuration.schedule),
-            strategy(configuration.schedule).shape(
-                configuration.pipeline,
-                _microbatches(configuration),
-                configuration.chunks,
-                group_size=configuration.group_size,
-            ),
-            transfer=transfer_seconds(cluster, configuration, transfer_bytes(model, configuration)),
-            overhead=Overhead(op_gap=software(configuration.software).op_gap),
+        schedule = rule(shape)
+        besides = held_besides(model, cluster, start, schedule, calibration=calibration)
+        found = best_layout_of(
+            model,
+            cluster,
+            configuration,
+            schedule,
+            choices=choices,
             limits=memory_limit - besides,
             seconds=seconds,
+            calibration=calibration,
         )
         modules = {written("recompute", choice): choice for choice in choices}
         by_stage = tuple(modules[option.name] for option in found.options)
@@ -123,47 +123,3 @@ def _microbatches(configuration: Configuration) -> int:
     most = max(MOST_OPS // ops // group, 3) * group
     left = configuration.microbatches % group
     return configuration.microbatches if configuration.microbatches <= most + left else most + left
-
-
-def _layers(
-    model: ModelShape,
-    cluster: Cluster,
-    configuration: Configuration,
-    choices: Sequence[tuple[str, ...]],
-    calibration: Factors | None,
-) -> list[LaidLayer]:
-    """Every layer of the model with what it takes under each choice; equal ones that follow one another counted."""
-    share = float(configuration.offload) if isinstance(configuration.offload, int | float) else 0.0
-    dense, expert = state_of_one(configuration)
-    priced = [
-        (written("recompute", modules), layer_costs(model, cluster, configuration, recompute=modules, calibration=calibration))
-        for modules in choices
-    ]
-    laid: list[LaidLayer] = []
-    for index, first in enumerate(priced[0][1]):
-        options = {_option(name, layers[index], share) for name, layers in priced}
-        held = first.layer.parameters
-        layer = LaidLayer(
-            options=tuple(sorted(options, key=lambda option: [name for name, _ in priced].index(option.name))),
-            static_bytes=dense * held.dense + expert * held.expert,
-            kind=first.layer.kind,
-        )
-        if laid and replace(laid[-1], count=1) == layer:
-            laid[-1] = replace(laid[-1], count=laid[-1].count + 1)
-        else:
-            laid.append(layer)
-    return laid
-
-
-def _option(name: str, costs: LayerCosts, share: float) -> LayerOption:
-    work = costs.layer
-    return LayerOption(
-        name=name,
-        forward=costs.forward,
-        backward_input=costs.backward_input,
-        backward_weight=costs.backward_weight,
-        activation_bytes=(1 - share) * work.kept_bytes,
-        weight_activation_bytes=min((1 - share) * work.kept_bytes, work.bytes_until_weight),
-        transfer_bytes=share * work.kept_bytes,
-        transient_bytes=work.transient_bytes,
-    )

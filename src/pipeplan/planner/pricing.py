@@ -45,8 +45,9 @@ class Sums:
     @classmethod
     def of(cls, layers: Sequence[LayerCosts]) -> Sums:
         """Of all layers of a model."""
-        known = {id(layer): _row(layer) for layer in layers}
-        rows = np.array([known[id(layer)] for layer in layers])
+        known = {id(layer): layer for layer in layers}
+        row = {number: _row(layer) for number, layer in known.items()}
+        rows = np.array([row[id(layer)] for layer in layers])
         kinds = [layer.layer.kind for layer in layers]
         inner = [index for index, kind in enumerate(kinds) if kind in {"dense", "moe"}]
         return cls(

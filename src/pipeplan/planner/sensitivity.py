@@ -95,7 +95,9 @@ _NAMES: Mapping[str, str] = {
 def differences(here: Configuration, there: Configuration) -> str:
     """In what a configuration differs from another, in a few words."""
     found = [
-        f"{name} {getattr(here, field)}" for field, name in _NAMES.items() if getattr(here, field) != getattr(there, field)
+        f"{name} {getattr(here, field)}"
+        for field, name in _NAMES.items()
+        if getattr(here, field) != getattr(there, field)
     ]
     if (here.recompute, here.recompute_by_stage) != (there.recompute, there.recompute_by_stage):
         found.append(f"recompute {recomputed_in_words(here)}")
