@@ -8,15 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeplan.errors import UnknownNameError
 from pipeplan.model import Kind, Schedule
 from pipeplan.planner import Configuration, RankMemory
 from pipeplan.planner.memory import rank_memory
+from pipeplan.planner.memory_rules import memory_rules
 from pipeplan.planner.row_replicas import replicas_by_state
 from pipeplan.planner.rows import Row, row_from
 from pipeplan.planner.running import run
 from pipeplan.planner.stage_costs import stage_costs
 from pipeplan.strategies import strategy
-from pipeplan.workload import Execution, Kept, LayerWork, ModelShape, RankParameters, from_dict, layers_of, model
+from pipeplan.workload import (
+    Execution,
+    Kept,
+    LayerWork,
+    ModelShape,
+    Precision,
+    RankParameters,
+    from_dict,
+    layers_of,
+    model,
+)
 from tests.planning_data import planning
 
 GIB = 2**30
@@ -251,15 +263,34 @@ def test_offload_and_recompute_lower_activations():
     assert activations(0.0, "full") < activations(0.0, "mlp") < activations()
 
 
-def test_copies_of_eight_bit_weights():
-    """Transformer Engine: along rows and along columns, beside the 16-bit ones; not of the ends."""
+@pytest.mark.parametrize(
+    ("name", "precision", "expected"),
+    [
+        ("megatron-core", "bf16", 2),
+        ("megatron-core", "fp8", 4),
+        ("megatron-core", "mxfp8", 4 + 1 / 16),
+        ("megatron-bridge", "fp8", 2),
+        ("megatron-bridge", "nvfp4", 3 + 1 / 8),
+        ("torchtitan", "fp8", 4),
+    ],
+)
+def test_copies_of_small_weights(name: str, precision: Precision, expected: float):
+    """Bytes of a layer's parameter; Transformer Engine: along rows and along columns, beside 16-bit ones or instead."""
     shape = replace(model("llama3-8b"), layers=2)
-    weights = []
-    for precision in ("bf16", "fp8"):
-        layers = layers_of(shape, Execution(precision=precision))
-        configuration = Configuration(sequence=4096, global_batch=1, precision=precision)
-        weights.append(rank_memory(evenly(layers, 1), scheduled("1f1b", 1, 1), configuration)[0].weights)
-    assert weights[1] - weights[0] == 2 * 2 * layers[1].parameters.dense
+    configuration = Configuration(sequence=4096, global_batch=1, precision=precision, software=name)
+    (layer,) = (each for each in layers_of(shape, Execution(precision=precision)) if each.kind == "dense")
+    (found,) = rank_memory([[layer]], scheduled("1f1b", 1, 1), configuration)
+    assert found.weights == expected * 2 * layer.parameters.dense
+
+
+def test_rules_of_releases():
+    """Variants hold what their trainer does."""
+    assert memory_rules("torchtitan-2024") == memory_rules("torchtitan-eager") != memory_rules("torchtitan")
+    assert memory_rules("torchtitan-async-tp") == memory_rules("torchtitan")
+    assert memory_rules("zero-bubble").score_buffer
+    assert memory_rules("megatron-core-plain") == memory_rules("megatron-core")
+    with pytest.raises(UnknownNameError, match="did you mean 'megatron-core'"):
+        memory_rules("megatron-cor")
 
 
 def test_placeholders_of_gradients():

@@ -28,7 +28,8 @@ class MemoryRules:
     small_inputs
         Whether 8- and 4-bit products keep their inputs so, not in 16 bits.
     small_weights
-        Whether 8- and 4-bit copies of weights, along rows and along columns, stand beside the 16-bit ones for a whole step.
+        Where 8-bit copies of layers' weights, along rows and along columns, stand for a whole step: ``beside`` the 16-bit
+        ones, or ``instead`` of them; 4-bit ones stand beside them always. None: nowhere.
     score_buffer
         Whether one buffer of a layer's scores, in 16 bits, stays for unfused attention to write its product to.
     workspace
@@ -42,7 +43,7 @@ class MemoryRules:
     loss_bytes: float | None = None
     placeholders: bool = False
     small_inputs: bool = True
-    small_weights: bool = False
+    small_weights: Literal["beside", "instead"] | None = None
     score_buffer: bool = False
     workspace: float = 0.0
     source: str = ""
@@ -50,7 +51,10 @@ class MemoryRules:
     def copy_bytes(self, precision: Precision) -> float:
         """Of a parameter of a layer, in the format that its products read, beside the 16-bit one."""
         along = {"fp8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
-        return 2 * along.get(precision, 0.0) if self.small_weights else 0.0
+        if self.small_weights is None or precision not in along:
+            return 0.0
+        replaced = 2.0 if self.small_weights == "instead" and precision != "nvfp4" else 0.0
+        return 2 * along[precision] - replaced
 
 
 _WORKSPACE = 32 * 2**20
@@ -58,9 +62,14 @@ _WORKSPACE = 32 * 2**20
 
 _TRANSFORMER_ENGINE = MemoryRules(
     placeholders=True,
-    small_weights=True,
+    small_weights="beside",
     workspace=2 * _WORKSPACE,
     source="Megatron-LM: 32-bit gradients in one buffer; Transformer Engine from 2.3 on (get_dummy_wgrad, get_workspace)",
+)
+_EIGHT_BIT_PARAMETERS = replace(
+    _TRANSFORMER_ENGINE,
+    small_weights="instead",
+    source="NVIDIA-NeMo/Megatron-Bridge training/mixed_precision.py: fp8_param_gather in its 8-bit recipes",
 )
 _FSDP2 = MemoryRules(
     masters="only",
@@ -74,35 +83,36 @@ _EAGER_LOSS = 14
 """Bytes of a logit in PyTorch's cross entropy of ``logits.float()``: logarithms of probabilities and two gradients, 12; the
 16-bit logits are free by then, but what they leave is too small for a gradient."""
 
+_MEGATRON_2021 = MemoryRules(
+    loss_bytes=10,
+    score_buffer=True,
+    source="Megatron-LM before 2023: logits in 16 bits, in 32, and less their maximum in 32; the global memory buffer that "
+    "CoreAttention's first product takes",
+)
+_EAGER_FSDP = replace(_FSDP2, loss_bytes=_EAGER_LOSS)
+
 _RULES: Mapping[str, MemoryRules] = MappingProxyType(
     {
-        "megatron-lm-2021": MemoryRules(
-            loss_bytes=10,
-            score_buffer=True,
-            source="Megatron-LM before 2023: logits in 16 bits, in 32, and less their maximum in 32; the global memory "
-            "buffer that CoreAttention's first product takes",
-        ),
+        "": _TRANSFORMER_ENGINE,
+        "megatron-lm-2021": _MEGATRON_2021,
+        "zero-bubble": _MEGATRON_2021,
+        "megatron-deepspeed": _MEGATRON_2021,
+        "deepspeed": _MEGATRON_2021,
+        "megascale": _MEGATRON_2021,
+        "megatron-bridge": _EIGHT_BIT_PARAMETERS,
+        "nemo": _EIGHT_BIT_PARAMETERS,
         "torchtitan": _FSDP2,
-        "torchtitan-eager": replace(_FSDP2, loss_bytes=_EAGER_LOSS),
-        "llm-foundry": replace(_FSDP2, loss_bytes=_EAGER_LOSS),
+        "torchtitan-eager": _EAGER_FSDP,
+        "torchtitan-2024": _EAGER_FSDP,
+        "llm-foundry": _EAGER_FSDP,
         "primus": replace(_TRANSFORMER_ENGINE, gradient_bytes=2, source="AMD-AGI/Primus: 16-bit gradients by default"),
     }
 )
-_LIKE = {
-    "zero-bubble": "megatron-lm-2021",
-    "megatron-lm-2021-unfused": "megatron-lm-2021",
-    "deepspeed-zero3": "megatron-lm-2021",
-    "megatron-deepspeed": "megatron-lm-2021",
-    "megascale": "megatron-lm-2021",
-    "torchtitan-2024": "torchtitan-eager",
-    "torchtitan-async-tp": "torchtitan",
-    "llm-foundry-pure": "llm-foundry",
-}
-"""Trainers that hold what another does."""
+"""By how a trainer's name begins, the longest that fits: releases and variants hold what their trainer does."""
 
 
 def memory_rules(name: str) -> MemoryRules:
-    """Of the trainer of this name: Megatron Core's with Transformer Engine where it has none of its own.
+    """Of the trainer of this name.
 
     Raises
     ------
@@ -110,4 +120,4 @@ def memory_rules(name: str) -> MemoryRules:
         For software that nobody knows.
     """
     known = software(name).name
-    return _RULES.get(_LIKE.get(known, known), _TRANSFORMER_ENGINE)
+    return _RULES[max((begin for begin in _RULES if known.startswith(begin)), key=len)]

@@ -24,7 +24,7 @@ RECOMPUTE: dict[str, str] = {
     "layernorm": "the norms before attention and FFN: their outputs are dropped",
     "moe_act": "the activation of experts: its output is dropped",
     "mla_up_proj": "the up-projections of latent attention: queries, keys and values are dropped",
-    "moe": "all of the MoE FFN, its exchanges with it",
+    "moe": "all of the MoE FFN behind its norm, its exchanges with it",
     "shared_experts": "the shared experts",
     "full": "the whole layer: its input is kept",
     "selective-op": "per op: of the matrix products every second is kept, and attention; all else is computed again",

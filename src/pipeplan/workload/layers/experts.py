@@ -30,7 +30,7 @@ def mixture(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     router, routed = _router(model, experts, execution), _routed(model, experts, execution)
     shared = _shared(model, experts, execution)
     whole = joined((router, shared, routed))
-    modules = {"moe": Recompute(work=whole.forward, drops=whole.kept_names)}
+    modules = {"moe": Recompute(work=whole.forward, drops=whole.kept_names - {"ffn input"})}
     if experts.shared_width:
         modules["shared_experts"] = Recompute(work=shared.forward, drops=shared.kept_names)
     return joined((whole, Part(modules=modules)))
