@@ -154,7 +154,7 @@ def _by_op(timeline: Timeline) -> Floats:
     """Starts of all ops, shape (kinds and stages, microbatches): what an order in the rows would say twice."""
     columns, schedule = timeline.schedule.columns, timeline.schedule
     starts = np.zeros((len(Kind) * schedule.stages, schedule.microbatches))
-    starts[columns.kind * schedule.stages + columns.stage, columns.microbatch] = timeline.start
+    starts[columns.kind.astype(np.int64) * schedule.stages + columns.stage, columns.microbatch] = timeline.start
     found = np.unique(columns.kind.astype(np.int64) * schedule.stages + columns.stage)
     return starts[found]
 
