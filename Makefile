@@ -7,7 +7,7 @@ BEFORE ?= HEAD~1
 PEERS_TOOLS := pytest pytest-xdist hypothesis
 SOURCES := src tests benchmarks examples deploy
 
-.PHONY: demo test lint peers peers-trainer bench bench-search bench-sweeps bench-timeline web-ui web-ui-check clean
+.PHONY: demo test lint peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline web-ui web-ui-check clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -32,6 +32,10 @@ peers-trainer: .venv-trainer/.installed
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.against $(BEFORE)
+
+# Predictions beside published runs; with WRITE=--write into docs/accuracy.md and the package's error bars.
+bench-plan: .venv/.installed-dev
+	$(BIN)/python -m benchmarks.plan $(WRITE)
 
 bench-search: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.search

@@ -1,6 +1,6 @@
 """How far predictions are off on published runs, by source, beside the null model's and the rivals' own.
 
-Run with ``make bench-plan``. The runs stand beside the checkout, in ``shared/planning``; ``--write`` puts the table into
+Run with ``make bench-plan``, or ``make bench-plan WRITE=--write``. The runs stand beside the checkout, in ``shared/planning``; ``--write`` puts the table into
 ``docs/accuracy.md`` and the runs' ratios into the package, where error bars come from.
 """
 
@@ -68,9 +68,10 @@ class Prediction:
 
     @property
     def memory_error(self) -> float | None:
-        """Predicted over measured peak of what is allocated, less 1."""
-        measured = self.row.measured.peak_bytes
-        return None if measured is None else self.estimate.peak_bytes / measured - 1
+        """Predicted over measured peak of what is allocated, less 1; of the fullest rank, or of the one that was logged."""
+        measured, rank = self.row.measured.peak_bytes, self.row.measured.peak_rank
+        found = self.estimate.peak_bytes if rank is None else self.estimate.memory[rank].total
+        return None if measured is None else found / measured - 1
 
 
 def predicted(rows: Iterable[Row]) -> tuple[list[Prediction], list[tuple[Row, str]]]:
@@ -232,7 +233,8 @@ def report(predictions: Sequence[Prediction], refused: Sequence[tuple[Row, str]]
 
 def write(text: str, shipped: Table) -> None:
     """Put the table into the page and the runs into the package."""
-    TABLE.write_bytes(msgspec.json.format(msgspec.json.encode(shipped), indent=1) + b"\n")
+    runs = b",\n".join(map(msgspec.json.encode, shipped.runs))
+    TABLE.write_bytes(b'{"coverage":%s,"runs":[\n%s\n]}\n' % (msgspec.json.encode(shipped.coverage), runs))
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(BEGIN)
     _, _, behind = rest.partition(END)
