@@ -10,7 +10,8 @@ import pytest
 
 from pipeplan.errors import InputError, RunError
 from pipeplan.sweeps import Finished, Progress, Task, sweep
-from tests.sweeps.work import Square, count, even_only, infinite, square
+from pipeplan.sweeps.batching import in_equal_parts
+from tests.sweeps.work import Square, count, even_only, infinite, process_of, square
 
 
 def tasks(numbers: range) -> list[Task[int]]:
@@ -66,6 +67,51 @@ def test_tasks_are_drawn_when_they_are_needed(tmp_path: Path) -> None:
 
     best.extend(each.required() for each in sweep(partial(count, str(tmp_path / "log")), drawn(), answer=int, asked={}))
     assert best == [0, 1, 2, 3, 4, 5]
+
+
+class InRounds:
+    """Numbers from 0 on, ten a round; the next round begins when all of the last one are finished."""
+
+    def __init__(self, rounds: int) -> None:
+        self.drawn = self.finished = 0
+        self.most = 10 * rounds
+
+    def __iter__(self) -> "InRounds":
+        return self
+
+    def __next__(self) -> Task[int]:
+        if self.drawn == self.most or (self.drawn % 10 == 0 and self.finished < self.drawn):
+            raise StopIteration
+        self.drawn += 1
+        return Task(str(self.drawn - 1), self.drawn - 1)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_iterator_may_pause_until_something_is_finished(workers: int, tmp_path: Path) -> None:
+    for _ in range(2):
+        rounds = InRounds(5)
+        found = []
+        for each in sweep(abs, rounds, answer=int, asked={}, workers=workers, store=tmp_path / "s"):
+            rounds.finished += 1
+            found.append(each.required() // 10)
+        assert found == [number // 10 for number in range(50)]
+
+
+def test_few_tasks_are_spread_over_the_workers() -> None:
+    """Though many would fit into one batch: after a first round of quick ones, a round of ten is for both."""
+    rounds = InRounds(20)
+    of_round: dict[int, set[int]] = {}
+    for each in sweep(process_of, rounds, answer=list[int], asked={}, workers=2):
+        rounds.finished += 1
+        number, process = each.required()
+        of_round.setdefault(number // 10, set()).add(process)
+    assert [len(processes) for processes in of_round.values()] == [2] * 20
+
+
+def test_parts_are_equal() -> None:
+    assert [list(part) for part in in_equal_parts(range(7), 3)] == [[0, 1], [2, 3], [4, 5, 6]]
+    assert [list(part) for part in in_equal_parts(range(2), 3)] == [[0], [1]]
+    assert not list(in_equal_parts([], 3))
 
 
 def test_after_its_seconds_no_task_is_begun(tmp_path: Path) -> None:

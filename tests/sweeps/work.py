@@ -30,6 +30,10 @@ def even_only(number: int) -> int:
     return number
 
 
+def process_of(number: int) -> list[int]:
+    return [number, os.getpid()]
+
+
 def infinite(number: int) -> dict[str, float]:
     return {"time": number * float("inf")}
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
 MOST = 2000
 """Tasks of a batch."""
 
@@ -31,3 +36,10 @@ class BatchSize:
         self._mean = last if self._mean is None else (1 - _WEIGHT) * self._mean + _WEIGHT * last
         fitting = int(target / self._mean) if self._mean > 0 else MOST
         self.now = max(1, min(fitting, _GROWTH * self.now, MOST))
+
+
+def in_equal_parts(items: Sequence[Item], most: int) -> Iterator[Sequence[Item]]:
+    """At most so many parts that differ by one at most, none of them empty."""
+    parts = min(most, len(items))
+    for number in range(parts):
+        yield items[number * len(items) // parts : (number + 1) * len(items) // parts]

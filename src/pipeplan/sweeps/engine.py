@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pipeplan.errors import InputError, RunError
-from pipeplan.sweeps.batching import BatchSize
+from pipeplan.sweeps.batching import BatchSize, in_equal_parts
 from pipeplan.sweeps.identity import identity
 from pipeplan.sweeps.pool import Batch, Ended, Pool, ThisProcess
 from pipeplan.sweeps.store import Row, Store
@@ -42,8 +42,9 @@ def sweep(
 
     With one worker tasks are done here and in their order. Otherwise they are sent in batches of about a tenth of a second,
     and end in any order. ``tasks`` is drawn from as workers become free, in the caller's thread: an iterator may look at
-    what is finished so far, and leave out what need not be done any more. Whoever stops early closes the iterator
-    (``contextlib.closing``, or leaves the loop that holds it alone), which ends the workers.
+    what is finished so far, and leave out what need not be done any more. One that has nothing for now may stop; it is
+    asked again as long as tasks are under way. Whoever stops early closes the iterator (``contextlib.closing``, or leaves
+    the loop that holds it alone), which ends the workers.
 
     A task whose worker dies is done again, alone, once the others are done; if its worker dies then too, it is a failure.
 
@@ -173,26 +174,33 @@ class _Sweep(Generic[Answer]):
 
     def _hand_over(self) -> Iterator[Finished[Answer]]:
         """Give the workers as much as keeps them busy; what the store holds is finished at once."""
-        while self._under_way < self._room and time.monotonic() - self._begin < self._seconds:
+        while (free := self._room - self._under_way) > 0 and time.monotonic() - self._begin < self._seconds:
+            if self._again:
+                self._submit(self._again.popleft())
+                continue
             drawn: list[Task[Any]] = []
-            if not self._again:
-                yield from self._draw(drawn)
-            if drawn or self._again:
-                batch = Batch(tuple(drawn)) if drawn else self._again.popleft()
+            yield from self._draw(drawn, free)
+            if drawn:
+                # Where there are few, every worker has some.
+                for batch in in_equal_parts(drawn, free):
+                    self._submit(Batch(tuple(batch)))
             elif self._suspects and not self._under_way:
-                batch = self._suspect = self._suspects.popleft()
+                self._suspect = self._suspects.popleft()
+                self._submit(self._suspect)
             else:
                 return
-            self._pool.submit(batch)
-            self._under_way += 1
+
+    def _submit(self, batch: Batch) -> None:
+        self._pool.submit(batch)
+        self._under_way += 1
 
     @property
     def _room(self) -> int:
         """Batches under way: short ones wait in line behind a worker, long ones for the worker that is free first."""
         return self._pool.workers * (1 + (self._pool.ahead if self._size.now > 1 else 0))
 
-    def _draw(self, drawn: list[Task[Any]]) -> Iterator[Finished[Answer]]:
-        """Draw the tasks of a batch."""
+    def _draw(self, drawn: list[Task[Any]], batches: int) -> Iterator[Finished[Answer]]:
+        """Draw the tasks of so many batches."""
         size = self._size.now
         if self._total is not None:
             left = self._total - len(self._drawn)
@@ -204,7 +212,7 @@ class _Sweep(Generic[Answer]):
             row = None if self._store is None else self._store.get(task.key)
             if row is None:
                 drawn.append(task)
-                if len(drawn) == size:
+                if len(drawn) == batches * size:
                     return
             else:
                 yield self._finished(row, stored=True)
