@@ -186,11 +186,11 @@ _TABLE = (
     replace(
         _MEGATRON_2021,
         name="megatron-deepspeed",
-        title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline, whose messages are whole and wait",
-        messages="whole",
+        title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline, whose messages wait",
         blocks=True,
         adds_bytes=ADDED_APART,
-        source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe/p2p.py",
+        source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe: p2p.py waits, engine.py sends each tensor "
+        "rank's part (is_pipe_partitioned)",
     ),
     replace(
         _MEGATRON_2021,
