@@ -189,8 +189,8 @@ _TABLE = (
         title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline, whose messages wait",
         blocks=True,
         adds_bytes=ADDED_APART,
-        source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe: p2p.py waits, engine.py sends each tensor "
-        "rank's part (is_pipe_partitioned)",
+        source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe: p2p.py waits, and engine.py has tensor "
+        "ranks send their parts (is_pipe_partitioned)",
     ),
     replace(
         _MEGATRON_2021,
