@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 
+import pytest
 
-def test_the_page_loads_only_what_is_served_here(client):
-    page = client.get("/").text
+
+@pytest.mark.parametrize(("path", "name"), [("/", "app"), ("/plan", "plan")])
+def test_a_page_loads_only_what_is_served_here(client, path, name):
+    page = client.get(path).text
     addresses = re.findall(r'(?:src|href)="([^"]+)"', page)
-    assert {"/assets/timeline.js", "/assets/app.js", "/assets/app.css"} <= set(addresses)
+    assert {"/assets/timeline.js", f"/assets/{name}.js", f"/assets/{name}.css", "/assets/app.css"} <= set(addresses)
     for address in addresses:
         if not address.startswith("#"):
             assert client.get(address).status_code == 200, address
 
 
 def test_nothing_comes_from_the_network(client):
-    for name in ("app.js", "app.css", "timeline.js", "timeline.css"):
+    for name in ("app.js", "app.css", "plan.js", "plan.css", "timeline.js", "timeline.css"):
         text = client.get(f"/assets/{name}").text
         found = set(re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^\s\"'`)]*", text))
         assert found <= {

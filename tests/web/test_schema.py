@@ -28,6 +28,9 @@ OPERATIONS = [
     ("POST", "/api/explain"),
     ("POST", "/api/download"),
     ("POST", "/api/config"),
+    ("GET", "/api/plan/settings"),
+    ("POST", "/api/plan"),
+    ("POST", "/api/plan/chosen"),
 ]
 
 

@@ -41,13 +41,7 @@ Line = dict[str, Any]
 def make_plan(question: PlanIn, tell: Callable[[bytes], None]) -> None:
     """Plan, telling lines of JSON: ``progress`` as it comes, then ``plan``; or at once the ``errors`` of the question."""
     try:
-        asked = _asked(question)
-    except PipeplanError as error:
-        tell(_line(Faults(errors=[fault(error)]).model_dump()))
-        return
-    tell(_line({"progress": {"share": 0.0, "said": "begins"}}))
-    try:
-        found = plan(**asked, workers=1, progress=lambda progress: tell(_progress(progress)))
+        found = plan(**_asked(question), workers=1, progress=lambda progress: tell(_progress(progress)))
     except PipeplanError as error:
         tell(_line(Faults(errors=[fault(error)]).model_dump()))
         return

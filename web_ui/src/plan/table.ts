@@ -31,7 +31,13 @@ export class CandidateTable {
   private row({ candidate, role, onFront }: Row, at: number, shows: boolean): HTMLElement {
     const name = make(
       "button",
-      { type: "button", class: "link", "data-key": `row ${at}`, "aria-pressed": shows, title: "show this one below" },
+      {
+        type: "button",
+        class: "link",
+        "data-key": `row ${at}`,
+        "aria-pressed": String(shows),
+        title: "show this one below",
+      },
       candidate.words,
     );
     const marks = onFront && role !== "front" ? `${role}, front` : role;

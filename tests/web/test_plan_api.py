@@ -1,0 +1,209 @@
+"""The JSON API of plans: lines while it is made, the answer of Python, and a field for everything that is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.api.planning import PLAN_SETTINGS
+from pipeplan.web.workers import Workers
+
+ASKED: dict[str, Any] = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 16, "sequence": 4096}
+QUICK = ASKED | {"seconds": 2.0, "fix": ["tp=2", "pp=2"]}
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 16,
+    "vocab_size": 32000,
+}
+
+
+def lines_of(answer) -> list[dict[str, Any]]:
+    assert answer.status_code == 200, answer.text[:500]
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def plan_of(answer) -> dict[str, Any]:
+    last = lines_of(answer)[-1]
+    assert "plan" in last, last
+    found: dict[str, Any] = last["plan"]
+    return found
+
+
+def errors_of(answer) -> dict[str, str]:
+    assert answer.status_code == 422, answer.text[:500]
+    return {error["field"]: error["message"] for error in answer.json()["errors"]}
+
+
+@pytest.fixture(scope="module")
+def planned(address):
+    import httpx
+
+    return httpx.post(f"{address}/api/plan", json={"settings": QUICK}, timeout=60)
+
+
+def test_progress_comes_first_and_the_plan_last(planned):
+    *before, last = lines_of(planned)
+    assert before
+    assert all(0 <= line["progress"]["share"] <= 1 for line in before)
+    best = last["plan"]["best"]
+    assert best["configuration"]["tensor"] == 2
+    assert best["configuration"]["pipeline"] == 2
+    assert best["words"].startswith("tp2 pp2")
+    assert last["plan"]["heading"] == "llama3-8b on 8 h100-sxm (1 x 8), 16 x 4,096 tokens"
+    assert all(each["lost_because"] for each in last["plan"]["runners_up"])
+
+
+def test_every_configuration_can_be_looked_at(client, planned):
+    plan = plan_of(planned)
+    for each in [plan["best"], *plan["runners_up"][:1]]:
+        answer = client.post("/api/plan/chosen", json={"document": each["document"]}).json()
+        assert answer["estimate"]["step_time_s"] == pytest.approx(each["step_time_s"])
+        assert set(answer["estimate"]["flags"]) == {"megatron", "torchtitan", "pipeplan"}
+        assert answer["timeline"]["views"][0]["lanes"]["label"] == ["rank 0", "rank 1"]
+        (row,) = pipeplan.estimate(each["document"])
+        assert row.estimate is not None
+        assert row.estimate.step_time == pytest.approx(each["step_time_s"])
+
+
+def test_a_config_json_in_place_of_a_name(client):
+    settings = {name: value for name, value in QUICK.items() if name != "model"}
+    file = {"name": "ours.json", "text": json.dumps(CONFIG)}
+    plan = plan_of(client.post("/api/plan", json={"settings": settings, "model_file": file}))
+    assert plan["heading"].startswith("ours.json on 8 h100-sxm")
+    assert plan["best"]["document"]["model"]["hidden"] == 1024
+
+
+def test_where_nothing_fits_the_nearest_is_told(client):
+    settings = ASKED | {"seconds": 2.0, "memory_limit": "2GiB"}
+    plan = plan_of(client.post("/api/plan", json={"settings": settings}))
+    assert plan["best"] is None
+    assert "nothing fits into 2.0 GiB" in plan["miss"]
+    assert plan["closest_miss"]["document"]["model"] == "llama3-8b"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"model": "llama3-8x"}, "model", "did you mean 'llama3-8b'"),
+        ({"model": "/etc/hostname"}, "model", "unknown model"),
+        ({"model": None}, "model", "is missing"),
+        ({"cluster": "h101-sxm:8x1"}, "cluster", "did you mean 'h100-sxm'"),
+        ({"cluster": "h100-sxm:0x1"}, "cluster", "at least 1 GPU"),
+        ({"cluster": "/etc/cluster.yaml"}, "cluster", "is a file"),
+        ({"global_batch": 0}, "global_batch", "must be at least 1, not 0"),
+        ({"global_batch": 1.5}, "global_batch", "must be a whole number"),
+        ({"sequence": None}, "sequence", "is missing"),
+        ({"seconds": 3600.0}, "seconds", "at most 60"),
+        ({"seconds": -1.0}, "seconds", "must be more than 0"),
+        ({"memory_limit": "8act"}, "memory_limit", "in bytes"),
+        ({"objective": "speed"}, "objective", "step-time"),
+        ({"objective": "gpus"}, "deadline", "needs a deadline"),
+        ({"fix": ["tp"]}, "fix", "NAME=VALUE"),
+        ({"fix": "tpp=2"}, "fix", "did you mean 'tp'"),
+        ({"workers": 2}, "workers", "is no known name"),
+        ({"store": "/tmp/a.db"}, "store", "is no known name"),
+    ],
+)
+def test_what_is_wrong_is_at_its_field(client, changes, field, words):
+    assert words in errors_of(client.post("/api/plan", json={"settings": ASKED | changes}))[field]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "not JSON", json.dumps(CONFIG | {"num_attention_heads": 7}), "[" * 100_000])
+def test_a_config_json_that_is_none_is_refused(client, text):
+    file = {"name": "ours.json", "text": text}
+    (message,) = errors_of(client.post("/api/plan", json={"settings": ASKED, "model_file": file})).values()
+    assert "/tmp" not in message
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{}, {"model": "llama3-8b"}, {**ASKED, "tp": 3}, {**ASKED, "model": {"name": "x"}}, {**ASKED, "cluster": "a.yaml"}],
+)
+def test_a_configuration_that_is_none_is_refused(client, document):
+    assert errors_of(client.post("/api/plan/chosen", json={"document": document}))
+
+
+def test_the_form_has_every_setting_that_a_server_takes(client):
+    form = client.get("/api/plan/settings").json()
+    assert [field["name"] for field in form["fields"]] == [each.name for each in PLAN_SETTINGS.values() if each.in_form]
+    suggestions = {field["name"]: field["suggestions"] for field in form["fields"]}
+    assert "llama3-70b" in suggestions["model"]
+    assert "h100-sxm:8x8" in suggestions["cluster"]
+    assert {share["key"] for share in form["memory"]} >= {"weights", "activations"}
+
+
+def tell_slowly(count, tell):
+    for number in range(count):
+        tell(str(number).encode())
+        time.sleep(0.05)
+
+
+def tell_and_fail(_, tell):
+    tell(b"begun")
+    raise ValueError("why")
+
+
+def test_what_a_worker_tells_comes_as_it_is_told():
+    async def told() -> list[bytes]:
+        workers = Workers(1)
+        try:
+            return [part async for part in workers.stream(tell_slowly, 3)]
+        finally:
+            workers.end()
+
+    assert asyncio.run(told()) == [b"0", b"1", b"2"]
+
+
+def test_who_stops_listening_ends_the_work_and_the_next_is_done():
+    async def told() -> tuple[bytes, list[bytes], float]:
+        workers = Workers(1)
+        try:
+            first = workers.stream(tell_slowly, 10_000)
+            part = await anext(first)
+            begun = time.monotonic()
+            await first.aclose()
+            return part, [each async for each in workers.stream(tell_slowly, 1)], time.monotonic() - begun
+        finally:
+            workers.end()
+
+    part, others, seconds = asyncio.run(told())
+    assert (part, others) == (b"0", [b"0"])
+    assert seconds < 100
+
+
+def test_an_error_while_telling_comes_back():
+    async def told() -> list[bytes]:
+        workers = Workers(1)
+        parts = workers.stream(tell_and_fail, None)
+        try:
+            first = await anext(parts)
+            with pytest.raises(RuntimeError, match="ValueError: why"):
+                await anext(parts)
+            return [first, *[part async for part in workers.stream(tell_slowly, 1)]]
+        finally:
+            workers.end()
+
+    assert asyncio.run(told()) == [b"begun", b"0"]
+
+
+def test_who_closes_the_connection_ends_the_plan(address):
+    """One plan at a time: the next one would wait for a minute if the first went on."""
+    import httpx
+
+    long = ASKED | {"model": "llama3-70b", "cluster": "h100-sxm:8x64", "global_batch": 1024, "seconds": 60.0}
+    with httpx.Client(base_url=address, timeout=60) as client:
+        with client.stream("POST", "/api/plan", json={"settings": long}) as answer:
+            assert next(answer.iter_lines())
+        begun = time.monotonic()
+        assert plan_of(client.post("/api/plan", json={"settings": QUICK}))["best"]
+        assert time.monotonic() - begun < 50

@@ -1,0 +1,200 @@
+"""The page of plans in a real browser: question, answer, front, flags, files, keys, themes, and errors by field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+
+from tests.browser import chromium
+from tests.web.test_page import Watched
+from tests.web.test_plan_api import CONFIG
+
+QUICK = "?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=2&fix=tp=2,4"
+LONG = "?model=llama3-70b&cluster=h100-sxm:8x64&global_batch=1024&sequence=8192&seconds=60"
+ANSWERED = "() => document.querySelector('.flags pre') && document.querySelector('.pp-chart')"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+def opened(browser, address: str, **options) -> Iterator[Watched]:
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 1000}, permissions=["clipboard-read", "clipboard-write"], **options
+    )
+    found = Watched(context, address)
+    yield found
+    context.close()
+    assert found.errors == []
+    assert found.elsewhere == []
+
+
+@pytest.fixture
+def watched(browser, address) -> Iterator[Watched]:
+    yield from opened(browser, address)
+
+
+def visit(watched: Watched, query: str = "") -> None:
+    watched.page.goto(f"{watched.address}/plan{query}")
+    watched.page.wait_for_selector("button.primary")
+
+
+def planned(watched: Watched, query: str = QUICK) -> None:
+    visit(watched, query)
+    watched.page.click("button.primary")
+    watched.page.wait_for_function(ANSWERED, timeout=60_000)
+
+
+def rows(watched: Watched) -> list[list[str]]:
+    found: list[list[str]] = watched.page.eval_on_selector_all(
+        ".candidates tbody tr", "rows => rows.map(row => [...row.children].map(cell => cell.textContent))"
+    )
+    return found
+
+
+def test_a_plan_from_question_to_flags(watched):
+    planned(watched)
+    page = watched.page
+    assert page.text_content("main h2") == "llama3-8b on 8 h100-sxm (1 x 8), 16 x 4,096 tokens"
+    best, *others = rows(watched)
+    assert best[1].startswith("best")
+    assert all(row[6] for row in others if row[1].startswith("runner-up"))
+    assert "legal configurations" in (page.text_content(".answer .note") or "")
+    assert page.locator(".front circle").count() == len(rows(watched))
+    assert page.locator(".bars").count() == 2
+    assert "--tensor-model-parallel-size" in (page.text_content(".flags pre") or "")
+    assert page.is_hidden(".progress")
+    assert parse_qs(urlsplit(page.url).query)["model"] == ["llama3-8b"]
+
+
+def test_a_click_on_the_front_or_a_row_chooses(watched):
+    planned(watched)
+    page = watched.page
+    count = len(rows(watched))
+    assert count > 1
+    page.click(f'.front circle[data-point="{count - 1}"]', force=True)
+    chosen = page.get_attribute("tr.shows button", "data-key")
+    assert chosen == f"row {count - 1}"
+    assert page.text_content(".facts dd") == rows(watched)[count - 1][0]
+    assert page.locator(".bars").first.locator("tbody tr").count() == 2
+    page.click('[data-key="row 0"]')
+    assert page.get_attribute('[data-point="0"]', "aria-pressed") == "true"
+
+
+def test_the_keyboard_does_all_of_it(watched):
+    visit(watched, QUICK)
+    page = watched.page
+    page.focus("#field-model")
+    page.keyboard.press("Enter")
+    page.wait_for_function(ANSWERED, timeout=60_000)
+    assert page.evaluate("document.activeElement.tagName") == "H2"
+    page.focus('[data-point="1"]')
+    page.keyboard.press("Enter")
+    assert page.get_attribute('[data-point="1"]', "aria-pressed") == "true"
+    assert page.evaluate("document.activeElement.getAttribute('data-point')") == "1"
+    page.focus('[data-key="row 0"]')
+    page.keyboard.press("Enter")
+    assert page.get_attribute('[data-key="row 0"]', "aria-pressed") == "true"
+    page.focus(".tabs button:nth-child(2)")
+    page.keyboard.press("Space")
+    assert "torchtitan" in (page.text_content(".flags pre") or "")
+
+
+def test_flags_are_copied(watched):
+    planned(watched)
+    page = watched.page
+    page.click(".tabs >> text=Copy")
+    page.wait_for_function("() => document.querySelector('.flags .link-said').textContent === 'copied'")
+    assert page.evaluate("navigator.clipboard.readText()") == page.text_content(".flags pre")
+
+
+def test_a_long_plan_shows_how_far_it_is_and_is_cancelled(watched):
+    visit(watched, LONG)
+    page = watched.page
+    page.click("button.primary")
+    page.wait_for_function(
+        "() => document.querySelector('.progress span').textContent.includes('estimated')", timeout=60_000
+    )
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.querySelector('.banner').textContent === 'Cancelled.'")
+    assert page.is_hidden(".progress")
+    page.fill("#field-model", "llama3-8b")
+    for name, value in {"cluster": "h100-sxm:8x1", "global_batch": "16", "seconds": "2"}.items():
+        page.fill(f"#field-{name}", value)
+    page.click("button.primary")
+    page.wait_for_function(ANSWERED, timeout=60_000)
+    assert page.is_hidden(".banner")
+
+
+def test_a_config_json_is_dropped_in_place_of_a_name(watched):
+    visit(watched, QUICK)
+    page = watched.page
+    files = [{"name": "ours.json", "mimeType": "application/json", "buffer": json.dumps(CONFIG).encode()}]
+    page.set_input_files("#field-file", files)
+    page.wait_for_function("() => document.querySelector('.drop .hint').textContent.includes('ours.json')")
+    page.click("button.primary")
+    page.wait_for_function(ANSWERED, timeout=60_000)
+    assert (page.text_content("main h2") or "").startswith("ours.json on 8 h100-sxm")
+    page.click(".drop .hint button")
+    page.fill("#field-model", "llama3-8x")
+    page.click("button.primary")
+    page.wait_for_selector("[data-field=model] .error:not([hidden])")
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "words"),
+    [
+        ("model", "llama3-8x", "did you mean 'llama3-8b'"),
+        ("cluster", "h100-sxm:0x2", "at least 1 GPU"),
+        ("global_batch", "0", "must be at least 1, not 0"),
+        ("global_batch", "", "is missing"),
+        ("sequence", "many", "must be a whole number"),
+        ("memory_limit", "much", "is no size"),
+        ("fix", "tp", "NAME=VALUE"),
+    ],
+)
+def test_what_is_wrong_stands_at_its_field(watched, field, typed, words):
+    visit(watched, QUICK)
+    page = watched.page
+    page.fill(f"#field-{field}", typed)
+    page.click("button.primary")
+    page.wait_for_selector(f"[data-field={field}] .error:not([hidden])")
+    assert words in watched.error_of(field)
+    assert page.get_attribute(f"#field-{field}", "aria-invalid") == "true"
+    assert page.is_hidden(".answer")
+
+
+def test_where_nothing_fits_the_nearest_shows(watched):
+    planned(watched, f"{QUICK}&memory_limit=2GiB")
+    page = watched.page
+    assert "nothing fits into 2.0 GiB" in (page.text_content(".answer .note") or "")
+    assert rows(watched)[0][1] == "closest"
+    assert page.is_hidden(".front")
+    assert "over" in (page.text_content(".bars >> nth=1") or "")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_readable_in_both_themes(browser, address, scheme):
+    for watched in opened(browser, address, color_scheme=scheme):
+        planned(watched)
+        colours = watched.page.evaluate(
+            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+        )
+        dark = [sum(map(int, colour[4:-1].split(","))) < 3 * 128 for colour in colours]
+        assert dark == [scheme == "dark", scheme == "light"]
+
+
+def test_the_pages_lead_to_each_other(watched):
+    visit(watched)
+    assert watched.page.input_value("#field-model") == "llama3-70b"
+    watched.page.click("nav >> text=schedules")
+    watched.page.wait_for_selector(".results table")
+    watched.page.click("nav >> text=plan")
+    watched.page.wait_for_selector("button.primary")
