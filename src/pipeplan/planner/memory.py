@@ -53,6 +53,7 @@ def rank_memory(
                 activations=float(peaks.kept[rank]),
                 transient=float(peaks.transient[rank]) + (_placeholders(layers) if rules.placeholders else 0.0),
                 buffers=rules.workspace
+                + (rules.grouped_workspace if any(layer.parameters.expert for layer in layers) else 0.0)
                 + _gathered(layers, configuration)
                 + (_score_buffer(layers) if rules.score_buffer else 0.0),
             )

@@ -32,8 +32,8 @@ class MemoryRules:
         ones, or ``instead`` of them; 4-bit ones stand beside them always. None: nowhere.
     score_buffer
         Whether one buffer of a layer's scores, in 16 bits, stays for unfused attention to write its product to.
-    workspace
-        Of libraries of products; bytes.
+    workspace, grouped_workspace
+        Of libraries of products; bytes; and what grouped ones take besides, on streams of their own.
     source
         Where this is from.
     """
@@ -46,6 +46,7 @@ class MemoryRules:
     small_weights: Literal["beside", "instead"] | None = None
     score_buffer: bool = False
     workspace: float = 0.0
+    grouped_workspace: float = 0.0
     source: str = ""
 
     def copy_bytes(self, precision: Precision) -> float:
@@ -64,7 +65,9 @@ _TRANSFORMER_ENGINE = MemoryRules(
     placeholders=True,
     small_weights="beside",
     workspace=2 * _WORKSPACE,
-    source="Megatron-LM: 32-bit gradients in one buffer; Transformer Engine from 2.3 on (get_dummy_wgrad, get_workspace)",
+    grouped_workspace=4 * _WORKSPACE,
+    source="Megatron-LM: 32-bit gradients in one buffer; Transformer Engine from 2.3 on (get_dummy_wgrad, get_workspace, "
+    "get_multi_stream_cublas_workspace)",
 )
 _EIGHT_BIT_PARAMETERS = replace(
     _TRANSFORMER_ENGINE,
