@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster
@@ -14,11 +15,15 @@ from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.laid_layers import best_layout_of, held_besides
 from pipeplan.planner.seconds import Factors
+from pipeplan.planner.stage_costs import even_layout
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape
 
 MOST_OPS = 60_000
 """Of a schedule that layouts are simulated with; a longer step is laid out as one of fewer microbatches, which it repeats."""
+
+MOST_STAGES = 80
+"""That are laid out exactly; of more stages, layouts with fewer layers on the first and the last are compared."""
 
 WORTH = 0.005
 """Share of the step that stages with recomputation of their own must save: no trainer's flags can say them."""
@@ -50,6 +55,8 @@ def laid_out(
     best = start
     if start.configuration.pipeline == 1:
         return start
+    if start.configuration.stages > MOST_STAGES:
+        return _with_lighter_ends(model, cluster, start, memory_limit, calibration)
     chosen = start.configuration.recompute
     sets = [(chosen,)] + ([tuple(dict.fromkeys((chosen, *_sets(model))))] if by_stage else [])
     for choices in sets:
@@ -57,6 +64,23 @@ def laid_out(
         differs = found is not None and found.configuration.recompute_by_stage is not None
         least = best.step_time * (1 - WORTH if differs else 1)
         if found is not None and found.peak_bytes <= memory_limit and found.step_time < least:
+            best = found
+    return best
+
+
+def _with_lighter_ends(
+    model: ModelShape, cluster: Cluster, start: Estimate, memory_limit: float, calibration: Factors | None
+) -> Estimate:
+    """The best of the layouts that are even but for up to two layers fewer on the first and on the last stage."""
+    best, count = start, start.configuration.stages
+    for first, last in product(range(3), repeat=2):
+        layers = even_layout(model.layers + first + last, count)
+        laid = (layers[0] - first, *layers[1:-1], layers[-1] - last)
+        if min(laid) < 0 or laid == start.configuration.layers:
+            continue
+        tried = replace(start.configuration, layers=laid)
+        found = estimate(model, cluster, tried, calibration=calibration, with_error_bar=False)
+        if found.peak_bytes <= memory_limit and found.step_time < best.step_time:
             best = found
     return best
 

@@ -42,6 +42,9 @@ PRICED = 400
 FINALISTS = 4
 """Configurations, each of other degrees or another schedule, whose layers are laid out."""
 
+LAYOUT_SHARE = 0.05
+"""Of the budget, to lay out one of them."""
+
 VARIED = 12
 """Configurations that are estimated again for the sensitivity."""
 
@@ -280,9 +283,8 @@ class _Planning:
         finalists = [each for each in self._finalists(FINALISTS) if each.pipeline > 1]
         if not finalists or "layers" in fixed:
             return
-        seconds = max(0.3, (SHARES["layout"] * self._seconds - self.spent) / len(finalists))
         by_stage = "recompute" not in fixed and "trainer" not in fixed
-        layout = Layout(self.limit, round(min(seconds, 4.0), 1), by_stage)
+        layout = Layout(self.limit, LAYOUT_SHARE * self._seconds, by_stage)
         trials = [self._trial(each, layout=layout) for each in finalists]
         yield trials
         self._laid = [found for trial in trials if (found := self._known.get(trial.key)) is not None]

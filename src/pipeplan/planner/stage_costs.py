@@ -299,7 +299,11 @@ class _Sums:
     @classmethod
     def of(cls, layers: tuple[LayerCosts, ...]) -> _Sums:
         seconds = np.array([each.seconds for each in layers])
-        scalars = np.array([(each.recompute, each.layer.kept_bytes, each.layer.bytes_until_weight) for each in layers])
+        once = {id(each): each for each in layers}
+        of_one = {
+            number: (each.recompute, each.layer.kept_bytes, each.layer.bytes_until_weight) for number, each in once.items()
+        }
+        scalars = np.array([of_one[id(each)] for each in layers])
         zero = np.zeros((1, 3, len(KINDS)))
         before = sum(each.layer.kind in _BEFORE_LAYERS for each in layers)
         return cls(
