@@ -94,7 +94,7 @@ _MEGATRON_2021 = MemoryRules(
 )
 _EAGER_FSDP = replace(_FSDP2, loss_bytes=_EAGER_LOSS)
 
-_RULES: Mapping[str, MemoryRules] = MappingProxyType(
+RULES: Mapping[str, MemoryRules] = MappingProxyType(
     {
         "": _TRANSFORMER_ENGINE,
         "megatron-lm-2021": _MEGATRON_2021,
@@ -123,4 +123,4 @@ def memory_rules(name: str) -> MemoryRules:
         For software that nobody knows.
     """
     known = software(name).name
-    return _RULES[max((begin for begin in _RULES if known.startswith(begin)), key=len)]
+    return RULES[max((begin for begin in RULES if known.startswith(begin)), key=len)]
