@@ -94,17 +94,18 @@ fitted on the dense rows of DGX Cloud and Megatron Bridge (H100).
 forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
 
 _BLACKWELL = Generation(
-    gemm=MappingProxyType({"bf16": 0.69, "fp8": 0.62, "fp4": 0.5}),
-    forward=Attention(reach=0.81, half_keys=64, block=256),
-    backward=Attention(reach=0.62, half_keys=64, block=64),
+    gemm=MappingProxyType({"bf16": 0.69, "fp8": 0.62, "fp4": 0.42}),
+    forward=Attention(reach=0.75, half_keys=64, block=256),
+    backward=Attention(reach=0.58, half_keys=64, block=64),
     quantised=0.5,
     fill=256.0,
     memory=0.7,
     kernel=2.5e-6,
 )
 """Of a GPU of 1400 W; those of less power sustain less (``Gpu.sustained``). gemm: the .48 that is the median of 514 shapes
-on a B200 of 1000 W (SimuMax) over 1000/1400; .78 for the best shape, for a moment (survey). forward, backward: that file's
-12 shapes of each. memory: that file's default."""
+on a B200 of 1000 W (SimuMax) over 1000/1400; .78 for the best shape, for a moment (survey); fp4: fitted on the dense NVFP4
+rows of Megatron Bridge (GB200, GB300). forward, backward: SimuMax's 20 shapes of each, causal halves counted. memory: that
+file's default."""
 
 _CDNA = Generation(
     gemm=MappingProxyType({"bf16": 0.43, "fp8": 0.38, "fp4": 0.34}),
