@@ -30,6 +30,7 @@ COUNTS = {
     "DeepSeek-V2": 235_741_434_880,
     "DeepSeek-V2-Lite": 15_706_484_224,
     "DeepSeek-V3": 671_026_419_200,
+    "ERNIE-4.5-21B-A3B-Base-PT": 21_825_437_888,
     "GLM-4-9B-0414": 9_400_279_040,
     "GLM-4.5": 352_797_829_024,
     "GLM-4.5-Air": 106_852_251_264,
@@ -41,6 +42,7 @@ COUNTS = {
     "Llama-4-Scout-17B-16E": 107_769_861_120,
     "Meta-Llama-3-70B": 70_553_706_496,
     "Meta-Llama-3-8B": 8_030_261_248,
+    "MiniMax-M2": 228_689_764_864,
     "Minitron-8B-Base": 8_271_699_968,
     "Mistral-7B-v0.1": 7_241_732_096,
     "Mistral-Nemo-Base-2407": 12_247_782_400,
@@ -61,10 +63,12 @@ COUNTS = {
     "Qwen3-235B-A22B": 235_093_634_560,
     "Qwen3-30B-A3B": 30_532_122_624,
     "Qwen3-32B": 32_762_123_264,
+    "Seed-OSS-36B-Base": 36_151_104_512,
     "SmolLM3-3B-Base": 3_075_098_624,
     "c4ai-command-r-v01": 34_980_831_232,
     "c4ai-command-r7b-12-2024": 8_028_033_024,
     "dbrx-base": 131_596_523_520,
+    "dots.llm1.base": 142_774_381_696,
     "falcon-40b": 41_303_293_952,
     "falcon-7b": 6_921_720_704,
     "gemma-2-27b": 27_227_128_320,
@@ -85,7 +89,7 @@ COUNTS = {
     "starcoder": 15_517_456_384,
     "starcoder2-15b": 15_957_889_024,
 }
-"""Parameters without MTP layers and images, as Hugging Face Transformers 4.57 builds each file's model; grok-1, which it
+"""Parameters without MTP layers and images, as Hugging Face Transformers 5.23 builds each file's model; grok-1, which it
 does not have, by hand: 64 layers with four norms, a tied head."""
 
 LLAMA = json.loads((CONFIGS / "Meta-Llama-3-8B.json").read_text())
@@ -93,6 +97,7 @@ OSS = json.loads((CONFIGS / "gpt-oss-20b.json").read_text())
 QWEN = json.loads((CONFIGS / "Qwen2.5-7B.json").read_text())
 QWEN_MOE = json.loads((CONFIGS / "Qwen3-30B-A3B.json").read_text())
 DEEPSEEK = json.loads((CONFIGS / "DeepSeek-V3.json").read_text())
+ERNIE = json.loads((CONFIGS / "ERNIE-4.5-21B-A3B-Base-PT.json").read_text())
 
 
 def without(config: dict[str, Any], *fields: str) -> dict[str, Any]:
@@ -188,6 +193,11 @@ def test_each_other_layer_with_experts():
     assert read_config({**QWEN_MOE, "mlp_only_layers": [0, 1]}).dense_layers == 2
 
 
+def test_experts_by_the_name_that_newer_files_have():
+    renamed = {**without(QWEN_MOE, "num_experts"), "num_local_experts": 128}
+    assert read_config(renamed) == read_config(QWEN_MOE)
+
+
 @pytest.mark.parametrize("name", architecture_names())
 def test_what_a_file_of_each_architecture_lacks_is_named(name: str):
     with pytest.raises(InputError, match=r"this config.json of .* lacks") as raised:
@@ -234,6 +244,9 @@ def test_what_a_file_of_each_architecture_lacks_is_named(name: str):
         ),
         ({**DEEPSEEK, "first_k_dense_replace": 62}, "leading_dense_layers", "at most as many dense layers"),
         ({**DEEPSEEK, "moe_layer_freq": 2}, "moe_layer_freq", "every layer"),
+        ({**ERNIE, "moe_layer_end_index": 20}, "moe_layer_end_index", "the last layer, 27"),
+        ({**ERNIE, "moe_layer_interval": 2}, "moe_layer_interval", "every layer"),
+        ({**ERNIE, "use_bias": True}, "use_bias", "false, as the published"),
         ({**DEEPSEEK, "attention_bias": True}, "attention_bias", "latent attention"),
         ({"hidden_size": 4096}, "model_type", "says its architecture in model_type"),
         (without(LLAMA, "model_type"), "model_type", "says its architecture in model_type"),

@@ -17,6 +17,7 @@ from pipeplan.workload.hub_rules import (
     attention_biases,
     biases_throughout,
     deepseek_experts,
+    ernie_experts,
     falcon,
     head_norms,
     latent_attention,
@@ -25,6 +26,7 @@ from pipeplan.workload.hub_rules import (
     optional_windows,
     query_biases,
     qwen_experts,
+    separate_biases,
     uniform_experts,
     windows,
 )
@@ -176,6 +178,28 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         rules=(all_biases("attention_bias"), windows(2), _LOCAL_EXPERTS),
     ),
     Architecture(name="phi3", rules=(windows(),)),
+    Architecture(
+        name="seed_oss",
+        defaults={"head_dim": 128, "num_key_value_heads": 8, "attention_bias": True},
+        rules=(separate_biases,),
+    ),
+    Architecture(
+        name="minimax_m2",
+        defaults={"head_dim": 128},
+        always={"qk_norm_whole": True, "router_bias": True},
+        rules=(_LOCAL_EXPERTS,),
+    ),
+    Architecture(
+        name="dots1",
+        always={"qk_norm": True, "router_bias": True},
+        rules=(attention_biases, deepseek_experts),
+    ),
+    Architecture(
+        name="ernie4_5_moe",
+        defaults={"moe_layer_start_index": 1, "moe_num_shared_experts": 2, **_TIED},
+        always={"router_bias": True},
+        rules=(ernie_experts,),
+    ),
     Architecture(name="olmo2", always={"qk_norm_whole": True}, rules=(attention_biases,)),
     Architecture(
         name="olmo3",

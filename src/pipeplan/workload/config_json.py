@@ -78,7 +78,9 @@ def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
         if known is not None:
             return known
         path = Path(source)
-        if not (path.suffix.lower() in {".json", ".yaml", ".yml", ".toml"} or "/" in source or (source and path.exists())):
+        if not (
+            path.suffix.lower() in {".json", ".yaml", ".yml", ".toml"} or "/" in source or (source and path.exists())
+        ):
             raise UnknownNameError("model", source, model_names(), field="model")
         source = path
     return read_config(source)
@@ -152,7 +154,7 @@ def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) ->
             field="is_encoder_decoder",
         )
     other = next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
-    if other is not None:
+    if other is not None and kind not in _BY_NAME:
         raise InputError(
             f"{kind} has {other}, whose cost is not known; plans are made for transformers with attention and FFNs",
             field="model_type",

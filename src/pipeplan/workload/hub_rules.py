@@ -151,7 +151,8 @@ def qwen_experts(fields: HubFields) -> dict[str, Any]:
         raise fields.wrong("mlp_only_layers", "the first layers only, or none")
     shared = fields.whole("shared_expert_intermediate_size") or 0
     return {
-        "experts": fields.needed("num_experts"),
+        # Newer releases of the library save it under Mixtral's name.
+        "experts": fields.whole("num_local_experts") or fields.needed("num_experts"),
         "topk": fields.needed("num_experts_per_tok"),
         "moe_ffn": fields.needed("moe_intermediate_size"),
         "shared_ffn": shared,
@@ -185,6 +186,38 @@ def deepseek_experts(fields: HubFields) -> dict[str, Any]:
         "nodes_a_token": asked if limited else None,
         "mtp": fields.whole("num_nextn_predict_layers") or 0,
     }
+
+
+def ernie_experts(fields: HubFields) -> dict[str, Any]:
+    """Layers from ``moe_layer_start_index`` on have experts, and shared ones of the same width.
+
+    Raises
+    ------
+    InputError
+        If dense layers stand behind those with experts or between them, or anything has a bias.
+    """
+    if fields.switch("use_bias"):
+        raise fields.wrong("use_bias", "false, as the published models have it")
+    layers, last = fields.needed("num_hidden_layers"), fields.whole("moe_layer_end_index")
+    if last is not None and last != layers - 1:
+        raise fields.wrong("moe_layer_end_index", f"the last layer, {layers - 1}")
+    if fields.whole("moe_layer_interval") not in (None, 1):
+        raise fields.wrong("moe_layer_interval", "1: every layer behind the dense ones has experts")
+    width = fields.needed("moe_intermediate_size")
+    return {
+        "experts": fields.needed("moe_num_experts"),
+        "topk": fields.needed("moe_k"),
+        "moe_ffn": width,
+        "shared_ffn": width * (fields.whole("moe_num_shared_experts") or 0),
+        "dense_layers": fields.whole("moe_layer_start_index") or 0,
+    }
+
+
+def separate_biases(fields: HubFields) -> dict[str, Any]:
+    """Of Seed-OSS: ``attention_bias`` of queries, keys and values, ``attention_out_bias`` of the output, no ``mlp_bias``."""
+    if fields.switch("mlp_bias"):
+        raise fields.wrong("mlp_bias", "false, as the published models have it")
+    return {"bias_qkv": fields.switch("attention_bias"), "bias_out": fields.switch("attention_out_bias")}
 
 
 def llama4_experts(fields: HubFields) -> dict[str, Any]:
