@@ -6,6 +6,7 @@ lock is the operating system's, so it ends with the process, and there is none t
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -163,8 +164,7 @@ class Store:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
             raise InputError(
-                f"another sweep has the store {self.path} open{_owner(self.path)}; wait for it to end, "
-                "or name another file",
+                f"the store {self.path} is in use{_owner(self.path)}; wait for that to end, or name another file",
                 field="store",
             ) from None
         if code == sqlite3.SQLITE_FULL:
@@ -181,11 +181,11 @@ class Store:
 
 
 def _owner(path: Path) -> str:
-    """Which process has a file locked, in brackets, where the system says so."""
+    """Which other process has a file locked, in words, where the system says so."""
     with suppress(OSError, ValueError, IndexError):
         inode = str(path.stat().st_ino)
         for line in Path("/proc/locks").read_text().splitlines():
             words = line.split()
-            if words[5].rpartition(":")[2] == inode and int(words[4]) > 0:
-                return f" (process {words[4]})"
+            if words[5].rpartition(":")[2] == inode and int(words[4]) not in {-1, os.getpid()}:
+                return f" by process {words[4]}"
     return ""
