@@ -98,7 +98,8 @@ def row_from(document: Any, index: int = 0) -> Row:
         return Row(
             id=f"row {index}", source="", refused="a row is a mapping of keys such as model, hardware and parallel"
         )
-    source, rival = document.get("source", ""), document.get("rival_prediction")
+    document = {key: _said(value) for key, value in document.items()}
+    source, rival = document.get("source") or "", document.get("rival_prediction")
     row = Row(
         id=str(document.get("id", f"row {index}")),
         source=str(source.get("title", "")) if isinstance(source, dict) else str(source),
@@ -109,6 +110,11 @@ def row_from(document: Any, index: int = 0) -> Row:
         return _whole(document, row)
     except PipeplanError as error:
         return replace(row, refused=str(error))
+
+
+def _said(value: Any) -> Any:
+    """Without keys that hold nothing."""
+    return {key: each for key, each in value.items() if each is not None} if isinstance(value, dict) else value
 
 
 def _whole(document: Mapping[str, Any], row: Row) -> Row:
