@@ -1,8 +1,8 @@
 """Branch and bound over all legal configurations: the most promising first, until nothing left can be better.
 
-A frame (degrees, microbatch size) is priced once and stands for all of its variants (chunks and schedule); a variant stands for
-all that could save memory. Each is bounded before it is opened, and what a bound rules out is never simulated. Of what saves
-memory a variant takes the first set that fits, in the order of the time that it costs.
+A frame (degrees, microbatch size) is priced once and stands for all of its variants (chunks and schedule); a variant
+stands for all that could save memory. Each is bounded before it is opened, and what a bound rules out is never
+simulated. Of what saves memory a variant takes the first set that fits, in the order of the time that it costs.
 """
 
 from __future__ import annotations

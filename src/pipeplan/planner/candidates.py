@@ -1,7 +1,7 @@
 """All legal configurations: fields are chosen one after the other, and every rule is asked as soon as it can be.
 
-First come the fields that decide what a rank computes and holds (a *frame*), then those that decide the order in which it does so
-(its *variants*): times of a frame's layers are the same for all of its variants.
+First come the fields that decide what a rank computes and holds (a *frame*), then those that decide the order in which
+it does so (its *variants*): times of a frame's layers are the same for all of its variants.
 """
 
 from __future__ import annotations
@@ -28,17 +28,20 @@ SCHEDULES = (
     "dualpipev",
 )
 """Tried where none is fixed. Left out are those that one of these always equals or beats in time and in memory (gpipe,
-looped-bfs, eager-1f1b), that keep two copies of the model (dualpipe, chimera), that need hooks no trainer has (seq1f1b's slices,
-hanayo's waves), and those that look for an order themselves: the search of the finalists does that."""
+looped-bfs, eager-1f1b), that keep two copies of the model (dualpipe, chimera), that need hooks no trainer has
+(seq1f1b's slices, hanayo's waves), and those that look for an order themselves: the search of the finalists does
+that."""
 
 MOST_TOKENS = 65_536
 """Of a microbatch on a rank, where it has more than one sequence; its sizes are powers of two unless they are fixed."""
 
 LEAST_TOKENS = 1024
-"""Of a sequence on a rank of the context group; fewer only where it is fixed: kernels are then too short for their launches."""
+"""Of a sequence on a rank of the context group; fewer only where it is fixed: kernels are then too short for their
+launches."""
 
 RECOMPUTED = ((), ("layernorm",), ("layernorm", "moe_act"), ("mlp",), ("layernorm", "mla_up_proj"), ("moe",), ("full",))
-"""Sets of modules that are tried where nothing is fixed, the cheapest first; those of parts that a model lacks are not legal."""
+"""Sets of modules that are tried where nothing is fixed, the cheapest first; those of parts that a model lacks are not
+legal."""
 
 OFFLOADED = (0.0, 0.5)
 """Shares of the kept bytes that are tried."""

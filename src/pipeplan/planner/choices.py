@@ -120,8 +120,8 @@ TRAINERS: Mapping[str, tuple[frozenset[str] | None, str]] = {
     ),
     "pipeplan": (None, "megatron-core"),
 }
-"""Which schedules each trainer runs (None: any; Megatron-LM's schedules.py, torch.distributed.pipelining), and the row of the
-table of software that stands for it."""
+"""Which schedules each trainer runs (None: any; Megatron-LM's schedules.py, torch.distributed.pipelining), and the row
+of the table of software that stands for it."""
 
 CHOICES: tuple[Choice, ...] = (
     Choice(field="tensor", names=("tp", "tensor"), title="tensor parallel degree", read=_count),

@@ -88,9 +88,7 @@ def _changes(question: Question, lowest: Estimate, calibration: Factors | None) 
     more = _on_more_gpus(question, calibration)
     if more is not None:
         yield f"{more.configuration.gpus} GPUs fit, with {_degrees(more)} it needs {_gibibytes(more)}"
-    yield (
-        f"GPUs on which {lowest.peak_bytes / GIBIBYTE:.1f} GiB may be allocated fit, with {_degrees(lowest)}"
-    )
+    yield (f"GPUs on which {lowest.peak_bytes / GIBIBYTE:.1f} GiB may be allocated fit, with {_degrees(lowest)}")
     shorter = _shorter(question, calibration)
     if shorter is not None:
         yield f"sequences of {shorter.configuration.sequence} tokens fit, it needs {_gibibytes(shorter)}"
@@ -144,5 +142,3 @@ def _degrees(found: Estimate) -> str:
 
 def _gibibytes(found: Estimate) -> str:
     return f"{found.peak_bytes / GIBIBYTE:.1f} GiB"
-
-

@@ -32,7 +32,9 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
     Of each other frame the variant with the lowest bound that may fit; where none may, none.
     """
     here = {name: getattr(chosen, name) for name in FRAME_FIELDS}
-    near = sorted((frame for frame in space.frames() if _apart(frame, here) <= 2), key=lambda frame: _apart(frame, here))
+    near = sorted(
+        (frame for frame in space.frames() if _apart(frame, here) <= 2), key=lambda frame: _apart(frame, here)
+    )
     for number, frame in enumerate(islice(near, MOST_NEIGHBOURS)):
         opened = Opened.of(space, frame, space.bounds(frame), limit)
         groups = [group for order in space.orders(frame) if (group := Group(opened, order)).settle(limit)]
@@ -47,7 +49,8 @@ def _apart(frame: dict[str, Any], here: dict[str, Any]) -> float:
     """How many doublings and halvings lie between two frames; far where they differ in more than numbers."""
     if any(frame[name] != here[name] for name in ("software", "precision")):
         return 99.0
-    return sum(abs(log2(frame[name] / here[name])) for name in _DEGREES) + (frame["zero"] != here["zero"])
+    steps: float = sum(abs(log2(frame[name] / here[name])) for name in _DEGREES)
+    return steps + (frame["zero"] != here["zero"])
 
 
 def _best_of_each(groups: Iterable[Group], *, by_schedule: bool) -> Iterator[Configuration]:
@@ -87,7 +90,9 @@ def _degrees(estimate: Estimate) -> tuple[int, ...]:
 def front(known: Iterable[Estimate], value: Callable[[Estimate], float], limit: float) -> tuple[Estimate, ...]:
     """Of what fits, those that no other beats in value and in peak memory; the best value first."""
     best: list[Estimate] = []
-    for each in sorted((each for each in known if each.peak_bytes <= limit), key=lambda each: (value(each), each.peak_bytes)):
+    for each in sorted(
+        (each for each in known if each.peak_bytes <= limit), key=lambda each: (value(each), each.peak_bytes)
+    ):
         if not best or each.peak_bytes < best[-1].peak_bytes:
             best.append(each)
     return tuple(best)

@@ -20,7 +20,8 @@ from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape
 
 MOST_OPS = 60_000
-"""Of a schedule that layouts are simulated with; a longer step is laid out as one of fewer microbatches, which it repeats."""
+"""Of a schedule that layouts are simulated with; a longer step is laid out as one of fewer microbatches, which it
+repeats."""
 
 MOST_STAGES = 80
 """That are laid out exactly; of more stages, layouts with fewer layers on the first and the last are compared."""
@@ -60,7 +61,9 @@ def laid_out(
     chosen = start.configuration.recompute
     sets = [(chosen,)] + ([tuple(dict.fromkeys((chosen, *_sets(model))))] if by_stage else [])
     for choices in sets:
-        found = _with_layout(model, cluster, start, choices, memory_limit, seconds / len(sets), calibration)
+        found = _with_layout(
+            model, cluster, start, choices, memory_limit, seconds=seconds / len(sets), calibration=calibration
+        )
         differs = found is not None and found.configuration.recompute_by_stage is not None
         least = best.step_time * (1 - WORTH if differs else 1)
         if found is not None and found.peak_bytes <= memory_limit and found.step_time < least:
@@ -101,6 +104,7 @@ def _with_layout(
     start: Estimate,
     choices: Sequence[tuple[str, ...]],
     memory_limit: float,
+    *,
     seconds: float,
     calibration: Factors | None,
 ) -> Estimate | None:

@@ -1,8 +1,8 @@
 """Which configurations are legal: rules of arithmetic, of nodes, and of trainers, each in one row.
 
-A rule looks at some fields of a configuration; it can be asked as soon as these are known, before the others are chosen, which
-is how :mod:`pipeplan.planner.candidates` enumerates. Sources: Megatron-LM's transformer_config.py and arguments.py
-(core 0.16), torchtitan's parallel_dims.py, and the strategies' own rules.
+A rule looks at some fields of a configuration; it can be asked as soon as these are known, before the others are
+chosen, which is how :mod:`pipeplan.planner.candidates` enumerates. Sources: Megatron-LM's transformer_config.py and
+arguments.py (core 0.16), torchtitan's parallel_dims.py, and the strategies' own rules.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def _rule(
 
 
 def _divides_heads(question: Question, draft: Draft) -> bool:
-    return question.model.heads % draft["tensor"] == 0
+    return bool(question.model.heads % draft["tensor"] == 0)
 
 
 def _divides_kv_heads(question: Question, draft: Draft) -> bool:
     kv_heads = question.model.kv_heads
     if question.model.latent is not None or kv_heads is None:
         return True
-    return kv_heads % draft["tensor"] == 0 or draft["tensor"] % kv_heads == 0
+    return bool(kv_heads % draft["tensor"] == 0 or draft["tensor"] % kv_heads == 0)
 
 
 def _divides_ffn(question: Question, draft: Draft) -> bool:
@@ -83,7 +83,7 @@ def _divides_expert_width(question: Question, draft: Draft) -> bool:
 
 def _stage_holds_experts(question: Question, draft: Draft) -> bool:
     ranks = draft["tensor"] * draft["context"] * draft["data"]
-    return ranks % (draft["expert"] * draft["expert_tensor"]) == 0
+    return bool(ranks % (draft["expert"] * draft["expert_tensor"]) == 0)
 
 
 def _layers_for_stages(question: Question, draft: Draft) -> bool:
@@ -121,8 +121,8 @@ SHAPES: Mapping[str, Callable[[int, int, int], bool]] = {
     "chimera": lambda p, m, v: p % 2 == 0 and m % 2 == 0,
     "hanayo": lambda p, m, v: v % 2 == 0,
 }
-"""Which p, m and v these strategies take; asking the strategies themselves would build a schedule for every shape. Others take
-any, or say so by their chunks and groups."""
+"""Which p, m and v these strategies take; asking the strategies themselves would build a schedule for every shape.
+Others take any, or say so by their chunks and groups."""
 
 
 @lru_cache(maxsize=65536)
@@ -139,7 +139,7 @@ def takes_shape(name: str, ranks: int, microbatches: int, chunks: int, group: in
 
 
 def _chunks_of_one_rank(question: Question, draft: Draft) -> bool:
-    return draft["pipeline"] > 1 or (draft["chunks"] == 1 and draft["schedule"] == "1f1b")
+    return bool(draft["pipeline"] > 1 or (draft["chunks"] == 1 and draft["schedule"] == "1f1b"))
 
 
 def _whole_groups(question: Question, draft: Draft) -> bool:
@@ -147,20 +147,21 @@ def _whole_groups(question: Question, draft: Draft) -> bool:
         return True
     ranks, group = draft["pipeline"], draft.get("group_size") or draft["pipeline"]
     left = _microbatches(question, draft) % group
-    return group >= ranks and (left == 0 or left >= ranks) and _microbatches(question, draft) >= ranks
+    return bool(group >= ranks and (left == 0 or left >= ranks) and _microbatches(question, draft) >= ranks)
 
 
 def _trainer_runs(question: Question, draft: Draft) -> bool:
     trainers = question.fixed.get("trainer", ())
-    return not trainers or any(TRAINERS[name][0] is None or draft["schedule"] in TRAINERS[name][0] for name in trainers)  # type: ignore[operator]
+    return not trainers or any(TRAINERS[name][0] is None or draft["schedule"] in TRAINERS[name][0] for name in trainers)
+    # type: ignore[operator]
 
 
 def _shards_whole_model(question: Question, draft: Draft) -> bool:
-    return draft["zero"] < 2 or draft["pipeline"] == 1 or draft["software"] == "torchtitan"
+    return bool(draft["zero"] < 2 or draft["pipeline"] == 1 or draft["software"] == "torchtitan")
 
 
 def _has_someone_to_shard_with(question: Question, draft: Draft) -> bool:
-    return draft["zero"] < 2 or draft["data"] * draft["context"] > 1
+    return bool(draft["zero"] < 2 or draft["data"] * draft["context"] > 1)
 
 
 def _recomputes_what_is_there(question: Question, draft: Draft) -> bool:
@@ -171,11 +172,11 @@ def _recomputes_what_is_there(question: Question, draft: Draft) -> bool:
 
 
 def _no_expert_tensor(question: Question, draft: Draft) -> bool:
-    return draft["software"] != "torchtitan" or draft["expert_tensor"] == 1
+    return bool(draft["software"] != "torchtitan" or draft["expert_tensor"] == 1)
 
 
 def _context_cuts(question: Question, draft: Draft) -> bool:
-    return draft["context"] == 1 or question.sequence % (2 * draft["context"]) == 0
+    return bool(draft["context"] == 1 or question.sequence % (2 * draft["context"]) == 0)
 
 
 def _sequence_cuts(question: Question, draft: Draft) -> bool:

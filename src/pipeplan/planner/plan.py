@@ -33,7 +33,7 @@ from pipeplan.planner.trials import Layout, Trial, identity, tried
 from pipeplan.sweeps import sweep
 from pipeplan.workload import ModelShape
 
-ROUND = 64
+ROUND = 32
 """Configurations of a round: all are estimated before the next are chosen, so that workers change nothing in the answer."""
 
 PRICED = 400
@@ -199,9 +199,10 @@ class _Planning:
             workers=workers,
             dask=dask,
             store=store,
+            seconds=self._seconds,
         )
         try:
-            with closing(finished):  # type: ignore[type-var]
+            with closing(finished):
                 for each in finished:
                     if each.failure is not None and each.failure.kind != "refused":
                         each.required()
@@ -215,9 +216,7 @@ class _Planning:
     def _tell(self) -> None:
         if self._progress is not None:
             share = min(self.spent / self._seconds, 1.0)
-            self._progress(
-                PlanProgress(phase=self._phase, share=share, estimated=len(self._known), best=self.best)
-            )
+            self._progress(PlanProgress(phase=self._phase, share=share, estimated=len(self._known), best=self.best))
 
     def _rounds(self) -> Iterator[list[Trial]]:
         """What is to be tried, round after round; each is known when the next is asked for."""
@@ -270,7 +269,9 @@ class _Planning:
     def _finalists(self, most: int) -> list[Configuration]:
         """The best of each family of degrees or schedule."""
         found: dict[tuple[Any, ...], Configuration] = {}
-        for configuration, estimate in sorted(self._plain.items(), key=lambda each: (self.value(each[1]), str(each[0]))):
+        for configuration, estimate in sorted(
+            self._plain.items(), key=lambda each: (self.value(each[1]), str(each[0]))
+        ):
             family = tuple(
                 getattr(configuration, name) for name in ("tensor", "pipeline", "context", "expert", "schedule", "zero")
             )
@@ -350,5 +351,3 @@ class _Planning:
             too_slow=max(0, branching.legal - over - branching.estimated),
             estimated=len(self._known),
         )
-
-

@@ -19,6 +19,9 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """Parts of a step's time in words, and the fields of :class:`StepTime` that they sum."""
 
+MADE_UP = 0.3
+"""Share of a loss from which on what makes up for it is named, too."""
+
 ALIKE = 0.001
 """Relative difference of two steps that are equally long."""
 
@@ -45,9 +48,17 @@ def lost_because(loser: Estimate, best: Estimate, memory_limit: float) -> str:
         memory = (loser.peak_bytes - best.peak_bytes) / GIBIBYTE
         return f"as fast within {ALIKE:.1%}, and {_more_or_less(memory)}"
     gpus = f" on {loser.configuration.gpus} GPUs" if scale != 1 else ""
+    why = f"{worst} {_percent(here)} of it against {_percent(there)}"
     if worst == "computation":
-        return f"step {_percent(longer)} longer{gpus}: computation takes {_percent(scale * parts[worst] / chosen[worst] - 1)} longer"
-    return f"step {_percent(longer)} longer{gpus}: {worst} {_percent(here)} of it against {_percent(there)}"
+        why = f"computation takes {_percent(scale * parts[worst] / chosen[worst] - 1)} longer"
+    return f"step {_percent(longer)} longer{gpus}: {why}{_made_up(parts, chosen, worst, scale)}"
+
+
+def _made_up(parts: dict[str, float], chosen: dict[str, float], worst: str, scale: float) -> str:
+    """What is shorter than in the choice, where it is a good part of what is longer."""
+    best = min(parts, key=lambda part: scale * parts[part] - chosen[part])
+    gain, loss = chosen[best] - scale * parts[best], scale * parts[worst] - chosen[worst]
+    return f", which less {best} does not make up for" if gain > MADE_UP * loss else ""
 
 
 def _more_or_less(gibibytes: float) -> str:

@@ -12,8 +12,8 @@ from pipeplan.sweeps import Task
 class Rounds:
     """An iterator of a sweep's tasks that pauses at the end of each round.
 
-    A sweep asks again whenever something has finished, so the pause is a stop: where tasks of the round are under way, there is
-    nothing more to draw for now.
+    A sweep asks again whenever something has finished, so the pause is a stop: where tasks of the round are under way,
+    there is nothing more to draw for now.
     """
 
     def __init__(self, rounds: Iterator[list[Trial]]) -> None:

@@ -19,8 +19,8 @@ CHANGES: tuple[Change, ...] = (
     Change(input="speed of attention", factor=0.8, kinds=("attention",)),
     Change(input="time of head and loss", factor=1.25, kinds=("head", "loss"), cost=True),
 )
-"""Factors about as large as predictions of these inputs are off: links reach half to all of their data sheet, products differ
-by a fifth between versions of a library."""
+"""Factors about as large as predictions of these inputs are off: links reach half to all of their data sheet, products
+differ by a fifth between versions of a library."""
 
 LIMITS = (0.9, 1.1)
 """Factors on the memory limit."""
@@ -62,12 +62,13 @@ def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Est
     best = min(fitting, key=lambda estimate: estimate.step_time * estimate.configuration.gpus, default=None)
     fits = chosen.peak_bytes <= limit
     changes = not fits or (best is not None and best.step_time < chosen.step_time * (1 - LEAST_GAIN))
-    if not changes:
-        instead = ""
-    else:
-        instead = "nothing that was estimated fits" if best is None else _instead(best, chosen)
+    instead = "nothing that was estimated fits" if best is None else _instead(best, chosen)
     return Sensitivity(
-        input="memory limit", factor=factor, step_time=chosen.step_time, changes=changes, instead=instead
+        input="memory limit",
+        factor=factor,
+        step_time=chosen.step_time,
+        changes=changes,
+        instead=instead if changes else "",
     )
 
 
