@@ -50,7 +50,7 @@ def _apart(frame: dict[str, Any], here: dict[str, Any]) -> float:
     if any(frame[name] != here[name] for name in ("software", "precision")):
         return 99.0
     steps: float = sum(abs(log2(frame[name] / here[name])) for name in _DEGREES)
-    return steps + (frame["zero"] != here["zero"])
+    return steps + float(frame["zero"] != here["zero"])
 
 
 def _best_of_each(groups: Iterable[Group], *, by_schedule: bool) -> Iterator[Configuration]:

@@ -151,9 +151,8 @@ def _whole_groups(question: Question, draft: Draft) -> bool:
 
 
 def _trainer_runs(question: Question, draft: Draft) -> bool:
-    trainers = question.fixed.get("trainer", ())
-    return not trainers or any(TRAINERS[name][0] is None or draft["schedule"] in TRAINERS[name][0] for name in trainers)
-    # type: ignore[operator]
+    runs = [TRAINERS[name][0] for name in question.fixed.get("trainer", ())]
+    return not runs or any(schedules is None or draft["schedule"] in schedules for schedules in runs)
 
 
 def _shards_whole_model(question: Question, draft: Draft) -> bool:
