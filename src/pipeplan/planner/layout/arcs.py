@@ -14,9 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.model import Bools, Floats
+from pipeplan.planner.layout.deadline import Deadline
 from pipeplan.planner.layout.laid import LaidLayer
 from pipeplan.planner.layout.problem import LayoutProblem, Numbers
 from pipeplan.planner.layout.stages import BYTES, FEATURES, TIMES
+
+ROWS_OF_RANK = 4
+"""Of what a rank holds at once; the others are looked at where a layout is whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,8 +55,8 @@ class Rows:
 
     def __init__(self, problem: LayoutProblem, below: float) -> None:
         peaks, stages = problem.peaks, problem.stages
-        bounded = np.isfinite(peaks.limits[peaks.rank])
-        held = np.zeros((int(bounded.sum()), stages, FEATURES))
+        bounded = _fullest(problem)
+        held = np.zeros((len(bounded), stages, FEATURES))
         held[:, :, BYTES] = peaks.rows[bounded]
         cuts = np.zeros((len(problem.constants), stages, FEATURES))
         cuts[:, :, TIMES] = problem.counts
@@ -61,6 +65,16 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.most)
+
+
+def _fullest(problem: LayoutProblem) -> Numbers:
+    """Of each rank's rows under a limit, those that the layout simulated last makes largest."""
+    peaks = problem.peaks
+    held = np.tensordot(peaks.rows, problem.of(list(problem.simulated)[-1])[:, BYTES], axes=((1, 2), (0, 1)))
+    order = np.lexsort((-held, peaks.rank))
+    place = np.arange(len(order)) - np.searchsorted(peaks.rank, peaks.rank[order])
+    fullest: Numbers = np.sort(order[(place < ROWS_OF_RANK) & np.isfinite(peaks.limits[peaks.rank[order]])])
+    return fullest
 
 
 class Arcs:
@@ -72,13 +86,15 @@ class Arcs:
         With some cuts.
     below
         What a layout's makespan must stay below to be of interest.
+    deadline
+        After which no more arcs are dropped.
     """
 
-    def __init__(self, problem: LayoutProblem, below: float) -> None:
+    def __init__(self, problem: LayoutProblem, below: float, deadline: Deadline) -> None:
         self.problem = problem
         self.rows = Rows(problem, below)
         self.stages = [_possible(problem, stage, below) for stage in range(problem.stages)]
-        self._eliminate()
+        self._eliminate(deadline)
 
     @property
     def empty(self) -> bool:
@@ -90,11 +106,11 @@ class Arcs:
         """How many arcs are left."""
         return sum(len(stage.first) for stage in self.stages)
 
-    def _eliminate(self) -> None:
+    def _eliminate(self, deadline: Deadline) -> None:
         """Drop arcs that no way is left for by some row alone: by the last rows first, those of the ranks, then by all."""
         some = slice(max(len(self.rows) - self.problem.order.schedule.ranks, 0), None)
         for rows in (some, some, slice(None), slice(None)):
-            if self.empty:
+            if self.empty or deadline.passed():
                 return
             weights, most = self.rows.weights[rows], self.rows.most[rows]
             lengths = [self.lengths(number, weights) for number in range(self.problem.stages)]

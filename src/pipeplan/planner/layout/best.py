@@ -106,7 +106,9 @@ def layout_peaks(
         tables.of_stage(stage, schedule.stages)[choices.index(option), bounds[stage], bounds[stage + 1]]
         for stage, option in enumerate(options)
     ]
-    return tuple(RankPeaks(schedule).peaks(np.array(features)).tolist())
+    # A stage without layers holds nothing.
+    held = np.where(np.isfinite(features), features, 0.0)
+    return tuple(RankPeaks(schedule).peaks(held).tolist())
 
 
 def _schedule(schedule: Schedule | Strategy | str, shape: Shape | None) -> Schedule:
@@ -178,7 +180,7 @@ def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
 
 def _fitting(problem: LayoutProblem, nearest: Laid, deadline: Deadline) -> Laid:
     """Any layout that fits, where descent found none. Raises InfeasibleError."""
-    found = Branching(problem, ANY * problem.makespan(nearest)).run(deadline)
+    found = Branching(problem, ANY * problem.makespan(nearest), deadline).run()
     if found.better is None:
         which = "no layout" if found.complete else "no layout that was found in the time"
         over = float(problem.peaks.over(problem.of(nearest))) / 2**30
@@ -196,11 +198,11 @@ def _improved(problem: LayoutProblem, best: Laid, deadline: Deadline) -> tuple[L
     while True:
         problem.thin()
         problem.probe_ranks(best)
-        branched = Branching(problem, problem.makespan(best)).run(deadline.part(TURN))
+        branched = Branching(problem, problem.makespan(best), deadline.part(TURN)).run()
         bound = max(bound, branched.bound)
         if branched.better is not None:
             best = descend(problem, branched.better, deadline)
-        elif branched.complete or deadline.passed:
+        elif branched.complete or deadline.passed():
             return best, bound
         else:
             found = walk(problem, best, deadline.part(TURN))
@@ -223,7 +225,7 @@ def _best_chunkwise(problem: LayoutProblem, even: Laid, deadline: Deadline) -> L
     """The best of the splits by chunks that fit with what the even one does, as far as time goes."""
     best = even
     for split in chunkwise_splits(problem.layers, problem.order.schedule.placement):
-        if deadline.passed:
+        if deadline.passed():
             break
         laid = Laid(split, even.choices)
         if min(split[1:-1]) > 0 and np.isfinite(problem.of(laid)).all() and problem.fits(laid):

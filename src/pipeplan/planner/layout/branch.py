@@ -53,26 +53,31 @@ class Branching:
         With some cuts; layouts at leaves are simulated and add theirs.
     best
         The makespan to beat.
+    deadline
+        When to end.
     """
 
-    def __init__(self, problem: LayoutProblem, best: float) -> None:
+    def __init__(self, problem: LayoutProblem, best: float, deadline: Deadline) -> None:
         self.problem, self.best = problem, best
         self.below = best * (1 - tolerances.ROUNDING)
-        self.arcs = Arcs(problem, self.below)
+        self.deadline = deadline
+        self.capacity = Capacity(problem)
+        self.arcs = Arcs(problem, self.below, deadline)
         self.held = len(self.arcs.rows) - len(problem.constants)
         self.weights = self.arcs.rows.weights
         self.most = self.arcs.rows.most
-        self.to_end = self.arcs.shortest_to_end(self.weights)
-        self.capacity = Capacity(problem)
 
-    def run(self, deadline: Deadline) -> Branched:
+    def run(self) -> Branched:
         """Look at all, the most promising first, until one is better or time is up."""
         if self.arcs.empty:
             return Branched(None, self.best, complete=True)
+        if self.deadline.passed():
+            return Branched(None, min(self.best, self.capacity.bound(0, 0, np.zeros(0))))
+        self.to_end = self.arcs.shortest_to_end(self.weights)
         root = _Node((), (), 0, np.zeros(len(self.weights)), self._root_bound())
         open_nodes = [root]
         while open_nodes:
-            if deadline.passed:
+            if self.deadline.passed():
                 return Branched(None, min(self.best, *(node.bound for node in open_nodes)))
             node = open_nodes.pop()
             if node.bound >= self.below or self._capacity(node) >= self.below:

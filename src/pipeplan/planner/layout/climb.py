@@ -13,8 +13,11 @@ from pipeplan.model import Floats, tolerances
 from pipeplan.planner.layout.deadline import Deadline
 from pipeplan.planner.layout.problem import Laid, LayoutProblem, Numbers, counts_of
 
-MOST_NEIGHBOURS = 8_000
-"""Looked at in one step, in about a tenth of a second."""
+MOST_STAGES = 500_000
+"""Of all neighbours looked at in one step, in about a tenth of a second."""
+
+BATCH = 128
+"""Neighbours whose memory is looked at together: the most promising, as it is not needed of the others."""
 
 TRIED = 3
 """Neighbours simulated before a walk goes on to the best of them."""
@@ -22,12 +25,11 @@ TRIED = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neighbours:
-    """Layouts with their features, shape (neighbours, stages, 7), and what ranks are over their limits together."""
+    """Layouts with their features, shape (neighbours, stages, 7)."""
 
     bounds: Numbers
     choices: Numbers
     features: Floats
-    over: Floats
 
     def laid(self, number: int) -> Laid:
         """One of them."""
@@ -36,7 +38,7 @@ class Neighbours:
 
 def descend(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
     """The layout that this one leads to: no neighbour of it is better. One that does not fit leads towards one that does."""
-    while not deadline.passed:
+    while not deadline.passed():
         problem.thin()
         better = _fitter(problem, laid) if not problem.fits(laid) else _faster(problem, laid, deadline)
         if better is None:
@@ -48,17 +50,19 @@ def descend(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
 def walk(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
     """The best layout on a walk that goes on to the best of a few promising neighbours, be they better or not.
 
-    It never comes back to a layout, and ends where nothing new may be better than the best one met.
+    It never comes back to a layout, and ends where there is none that it has not been at.
     """
     best = laid
-    while not deadline.passed:
+    while not deadline.passed():
         problem.thin()
         near = _near(problem, laid)
-        least = np.where(near.over <= 0, problem.least(near.features), np.inf)
+        fitting = _Fitting(problem, near)
         tried: list[Laid] = []
-        for number in np.argsort(least).tolist():
-            if len(tried) == TRIED or not least[number] < np.inf or deadline.passed:
+        while len(tried) < TRIED and not deadline.passed():
+            number = fitting.next()
+            if number is None:
                 break
+            fitting.drop(number)
             other = near.laid(number)
             if other not in problem.simulated:
                 problem.makespan(other)
@@ -71,30 +75,71 @@ def walk(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
 
 
 def _fitter(problem: LayoutProblem, laid: Laid) -> Laid | None:
+    """The neighbour that is least over the limits, if it is less so."""
     near = _near(problem, laid)
     now = float(problem.peaks.over(problem.of(laid)))
-    if not len(near.over) or near.over.min() >= now * (1 - tolerances.ROUNDING):
+    if not len(near.features):
         return None
-    return near.laid(int(near.over.argmin()))
+    parts = np.array_split(near.features, -(-len(near.features) // BATCH))
+    over = np.concatenate([problem.peaks.over(part) for part in parts])
+    return near.laid(int(over.argmin())) if over.min() < now * (1 - tolerances.ROUNDING) else None
 
 
 def _faster(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid | None:
+    """A neighbour that fits and takes less time."""
     near = _near(problem, laid)
     best = problem.makespan(laid) * (1 - tolerances.ROUNDING)
-    least, known = np.where(near.over <= 0, problem.least(near.features), np.inf), len(problem.constants)
-    while len(least) and not deadline.passed:
-        nearest = int(least.argmin())
-        if least[nearest] >= best:
+    fitting = _Fitting(problem, near)
+    while not deadline.passed():
+        number = fitting.next(best)
+        if number is None:
             return None
-        other = near.laid(nearest)
+        other = near.laid(number)
         if problem.makespan(other) < best:
             return other
-        open_ones = least < best
-        open_ones[nearest] = False
-        fresh = np.full(len(least), np.inf)
-        fresh[open_ones] = problem.least(near.features[open_ones], since=known)
-        least, known = np.maximum(least, fresh), len(problem.constants)
+        fitting.drop(number)
     return None
+
+
+class _Fitting:
+    """The neighbours that fit, by what they take at least, the least first."""
+
+    def __init__(self, problem: LayoutProblem, near: Neighbours) -> None:
+        self.problem, self.near = problem, near
+        self.least = problem.least(near.features)
+        self.known = len(problem.constants)
+        self.fits = np.zeros(len(self.least), np.bool_)
+
+    def next(self, below: float = np.inf) -> int | None:
+        """The first one, if it can take less than ``below``."""
+        self._learn(below)
+        while len(self.least):
+            number = int(self.least.argmin())
+            if not self.least[number] < below:
+                return None
+            if self.fits[number]:
+                return number
+            self._look(below)
+        return None
+
+    def drop(self, number: int) -> None:
+        """Leave one out from now on."""
+        self.least[number] = np.inf
+
+    def _learn(self, below: float) -> None:
+        """By the cuts that were found since."""
+        if self.known < len(self.problem.constants):
+            left = np.flatnonzero(self.least < below)
+            fresh = self.problem.least(self.near.features[left], since=self.known)
+            self.least[left] = np.maximum(self.least[left], fresh)
+            self.known = len(self.problem.constants)
+
+    def _look(self, below: float) -> None:
+        """Drop those that do not fit among the first ones."""
+        unknown = np.flatnonzero((self.least < below) & ~self.fits)
+        first = unknown[np.argsort(self.least[unknown], kind="stable")[:BATCH]]
+        self.fits[first] = self.problem.peaks.over(self.near.features[first]) <= 0
+        self.least[first[~self.fits[first]]] = np.inf
 
 
 def _near(problem: LayoutProblem, laid: Laid) -> Neighbours:
@@ -103,27 +148,48 @@ def _near(problem: LayoutProblem, laid: Laid) -> Neighbours:
     features = problem.features(bounds, choices)
     possible = np.isfinite(features).all(axis=(1, 2))
     bounds, choices, features = bounds[possible], choices[possible], features[possible]
-    return Neighbours(bounds, choices, features, problem.peaks.over(features))
+    return Neighbours(bounds, choices, features)
 
 
 def _moves(problem: LayoutProblem, laid: Laid) -> tuple[Numbers, Numbers]:
     """Bounds and choices after each move: shapes (moves, stages + 1) and (moves, stages)."""
     stages, options = problem.stages, len(problem.tables.choices)
     bounds, choices = laid.bounds, np.array(laid.choices, np.intp)
-    giving, taking = np.nonzero(~np.eye(stages, dtype=np.bool_))
-    reach = max(int(MOST_NEIGHBOURS / stages / options**2 / 2), 1)
-    chosen = (np.abs(giving - taking) <= reach) & (np.diff(bounds)[giving] > 0)
-    giving, taking = giving[chosen], taking[chosen]
-    at = np.arange(stages + 1)
-    moved = bounds + ((at > taking[:, None]).astype(np.intp) - (at > giving[:, None]))
-    same = np.broadcast_to(choices, (len(moved), stages))
-    if options == 1:
-        return moved, same
-    first, second = np.divmod(np.arange(options**2), options)
-    changed = np.repeat(same[:, None], options**2, axis=1)
-    rows, columns = np.arange(len(moved))[:, None], np.arange(options**2)
-    changed[rows, columns, giving[:, None]] = first
-    changed[rows, columns, taking[:, None]] = second
-    changed = changed.reshape(-1, stages)
-    still = np.broadcast_to(bounds, (len(changed), stages + 1))
-    return np.concatenate((still, np.repeat(moved, options**2, axis=0))), np.concatenate((changed, changed))
+    most = MOST_STAGES // stages
+    giving, taking = _pairs(stages, most)
+    moved = [(_shifted(bounds, giving, taking), np.broadcast_to(choices, (len(giving), stages)))]
+    if options > 1:
+        stage, choice = map(np.ravel, np.indices((stages, options)))
+        moved.append((_still(bounds, len(stage)), _chosen(choices, stage, choice)))
+        swapped = _chosen(_chosen(choices, giving, choices[taking]), taking, choices[giving])
+        moved.append((_still(bounds, len(giving)), swapped))
+        near, far = _pairs(stages, most // options**2)
+        pair, first, second = map(np.ravel, np.indices((len(near), options, options)))
+        both = _chosen(_chosen(choices, near[pair], first), far[pair], second)
+        moved.append((_shifted(bounds, near, far)[pair], both))
+    return np.concatenate([move[0] for move in moved]), np.concatenate([move[1] for move in moved])
+
+
+def _pairs(stages: int, most: int) -> tuple[Numbers, Numbers]:
+    """Pairs of different stages, the nearest ones where there are too many."""
+    one, other = np.nonzero(~np.eye(stages, dtype=np.bool_))
+    near = np.abs(one - other) <= max(most // (2 * stages), 1)
+    return one[near], other[near]
+
+
+def _shifted(bounds: Numbers, giving: Numbers, taking: Numbers) -> Numbers:
+    """Bounds with a layer less on a stage and one more on another, a row a pair; as they are where none is to give."""
+    at = np.arange(len(bounds))
+    shift = (at > taking[:, None]).astype(np.intp) - (at > giving[:, None])
+    return bounds + shift * (np.diff(bounds)[giving] > 0)[:, None]
+
+
+def _still(bounds: Numbers, times: int) -> Numbers:
+    return np.broadcast_to(bounds, (times, len(bounds)))
+
+
+def _chosen(choices: Numbers, stage: Numbers, choice: Numbers) -> Numbers:
+    """Choices with another one on a stage, a row each; ``choices`` is one row, or one for each."""
+    changed = np.array(np.broadcast_to(choices, (len(stage), choices.shape[-1])))
+    changed[np.arange(len(stage)), stage] = choice
+    return changed

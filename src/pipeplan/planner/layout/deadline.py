@@ -21,7 +21,6 @@ class Deadline:
         """So many seconds from now."""
         return cls(clock() + seconds, clock)
 
-    @property
     def passed(self) -> bool:
         """Whether it is later."""
         return self.clock() >= self.end

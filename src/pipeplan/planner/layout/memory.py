@@ -77,5 +77,7 @@ class RankPeaks:
 
     def over(self, features: Floats) -> Floats:
         """Bytes that the ranks are over their limits together, shape (...)."""
+        if not self.bounded:
+            return np.zeros(features.shape[:-2])
         excess: Floats = np.maximum(self.peaks(features) - self.limits, 0.0).sum(axis=-1)
         return excess

@@ -126,7 +126,8 @@ def _between(values: Floats, first: NDArray[np.intp], stop: NDArray[np.intp]) ->
 def _besides(values: Floats) -> Floats:
     """``besides[first, stop]``: the most that a backward of these layers holds beyond what they kept, by first and stop.
 
-    Minus infinity of none. It goes from the last layer to the first: what a layer holds comes on top of what those before it kept.
+    Minus infinity of none. A backward goes from the last layer to the first: what one holds comes on top of what those
+    before it kept.
     """
     layers = len(values)
     kept = np.concatenate(([0.0], np.cumsum(values[:, _ACTIVATION])))
