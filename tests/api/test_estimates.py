@@ -81,6 +81,15 @@ def test_many_rows_on_two_processes_are_those_of_one():
     assert shares[-1] == 1.0
 
 
+def test_a_store_keeps_estimates_and_belongs_to_its_rows(tmp_path):
+    rows = [{**ONE, "global_batch": 16 + 16 * place} for place in range(3)]
+    store = tmp_path / "estimates.db"
+    first = pipeplan.estimate({"rows": rows}, store=store)
+    assert [row.estimate for row in pipeplan.estimate({"rows": rows}, store=store)] == [row.estimate for row in first]
+    with pytest.raises(InputError, match="another"):
+        pipeplan.estimate({"rows": rows[:2]}, store=store)
+
+
 def test_published_runs_are_estimated_beside_what_was_measured(tmp_path):
     runs = planning("published_runs.json")["rows"]
     chosen = [run for run in runs if run["id"].startswith(("zb-4-1.5B", "zb-9"))]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,8 @@ def estimate(
     source: str | os.PathLike[str] | Mapping[str, Any],
     *,
     workers: int | None = None,
+    dask: str | None = None,
+    store: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Estimates:
@@ -68,6 +71,10 @@ def estimate(
         configurations, or of published runs.
     workers
         Processes (as many as there are cores; one for a few configurations).
+    dask
+        Address of a Dask scheduler, whose workers estimate in place of processes here.
+    store
+        File that keeps estimates as they come; the same file of rows asked again goes on from there.
     calibration
         File of ``pipeplan profile --calibrate``.
     progress
@@ -99,8 +106,10 @@ def estimate(
         partial(_estimated, folder=folder, calibration=factors),
         (Task(str(place), _Asked(place, row)) for place, row in enumerate(rows)),
         answer=_Answer,
-        asked={},
+        asked={"what": "estimate", "rows": _digest(rows), "calibration": str(factors)},
         workers=count,
+        dask=dask,
+        store=None if store is None else Path(store),
         progress=None if progress is None else partial(_tell, progress, len(rows)),
     ):
         found[finished.key] = finished.required().row()
@@ -110,6 +119,11 @@ def estimate(
 def calibration_of(path: str | os.PathLike[str] | None) -> Calibration | None:
     """What was measured on one's own GPU. Raises InputError for a file that cannot be read."""
     return None if path is None else read_calibration(Path(path))
+
+
+def _digest(rows: list[Any]) -> str:
+    """What tells one list of rows from another."""
+    return blake2b(repr(rows).encode(), digest_size=16).hexdigest()
 
 
 def _tell(progress: Callable[[float], None], rows: int, so_far: Progress) -> None:

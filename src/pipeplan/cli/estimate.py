@@ -19,7 +19,8 @@ from pipeplan.cli.plan_progress import ShareLine
 from pipeplan.files import require_apart
 
 _WORK = Group("How", sort_key=0)
-_NAMES = ("workers", "calibration")
+_NAMES = ("workers", "dask", "store", "calibration")
+"""Settings of a plan that estimates have, too."""
 
 _GivenHow: Any = make_dataclass(
     "_GivenHow", [(name, option_of(PLAN_SETTINGS[name], _WORK), None) for name in _NAMES], frozen=True, kw_only=True
@@ -66,7 +67,7 @@ def estimate(
     require_outputs(output, ("record",), what="a table of estimates")
     require_apart(output, [file])
     with closing(ShareLine(quiet=json, task="estimating")) as line:
-        found = estimate_all(file, workers=how.workers, calibration=how.calibration, progress=line.share)
+        found = estimate_all(file, progress=line.share, **{name: getattr(how, name) for name in _NAMES})
     with written(dict.fromkeys(output, partial(found.save))):
         if json:
             print_json(found.to_dict())
