@@ -84,6 +84,17 @@ def test_closed_form_of_gpt(name: str):
     assert token_flops(shape, sequence, causal=False).training == pytest.approx(closed, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", CLOSED)
+def test_closed_form_of_gpt_with_layers_computed_again(name: str):
+    """96 L h^2 (1 + s / (6 h) + V / (16 L h)), arXiv 2104.04473 equation 3: a fourth forward of all but the head."""
+    shape = model(name)
+    sequence = shape.trained_sequence or 0
+    layers, hidden, words = shape.layers, shape.hidden, shape.vocabulary
+    closed = 96 * layers * hidden**2 * (1 + sequence / (6 * hidden) + words / (16 * layers * hidden))
+    flops = token_flops(shape, sequence, causal=False)
+    assert flops.training + flops.forward - flops.head == pytest.approx(closed, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("name", "sequence", "printed"),
     [
