@@ -39,7 +39,9 @@ def test_a_product_is_never_faster_than_the_data_sheet(name, rows, columns, inne
 
 
 @given(NAMES, SIZES, SIZES, SIZES, PRECISIONS, st.integers(1, 64))
-def test_more_of_equal_products_take_longer_and_share_what_a_partial_wave_loses(name, rows, columns, inner, precision, copies):
+def test_more_of_equal_products_take_longer_and_share_what_a_partial_wave_loses(
+    name, rows, columns, inner, precision, copies
+):
     card = gpu(name)
     one, many, more = (
         gemm_time(card, rows, columns, inner, precision, copies=number) for number in (1, copies, copies + 1)

@@ -89,7 +89,9 @@ def _gpu(
     )
 
 
-_GIB = 1 << 30
+_MIB, _GIB = 1 << 20, 1 << 30
+"""Memory is what the driver reports; sheets print GB of either kind."""
+
 _1000_W, _1100_W, _1200_W = 1000 / 1400, 1100 / 1400, 1200 / 1400
 """Blackwell's products run at what power allows: DGX B200, DGX B300 and GB200 have so much of GB300's 1400 W a GPU."""
 
@@ -129,7 +131,7 @@ _TABLE = (
         aliases=("a800", "a800-sxm"),
     ),
     Preset(
-        gpu=_gpu("h100-sxm", "hopper", 132, tflops=_HOPPER, memory=80 * _GIB, bandwidth=3.35, host=50),
+        gpu=_gpu("h100-sxm", "hopper", 132, tflops=_HOPPER, memory=81_559 * _MIB, bandwidth=3.35, host=50),
         node=_H100,
         aliases=("h100", "h100-sxm-80gb", "h100-80gb", "h100-sxm5", "dgx-h100"),
     ),
@@ -148,7 +150,7 @@ _TABLE = (
         aliases=("h100-sxm-96gb-hbm2e-500w", "h100-96gb"),
     ),
     Preset(
-        gpu=_gpu("h200-sxm", "hopper", 132, tflops=_HOPPER, memory=141 * _G, bandwidth=4.8, host=50),
+        gpu=_gpu("h200-sxm", "hopper", 132, tflops=_HOPPER, memory=143_771 * _MIB, bandwidth=4.8, host=50),
         node=_H100,
         aliases=("h200", "h200-sxm-141gb", "h200-141gb"),
     ),
@@ -171,7 +173,7 @@ _TABLE = (
             "hopper",
             132,
             tflops=_HOPPER,
-            memory=80 * _GIB,
+            memory=81_559 * _MIB,
             bandwidth=3.35,
             host=50,
             source="as H100 with NVLink of 400 GB/s both ways together (arXiv 2412.19437 section 3.1)",
@@ -199,7 +201,7 @@ _TABLE = (
             "blackwell",
             148,
             tflops=(2250, 4500, 9000),
-            memory=180 * _G,
+            memory=183_359 * _MIB,
             bandwidth=8.0,
             host=50,
             sustained=_1000_W,
@@ -213,7 +215,7 @@ _TABLE = (
             "blackwell",
             148,
             tflops=(2250, 4500, 13500),
-            memory=288 * _G,
+            memory=275_040 * _MIB,
             bandwidth=8.0,
             host=100,
             sustained=_1100_W,
@@ -222,12 +224,14 @@ _TABLE = (
         aliases=("b300", "dgx-b300"),
     ),
     Preset(
-        gpu=_gpu("gb200", "blackwell", 148, tflops=_GB, memory=186 * _G, bandwidth=8.0, host=400, sustained=_1200_W),
+        gpu=_gpu(
+            "gb200", "blackwell", 148, tflops=_GB, memory=189_471 * _MIB, bandwidth=8.0, host=400, sustained=_1200_W
+        ),
         node=_GB200,
         aliases=("gb200-nvl72",),
     ),
     Preset(
-        gpu=_gpu("gb300", "blackwell", 148, tflops=(2450, 4900, 14700), memory=288 * _G, bandwidth=8.0, host=400),
+        gpu=_gpu("gb300", "blackwell", 148, tflops=(2450, 4900, 14700), memory=275_040 * _MIB, bandwidth=8.0, host=400),
         node=_GB300,
         aliases=("gb300-nvl72",),
     ),
@@ -242,7 +246,7 @@ _TABLE = (
         aliases=("mi325",),
     ),
     Preset(
-        gpu=_gpu("mi355x", "cdna4", 256, tflops=(2500, 5000, 10000), memory=288 * _G, bandwidth=8.0, host=50),
+        gpu=_gpu("mi355x", "cdna4", 256, tflops=(2500, 5000, 10000), memory=288 * _GIB, bandwidth=8.0, host=50),
         node=_MI355,
         aliases=("mi355",),
     ),
@@ -266,7 +270,7 @@ _TABLE = (
             "ada",
             142,
             tflops=(362, 733),
-            memory=48 * _GIB,
+            memory=46_068 * _MIB,
             bandwidth=0.864,
             host=25,
             source="NVIDIA L40S data sheet, without sparsity",
