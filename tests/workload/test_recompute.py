@@ -60,14 +60,14 @@ def test_the_work_comes_before_the_input_backward():
     after = recomputed(before, {"full"})
     assert after.backward_input == before.forward + before.backward_input
     assert after.backward_weight == before.backward_weight
-    assert [each.name for each in after.kept if each.bytes] == ["layer input"]
+    assert [each.name for each in after.kept if each.bytes] == ["attention norm input"]
     assert after.kept_bytes == 2 * 4096 * S
 
 
 def test_what_is_computed_again_is_there_at_once():
     before = layer("llama3-8b")
     after = recomputed(before, {"full"})
-    assert after.transient_bytes == before.transient_bytes + before.kept_bytes
+    assert after.transient_bytes == before.transient_bytes + before.kept_bytes - 2 * 4096 * S
 
 
 def test_a_split_backward_still_waits_for_its_inputs():
@@ -118,7 +118,7 @@ def test_never_keeps_more_than_everything(shape: ModelShape, modules: set[str]):
     """All but per-op checkpointing, which keeps outputs that nothing needs, keep at most what they would keep anyway."""
     for before in layers_of(shape, Execution(sequence=64)):
         after = recomputed(before, modules - {"selective-op"})
-        assert after.kept_bytes <= before.kept_bytes or after.kept_bytes == 2 * 64 * shape.hidden
+        assert after.kept_bytes <= before.kept_bytes
         assert after.bytes_until_weight == pytest.approx(before.bytes_until_weight)
         assert recomputed(after, modules - {"selective-op"}) == after
 
@@ -129,3 +129,4 @@ def test_offloaded_bytes_are_back_for_the_backward(share: float):
     after = offloaded(before, share)
     assert after.kept_bytes == pytest.approx((1 - share) * before.kept_bytes)
     assert after.bytes_until_weight == pytest.approx(before.bytes_until_weight)
+    assert after.transient_bytes - before.transient_bytes == pytest.approx(share * before.kept_bytes)

@@ -91,16 +91,16 @@ def offloaded(layer: LayerWork, share: float) -> LayerWork:
         )
         for each in layer.kept
     )
-    return replace(layer, kept=kept)
+    return replace(layer, kept=kept, transient_bytes=layer.transient_bytes + share * layer.kept_bytes)
 
 
-def full(forward: tuple[Work, ...], kept: tuple[Kept, ...], entering: Kept) -> Recompute:
-    """The whole layer from its input."""
-    return Recompute(work=forward, drops=frozenset(each.name for each in kept), adds=(entering,))
+def full(forward: tuple[Work, ...], kept: tuple[Kept, ...], entering: frozenset[str]) -> Recompute:
+    """The whole layer from its input, which is among what it keeps anyway."""
+    return Recompute(work=forward, drops=frozenset(each.name for each in kept) - entering)
 
 
 def selective_op(
-    forward: tuple[Work, ...], kept: tuple[Kept, ...], products: tuple[Gemm, ...], entering: Kept
+    forward: tuple[Work, ...], kept: tuple[Kept, ...], products: tuple[Gemm, ...], entering: frozenset[str]
 ) -> Recompute:
     """Torchtitan's per-op selective checkpointing: outputs of every second matrix product and of attention are kept.
 
@@ -125,6 +125,6 @@ def selective_op(
     ]
     return Recompute(
         work=(*products[1::2], *again),
-        drops=frozenset(each.name for each in kept),
-        adds=(entering, *saved, *cores),
+        drops=frozenset(each.name for each in kept) - entering,
+        adds=(*saved, *cores),
     )

@@ -98,7 +98,8 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
             norm("further final norm", model, execution, width=h, rows=rows, keeps="further final norm input"),
         )
     )
-    whole = _layer("mtp", "MTP layer", part, model, execution)
+    entering = frozenset({"tokens", "embedding norm input", "hidden norm input"})
+    whole = _layer("mtp", "MTP layer", part, model, execution, entering=entering)
     tail = joined((head_product(model, execution), loss_part(model, execution)))
     own = rank_vocabulary(model, execution) * h
     return LayerWork(
@@ -117,8 +118,15 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
     )
 
 
-def _layer(kind: LayerKind, name: str, part: Part, model: ModelShape, execution: Execution) -> LayerWork:
-    entering = Kept(name="layer input", bytes=HALF * shard_tokens(execution) * model.hidden)
+def _layer(
+    kind: LayerKind,
+    name: str,
+    part: Part,
+    model: ModelShape,
+    execution: Execution,
+    *,
+    entering: frozenset[str] = frozenset({"attention norm input"}),
+) -> LayerWork:
     return LayerWork(
         kind=kind,
         name=name,
@@ -127,7 +135,7 @@ def _layer(kind: LayerKind, name: str, part: Part, model: ModelShape, execution:
         backward_weight=part.backward_weight,
         kept=part.kept,
         # The gradient of the layer's output stands beside every branch: the residual stream's.
-        transient_bytes=part.transient_bytes + entering.bytes,
+        transient_bytes=part.transient_bytes + HALF * shard_tokens(execution) * model.hidden,
         parameters=part.parameters,
         recomputable={
             **part.modules,
