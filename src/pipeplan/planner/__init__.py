@@ -14,7 +14,7 @@ from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, RankMemory, StepTime
 from pipeplan.planner.flags import TRAINERS, TrainerFlags, flags_of
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
-from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, Sensitivity
+from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, SearchedOrder, Sensitivity
 from pipeplan.planner.planning import plan
 from pipeplan.planner.progress import PlanListener, PlanProgress
 from pipeplan.planner.rows import Row, read_rows, row_from
@@ -43,6 +43,7 @@ __all__ = [
     "RankMemory",
     "Row",
     "RunnerUp",
+    "SearchedOrder",
     "Sensitivity",
     "StageOption",
     "StepTime",

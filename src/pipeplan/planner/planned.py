@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeplan.model import Schedule
 from pipeplan.planner.estimated import Estimate
 
 Objective = Literal["step-time", "tokens", "cost", "gpus"]
@@ -62,6 +63,31 @@ class ClosestMiss:
     change: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SearchedOrder:
+    """An order of ops that is better than every published one for a finalist; no trainer's flags can say it.
+
+    Attributes
+    ----------
+    estimate
+        Of the finalist with it.
+    instead_of
+        The step with the finalist's own schedule; seconds.
+    schedule
+        The order, of a whole step; it can be exported for PyTorch's runtime, and run by pipeplan's.
+    found_by
+        The engine that found it, and what it started from.
+    optimality_gap
+        How much longer than the best conceivable order of these stages the pipeline takes at most.
+    """
+
+    estimate: Estimate
+    instead_of: float
+    schedule: Schedule
+    found_by: str
+    optimality_gap: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """How many configurations there were.
@@ -108,6 +134,8 @@ class Planned:
         That it took.
     complete
         Whether every legal configuration was estimated or ruled out by a bound; False where the budget ended.
+    searched
+        A better order for a finalist, where a part of the budget found one.
     """
 
     objective: Objective
@@ -120,3 +148,4 @@ class Planned:
     counts: Counts
     seconds: float
     complete: bool
+    searched: SearchedOrder | None = None

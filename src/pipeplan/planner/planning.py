@@ -22,7 +22,8 @@ from pipeplan.planner.comparing import front, neighbours, runners_up
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.objectives import parts, value_of, with_cluster
-from pipeplan.planner.planned import Counts, Objective, Planned, Sensitivity
+from pipeplan.planner.orders import better_order
+from pipeplan.planner.planned import Counts, Objective, Planned, SearchedOrder, Sensitivity
 from pipeplan.planner.progress import PlanListener, PlanProgress
 from pipeplan.planner.question import Question, default_limit
 from pipeplan.planner.refusals import refusal
@@ -51,8 +52,11 @@ VARIED = 12
 LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
 """Shares of the memory limit under which the front is looked for."""
 
-SHARES = {"choosing": 0.5, "front": 0.65, "layout": 0.85, "varying": 1.0}
-"""Of the budget, spent when each part ends at the latest."""
+SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.8, "orders": 1.0}
+"""Of the budget, spent when each part ends at the latest; layouts have shares of their own."""
+
+ORDER_SHARE = 0.2
+"""Of the budget, to search for orders."""
 
 
 def plan(
@@ -161,6 +165,7 @@ class _Planning:
         self._plain: dict[Configuration, Estimate] = {}
         self._laid: list[Estimate] = []
         self._varied: list[Sensitivity] = []
+        self._searched: SearchedOrder | None = None
 
     @property
     def limit(self) -> float:
@@ -199,7 +204,7 @@ class _Planning:
             workers=workers,
             dask=dask,
             store=store,
-            seconds=self._seconds,
+            seconds=SHARES["varying"] * self._seconds,
         )
         try:
             with closing(finished):
@@ -209,9 +214,28 @@ class _Planning:
                     self._known[each.key] = each.answer
                     rounds.finished()
                     self._tell()
+            self._search_orders(workers)
         except KeyboardInterrupt:
             if self.best is None:
                 raise
+
+    def _search_orders(self, workers: int) -> None:
+        """Spend what is left on better orders for the finalists."""
+        best, seconds = self.best, min(ORDER_SHARE, 1 - self.spent / self._seconds) * self._seconds
+        if best is None or seconds <= 0 or {"trainer", "schedule"} & self._whole.fixed.keys():
+            return
+        self._phase = "orders"
+        self._tell()
+        same = [each for each in self.fitting if each.configuration.gpus == best.configuration.gpus]
+        self._searched = better_order(
+            self._whole.model,
+            self._questions[best.configuration.gpus].cluster,
+            same,
+            memory_limit=self.limit,
+            seconds=seconds,
+            workers=workers,
+            calibration=self._calibration,
+        )
 
     def _tell(self) -> None:
         if self._progress is not None:
@@ -321,6 +345,7 @@ class _Planning:
             counts=self._counts(),
             seconds=self.spent,
             complete=self._branching.exhausted,
+            searched=self._searched,
         )
 
     def nothing_fits(self, objective: Objective) -> Planned:
