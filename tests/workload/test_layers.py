@@ -262,12 +262,15 @@ def test_sliding_windows_follow_their_pattern():
 
 
 def test_eight_bit_products():
-    """Inputs are kept in a byte, and cast: the norm writes its output so, other inputs and all gradients in a pass."""
+    """Inputs are kept in a byte, and cast: the norm writes its output so, other inputs and all gradients in a pass.
+
+    The core keeps its output in 16 bits beside the byte that the product behind it keeps.
+    """
     wide, narrow = (
         layer(model("llama3-8b"), Execution(sequence=S, precision=precision)) for precision in ("bf16", "fp8")
     )
     h, q, f = 4096, 4096, 14336
-    assert wide.kept_bytes - narrow.kept_bytes == S * (2 * h + q + f)
+    assert wide.kept_bytes - narrow.kept_bytes == S * (2 * h + q + f - 2 * q)
     casts = [each.name for each in narrow.forward if each.name.startswith("quantise")]
     assert casts == ["quantise attention output input", "quantise down input"]
     assert sum(each.name.startswith("quantise") for each in narrow.backward_input) == 4
@@ -291,6 +294,21 @@ def test_degrees_that_do_not_divide(name: str, chosen: dict[str, int], message: 
     with pytest.raises(ShapeError, match=re.escape(message)) as caught:
         layers_of(model(name), Execution(**chosen))  # type: ignore[arg-type]
     assert caught.value.field == next(iter(chosen))
+
+
+def test_eight_bit_copies_of_one_tensor():
+    """In 16 bits products share an input; in 8 each keeps its own."""
+    wide, narrow = (
+        {
+            each.name: each.bytes / S
+            for each in layer(model("deepseek-v3"), Execution(sequence=S, precision=precision), "moe").kept
+        }
+        for precision in ("bf16", "fp8")
+    )
+    h = 7168
+    assert (wide["attention input"], wide["ffn input"]) == (2 * h, 2 * h)
+    assert narrow["attention input"] + narrow["query compression's input"] == 2 * h
+    assert narrow["ffn input"] + narrow["shared ffn input"] == 3 * h
 
 
 def test_ends():

@@ -129,4 +129,4 @@ def test_offloaded_bytes_are_back_for_the_backward(share: float):
     after = offloaded(before, share)
     assert after.kept_bytes == pytest.approx((1 - share) * before.kept_bytes)
     assert after.bytes_until_weight == pytest.approx(before.bytes_until_weight)
-    assert after.transient_bytes - before.transient_bytes == pytest.approx(share * before.kept_bytes)
+    assert after.transient_bytes - before.transient_bytes == pytest.approx(share * before.kept_bytes, abs=1)

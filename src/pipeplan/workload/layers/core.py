@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeplan.workload.execution import Execution
-from pipeplan.workload.layers.part import FULL, HALF, Part, elementwise, joined
+from pipeplan.workload.layers.part import FULL, HALF, Part, elementwise, joined, keeps_copies
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import AttentionCore, Collective, Gemm, Kept, Recompute
 
@@ -21,9 +21,11 @@ def attention_core(
     """Causal attention of a rank's heads; queries, keys and values are kept, and its output by the product behind it.
 
     Fused (FlashAttention, arXiv 2205.14135): scores never reach memory, I computes them again; the masked half is
-    skipped. Unfused (arXiv 2205.05198 section 4.1): every product covers the whole matrix; the softmax's output (2 a s^2 b
-    bytes) is kept, and with dropout its mask (a s^2 b) and what it leaves (2 a s^2 b). Also unfused, products are batched
-    GEMMs, so that they read and write the scores.
+    skipped. The output is needed in I, too: it is kept twice where the product behind it keeps an 8-bit copy.
+
+    Unfused (arXiv 2205.05198 section 4.1): every product covers the whole matrix; the softmax's output (2 a s^2 b bytes) is
+    kept, and with dropout its mask (a s^2 b) and what it leaves (2 a s^2 b). Products are batched GEMMs, so that they read
+    and write the scores.
     """
     n = execution.tokens
     kept = [
@@ -54,6 +56,8 @@ def attention_core(
     }
     around = _context(execution, n * heads * (score_dim + value_dim), n * kv_heads * (score_dim + value_dim))
     exchanged = execution.context > 1 and execution.context_method == "all_to_all"
+    if execution.attention == "flash" and not exchanged and keeps_copies(execution):
+        inside = [*inside, Kept(name="attention core output", bytes=HALF * n * heads * value_dim)]
     if exchanged:
         inside = [*inside, Kept(name="attention output before exchange", bytes=HALF * n * heads * value_dim)]
     return joined((around, part, Part(kept=(*kept, *inside), modules=modules)))

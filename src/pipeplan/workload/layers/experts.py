@@ -12,6 +12,7 @@ from pipeplan.workload.layers.part import (
     cast,
     elementwise,
     joined,
+    keeps_copies,
     kept_number,
     linear,
 )
@@ -40,7 +41,7 @@ def _shared(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     """Shared experts, which read what the router reads, and the projection that weighs what they say (Qwen2-MoE)."""
     if not experts.shared_width:
         return Part()
-    ffn = mlp(model, execution, width=experts.shared_width, prefix="shared ", keeps_input=False)
+    ffn = mlp(model, execution, width=experts.shared_width, prefix="shared ", keeps_input=keeps_copies(execution))
     if not experts.shared_gate:
         return ffn
     rows = execution.tokens / execution.tensor

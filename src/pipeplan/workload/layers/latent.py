@@ -11,6 +11,7 @@ from pipeplan.workload.layers.part import (
     elementwise,
     into_tensor,
     joined,
+    keeps_copies,
     linear,
     out_of_tensor,
     shard_tokens,
@@ -81,6 +82,7 @@ def _down(model: ModelShape, latent: LatentAttention, execution: Execution, shar
         rows=shard,
         inner=model.hidden,
         columns=latent.query_rank,
+        keeps="query compression's input" if keeps_copies(execution) else "",
         fused_cast=True,
     )
     query_norm = norm(

@@ -151,6 +151,11 @@ def kept_number(execution: Execution, precision: Precision) -> float:
     return NUMBER_BYTES[precision] if execution.small_inputs else HALF
 
 
+def keeps_copies(execution: Execution) -> bool:
+    """Whether products keep their inputs in a format of their own: no two of them, nor attention, keep the same tensor."""
+    return kept_number(execution, execution.precision) < HALF
+
+
 def cast(name: str, numbers: float, precision: Precision) -> MemoryPass:
     """From 16 bits to a product's format: read once, written along rows and along columns, as F or I and W read it."""
     return MemoryPass(name=f"quantise {name}", bytes=numbers * (HALF + 2 * NUMBER_BYTES[precision]))
