@@ -11,6 +11,8 @@ from pipeplan.workload import Precision
 
 _BY_WORDS = (
     (r"torchtitan.*\beager\b", "torchtitan-eager"),
+    (r"torchtitan.*row-?wise.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-row-wise-async-tp"),
+    (r"torchtitan.*row-?wise", "torchtitan-row-wise"),
     (r"torchtitan.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-async-tp"),
     (r"torchtitan.*2024", "torchtitan-2024"),
     (r"torchtitan", "torchtitan"),

@@ -157,7 +157,7 @@ def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str,
                 copies=work.copies,
                 accumulates=work.accumulates,
             )
-            return "gemm", time * (end if end != 1.0 else factor("gemm")), 1
+            return "gemm", time * (end if end != 1.0 else factor("gemm")) / _small_reach(machine, work), 1
         case GroupedGemm():
             time = grouped_gemm_time(
                 gpu,
@@ -169,7 +169,7 @@ def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str,
                 accumulates=work.accumulates,
                 weight_gradient=work.weight_gradient,
             )
-            return "grouped_gemm", time * factor("grouped_gemm"), 1
+            return "grouped_gemm", time * factor("grouped_gemm") / _small_reach(machine, work), 1
         case AttentionCore():
             time = attention_time(
                 gpu,
@@ -193,6 +193,10 @@ def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str,
 def _ranks_reached(ranks: int, copies: int) -> float:
     """How many of the ranks hold at least one of a token's experts, in the mean over random experts."""
     return ranks * (1.0 - (1.0 - 1.0 / ranks) ** copies)
+
+
+def _small_reach(machine: Machine, work: Gemm | GroupedGemm) -> float:
+    return 1.0 if work.precision in ("bf16", "fp16") else machine.software.small_reach
 
 
 def _core_rate(machine: Machine, work: AttentionCore) -> float:

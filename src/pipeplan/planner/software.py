@@ -54,6 +54,14 @@ three written), 28; the weight copied to 16 bits, 6."""
 ADDED_APART = 10.0
 """Bytes: a 16-bit gradient read, and one of 32 bits read and written."""
 
+EAGER_NORMS = 84.0
+"""Bytes: two norms that go to 32 bits, square, take the mean, scale, come back and are weighted, 36 instead of 4 each;
+rotary positions in 32 bits on queries and keys of 1.25 h, 20 instead of 4."""
+
+ROW_WISE = 0.5
+"""By torchtitan's runs with asynchronous tensor parallelism (June 2025), where products scaled row by row are slower than
+16-bit ones."""
+
 EAGER_UPDATE = 100.0
 """Bytes: norm and scaling, 12; Adam of one kernel an operation: decay 8, first moment 8 + 12, second 8 + 12, root,
 correction and epsilon 24, update 16."""
@@ -99,6 +107,11 @@ class Software:
         Of a kernel by the host, with the framework's Python around it; seconds.
     op_gap
         Lost between two ops of a pipeline's rank; seconds.
+    apart_bytes
+        Read and written besides in a layer's F, for each number of the residual stream, where norms and rotary positions are
+        a kernel an operation; in I twice as much, and what is computed again once more.
+    small_reach
+        Factor on the rate of products in 8 bits.
     adds_bytes
         Read and written, for each parameter, to add a microbatch's gradient to those before it, where the product does not.
     update_bytes
@@ -127,6 +140,8 @@ class Software:
     graphs: bool = False
     launch: float = 5e-6
     op_gap: float = 0.0
+    apart_bytes: float = 0.0
+    small_reach: float = 1.0
     adds_bytes: float = 0.0
     update_bytes: float = FUSED_UPDATE
     barrier: bool = True
@@ -269,13 +284,29 @@ _TABLE = (
         name="torchtitan-eager",
         title="torchtitan without torch.compile",
         fused_activation=False,
-        source="pytorch/torchtitan benchmarks/llama3_h100_202412",
+        apart_bytes=EAGER_NORMS,
+        source="pytorch/torchtitan benchmarks/llama3_h100_202412; torchtitan/models/norms.py and model.py of that time",
     ),
     replace(
         _TORCHTITAN,
         name="torchtitan-async-tp",
         title="torchtitan with torch.compile and asynchronous tensor parallelism",
         hides=_TORCHTITAN.hides | {"tensor"},
+        source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
+    ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-row-wise",
+        title="torchtitan with products in 8 bits that are scaled row by row",
+        small_reach=ROW_WISE,
+        source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
+    ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-row-wise-async-tp",
+        title="torchtitan with row-wise scaling and asynchronous tensor parallelism",
+        hides=_TORCHTITAN.hides | {"tensor"},
+        small_reach=ROW_WISE,
         source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
     ),
     _LLM_FOUNDRY,

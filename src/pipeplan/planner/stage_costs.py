@@ -177,26 +177,39 @@ class _Sharding:
 def _summed(model: ModelShape, machine: Machine, modules: frozenset[str], sharding: _Sharding | None) -> _Sums:
     found: list[LayerCosts] = []
     for layer in layers_of(model, machine.execution):
-        cost = _costs_of(machine, layer, modules, sharding)
+        cost = _costs_of(machine, layer, modules, sharding, model.hidden)
         found.extend([cost] * layer.count)
     return _Sums.of(tuple(found))
 
 
-def _costs_of(machine: Machine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None) -> LayerCosts:
+def _costs_of(
+    machine: Machine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None, hidden: int
+) -> LayerCosts:
     single = replace(layer, count=1)
     after = recomputed(single, modules & single.recomputable.keys())
     works = (after.forward, after.backward_input, after.backward_weight)
     seconds = np.array([work_seconds(machine, each, layer.kind) for each in works])
     before = work_seconds(machine, single.backward_input, layer.kind)
     again = max(0.0, float(seconds[1].sum() - before.sum()))
+    if machine.software.apart_bytes and layer.kind in _DECODER:
+        apart = _apart(machine, hidden)
+        seconds[:2, _MEMORY] += apart, (3 if again else 2) * apart
     added = machine.software.adds_bytes * (after.parameters.dense + after.parameters.expert)
-    seconds[2, KINDS.index("memory")] += memory_time(machine.cluster.gpu, added)
+    seconds[2, _MEMORY] += memory_time(machine.cluster.gpu, added)
     if sharding is not None:
         _gather(machine, after, sharding, seconds)
     return LayerCosts(after, seconds, again)
 
 
-_DATA = KINDS.index("data")
+_DATA, _MEMORY = KINDS.index("data"), KINDS.index("memory")
+_DECODER = ("dense", "moe", "mtp")
+
+
+def _apart(machine: Machine, hidden: int) -> float:
+    """Seconds of a layer's norms and rotary positions where each of their operations is a kernel."""
+    run = machine.execution
+    numbers = run.tokens * hidden / (run.tensor if run.sequence_parallel else 1)
+    return memory_time(machine.cluster.gpu, machine.software.apart_bytes * numbers)
 
 
 def _gather(machine: Machine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
@@ -301,7 +314,8 @@ class _Sums:
         seconds = np.array([each.seconds for each in layers])
         once = {id(each): each for each in layers}
         of_one = {
-            number: (each.recompute, each.layer.kept_bytes, each.layer.bytes_until_weight) for number, each in once.items()
+            number: (each.recompute, each.layer.kept_bytes, each.layer.bytes_until_weight)
+            for number, each in once.items()
         }
         scalars = np.array([of_one[id(each)] for each in layers])
         zero = np.zeros((1, 3, len(KINDS)))
