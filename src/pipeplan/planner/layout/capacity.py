@@ -20,14 +20,15 @@ class Capacity:
     Attributes
     ----------
     cuts
-        For each rank, the cut that its work makes most of; empty where ranks hold several copies of the model, whose stages
+        For each rank, the cut that all of its stages make most of; empty where ranks hold several copies of the model, whose stages
         are then bound to each other.
     """
 
     def __init__(self, problem: LayoutProblem) -> None:
         stages, parts = problem.stages, problem.tables.parts
         holds = problem.peaks.holds
-        of_ranks = np.einsum("ksf,rs->rk", problem.counts, holds)
+        of_stages = problem.counts.sum(axis=2)
+        of_ranks = np.stack([of_stages[:, here].min(axis=1) for here in holds])
         one_copy = problem.order.schedule.placement.copies == 1 and len(problem.counts)
         self.cuts = of_ranks.argmax(axis=1) if one_copy else np.zeros(0, np.intp)
         counts = problem.counts[self.cuts]

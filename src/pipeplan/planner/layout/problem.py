@@ -18,6 +18,9 @@ Numbers = NDArray[np.intp]
 MOST_CUTS = 160
 """Kept at a time: each is looked at for every neighbour and arc."""
 
+PROBE = 1000.0
+"""Times the longest op: so long that the longest path has every op of a rank that takes this long."""
+
 _JUDGES = 32
 """Layouts, the last simulated, for which cuts must say much in order to be kept."""
 
@@ -133,13 +136,13 @@ class LayoutProblem:
         return bool(self.peaks.over(self.of(laid)) <= 0)
 
     def probe_ranks(self, laid: Laid) -> None:
-        """Add for each rank a path that its work makes up: the longest one where its stages take much longer than others.
+        """Add for each rank a path of all of its work: the longest one where its ops take much longer than all others.
 
         Whatever times a path was found with, it is one for all.
         """
         times = self.of(laid)[:, TIMES]
         for here in self.peaks.holds:
-            self.add(self.order.path(np.where(here[:, None], times * 3, times))[1])
+            self.add(self.order.path(np.where(here[:, None], PROBE * times.max(), times))[1])
 
 
 def counts_of(bounds: Numbers) -> tuple[int, ...]:
