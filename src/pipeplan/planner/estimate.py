@@ -11,6 +11,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.model import Floats, Schedule
 from pipeplan.planner.accuracy import error_bar
 from pipeplan.planner.calibration import Calibration
+from pipeplan.planner.calibration import KERNELS, Calibration
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import CostsFrom, Estimate, StepTime
 from pipeplan.planner.formats import format_peak
@@ -140,9 +141,22 @@ def _gaps(configuration: Configuration, stages: StageCosts, ran: Run, rank: int)
     return ops * software(configuration.software).op_gap
 
 
-def _costs_from(calibration: Factors | None, model: ModelShape, configuration: Configuration) -> dict[str, CostsFrom]:
-    kinds = ("gemm", "grouped_gemm", "attention", "memory", "head", "loss", "collective", "optimizer")
+def _costs_from(model: ModelShape, configuration: Configuration, calibration: Factors | None) -> dict[str, CostsFrom]:
     if isinstance(calibration, Calibration):
-        return {kind: calibration.costs_from(kind, model, configuration) for kind in kinds}
+        return {kind: calibration.costs_from(kind, model, configuration) for kind in _KINDS}
     factors = calibration or UNCALIBRATED
-    return {kind: "analytic" if factors.factor(kind) == 1.0 else "calibrated" for kind in kinds}
+    return {kind: "analytic" if factors.factor(kind) == 1.0 else "calibrated" for kind in _KINDS}
+
+
+_KINDS = (*KERNELS, "optimizer", "collective")
+"""Kinds of work whose times' origin is said."""
+
+
+def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]:
+    """What no configuration says."""
+    said = [f"software: {software(configuration.software).title}", "attention: causal"]
+    if model.experts is not None:
+        said.append("experts: each gets equally many tokens, none is dropped")
+    if configuration.layers is None and configuration.stages > 1:
+        said.append("layout: as even as layers go, earlier stages with more")
+    return tuple(said)
