@@ -11,7 +11,6 @@ from pipeplan.hardware import Cluster
 from pipeplan.model import Floats, Schedule
 from pipeplan.planner.accuracy import error_bar
 from pipeplan.planner.calibration import Calibration
-from pipeplan.planner.calibration import KERNELS, Calibration
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import CostsFrom, Estimate, StepTime
 from pipeplan.planner.formats import format_peak
@@ -73,6 +72,7 @@ def estimate(
         stage_backward_weight=tuple(stages.backward_weight.tolist()),
         transfer=stages.transfer,
         costs_from=_costs_from(calibration, model, filled),
+        assumed=_assumed(model, configuration),
         error_bar=error_bar(model, cluster, configuration) if with_error_bar else None,
     )
 
@@ -141,15 +141,12 @@ def _gaps(configuration: Configuration, stages: StageCosts, ran: Run, rank: int)
     return ops * software(configuration.software).op_gap
 
 
-def _costs_from(model: ModelShape, configuration: Configuration, calibration: Factors | None) -> dict[str, CostsFrom]:
+def _costs_from(calibration: Factors | None, model: ModelShape, configuration: Configuration) -> dict[str, CostsFrom]:
+    kinds = ("gemm", "grouped_gemm", "attention", "memory", "head", "loss", "collective", "optimizer")
     if isinstance(calibration, Calibration):
-        return {kind: calibration.costs_from(kind, model, configuration) for kind in _KINDS}
+        return {kind: calibration.costs_from(kind, model, configuration) for kind in kinds}
     factors = calibration or UNCALIBRATED
-    return {kind: "analytic" if factors.factor(kind) == 1.0 else "calibrated" for kind in _KINDS}
-
-
-_KINDS = (*KERNELS, "optimizer", "collective")
-"""Kinds of work whose times' origin is said."""
+    return {kind: "analytic" if factors.factor(kind) == 1.0 else "calibrated" for kind in kinds}
 
 
 def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]:
