@@ -221,7 +221,9 @@ def test_what_a_file_of_each_architecture_lacks_is_named(name: str):
         ({**LLAMA, "num_hidden_layers": -2}, "num_hidden_layers", "whole number from 0 on; it is -2"),
         ({**LLAMA, "num_hidden_layers": True}, "num_hidden_layers", "whole number"),
         ({**LLAMA, "num_hidden_layers": 0}, "layers", "contradicts itself: layers lies between 1"),
-        ({**LLAMA, "num_hidden_layers": 10**30}, "layers", "lies between 1"),
+        ({**LLAMA, "num_hidden_layers": 10**30}, "num_hidden_layers", r"it is about 10\^30"),
+        ({**LLAMA, "num_hidden_layers": 10**12}, "layers", "lies between 1"),
+        ({**LLAMA, "num_hidden_layers": 10**7}, "layers", "at most 100,000 layers"),
         ({**LLAMA, "tie_word_embeddings": "no"}, "tie_word_embeddings", "true or false"),
         ({**LLAMA, "num_attention_heads": 33, "num_key_value_heads": 33}, "head_dim", "hidden is 4096, heads is 33"),
         ({**LLAMA, "num_key_value_heads": 5}, "kv_heads", "kv_heads is 5, heads is 32"),
@@ -235,6 +237,10 @@ def test_what_a_file_of_each_architecture_lacks_is_named(name: str):
             "max_window_layers",
             "0 or the number of layers",
         ),
+        ({**OSS, "layer_types": [["full_attention"]] * 24}, "layer_types", "of the type"),
+        ({**QWEN_MOE, "mlp_only_layers": [0, "a"]}, "mlp_only_layers", "the first layers only"),
+        ({**LLAMA, "hidden_size": -(10**5000)}, "hidden_size", r"it is about 10\^"),
+        ({**LLAMA, "quantization_config": {"quant_method": ["fp8"]}}, "quantization_config", "packed for inference"),
         ({**OSS, "layer_types": ["full_attention"]}, "layer_types", "a list of 24 types"),
         ({**OSS, "layer_types": ["sliding_attention"] * 23 + ["mamba"]}, "layer_types", "'mamba'"),
         (
@@ -291,6 +297,20 @@ def test_files_that_are_no_config(tmp_path: Path, content: str, words: str):
         read_config(path)
 
 
+def test_a_number_that_no_message_could_show(tmp_path: Path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"name: mine\nlayers: 0x{'f' * 100_000}\n")
+    with pytest.raises(InputError, match="layers of a model has some digits"):
+        read_config(path)
+
+
+def test_what_holds_itself():
+    config = {**LLAMA}
+    config["rope_scaling"] = config
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_config(config)
+
+
 def test_files_that_are_not_there(tmp_path: Path):
     for path in (tmp_path / "config.json", tmp_path):
         with pytest.raises(InputError, match="cannot read"):
@@ -328,9 +348,8 @@ def test_what_is_neither_a_model_nor_a_file():
         read_model("lama3-8b.json")
 
 
-VALUES = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.lists(st.integers(), max_size=3)
-)
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+VALUES = PLAIN | st.lists(PLAIN | st.lists(PLAIN, max_size=1), max_size=3) | st.sampled_from([10**5000, -(10**5000)])
 
 
 @given(st.sampled_from(sorted(COUNTS)), st.data())
@@ -339,7 +358,7 @@ def test_whatever_a_field_holds_is_read_or_refused_in_words(name: str, data: st.
     inner = config.get("text_config", config)
     fields = st.sampled_from(sorted(inner))
     changes = data.draw(
-        st.dictionaries(fields, VALUES | st.dictionaries(st.text(max_size=3), VALUES, max_size=2), max_size=3)
+        st.dictionaries(fields, VALUES | st.dictionaries(st.sampled_from(["quant_method", "a"]), VALUES), max_size=3)
     )
     inner.update(changes)
     _read_or_refuse(lambda: read_config(config))

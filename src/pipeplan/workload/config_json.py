@@ -19,11 +19,14 @@ from pipeplan.workload.short_form import shape_from
 _SIZE_LIMIT = 8 * MEBIBYTE
 """The longest published files list a format for each of their layers' weights."""
 
+_DEEPEST = 30
+"""Levels of nesting; published files have up to five."""
+
 _TEXT_PARTS = ("text_config", "llm_config", "language_config")
 """Where a multimodal model's config.json says its language model."""
 
 _SAME_WEIGHTS = frozenset({"fp8", "mxfp4", "compressed-tensors"})
-"""Formats in which models are published that were trained so, or so to speak: their shape is the trained one."""
+"""Formats of weights in which makers publish their models themselves: the shape is the trained one."""
 
 _OTHER_LAYERS = {
     "mamba": "state-space layers",
@@ -123,6 +126,7 @@ def _kind(document: object) -> str:
 
 def _shape(document: Mapping[str, Any], name: str) -> ModelShape:
     """What a file's content says; ``name`` is of the file, and may be empty."""
+    _require_writable_numbers(document)
     if not any(mark in document for mark in _HUB_MARKS):
         return from_dict(document if "name" in document or not name else {"name": name, **document})
     text = next((document[part] for part in _TEXT_PARTS if isinstance(document.get(part), Mapping)), None)
@@ -138,6 +142,22 @@ def _shape(document: Mapping[str, Any], name: str) -> ModelShape:
         if error.field in config or "config.json" in str(error):
             raise
         raise InputError(f"this config.json of {row.name} contradicts itself: {error}", field=error.field) from None
+
+
+def _require_writable_numbers(value: Any, field: str = "", depth: int = 0) -> None:
+    """Refuse numbers that Python does not write, and what would exhaust its stack: messages show values."""
+    if depth > _DEEPEST:
+        raise InputError("this config.json is nested too deeply", field=field)
+    if isinstance(value, int) and value.bit_length() > 64:
+        raise InputError(
+            f"{field} of a model has some digits; it is about 10^{value.bit_length() * 3 // 10}", field=field
+        )
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            _require_writable_numbers(part, str(key), depth + 1)
+    elif isinstance(value, list):
+        for part in value:
+            _require_writable_numbers(part, field, depth + 1)
 
 
 def _inherited(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,7 +185,7 @@ def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) ->
         )
     packed = document.get("quantization_config") or config.get("quantization_config")
     method = packed.get("quant_method") if isinstance(packed, Mapping) else None
-    if method is not None and method not in _SAME_WEIGHTS:
+    if method is not None and str(method) not in _SAME_WEIGHTS:
         raise InputError(
             f"this is a copy packed for inference ({method}); give the config.json of the model that it was made of",
             field="quantization_config",

@@ -14,6 +14,7 @@ from pipeplan.workload.hub_fields import HubFields
 Rule = Callable[[HubFields], dict[str, Any]]
 
 _WINDOWED = frozenset({"sliding_attention", "chunked_attention"})
+_KNOWN_TYPES = _WINDOWED | {"full_attention"}
 
 
 def attention_biases(fields: HubFields) -> dict[str, Any]:
@@ -89,10 +90,11 @@ def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> d
     layers = fields.needed("num_hidden_layers")
     if len(types) != layers:
         raise fields.wrong("layer_types", f"a list of {layers} types, as num_hidden_layers says, not of {len(types)}")
-    strange = next((each for each in types if each not in _WINDOWED and each != "full_attention"), None)
-    if strange is not None:
+    strange = [each for each in types if not isinstance(each, str) or each not in _KNOWN_TYPES]
+    if strange:
         raise InputError(
-            f"a layer of {fields.architecture} is of the type {strange!r}; layers with full or sliding attention are known",
+            f"a layer of {fields.architecture} is of the type {str(strange[0])[:40]!r}; layers with full or sliding "
+            "attention are known",
             field="layer_types",
         )
     windowed = [each in _WINDOWED for each in types]
@@ -147,7 +149,8 @@ def qwen_experts(fields: HubFields) -> dict[str, Any]:
         If the layers without experts are not the first ones.
     """
     step, dense = fields.whole("decoder_sparse_step") or 1, fields.items("mlp_only_layers")
-    if dense and (step > 1 or sorted(dense) != list(range(len(dense)))):
+    whole = all(isinstance(layer, int) for layer in dense)
+    if dense and (step > 1 or not whole or sorted(dense) != list(range(len(dense)))):
         raise fields.wrong("mlp_only_layers", "the first layers only, or none")
     shared = fields.whole("shared_expert_intermediate_size") or 0
     return {
