@@ -154,6 +154,4 @@ def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]
     said = [f"software: {software(configuration.software).title}", "attention: causal"]
     if model.experts is not None:
         said.append("experts: each gets equally many tokens, none is dropped")
-    if configuration.layers is None and configuration.stages > 1:
-        said.append("layout: as even as layers go, earlier stages with more")
     return tuple(said)
