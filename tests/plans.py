@@ -13,12 +13,15 @@ from pipeplan.planner import (
     Estimate,
     Planned,
     RunnerUp,
+    SearchedOrder,
     Sensitivity,
     estimate,
 )
+from pipeplan.strategies import STRATEGIES
 from pipeplan.workload import model
 
 GIB = 2.0**30
+ORDER = STRATEGIES["zb-h1"](STRATEGIES["zb-h1"].shape(4, 32))
 SHAPE, MACHINES = model("llama3-8b"), cluster("h100-sxm:8x2")
 
 LONG = {"sequence": 8192, "global_batch": 64}
@@ -60,6 +63,13 @@ def fitting_plan() -> Plan:
             counts=Counts(legal=1234, over_memory=200, too_slow=900, estimated=134),
             seconds=3.5,
             complete=True,
+            searched=SearchedOrder(
+                estimate=best,
+                instead_of=best.step_time * 1.01,
+                schedule=ORDER,
+                found_by="annealing",
+                optimality_gap=0.02,
+            ),
         ),
     )
 

@@ -9,7 +9,7 @@ import yaml
 
 import pipeplan
 from pipeplan.errors import InfeasibleError, UnknownNameError
-from tests.plans import GIB, fitting_plan, missing_plan
+from tests.plans import GIB, ORDER, fitting_plan, missing_plan
 
 
 @pytest.fixture
@@ -33,6 +33,7 @@ def test_the_table_says_all_that_decides(plan, capsys):
         "bandwidth between nodes x 0.5",
         "changes to tp4 pp4, full",
         "analytic:",
+        "a searched order: ",
         "--flags",
     ):
         assert words in said, words
@@ -69,6 +70,14 @@ def test_its_configuration_is_what_estimate_takes(plan, tmp_path):
     (row,) = pipeplan.estimate(tmp_path / "best.yaml")
     assert row.estimate == plan.best
     assert yaml.safe_load((tmp_path / "best.yaml").read_text())["tp"] == 2
+
+
+def test_a_searched_order_is_written_for_pytorch(plan, tmp_path):
+    plan.save(tmp_path / "better.searched.csv")
+    assert pipeplan.read(tmp_path / "better.searched.csv") == ORDER
+    assert plan.to_dict()["searched"]["optimality_gap"] == 0.02
+    with pytest.raises(InfeasibleError, match="no order of ops was found"):
+        missing_plan().save(tmp_path / "none.searched.csv")
 
 
 @pytest.mark.parametrize("trainer", ["megatron", "torchtitan", "pipeplan"])

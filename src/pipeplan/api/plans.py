@@ -13,7 +13,7 @@ from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
 from pipeplan.drawing import View
 from pipeplan.errors import InfeasibleError, UnknownNameError
-from pipeplan.formats import Content, Format, Outcome, TrainerSettings
+from pipeplan.formats import Content, Format, Outcome, TrainerSettings, torch_csv
 
 if TYPE_CHECKING:
     # The answer must not load the planner: other answers stand beside it in the table of tables.
@@ -22,8 +22,18 @@ if TYPE_CHECKING:
     from pipeplan.planner import Estimate, Planned, TrainerFlags
     from pipeplan.workload import ModelShape
 
-OWN_ENDINGS = (".yaml", ".yml", ".megatron.txt", ".megatron.sh", ".torchtitan.sh", ".pipeplan.sh", ".sh")
-"""Of files that hold the best configuration, or flags: those of one trainer, or of the one that was assumed."""
+OWN_ENDINGS = (
+    ".searched.csv",
+    ".yaml",
+    ".yml",
+    ".megatron.txt",
+    ".megatron.sh",
+    ".torchtitan.sh",
+    ".pipeplan.sh",
+    ".sh",
+)
+"""Of files that hold the order that was searched, the best configuration, or flags: those of one trainer, or of the one that
+was assumed."""
 
 MOST_COMPARED = 6
 """Configurations whose step times a picture compares."""
@@ -36,7 +46,8 @@ class Plan(Presentable):
 
     ``to_frame()`` has a row a configuration: the best, the runners-up, the front. ``save`` writes ``.json`` (everything),
     ``.png .svg .pdf`` (front, time, memory), ``.yaml`` (the best configuration, for ``pipeplan estimate``), ``.html .csv
-    .trace.json`` and the like (its schedule), ``.megatron.txt .torchtitan.sh`` and ``.pipeplan.sh`` (flags).
+    .trace.json`` and the like (its schedule), ``.searched.csv`` (a better order, where one was found), ``.megatron.sh
+    .torchtitan.sh .pipeplan.sh`` (flags).
 
     Attributes
     ----------
@@ -127,11 +138,21 @@ class Plan(Presentable):
         ending = next((each for each in OWN_ENDINGS if name.lower().endswith(each)), None)
         if ending is None:
             return None
+        if ending == ".searched.csv":
+            return TrainerSettings(text=self._searched_csv())
         if ending in (".yaml", ".yml"):
             return TrainerSettings(text=self.configuration_yaml())
         trainer = ending.split(".")[1]
         found = self.flags_for(self.trainer if ending == ".sh" else trainer)
         return TrainerSettings(text=found.text, files=found.files, warnings=found.warnings)
+
+    def _searched_csv(self) -> str:
+        searched = self.planned.searched
+        if searched is None:
+            raise InfeasibleError(
+                "no order of ops was found that is better than the published ones: there is none to write"
+            )
+        return torch_csv(searched.schedule)
 
     def configuration_yaml(self) -> str:
         """The best configuration as :func:`pipeplan.estimate` takes it. Raises InfeasibleError where nothing fits."""
@@ -215,6 +236,7 @@ class Plan(Presentable):
             "front": [estimate_record(found) for found in planned.front],
             "sensitivity": [asdict(each) for each in planned.sensitivity],
             "closest_miss": self._miss_record(),
+            "searched": self._searched_record(),
             "counts": asdict(planned.counts),
             "seconds": planned.seconds,
             "complete": planned.complete,
@@ -226,6 +248,13 @@ class Plan(Presentable):
 
         per_node = min(self.cluster.per_node, found.configuration.gpus)
         return part_of(self.cluster, found.configuration.gpus // per_node, per_node)
+
+    def _searched_record(self) -> dict[str, Any] | None:
+        searched = self.planned.searched
+        if searched is None:
+            return None
+        found = {"found_by": searched.found_by, "optimality_gap": searched.optimality_gap}
+        return estimate_record(searched.estimate) | {"instead_of_s": searched.instead_of} | found
 
     def _miss_record(self) -> dict[str, Any] | None:
         closest = self.planned.closest_miss

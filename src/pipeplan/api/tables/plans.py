@@ -37,6 +37,7 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     yield from _runners_up(plan)
     yield from _front(plan)
     yield from estimate_parts(plan.best, plan.planned.memory_limit)
+    yield from _searched(plan)
     yield from _sensitivity(plan)
     yield from _trust(plan.best)
     yield from _flags(plan)
@@ -157,6 +158,19 @@ def _held(found: Estimate, limit: float | None) -> Table:
 def _used(bars: Sequence[Mapping[str, float]], shares: Mapping[str, Share]) -> dict[str, Share]:
     """The shares that any bar has."""
     return {name: share for name, share in shares.items() if any(bar[name] for bar in bars)}
+
+
+def _searched(plan: Plan) -> Iterator[RenderableType]:
+    searched = plan.planned.searched
+    if searched is None:
+        return
+    yield line(
+        f"a searched order: {number(searched.estimate.step_time)} s in place of {number(searched.instead_of)} s for "
+        f"{in_words(searched.estimate.configuration)} (found by {searched.found_by}; at most "
+        f"{searched.optimality_gap:.1%} above the best order); no flags say it: -o NAME.searched.csv writes it for "
+        "PyTorch's runtime"
+    )
+    yield Text("")
 
 
 def _sensitivity(plan: Plan) -> Iterator[RenderableType]:
