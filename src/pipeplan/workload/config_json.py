@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.documents import read_document
-from pipeplan.errors import FormatError, InputError, UnknownNameError
+from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE
 from pipeplan.workload.architectures import ARCHITECTURES, USUAL_FIELDS, Architecture
 from pipeplan.workload.hub_fields import HubFields
-from pipeplan.workload.presets import from_dict, known_model, model_names
+from pipeplan.workload.presets import from_dict, known_model, unknown_model
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.short_form import shape_from
 
@@ -84,7 +84,7 @@ def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
         if not (
             path.suffix.lower() in {".json", ".yaml", ".yml", ".toml"} or "/" in source or (source and path.exists())
         ):
-            raise UnknownNameError("model", source, model_names(), field="model")
+            raise unknown_model(source)
         source = path
     return read_config(source)
 

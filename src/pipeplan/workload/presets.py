@@ -15,6 +15,9 @@ from pipeplan.workload.short_form import shape_from
 _RELEASES = ("basehf", "base", "instruct", "chat", "hf", "pt", "it")
 """How names of releases end that have the shape of the model before it."""
 
+_WELL_KNOWN = ("llama3-70b", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gpt-oss-120b", "gpt3-175b")
+"""Names that say how the others are."""
+
 
 def model_names() -> tuple[str, ...]:
     """Of the published models that are known, sorted; :func:`model` also takes other spellings and names of releases."""
@@ -36,8 +39,19 @@ def model(name: str) -> ModelShape:
     """
     known = known_model(name)
     if known is None:
-        raise UnknownNameError("model", name, model_names(), field="model")
+        raise unknown_model(name)
     return known
+
+
+def unknown_model(name: str) -> UnknownNameError:
+    """The error for a name that nobody knows: the nearest one; where none is near, some, as all would fill a page."""
+    error = UnknownNameError("model", name, model_names(), field="model")
+    if "did you mean" not in str(error):
+        some = ", ".join(_WELL_KNOWN)
+        error.args = (
+            f"unknown model '{name}'; give its config.json, or one of {len(model_names())} names such as {some}",
+        )
+    return error
 
 
 def known_model(name: str) -> ModelShape | None:
