@@ -35,7 +35,7 @@ def test_an_unknown_model_names_the_nearest():
 
 
 def test_a_name_that_is_near_nothing_shows_some_names():
-    with pytest.raises(UnknownNameError, match="one of 1[0-9]+ names such as llama3-70b") as raised:
+    with pytest.raises(UnknownNameError, match=r"one of 1[0-9]+ names such as llama3-70b") as raised:
         model("xyzzy")
     assert len(str(raised.value)) < 250
     assert [name for name in str(raised.value).partition("such as ")[2].split(", ") if name not in model_names()] == []
