@@ -45,7 +45,12 @@ PEERS = (
     Peer("colossalai", "colossalai", "colossalai.pipeline.schedule.v_schedule", ("psutil", "tqdm"), built=True),
     Peer("dualpipe", "dualpipe", "dualpipe", built=True),
     Peer("elf", "elf-pipeline", "elf", ("psutil", "dill")),
-    Peer("transformers", "transformers", "transformers", ("huggingface_hub", "regex", "safetensors", "tokenizers", "typer")),
+    Peer(
+        "transformers",
+        "transformers",
+        "transformers",
+        ("huggingface_hub", "regex", "safetensors", "tokenizers", "typer"),
+    ),
 )
 
 
