@@ -2,7 +2,6 @@
 
 from pipeplan.hardware.clusters import cluster, cluster_from
 from pipeplan.hardware.collectives import OPERATIONS, collective_time, p2p_time
-from pipeplan.hardware.gpu import Cluster, Gpu, Link
 from pipeplan.hardware.kernels import (
     attention_time,
     gemm_time,
@@ -12,6 +11,7 @@ from pipeplan.hardware.kernels import (
     optimizer_time,
 )
 from pipeplan.hardware.presets import PRESETS, Node, Preset, gpu, preset
+from pipeplan.hardware.sheets import Cluster, Gpu, Link
 
 __all__ = [
     "OPERATIONS",

@@ -12,8 +12,8 @@ from typing import Any
 from pipeplan.documents import ENDINGS, read_document
 from pipeplan.errors import CostError, FormatError, UnknownNameError
 from pipeplan.hardware.efficiency import GENERATIONS
-from pipeplan.hardware.gpu import Cluster, Gpu, Link
 from pipeplan.hardware.presets import Preset, preset
+from pipeplan.hardware.sheets import Cluster, Gpu, Link
 from pipeplan.hardware.units import quantity
 
 _FIELD = "cluster"

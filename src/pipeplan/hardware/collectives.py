@@ -11,7 +11,7 @@ from math import ceil, log2
 
 from pipeplan.errors import UnknownNameError
 from pipeplan.hardware.efficiency import LINKS
-from pipeplan.hardware.gpu import Cluster, Link
+from pipeplan.hardware.sheets import Cluster, Link
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ring")
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import ceil
 
 from pipeplan.hardware.efficiency import BYTES, FORMATS, Generation, generation
-from pipeplan.hardware.gpu import Gpu
+from pipeplan.hardware.sheets import Gpu
 
 _KEPT = 1 << 16
 

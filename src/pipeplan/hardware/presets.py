@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from types import MappingProxyType
 
 from pipeplan.errors import UnknownNameError
-from pipeplan.hardware.gpu import Gpu, Link
+from pipeplan.hardware.sheets import Gpu, Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +310,8 @@ def preset(name: str) -> Preset:
     """
     found = _ALIASES.get(" ".join(name.lower().replace("_", "-").split()))
     if found is None:
-        raise UnknownNameError("GPU", name, _ALIASES, field="cluster")
+        near = get_close_matches(name.lower(), _ALIASES, n=1, cutoff=0.5)
+        raise UnknownNameError("GPU", name, near or PRESETS, field="cluster")
     return found
 
 
