@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from pipeplan.api import Plan
 from pipeplan.hardware import cluster
@@ -24,7 +25,7 @@ GIB = 2.0**30
 ORDER = STRATEGIES["zb-h1"](STRATEGIES["zb-h1"].shape(4, 32))
 SHAPE, MACHINES = model("llama3-8b"), cluster("h100-sxm:8x2")
 
-LONG = {"sequence": 8192, "global_batch": 64}
+LONG: dict[str, Any] = {"sequence": 8192, "global_batch": 64}
 
 
 @cache

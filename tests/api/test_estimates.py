@@ -34,9 +34,9 @@ def test_one_configuration_from_a_file(tmp_path, ending):
     import tomli_w
     import yaml
 
-    text = {".yaml": yaml.safe_dump, ".toml": tomli_w.dumps, ".json": json.dumps}[ending](ONE)
+    texts = {".yaml": yaml.safe_dump(ONE), ".toml": tomli_w.dumps(ONE), ".json": json.dumps(ONE)}
     path = tmp_path / f"run{ending}"
-    path.write_text(text)
+    path.write_text(texts[ending])
     (row,) = pipeplan.estimate(path)
     assert row.id == path.name
     assert row.estimate == estimated(tensor=2, pipeline=4, data=2)

@@ -21,7 +21,7 @@ from pipeplan.planner import (
     write_calibration,
 )
 from pipeplan.planner.calibrating import MOST_EXPERTS, _alone, _analytic
-from pipeplan.planner.stage_costs import stage_costs
+from pipeplan.planner.stages import stage_costs
 from pipeplan.workload import AttentionCore, Execution, Gemm, GroupedGemm, MemoryPass, Work, model
 
 LLAMA = model("llama3-8b")

@@ -6,7 +6,7 @@ from pipeplan.errors import ShapeError, UnknownNameError
 from pipeplan.hardware import cluster, gpu
 from pipeplan.planner import Configuration, estimate
 from pipeplan.planner.seconds import KINDS
-from pipeplan.planner.stage_costs import stage_costs
+from pipeplan.planner.stages import stage_costs
 from pipeplan.workload import model, token_flops
 from tests.planner.configurations import DEEPSEEK, H100, LLAMA, configuration
 

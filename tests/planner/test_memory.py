@@ -16,7 +16,7 @@ from pipeplan.planner.memory_rules import memory_rules
 from pipeplan.planner.row_replicas import replicas_by_state
 from pipeplan.planner.rows import Row, row_from
 from pipeplan.planner.running import run
-from pipeplan.planner.stage_costs import stage_costs
+from pipeplan.planner.stages import stage_costs
 from pipeplan.strategies import strategy
 from pipeplan.workload import (
     Execution,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pipeplan.costs import Costs, Memory, Overhead, Transfer
 from pipeplan.planner import Configuration, costs_of, schedule_of
 from pipeplan.planner.running import _repeated, _simulated, placed, run
-from pipeplan.planner.stage_costs import stage_costs
+from pipeplan.planner.stages import stage_costs
 from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES
 from tests.planner.configurations import H100, LLAMA, configuration

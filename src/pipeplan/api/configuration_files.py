@@ -102,7 +102,7 @@ def read_configuration(
         raise InputError(f"a configuration needs {', '.join(missing)}", field=missing[0])
     said = {name: value for name, value in document.items() if value is not None and name not in _QUESTION}
     shape, machines = model_of(document["model"], folder), cluster_of(document["cluster"], folder)
-    asked = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
+    asked: dict[str, Any] = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
     by_stage = said.pop("recompute_by_stage", None)
     offload = said.pop("offload", 0.0)
     chosen = _chosen(said)

@@ -160,7 +160,7 @@ def _configured(document: Mapping[str, Any], name: str, folder: Path, calibratio
 
 def _published(row: Row, calibration: Calibration | None) -> _Answer:
     """The estimate of a published run beside what was measured."""
-    named = {"id": row.id, "source": row.source, "assumed": row.assumed}
+    named: dict[str, Any] = {"id": row.id, "source": row.source, "assumed": row.assumed}
     if row.model is None or row.cluster is None or row.configuration is None:
         return _Answer(**named, refused=row.refused or "the row does not say what ran")
     measured = {

@@ -13,7 +13,7 @@ from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
 from pipeplan.drawing import View
 from pipeplan.errors import InfeasibleError, UnknownNameError
-from pipeplan.formats import Content, Format, Outcome, TrainerSettings, torch_csv
+from pipeplan.formats import Content, Format, Outcome, TrainerSettings, formats
 
 if TYPE_CHECKING:
     # The answer must not load the planner: other answers stand beside it in the table of tables.
@@ -152,7 +152,9 @@ class Plan(Presentable):
             raise InfeasibleError(
                 "no order of ops was found that is better than the published ones: there is none to write"
             )
-        return torch_csv(searched.schedule)
+        write = formats()["torch-csv"].write_schedule
+        assert write is not None
+        return write(searched.schedule)
 
     def configuration_yaml(self) -> str:
         """The best configuration as :func:`pipeplan.estimate` takes it. Raises InfeasibleError where nothing fits."""
@@ -265,10 +267,10 @@ class Plan(Presentable):
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         planned = self.planned
-        found = [("best", self.best, "")] if self.best is not None else []
+        found = [] if self.best is None else [("best", self.best, "")]
         found += [("runner-up", runner.estimate, runner.lost_because) for runner in planned.runners_up]
         found += [("front", each, "") for each in planned.front]
-        return [{"is": what, "lost_because": why, **_row(each)} for what, each, why in found if each is not None]
+        return [{"is": what, "lost_because": why, **_row(each)} for what, each, why in found]
 
     def __repr__(self) -> str:
         if self.best is None:

@@ -10,8 +10,8 @@ from pipeplan.planner.calibration import (
 )
 from pipeplan.planner.choices import CHOICES, read_fixed, short_name, written
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, RankMemory, StepTime
+from pipeplan.planner.estimating import estimate
 from pipeplan.planner.flags import TRAINERS, TrainerFlags, flags_of
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, SearchedOrder, Sensitivity
@@ -19,7 +19,7 @@ from pipeplan.planner.planning import plan
 from pipeplan.planner.progress import PlanListener, PlanProgress
 from pipeplan.planner.rows import Row, read_rows, row_from
 from pipeplan.planner.running import costs_of, schedule_of
-from pipeplan.planner.stage_costs import stage_costs
+from pipeplan.planner.stages import stage_costs
 from pipeplan.planner.trials import part_of
 
 __all__ = [

@@ -20,7 +20,7 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.memory_rules import memory_rules
 from pipeplan.planner.pricing import DENSE, EXPERT, FORWARD, INPUT, KEPT, UNTIL_WEIGHT, WEIGHT, Pricing, Sums
 from pipeplan.planner.software import software
-from pipeplan.planner.stage_costs import transfer_bytes, transfer_seconds
+from pipeplan.planner.stages import transfer_bytes, transfer_seconds
 from pipeplan.planner.standing import Standing, standing
 from pipeplan.workload import RankParameters, state_bytes
 

@@ -11,7 +11,7 @@ from pipeplan.planner.calibration import Calibration, Correction
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.seconds import Machine, work_seconds
 from pipeplan.planner.software import software
-from pipeplan.planner.stage_costs import stage_costs
+from pipeplan.planner.stages import stage_costs
 from pipeplan.workload import (
     AttentionCore,
     Collective,

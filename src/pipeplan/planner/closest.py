@@ -12,8 +12,8 @@ from pipeplan.planner.branching import Space
 from pipeplan.planner.candidates import as_configuration
 from pipeplan.planner.choices import short_name, written
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import Estimate
+from pipeplan.planner.estimating import estimate
 from pipeplan.planner.planned import ClosestMiss
 from pipeplan.planner.question import Question
 from pipeplan.planner.reasons import GIBIBYTE

@@ -11,11 +11,11 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner.candidates import RECOMPUTED
 from pipeplan.planner.choices import written
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import Estimate
+from pipeplan.planner.estimating import estimate
 from pipeplan.planner.laid_layers import best_layout_of, held_besides
 from pipeplan.planner.seconds import Factors
-from pipeplan.planner.stage_costs import even_layout
+from pipeplan.planner.stages import even_layout
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape
 

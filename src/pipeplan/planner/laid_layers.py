@@ -16,7 +16,7 @@ from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOpt
 from pipeplan.planner.memory_rules import memory_rules
 from pipeplan.planner.seconds import Factors
 from pipeplan.planner.software import software
-from pipeplan.planner.stage_costs import LayerCosts, layer_costs, layout_of, transfer_bytes, transfer_seconds
+from pipeplan.planner.stages import LayerCosts, layer_costs, layout_of, transfer_bytes, transfer_seconds
 from pipeplan.workload import ModelShape, offloaded
 
 _GIB = 2.0**30

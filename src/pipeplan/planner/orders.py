@@ -12,12 +12,12 @@ from pipeplan.costs import Limits
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import Estimate
+from pipeplan.planner.estimating import estimate
 from pipeplan.planner.planned import SearchedOrder
 from pipeplan.planner.running import costs_of, placed
 from pipeplan.planner.seconds import Factors
-from pipeplan.planner.stage_costs import stage_costs
+from pipeplan.planner.stages import stage_costs
 from pipeplan.solver import Problem, search
 from pipeplan.workload import ModelShape
 

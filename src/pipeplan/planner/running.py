@@ -18,7 +18,7 @@ from pipeplan.costs import Costs, Limits, Memory, Overhead, Transfer
 from pipeplan.model import Floats, Kind, Placement, Schedule, Timeline
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.software import software
-from pipeplan.planner.stage_costs import StageCosts
+from pipeplan.planner.stages import StageCosts
 from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
 

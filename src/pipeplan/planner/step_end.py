@@ -16,7 +16,7 @@ from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.seconds import UNCALIBRATED, Factors
 from pipeplan.planner.software import software
-from pipeplan.planner.stage_costs import StageCosts
+from pipeplan.planner.stages import StageCosts
 from pipeplan.workload import ModelShape
 
 Places = NDArray[np.signedinteger]

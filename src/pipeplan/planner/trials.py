@@ -9,8 +9,8 @@ from typing import Any
 
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimate import estimate
 from pipeplan.planner.estimated import Estimate
+from pipeplan.planner.estimating import estimate
 from pipeplan.planner.finalists import laid_out
 from pipeplan.planner.seconds import UNCALIBRATED, Factors
 from pipeplan.sweeps import Task

@@ -12,7 +12,7 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.memory import rank_memory
 from pipeplan.planner.running import schedule_of
 from pipeplan.planner.software import software
-from pipeplan.planner.stage_costs import layer_costs, stage_costs
+from pipeplan.planner.stages import layer_costs, stage_costs
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape
 

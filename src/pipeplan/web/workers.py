@@ -146,7 +146,7 @@ class _Process:
         self._process.start()
         far.close()
 
-    def send(self, work: Callable[[Any], Any], argument: object) -> None:
+    def send(self, work: _Telling, argument: object) -> None:
         """Have something done. Raises WorkError where the process has died."""
         try:
             self._pipe.send((work, argument))
@@ -195,7 +195,8 @@ def _answer_all(pipe: Connection) -> None:
             return
         try:
             if isinstance(work, _Telling):
-                pipe.send((work.work(argument, pipe.send), None))
+                work.work(argument, pipe.send)
+                pipe.send((None, None))
             else:
                 pipe.send((work(argument), None))
         except MemoryError:

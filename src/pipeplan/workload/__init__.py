@@ -16,7 +16,7 @@ from pipeplan.workload.parameters import (
 from pipeplan.workload.presets import from_dict, known_model, model, model_names
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
-from pipeplan.workload.short_form import shape_from, short_form
+from pipeplan.workload.short_forms import shape_from, short_form
 from pipeplan.workload.state import State, state_bytes
 from pipeplan.workload.work import (
     AttentionCore,

@@ -14,7 +14,7 @@ from pipeplan.workload.architectures import ARCHITECTURES, USUAL_FIELDS, Archite
 from pipeplan.workload.hub_fields import HubFields
 from pipeplan.workload.presets import from_dict, known_model, unknown_model
 from pipeplan.workload.shape import ModelShape
-from pipeplan.workload.short_form import shape_from
+from pipeplan.workload.short_forms import shape_from
 
 _SIZE_LIMIT = 8 * MEBIBYTE
 """The longest published files list a format for each of their layers' weights."""

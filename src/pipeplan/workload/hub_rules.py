@@ -1,6 +1,6 @@
 """What a config.json says in ways of its own: windows, experts, latent attention, biases.
 
-Each rule takes the fields and gives keys of the short form (:mod:`pipeplan.workload.short_form`).
+Each rule takes the fields and gives keys of the short form (:mod:`pipeplan.workload.short_forms`).
 """
 
 from __future__ import annotations

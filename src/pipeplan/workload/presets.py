@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeplan.errors import UnknownNameError
 from pipeplan.workload.shape import ModelShape
-from pipeplan.workload.short_form import shape_from
+from pipeplan.workload.short_forms import shape_from
 
 _RELEASES = ("basehf", "base", "instruct", "chat", "hf", "pt", "it")
 """How names of releases end that have the shape of the model before it."""

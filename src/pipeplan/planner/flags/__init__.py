@@ -12,7 +12,7 @@ from pipeplan.planner.flags.own import own
 from pipeplan.planner.flags.torchtitan import torchtitan
 from pipeplan.planner.flags.trainer_flags import TrainerFlags
 from pipeplan.planner.running import costs_of, schedule_of
-from pipeplan.planner.stage_costs import stage_costs
+from pipeplan.planner.stages import stage_costs
 from pipeplan.workload import ModelShape
 
 __all__ = ["TRAINERS", "TrainerFlags", "flags_of"]

@@ -23,12 +23,9 @@ from pipeplan.planner.flags.stages_alike import (
 )
 from pipeplan.planner.flags.trainer_flags import TrainerFlags
 from pipeplan.planner.software import software
-from pipeplan.planner.stage_costs import even_layout, layout_of
-from pipeplan.strategies import is_strategy, strategy
+from pipeplan.planner.stages import even_layout, layout_of
+from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape
-
-ORDERS = ("1f1b", "1f1b-overlap", "interleaved-1f1b", "interleaved-1f1b-overlap")
-"""The strategies that Megatron-LM has."""
 
 PRECISIONS = {
     "bf16": ("--bf16",),
@@ -76,7 +73,7 @@ def _pipeline(model: ModelShape, configuration: Configuration, schedule: Schedul
     """The array of the pipeline's flags, and what it replaces."""
     warnings = []
     made, layers = schedule, layout_of(model, configuration)
-    if not _is_megatrons(configuration, schedule):
+    if not _is_megatrons(schedule):
         made, layers = _nearest(model, configuration, schedule)
         warnings.append(
             f"Megatron-LM does not run {schedule.name or configuration.schedule}: these flags run {made.name} in its place, "
@@ -97,18 +94,18 @@ def _pipeline(model: ModelShape, configuration: Configuration, schedule: Schedul
     return settings.text, [*warnings, *settings.warnings]
 
 
-def _is_megatrons(configuration: Configuration, schedule: Schedule) -> bool:
-    """Whether Megatron makes this very order by itself."""
-    names = [name for name in (schedule.name, configuration.schedule) if name in ORDERS and is_strategy(name)]
-    chunks, placement = schedule.placement.chunks, schedule.placement.name
-    if not names or placement not in ("linear", "loop"):
+def _is_megatrons(schedule: Schedule) -> bool:
+    """Whether Megatron makes this very order by itself, whatever it is called."""
+    placement, order = schedule.placement, _order(schedule)
+    if placement.name not in ("linear", "loop") or schedule.slices > 1:
         return False
-    rule = strategy(names[0])
-    if rule.fixed_chunks and chunks != rule.chunks:
+    name = ("interleaved-" if placement.chunks > 1 else "") + ("1f1b-overlap" if order.overlap else "1f1b")
+    rule = strategy(name)
+    try:
+        shape = rule.shape(schedule.ranks, schedule.microbatches, placement.chunks, group_size=order.group_size)
+        return bool(rule(shape) == schedule)
+    except ShapeError:
         return False
-    group = _order(schedule).group_size
-    shape = rule.shape(schedule.ranks, schedule.microbatches, chunks, group_size=group if rule.grouped else None)
-    return bool(rule(shape) == schedule)
 
 
 def _order(schedule: Schedule) -> MegatronOrder:

@@ -22,7 +22,7 @@ from pipeplan.planner.flags.stages_alike import (
 )
 from pipeplan.planner.flags.trainer_flags import TrainerFlags
 from pipeplan.planner.software import software
-from pipeplan.planner.stage_costs import layout_of
+from pipeplan.planner.stages import layout_of
 from pipeplan.workload import ModelShape
 
 CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}

@@ -1,0 +1,181 @@
+"""A model's shape as a flat mapping with short keys, as people write it in YAML and as the shipped presets hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
+
+_SHAPE = {
+    "name": "name",
+    "layers": "layers",
+    "hidden": "hidden",
+    "heads": "heads",
+    "kv_heads": "kv_heads",
+    "head_dim": "head_dim",
+    "ffn": "ffn",
+    "vocab": "vocabulary",
+    "gated": "gated",
+    "tied": "tied_embeddings",
+    "norm": "norm",
+    "norms_a_layer": "norms_a_layer",
+    "bias_qkv": "bias_qkv",
+    "bias_out": "bias_out",
+    "bias_all": "bias_all",
+    "qk_norm": "qk_norm",
+    "qk_norm_whole": "qk_norm_whole",
+    "learned_positions": "learned_positions",
+    "attention_sinks": "attention_sinks",
+    "sliding_window": "sliding_window",
+    "sliding_every": "sliding_every",
+    "chunked_windows": "chunked_windows",
+    "mtp": "mtp_layers",
+    "seq": "trained_sequence",
+    "source": "source",
+}
+_EXPERTS = {
+    "experts": "count",
+    "topk": "top_k",
+    "moe_ffn": "width",
+    "shared_ffn": "shared_width",
+    "shared_gate": "shared_gate",
+    "dense_layers": "leading_dense_layers",
+    "moe_every": "every",
+    "router_bias": "router_bias",
+    "expert_bias": "expert_bias",
+    "nodes_a_token": "nodes_a_token",
+}
+_LATENT = {
+    "q_lora": "query_rank",
+    "kv_lora": "key_value_rank",
+    "qk_nope": "nope_dim",
+    "qk_rope": "rope_dim",
+    "v": "value_dim",
+}
+_COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
+"""What tables of runs say of a model beside its shape: nothing is read from it."""
+
+_TEXTS = frozenset({"name", "source", "norm"})
+_SWITCHES = frozenset(
+    {
+        *("gated", "tied", "bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole"),
+        *("attention_sinks", "chunked_windows", "shared_gate", "router_bias", "expert_bias"),
+    }
+)
+_NEEDED = ("name", "layers", "hidden", "heads", "vocab")
+_NEEDED_OF_EXPERTS = ("experts", "topk", "moe_ffn")
+_NEEDED_OF_LATENT = ("kv_lora", "qk_nope", "qk_rope", "v")
+
+KEYS = (*_SHAPE, *_EXPERTS, "mla")
+"""Of the short form, in the order in which it is shown."""
+
+
+def shape_from(document: Mapping[str, Any]) -> ModelShape:
+    """A model's shape from its short form.
+
+    The keys are those of :data:`KEYS`; ``mla`` holds ``q_lora``, ``kv_lora``, ``qk_nope``, ``qk_rope`` and ``v``. ``name``,
+    ``layers``, ``hidden``, ``heads`` and ``vocab`` are needed, and what a model has of experts (``experts``, ``topk``,
+    ``moe_ffn``) or latent attention as a whole. An FFN without a gate and tied embeddings make a model of GPT-2's kind: it
+    has LayerNorm, biases and as many learned positions as ``seq`` unless they are given; an FFN without a gate alone has
+    LayerNorm.
+
+    Raises
+    ------
+    InputError
+        For a key that is missing, of the wrong type, or contradicts another; ``field`` names it.
+    UnknownNameError
+        For a key that is none of the short form.
+    """
+    name = f"the model {document['name']}" if document.get("name") else "the model"
+    given = {key: value for key, value in document.items() if value is not None and key not in _COUNTED}
+    for key in given:
+        if key not in KEYS:
+            raise UnknownNameError(f"key of {name}", str(key), KEYS, field=str(key))
+    _require(given, _NEEDED, name)
+    values = {field: _value(key, given[key]) for key, field in _SHAPE.items() if key in given}
+    if "learned_positions" in document:
+        values["learned_positions"] = document["learned_positions"]
+    return ModelShape(**{**_usual(values), **values, "experts": _experts(given, name), "latent": _latent(given, name)})
+
+
+def _usual(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What models of a kind have that nothing is said about."""
+    if values.get("gated", True):
+        return {}
+    if not values.get("tied_embeddings", False):
+        return {"norm": "layer"}
+    biases = values.get("norm", "layer") == "layer"
+    return {
+        "norm": "layer",
+        "bias_qkv": biases,
+        "bias_all": biases,
+        "learned_positions": values.get("trained_sequence"),
+    }
+
+
+def _experts(given: Mapping[str, Any], name: str) -> Experts | None:
+    values = {field: _value(key, given[key]) for key, field in _EXPERTS.items() if key in given}
+    if not any(key in given for key in _NEEDED_OF_EXPERTS):
+        stray = next((key for key in _EXPERTS if given.get(key)), None)
+        if stray is not None:
+            raise InputError(
+                f"{stray} says how experts are, and {name} has none: add {', '.join(_NEEDED_OF_EXPERTS)}",
+                field=stray,
+            )
+        return None
+    _require(given, _NEEDED_OF_EXPERTS, f"the experts of {name}")
+    return Experts(**values)
+
+
+def _latent(given: Mapping[str, Any], name: str) -> LatentAttention | None:
+    if "mla" not in given:
+        return None
+    parts = given["mla"]
+    if not isinstance(parts, Mapping):
+        raise InputError(f"mla is a mapping of {', '.join(_LATENT)}; it is {parts!r}", field="mla")
+    parts = {key: value for key, value in parts.items() if value is not None}
+    for key in parts:
+        if key not in _LATENT:
+            raise UnknownNameError(f"key of the latent attention of {name}", str(key), _LATENT, field=f"mla.{key}")
+    _require(parts, _NEEDED_OF_LATENT, f"the latent attention (mla) of {name}")
+    return LatentAttention(**{"query_rank": None, **{_LATENT[key]: _value(key, parts[key]) for key in parts}})
+
+
+def _require(given: Mapping[str, Any], keys: tuple[str, ...], what: str) -> None:
+    missing = [key for key in keys if key not in given]
+    if missing:
+        raise InputError(
+            f"{what} lacks {', '.join(missing)}: give its shape, or a known model's name", field=missing[0]
+        )
+
+
+def _value(key: str, value: Any) -> Any:
+    """A value of a key's type; whole numbers are checked by the shape itself."""
+    kind, wanted = (
+        (str, "a text") if key in _TEXTS else (bool, "true or false") if key in _SWITCHES else (object, "anything")
+    )
+    if not isinstance(value, kind):
+        raise InputError(f"{key} is {wanted}; it is {value!r}", field=key)
+    return value
+
+
+def short_form(shape: ModelShape) -> dict[str, Any]:
+    """A shape's short form: what stands at its default is left out, and :func:`shape_from` makes the same shape of it."""
+    document = _told(_SHAPE, shape)
+    if not shape.gated:
+        # What a model of GPT-2's kind has by itself is said either way.
+        document |= {key: getattr(shape, _SHAPE[key]) for key in ("norm", "bias_qkv", "bias_all", "learned_positions")}
+    if shape.experts is not None:
+        document |= _told(_EXPERTS, shape.experts)
+    if shape.latent is not None:
+        document["mla"] = {key: getattr(shape.latent, field) for key, field in _LATENT.items()}
+    return {key: document[key] for key in KEYS if key in document}
+
+
+def _told(keys: Mapping[str, str], part: Any) -> dict[str, Any]:
+    """What of a part does not stand at its default."""
+    defaults = {field.name: field.default for field in fields(part)}
+    return {key: getattr(part, field) for key, field in keys.items() if getattr(part, field) != defaults[field]}
