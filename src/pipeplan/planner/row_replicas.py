@@ -14,14 +14,14 @@ _MOST = 4096
 
 
 def expert_tensor_of(row: Mapping[str, Any], model: ModelShape) -> int:
-    """Expert-tensor degree: as printed; t without expert parallelism, and in Megatron-LM's own runs, as its flags default.
+    """Expert-tensor degree: as printed; t without expert parallelism, and of Megatron-LM and its core, as flags default.
 
     Recipes of other trainers set 1.
     """
     parallel = row["parallel"]
     if parallel.get("etp"):
         return int(parallel["etp"])
-    by_default = re.match(r"Megatron-LM\b", _title(row)) is not None
+    by_default = re.search(r"\bMegatron[- ](?:LM|Core)\b", str(row.get("framework") or _title(row))) is not None
     return int(parallel["tp"]) if model.experts and (by_default or (parallel.get("ep") or 1) == 1) else 1
 
 
