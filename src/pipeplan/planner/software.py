@@ -51,6 +51,9 @@ FUSED_UPDATE = 46.0
 """Bytes: the gradient for the norm, 4, and scaled, 8; Adam in one kernel (gradient, weight, two moments read, the latter
 three written), 28; the weight copied to 16 bits, 6."""
 
+EAGER_LAUNCH = 12e-6
+"""Seconds of an op of PyTorch with its Python, dispatch and autograd: 10 to 15 us on server CPUs; compiled code takes 5."""
+
 ADDED_APART = 10.0
 """Bytes: a 16-bit gradient read, and one of 32 bits read and written."""
 
@@ -138,7 +141,7 @@ class Software:
     blocks: bool = False
     sharded_by: Literal["nodes", "ranks"] = "nodes"
     graphs: bool = False
-    launch: float = 5e-6
+    launch: float = EAGER_LAUNCH
     op_gap: float = 0.0
     apart_bytes: float = 0.0
     small_reach: float = 1.0
@@ -163,6 +166,7 @@ _MEGATRON_2021 = Software(
 _TORCHTITAN = Software(
     name="torchtitan",
     title="torchtitan with torch.compile and FSDP2",
+    launch=5e-6,
     core="flash-2",
     fused_loss=False,
     source="pytorch/torchtitan docs: FSDP2 gathers ahead and reduces, in 32 bits, beside computation",
@@ -283,6 +287,7 @@ _TABLE = (
         _TORCHTITAN,
         name="torchtitan-eager",
         title="torchtitan without torch.compile",
+        launch=EAGER_LAUNCH,
         fused_activation=False,
         apart_bytes=EAGER_NORMS,
         source="pytorch/torchtitan benchmarks/llama3_h100_202412; torchtitan/models/norms.py and model.py of that time",
