@@ -37,6 +37,11 @@ class LocalCluster:
             )
 
     @property
+    def workers(self) -> list["subprocess.Popen[bytes]"]:
+        """Their processes."""
+        return self._processes[1:]
+
+    @property
     def address(self) -> str:
         """Once the scheduler has said it."""
         until(self.file, 3)

@@ -1,0 +1,95 @@
+"""A plan on several processes, killed and resumed, and on a cluster: as good as a plan that nobody disturbed."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.api.planning import PlanProgress
+from tests.sweeps.local_cluster import LocalCluster
+from tests.sweeps.waiting import WAIT
+
+QUESTION: dict[str, Any] = {
+    "global_batch": 16,
+    "sequence": 8192,
+    "fix": ["pp=4", "tp=2"],
+    "seconds": 8,
+}
+COMMAND = [
+    *(sys.executable, "-m", "pipeplan", "plan", "--model", "llama3-8b", "--cluster", "h100-sxm:8x1"),
+    *("--global-batch", "16", "--sequence", "8192", "--fix", "pp=4", "--fix", "tp=2", "--seconds", "8", "--json"),
+]
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> dict[str, Any]:
+    found: dict[str, Any] = pipeplan.plan("llama3-8b", "h100-sxm:8x1", **QUESTION, workers=1).to_dict()
+    return found
+
+
+def require_same(found: dict[str, Any], undisturbed: dict[str, Any]) -> None:
+    """Layouts are looked for until time is up, so the last percent is the machine's."""
+    assert found["best"]["step_time_s"] == pytest.approx(undisturbed["best"]["step_time_s"], rel=0.02)
+    assert found["counts"]["legal"] == undisturbed["counts"]["legal"]
+    assert len(found["front"]) > 1
+    assert found["sensitivity"]
+
+
+def killed(options: list[str], store: Path) -> None:
+    """Begin to plan, and kill it once some estimates are stored."""
+    process = subprocess.Popen(
+        [*COMMAND, *options, "--store", str(store)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    journal = store.with_name(f"{store.name}-wal")
+    end = time.monotonic() + WAIT
+    while (
+        process.poll() is None
+        and time.monotonic() < end
+        and not (journal.exists() and journal.stat().st_size > 100_000)
+    ):
+        time.sleep(0.01)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+
+
+def stored(store: Path) -> set[str]:
+    with closing(sqlite3.connect(store)) as file:
+        return {key for (key,) in file.execute("SELECT key FROM finished").fetchall()}
+
+
+def test_a_plan_on_two_processes_that_is_killed_and_resumed(undisturbed: dict[str, Any], tmp_path: Path) -> None:
+    store = tmp_path / "plan.db"
+    killed(["--workers", "2"], store)
+    before = stored(store)
+    resumed = subprocess.run([*COMMAND, "--workers", "2", "--store", str(store)], capture_output=True, check=True)
+    require_same(json.loads(resumed.stdout), undisturbed)
+    assert before
+    assert before < stored(store)
+
+
+def test_a_plan_on_a_cluster_of_which_a_worker_is_killed(undisturbed: dict[str, Any], tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    cluster = LocalCluster(tmp_path, workers=2)
+    seen = threading.Event()
+
+    def kill(progress: PlanProgress) -> None:
+        if progress.estimated > 5 and not seen.is_set():
+            seen.set()
+            os.kill(cluster.workers[0].pid, signal.SIGKILL)
+
+    try:
+        found = pipeplan.plan("llama3-8b", "h100-sxm:8x1", **QUESTION, dask=cluster.address, progress=kill)
+    finally:
+        cluster.end()
+    assert seen.is_set()
+    require_same(found.to_dict(), undisturbed)
