@@ -7,7 +7,8 @@ from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, estimate
 from pipeplan.planner.executions import execution_of
 from pipeplan.planner.seconds import KINDS, SHARE, Machine, exposed, work_seconds
-from pipeplan.planner.software import CORES, SOFTWARE, software
+from pipeplan.planner.software import SOFTWARE, software
+from pipeplan.planner.trainer import CORES
 from pipeplan.workload import AttentionCore, Collective, Gemm, MemoryPass, model
 from tests.planner.configurations import H100, LLAMA, configuration
 

@@ -14,9 +14,10 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout, layout_peaks
 from pipeplan.planner.memory_rules import memory_rules
+from pipeplan.planner.per_layer import LayerCosts, layer_costs
 from pipeplan.planner.seconds import Factors
 from pipeplan.planner.software import software
-from pipeplan.planner.stages import LayerCosts, layer_costs, layout_of, transfer_bytes, transfer_seconds
+from pipeplan.planner.stages import layout_of, transfer_bytes, transfer_seconds
 from pipeplan.workload import ModelShape, offloaded
 
 _GIB = 2.0**30

@@ -12,8 +12,8 @@ from pipeplan.hardware import Cluster
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.executions import execution_of
+from pipeplan.planner.per_layer import LayerCosts, layer_costs
 from pipeplan.planner.seconds import Factors
-from pipeplan.planner.stages import LayerCosts, layer_costs
 from pipeplan.workload import ModelShape, layers_of
 
 FORWARD, INPUT, WEIGHT, KEPT, UNTIL_WEIGHT, DENSE, EXPERT = range(7)

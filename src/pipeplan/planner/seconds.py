@@ -17,7 +17,7 @@ from pipeplan.hardware import (
     memory_time,
 )
 from pipeplan.model import Floats
-from pipeplan.planner.software import CORES, Software
+from pipeplan.planner.trainer import CORES, Software
 from pipeplan.workload import (
     AttentionCore,
     Collective,

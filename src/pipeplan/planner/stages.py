@@ -1,59 +1,20 @@
-"""What every layer and every stage takes for one microbatch: work turned into seconds, split by kind of work."""
+"""What every stage takes for one microbatch, its layers together: seconds by kind of work, what is kept, and a message."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
 
 from pipeplan.errors import ShapeError
-from pipeplan.hardware import Cluster, collective_time, host_time, memory_time, p2p_time
+from pipeplan.hardware import Cluster, host_time, p2p_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.executions import execution_of
-from pipeplan.planner.seconds import KINDS, UNCALIBRATED, Factors, Machine, exposed, work_seconds
+from pipeplan.planner.per_layer import LayerCosts, LayerSums, layer_sums
+from pipeplan.planner.seconds import Factors
 from pipeplan.planner.software import software
-from pipeplan.workload import LayerWork, ModelShape, layers_of, recomputed
-
-_BEFORE_LAYERS = ("embedding",)
-_LAYERS = ("dense", "moe")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LayerCosts:
-    """One layer on one rank, for one microbatch.
-
-    Attributes
-    ----------
-    layer
-        What it does and keeps, after recomputation.
-    seconds
-        Of F, I and W (rows) by kind of work (:data:`~pipeplan.planner.seconds.KINDS`, columns); shape (3, kinds).
-        Recomputation is in I.
-    recompute
-        The part of I that is run again; seconds.
-    """
-
-    layer: LayerWork
-    seconds: Floats
-    recompute: float
-
-    @property
-    def forward(self) -> float:
-        """F; seconds."""
-        return float(self.seconds[0].sum())
-
-    @property
-    def backward_input(self) -> float:
-        """I; seconds."""
-        return float(self.seconds[1].sum())
-
-    @property
-    def backward_weight(self) -> float:
-        """W; seconds."""
-        return float(self.seconds[2].sum())
+from pipeplan.workload import ModelShape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,125 +68,6 @@ class StageCosts:
         return times
 
 
-def layer_costs(
-    model: ModelShape,
-    cluster: Cluster,
-    configuration: Configuration,
-    *,
-    recompute: tuple[str, ...] | None = None,
-    calibration: Factors | None = None,
-) -> tuple[LayerCosts, ...]:
-    """Every layer in order, one entry each: embedding, transformer layers, MTP, head, loss.
-
-    Parameters
-    ----------
-    recompute
-        Modules to run again; None: the configuration's.
-    calibration
-        Factors of one's own machine; None: analytic times as they are.
-
-    Raises
-    ------
-    PipeplanError
-        For degrees that do not split the model so.
-    """
-    modules = configuration.recompute if recompute is None else recompute
-    return _sums(model, cluster, configuration, modules, calibration).layers
-
-
-def _sums(
-    model: ModelShape,
-    cluster: Cluster,
-    configuration: Configuration,
-    modules: tuple[str, ...],
-    calibration: Factors | None,
-) -> _Sums:
-    machine = Machine(
-        cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
-    )
-    return _summed(model, machine, frozenset(modules), _Sharding.of(configuration))
-
-
-@dataclass(frozen=True, slots=True)
-class _Sharding:
-    """Over how many ranks, and how far apart, parameters are sharded and gathered for every microbatch."""
-
-    dense: tuple[int, int]
-    expert: tuple[int, int]
-
-    @classmethod
-    def of(cls, configuration: Configuration) -> _Sharding | None:
-        """None where every rank keeps its weights."""
-        if configuration.zero < 3:
-            return None
-        return cls(
-            (configuration.data * configuration.context, configuration.tensor),
-            (configuration.expert_data, configuration.expert * configuration.expert_tensor),
-        )
-
-    def seconds(self, machine: Machine, layer: LayerWork, operation: str, width: float) -> float:
-        """Of gathering a layer's parameters, or reducing their gradients, of ``width`` bytes each."""
-        sizes = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
-        apart = machine.cluster.joined if machine.software.sharded_by == "ranks" else 1
-        return machine.factors.factor("collective") * sum(
-            collective_time(machine.cluster, operation, width * size, ranks, max(stride, apart))
-            for size, (ranks, stride) in sizes
-        )
-
-
-@lru_cache(maxsize=4096)
-def _summed(model: ModelShape, machine: Machine, modules: frozenset[str], sharding: _Sharding | None) -> _Sums:
-    found: list[LayerCosts] = []
-    for layer in layers_of(model, machine.execution):
-        cost = _costs_of(machine, layer, modules, sharding, model.hidden)
-        found.extend([cost] * layer.count)
-    return _Sums.of(tuple(found))
-
-
-def _costs_of(
-    machine: Machine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None, hidden: int
-) -> LayerCosts:
-    single = replace(layer, count=1)
-    after = recomputed(single, modules & single.recomputable.keys())
-    works = (after.forward, after.backward_input, after.backward_weight)
-    seconds = np.array([work_seconds(machine, each, layer.kind) for each in works])
-    before = work_seconds(machine, single.backward_input, layer.kind)
-    again = max(0.0, float(seconds[1].sum() - before.sum()))
-    if machine.software.apart_bytes and layer.kind in _DECODER:
-        apart = _apart(machine, hidden)
-        seconds[:2, _MEMORY] += apart, (3 if again else 2) * apart
-    added = machine.software.adds_bytes * (after.parameters.dense + after.parameters.expert)
-    seconds[2, _MEMORY] += memory_time(machine.cluster.gpu, added)
-    if sharding is not None:
-        _gather(machine, after, sharding, seconds)
-    return LayerCosts(after, seconds, again)
-
-
-_DATA, _MEMORY = KINDS.index("data"), KINDS.index("memory")
-_DECODER = ("dense", "moe", "mtp")
-
-
-def _apart(machine: Machine, hidden: int) -> float:
-    """Seconds of a layer's norms and rotary positions where each of their operations is a kernel."""
-    run = machine.execution
-    numbers = run.tokens * hidden / (run.tensor if run.sequence_parallel else 1)
-    return memory_time(machine.cluster.gpu, machine.software.apart_bytes * numbers)
-
-
-def _gather(machine: Machine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
-    """Add gathering weights for F and again for the backward, and scattering gradients: beside the neighbours' computation.
-
-    Source: PyTorch FSDP, arXiv 2304.11277 sections 3.2 and 3.3: the next layer is gathered ahead.
-    """
-    width = 4.0 if machine.software.fp32_gradients else 2.0
-    gathered = sharding.seconds(machine, layer, "all_gather", 2.0)
-    scattered = sharding.seconds(machine, layer, "reduce_scatter", width)
-    hidden = "data" in machine.software.hides
-    for row, communication in ((0, gathered), (1, gathered), (2, scattered)):
-        cover = float(seconds[row].sum()) if hidden else 0.0
-        seconds[row, _DATA] += exposed(communication, cover)
-
-
 def even_layout(layers: int, stages: int) -> tuple[int, ...]:
     """Layers on each stage, as even as they go, earlier stages with more."""
     least, more = divmod(layers, stages)
@@ -269,7 +111,7 @@ def stage_costs(
         For degrees that do not split the model so, or a layout that is not of this model and these stages.
     """
     layout = layout_of(model, configuration)
-    by_modules: dict[tuple[str, ...], _Sums] = {}
+    by_modules: dict[tuple[str, ...], LayerSums] = {}
     stages: list[tuple[LayerCosts, ...]] = []
     seconds, recompute, kept, until_weight = [], [], [], []
     for stage, (start, end) in enumerate(pairwise(accumulate(layout, initial=0))):
@@ -277,7 +119,7 @@ def stage_costs(
             configuration.recompute_by_stage[stage] if configuration.recompute_by_stage else configuration.recompute
         )
         if modules not in by_modules:
-            by_modules[modules] = _sums(model, cluster, configuration, modules, calibration)
+            by_modules[modules] = layer_sums(model, cluster, configuration, modules, calibration)
         sums = by_modules[modules]
         first, last = sums.of_stage(start, end, stage == 0, stage == len(layout) - 1)
         stages.append(sums.layers[first:last])
@@ -298,38 +140,6 @@ def stage_costs(
         offload=np.zeros((len(layout), 2)),
     )
     return _offloaded(costs, cluster, configuration)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sums:
-    """Layers and their sums from the first on: seconds, and recomputation, kept bytes, bytes until W."""
-
-    layers: tuple[LayerCosts, ...]
-    seconds: Floats
-    scalars: Floats
-    before: int
-
-    @classmethod
-    def of(cls, layers: tuple[LayerCosts, ...]) -> _Sums:
-        seconds = np.array([each.seconds for each in layers])
-        once = {id(each): each for each in layers}
-        of_one = {
-            number: (each.recompute, each.layer.kept_bytes, each.layer.bytes_until_weight)
-            for number, each in once.items()
-        }
-        scalars = np.array([of_one[id(each)] for each in layers])
-        zero = np.zeros((1, 3, len(KINDS)))
-        before = sum(each.layer.kind in _BEFORE_LAYERS for each in layers)
-        return cls(
-            layers,
-            np.concatenate((zero, seconds.cumsum(axis=0))),
-            np.concatenate((np.zeros((1, 3)), scalars.cumsum(axis=0))),
-            before,
-        )
-
-    def of_stage(self, start: int, end: int, first: bool, last: bool) -> tuple[int, int]:
-        """Positions among all layers of a stage's transformer layers, with what stands before and behind all of them."""
-        return (0 if first else start + self.before), (len(self.layers) if last else end + self.before)
 
 
 def transfer_bytes(model: ModelShape, configuration: Configuration) -> float:

@@ -10,9 +10,10 @@ from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.memory import rank_memory
+from pipeplan.planner.per_layer import layer_costs
 from pipeplan.planner.running import schedule_of
 from pipeplan.planner.software import software
-from pipeplan.planner.stages import layer_costs, stage_costs
+from pipeplan.planner.stages import stage_costs
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape
 
