@@ -12,7 +12,10 @@ import pytest
 
 import pipeplan
 from pipeplan.api.arguments import Given
+from pipeplan.api.planning import NEEDED, PLAN_SETTINGS
+from pipeplan.cli.estimate import EstimateOptions
 from pipeplan.cli.options import SettingOptions
+from pipeplan.cli.plan import PlanOptions
 from pipeplan.cli.run import RunOptions
 from pipeplan.cli.search import Search
 from pipeplan.cli.training_options import ModelOptions
@@ -29,8 +32,8 @@ def test_every_public_name_is_there():
 
 
 def test_every_command_has_its_function():
-    commands = "simulate compare explain search pareto check export convert profile run diff schedules read save"
-    assert sorted(FUNCTIONS) == sorted(commands.split())
+    commands = "simulate compare explain search pareto plan estimate check export convert profile run diff schedules"
+    assert sorted(FUNCTIONS) == sorted([*commands.split(), "models", "gpus", "read", "save"])
 
 
 def test_names_that_are_not_there():
@@ -67,13 +70,27 @@ def test_help_names_every_parameter(name):
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("search", [Search]), ("pareto", [Search]), ("run", [RunOptions, ModelOptions]), ("profile", [ModelOptions])],
+    [
+        ("search", [Search]),
+        ("pareto", [Search]),
+        ("plan", [PlanOptions]),
+        ("estimate", [EstimateOptions]),
+        ("run", [RunOptions, ModelOptions]),
+        ("profile", [ModelOptions]),
+    ],
 )
 def test_functions_take_what_their_commands_take(name, options):
     """By the same names; outputs are written with ``save``, and a front starts from everything."""
     taken = set(inspect.signature(getattr(pipeplan, name)).parameters)
     asked = {field.name for each in options for field in fields(each)}
-    assert asked - taken <= {"pareto", "points", "trace"} | ({"start", "jitter"} if name == "pareto" else set())
+    assert asked - taken <= {"pareto", "points", "trace"} | ({"start", "jitter", "searches"} if name == "pareto" else set())
+
+
+def test_a_plan_takes_the_settings_of_its_table_in_their_order():
+    parameters = inspect.signature(pipeplan.plan).parameters
+    assert list(parameters) == [*PLAN_SETTINGS, "progress"]
+    needed = [name for name, each in parameters.items() if each.default is inspect.Parameter.empty]
+    assert needed == list(NEEDED)
 
 
 def test_keywords_are_the_settings_of_the_command_line():
@@ -81,7 +98,11 @@ def test_keywords_are_the_settings_of_the_command_line():
 
 
 @pytest.mark.parametrize(
-    "module", ["simulations", "comparisons", "explanations", "checks", "exports", "searches", "catalogue", "arguments"]
+    "module",
+    [
+        *("simulations", "comparisons", "explanations", "checks", "exports", "searches", "catalogue", "arguments"),
+        *("planning", "estimation", "presets"),
+    ],
 )
 def test_examples_in_docstrings(module):
     found = doctest.testmod(importlib.import_module(f"pipeplan.api.{module}"), extraglobs={"pipeplan": pipeplan})

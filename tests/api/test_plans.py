@@ -83,9 +83,8 @@ def test_a_searched_order_is_written_for_pytorch(plan, tmp_path):
 
 
 @pytest.mark.parametrize("trainer", ["megatron", "torchtitan", "pipeplan"])
-def test_flags_are_written_with_the_files_that_they_name(plan, tmp_path, trainer, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    plan.save(f"train.{trainer}.sh")
+def test_flags_are_written_with_the_files_that_they_name_beside_them(plan, tmp_path, trainer):
+    plan.save(tmp_path / f"train.{trainer}.sh")
     flags = plan.flags_for(trainer)
     assert (tmp_path / f"train.{trainer}.sh").read_text().rstrip("\n") == flags.text.rstrip("\n")
     for name, text in flags.files.items():

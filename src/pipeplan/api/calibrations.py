@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
-from pipeplan.api.configuration_files import model_of, read_configuration
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.run_costs import PAIR, RunCosts, read_run_costs
 from pipeplan.documents import ENDINGS, read_document
@@ -16,8 +15,11 @@ from pipeplan.drawing import View
 from pipeplan.errors import FormatError, InputError
 from pipeplan.hardware import Gpu, cluster, gpu
 from pipeplan.model import units_in
-from pipeplan.planner import Calibration, calibrated, read_calibration, updated_by_run
 from pipeplan.workload import ModelShape
+
+if TYPE_CHECKING:
+    # The answer must not load the planner: other answers stand beside it in the table of tables.
+    from pipeplan.planner import Calibration
 
 USUAL_SEQUENCE = 4096
 """Tokens, where neither the question nor the model says how many."""
@@ -98,6 +100,9 @@ def calibrate_gpu(
     PipeplanError
         For a model or a GPU that nobody knows.
     """
+    from pipeplan.api.configuration_files import model_of
+    from pipeplan.planner import calibrated
+
     shape = model_of(model)
     sheet, preset = _sheet(gpu_name)
     tokens = min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE) if sequence is None else sequence
@@ -145,6 +150,9 @@ def calibrate_on_run(
     PipeplanError
         For a configuration that cannot be.
     """
+    from pipeplan.api.configuration_files import read_configuration
+    from pipeplan.planner import read_calibration, updated_by_run
+
     path = Path(configuration)
     document = read_document(path, "configuration")
     if not isinstance(document, dict):

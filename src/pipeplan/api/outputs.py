@@ -24,7 +24,6 @@ from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import file_name, is_stream, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
 from pipeplan.model import Schedule, Timeline
-from pipeplan.planner import write_calibration
 
 FilePath = str | os.PathLike[str]
 
@@ -108,11 +107,14 @@ def save(
         answer.measured.write(Path(path))
         return
     if isinstance(answer, CalibrationProfile):
+        from pipeplan.planner import write_calibration  # the planner, which loads the solver
+
         write_calibration(Path(path), answer.calibration)
         return
     own = answer.own_file(str(path if ending is None else ending)) if isinstance(answer, Presentable) else None
     if own is not None:
-        write_settings(own, Path(path))
+        beside = {str(Path(path).parent / name): text for name, text in own.files.items()}
+        write_settings(replace(own, files=beside), Path(path))
         return
     write(contents_of(answer), Path(path), ending=ending, what=word_for(answer), training=training or _BARE, **look)
 
