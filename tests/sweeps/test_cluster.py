@@ -109,7 +109,7 @@ def test_workers_that_are_all_gone_end_the_sweep(tmp_path: Path, monkeypatch: py
 
 
 def test_another_version_on_the_workers_is_refused(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeplan.sweeps.cluster.__version__", "99.0")
+    monkeypatch.setattr("pipeplan.sweeps.cluster.version", lambda: "99.0")
     with pytest.raises(
         InputError, match=r"the worker has pipeplan .* and the sweep is run by 99\.0; install one"
     ) as error:

@@ -93,6 +93,17 @@ def test_processes_that_all_die_end_the_sweep() -> None:
         list(sweep(partial(die_at, tuple(range(100))), numbers, answer=int, asked={}, workers=2))
 
 
+def test_a_system_that_gives_no_more_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object, **__: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("joblib.externals.loky.backend.popen_loky_posix.Popen._launch", none)
+    with pytest.raises(
+        RunError, match=r"no process could be started \(.*Resource temp.*\); take fewer workers than 64"
+    ):
+        list(sweep(square, [Task("1", 1)], answer=Square, asked={}, workers=64))
+
+
 def test_whoever_stops_early_leaves_no_process(tmp_path: Path) -> None:
     log = tmp_path / "log"
     naps = [Task(str(n), 20) for n in range(1000)]

@@ -79,7 +79,7 @@ def test_many_differences_are_counted(tmp_path: Path) -> None:
 
 def test_the_store_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path / "s")
-    monkeypatch.setattr("pipeplan.sweeps.identity.__version__", "99.0")
+    monkeypatch.setattr("pipeplan.sweeps.identity.version", lambda: "99.0")
     with pytest.raises(InputError, match=r'pipeplan is ".*" there and "99.0" here'):
         run(tmp_path / "s")
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from pipeplan import __version__
 from pipeplan.errors import FormatError, InputError, MissingExtraError, RunError
 from pipeplan.files import MEBIBYTE, read_text
 from pipeplan.sweeps.pool import Batch, Ended, Function
+from pipeplan.sweeps.version import version
 from pipeplan.sweeps.work import work_on
 
 CONNECT_WITHIN = 5.0
@@ -97,7 +97,7 @@ class Cluster:
 
     def submit(self, batch: Batch) -> None:
         """To the scheduler."""
-        future = self._client.submit(work_on, self._function, batch.payloads, __version__, pure=False)
+        future = self._client.submit(work_on, self._function, batch.payloads, version(), pure=False)
         self._batches[future] = batch
         future.add_done_callback(self._done.put)
 
@@ -150,7 +150,7 @@ class Cluster:
                 if isinstance(reason, ImportError):
                     raise InputError(
                         f"the cluster at {self._address} lacks what it is to do ({reason}); install pipeplan "
-                        f"{__version__} where its scheduler and workers run",
+                        f"{version()} where its scheduler and workers run",
                         field="dask",
                     ) from None
             raise RunError(

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from pipeplan import __version__
 from pipeplan.strict_json import json_text
+from pipeplan.sweeps.version import version
 
 _NAMED = 3
 """Differences that a message names."""
@@ -19,7 +19,7 @@ _LONGEST = 40
 
 def identity(asked: Mapping[str, object]) -> str:
     """What was asked, and by which version of pipeplan, as JSON."""
-    return json_text({"pipeplan": __version__, **asked}, compact=True)
+    return json_text({"pipeplan": version(), **asked}, compact=True)
 
 
 def differences(there: str, here: str) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 
 from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
+from pipeplan.errors import RunError
 from pipeplan.sweeps.pool import Batch, Ended, Function
 from pipeplan.sweeps.work import work_on
 
@@ -40,7 +41,13 @@ class Processes:
         self._done: SimpleQueue[_Done] = SimpleQueue()
 
     def submit(self, batch: Batch) -> None:
-        """To the process with the least to do."""
+        """To the process with the least to do.
+
+        Raises
+        ------
+        RunError
+            If the system gives no more processes.
+        """
         lane = min(self._lanes, key=lambda lane: lane.batches)
         lane.batches += 1
         executor = lane.running()
@@ -49,6 +56,8 @@ class Processes:
                 future = executor.submit(work_on, self._function, batch.payloads)
         except BrokenProcessPool:
             self._done.put(_Done(lane, executor, batch, None))
+        except OSError as error:
+            raise RunError(f"no process could be started ({error}); take fewer workers than {self.workers}") from None
         else:
             future.add_done_callback(lambda future: self._done.put(_Done(lane, executor, batch, future)))
 

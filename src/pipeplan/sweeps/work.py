@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeplan import __version__
 from pipeplan.errors import InputError, PipeplanError
 from pipeplan.strict_json import json_text
 from pipeplan.sweeps.task import Failure
+from pipeplan.sweeps.version import version
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +23,22 @@ class Outcome:
     seconds: float
 
 
-def work_on(function: Callable[[Any], Any], payloads: Sequence[Any], version: str = __version__) -> list[Outcome]:
+def work_on(function: Callable[[Any], Any], payloads: Sequence[Any], sweep_version: str | None = None) -> list[Outcome]:
     """The outcomes of payloads, in their order.
 
     Parameters
     ----------
-    version
-        Of pipeplan where the sweep runs.
+    sweep_version
+        Of pipeplan where the sweep runs; None: here.
 
     Raises
     ------
     InputError
         Where the worker has another version of pipeplan.
     """
-    if version != __version__:
+    if sweep_version not in {None, version()}:
         raise InputError(
-            f"the worker has pipeplan {__version__} and the sweep is run by {version}; install one version on both",
+            f"the worker has pipeplan {version()} and the sweep is run by {sweep_version}; install one version on both",
             field="dask",
         )
     return [_outcome(function, payload) for payload in payloads]
