@@ -48,6 +48,12 @@ def test_what_modules_drop(name: str, kind: str, module: str, expected: float):
     assert dropped(layer(name, kind), {module}) == pytest.approx(expected * S)
 
 
+def test_norms_computed_again_in_eight_bits():
+    """Each product's own copy of a norm's output is dropped; the router's stays in 16 bits."""
+    before = layer("deepseek-v3", "moe", precision="fp8")
+    assert dropped(before, {"layernorm"}) == S * 7168 * (1 + 1 + 2 + 1)
+
+
 def test_modules_together_drop_each_tensor_once():
     before = layer("deepseek-v3", "moe")
     assert dropped(before, {"moe", "moe_act", "shared_experts"}) == dropped(before, {"moe"})

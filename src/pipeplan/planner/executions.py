@@ -31,6 +31,7 @@ def execution_of(configuration: Configuration) -> Execution:
         fused_loss=trainer.fused_loss,
         loss_bytes=memory_rules(configuration.software).loss_bytes,
         small_inputs=memory_rules(configuration.software).small_inputs,
+        small_activations=memory_rules(configuration.software).small_activations,
         fused_activation=trainer.fused_activation,
         fp32_gradients=trainer.fp32_gradients,
         context_method=trainer.context_method,

@@ -11,7 +11,7 @@ import numpy as np
 from pipeplan.model import Floats, Kind, Schedule, memory_levels
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import RankMemory
-from pipeplan.planner.memory_rules import MemoryRules, memory_rules
+from pipeplan.planner.memory_rules import MemoryRules, Unit, memory_rules
 from pipeplan.workload import Gemm, GroupedGemm, LayerWork, RankParameters, State, offloaded, state_bytes
 
 _LAYERS = frozenset({"dense", "moe", "mtp"})
@@ -36,7 +36,7 @@ def rank_memory(
     rules = memory_rules(configuration.software)
     shares = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(stages),))
     held = [
-        _Stage.of(layers, float(share), sharded=configuration.zero >= 3)
+        _Stage.of(layers, float(share), sharded=configuration.zero >= 3, unit=rules.gathers)
         for layers, share in zip(stages, shares, strict=True)
     ]
     peaks = _Peaks.of(schedule, held)
@@ -54,7 +54,7 @@ def rank_memory(
                 transient=float(peaks.transient[rank]) + (_placeholders(layers) if rules.placeholders else 0.0),
                 buffers=rules.workspace
                 + (rules.grouped_workspace if any(layer.parameters.expert for layer in layers) else 0.0)
-                + _gathered(layers, configuration)
+                + _gathered(layers, configuration, rules.gathers)
                 + (_score_buffer(layers) if rules.score_buffer else 0.0),
             )
         )
@@ -70,13 +70,13 @@ class _Stage:
     transient: float
 
     @classmethod
-    def of(cls, layers: Sequence[LayerWork], share: float, *, sharded: bool) -> _Stage:
+    def of(cls, layers: Sequence[LayerWork], share: float, *, sharded: bool, unit: Unit) -> _Stage:
         """From the last layer to the first: what a layer's backward holds comes on top of what those before it kept."""
         kept = until_weight = transient = 0.0
         sizes: dict[int, tuple[float, float, float]] = {}
         for layer in reversed(layers):
             if id(layer) not in sizes:
-                sizes[id(layer)] = _sizes(layer, share, sharded=sharded)
+                sizes[id(layer)] = _sizes(layer, share, unit if sharded else None)
             of_layer = sizes[id(layer)]
             for _ in range(layer.count):
                 transient = max(transient, of_layer[2] - kept)
@@ -85,13 +85,14 @@ class _Stage:
         return cls(kept, until_weight, transient)
 
 
-def _sizes(layer: LayerWork, share: float, *, sharded: bool) -> tuple[float, float, float]:
+def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, float, float]:
     """Of a layer: kept, kept until W, and what its backward holds besides.
 
-    Where parameters are sharded, that is also the layer's whole gradient: in 16 bits, and in 32 for its reduction.
+    Where parameters are sharded, that is also the whole gradient of what is gathered at once: in 16 bits, and in 32 for its
+    reduction.
     """
     after = offloaded(layer, share)
-    gradient = (2 + 4) * (layer.parameters.dense + layer.parameters.expert) if sharded and layer.kind in _LAYERS else 0
+    gradient = (2 + 4) * _at_once(layer, unit) if unit is not None and layer.kind in _LAYERS else 0.0
     return after.kept_bytes, after.bytes_until_weight, layer.transient_bytes + gradient
 
 
@@ -164,7 +165,7 @@ def _parameters(layers: Sequence[LayerWork]) -> RankParameters:
     return RankParameters(dense=dense + copied, expert=expert)
 
 
-def _gathered(layers: Sequence[LayerWork], configuration: Configuration) -> float:
+def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: Unit) -> float:
     """Parameters that are gathered in 16 bits for products: those of the two ends, a layer's, and the next one's.
 
     FSDP2 gathers the ends for the whole of a microbatch, and a layer while the one before it runs.
@@ -172,10 +173,19 @@ def _gathered(layers: Sequence[LayerWork], configuration: Configuration) -> floa
     if configuration.zero < 3 or configuration.pipeline > 1:
         return 0.0
     ends = sum(layer.parameters.dense for layer in layers if layer.kind not in _LAYERS)
-    largest = max(
-        (layer.parameters.dense + layer.parameters.expert for layer in layers if layer.kind in _LAYERS), default=0
-    )
+    largest = max((_at_once(layer, unit) for layer in layers if layer.kind in _LAYERS), default=0.0)
     return 2.0 * (ends + 2 * largest)
+
+
+def _at_once(layer: LayerWork, unit: Unit) -> float:
+    """Parameters of a layer that are gathered together: all, or those of its largest product."""
+    if unit == "layer":
+        return layer.parameters.dense + layer.parameters.expert
+    sizes = [work.rows * work.columns for work in layer.backward_weight if isinstance(work, Gemm)]
+    grouped = [
+        work.groups * work.columns * work.inner for work in layer.backward_weight if isinstance(work, GroupedGemm)
+    ]
+    return max((*sizes, *grouped), default=0.0)
 
 
 def _placeholders(layers: Sequence[LayerWork]) -> float:

@@ -10,6 +10,9 @@ from typing import Literal
 from pipeplan.planner.software import software
 from pipeplan.workload import Precision
 
+Unit = Literal["layer", "module"]
+"""What is gathered at once of sharded parameters."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRules:
@@ -30,6 +33,11 @@ class MemoryRules:
     small_weights
         Where 8-bit copies of layers' weights, along rows and along columns, stand for a whole step: ``beside`` the 16-bit
         ones, or ``instead`` of them; 4-bit ones stand beside them always. None: nowhere.
+    gathers
+        What is gathered at once of sharded parameters: a ``layer`` and the next one, or a ``module`` (one product's weights)
+        and the next one.
+    small_activations
+        Whether what the activation of an FFN reads is kept in 8 bits where products are.
     score_buffer
         Whether one buffer of a layer's scores, in 16 bits, stays for unfused attention to write its product to.
     workspace, grouped_workspace
@@ -44,6 +52,8 @@ class MemoryRules:
     placeholders: bool = False
     small_inputs: bool = True
     small_weights: Literal["beside", "instead"] | None = None
+    gathers: Unit = "layer"
+    small_activations: bool = False
     score_buffer: bool = False
     workspace: float = 0.0
     grouped_workspace: float = 0.0
@@ -100,14 +110,27 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
         "megatron-lm-2021": _MEGATRON_2021,
         "zero-bubble": _MEGATRON_2021,
         "megatron-deepspeed": _MEGATRON_2021,
-        "deepspeed": _MEGATRON_2021,
+        "deepspeed": replace(
+            _MEGATRON_2021,
+            gathers="module",
+            source="DeepSpeed ZeRO-3: parameters are gathered, and gradients reduced, module by module (arXiv 1910.02054)",
+        ),
         "megascale": _MEGATRON_2021,
         "megatron-bridge": _EIGHT_BIT_PARAMETERS,
         "nemo": _EIGHT_BIT_PARAMETERS,
         "torchtitan": _FSDP2,
         "torchtitan-eager": _EAGER_FSDP,
         "torchtitan-2024": _EAGER_FSDP,
-        "llm-foundry": _EAGER_FSDP,
+        "llm-foundry": replace(
+            _FSDP2,
+            source="mosaicml/llm-foundry: PyTorch's FSDP; its loss is by default flash-attn's fused cross entropy",
+        ),
+        "hai-llm": replace(
+            _TRANSFORMER_ENGINE,
+            small_weights="instead",
+            small_activations=True,
+            source="arXiv 2412.19437 section 3.3: inputs of SwiGLU are cached in FP8, its output is computed again",
+        ),
         "primus": replace(_TRANSFORMER_ENGINE, gradient_bytes=2, source="AMD-AGI/Primus: 16-bit gradients by default"),
     }
 )

@@ -38,6 +38,8 @@ class Execution:
         Whether the FFN's activation is one kernel that keeps its inputs only.
     small_inputs
         Whether products in 8 or 4 bits keep their inputs in that format (Transformer Engine), not in 16 bits (torchao).
+    small_activations
+        Whether an FFN's activation keeps its inputs in the products' format, too, where that has 8 or 4 bits.
     fp32_gradients
         Whether weight gradients are accumulated in 32 bits (Megatron's main gradients).
     recompute
@@ -68,6 +70,7 @@ class Execution:
     loss_bytes: float | None = None
     fused_activation: bool = True
     small_inputs: bool = True
+    small_activations: bool = False
     fp32_gradients: bool = True
     recompute: frozenset[str] = frozenset()
     offload: float = 0.0

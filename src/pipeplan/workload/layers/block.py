@@ -16,6 +16,9 @@ from pipeplan.workload.recompute import full, selective_op
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import Kept, LayerKind, LayerWork, RankParameters, Recompute
 
+_NORMED = frozenset({"attention input", "query compression's input", "ffn input", "shared ffn input"})
+"""What products keep of the outputs of the two norms; in 8 bits each keeps its own."""
+
 
 def decoder_layer(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> LayerWork:
     """One layer of the decoder."""
@@ -46,7 +49,7 @@ def decoder_part(model: ModelShape, execution: Execution, *, windowed: bool, moe
     else:
         ffn = mlp(model, execution, width=float(model.ffn or 0))
         ffn = joined((ffn, Part(modules={"mlp": Recompute(work=second.forward + ffn.forward, drops=ffn.kept_names)})))
-    norms = Recompute(work=first.forward + second.forward, drops=frozenset({"attention input", "ffn input"}))
+    norms = Recompute(work=first.forward + second.forward, drops=_NORMED & (attended.kept_names | ffn.kept_names))
     behind = [
         norm(f"{name} output norm", model, execution, width=h, rows=rows, keeps=f"{name} output norm input")
         if model.norms_a_layer > 2 + place

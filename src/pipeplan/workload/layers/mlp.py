@@ -9,6 +9,7 @@ from pipeplan.workload.layers.part import (
     elementwise,
     into_tensor,
     joined,
+    kept_number,
     linear,
     out_of_tensor,
     shard_tokens,
@@ -25,7 +26,8 @@ def activation(execution: Execution, numbers: float, *, gated: bool, name: str =
     """
     inputs = 2 if gated else 1
     forward, backward = (inputs + 1) * HALF * numbers, (2 * inputs + 1) * HALF * numbers
-    kept = [Kept(name=f"{name} input", bytes=HALF * inputs * numbers)]
+    number = kept_number(execution, execution.precision) if execution.small_activations else HALF
+    kept = [Kept(name=f"{name} input", bytes=number * inputs * numbers)]
     kernels = 1
     if gated and not execution.fused_activation:
         kept.append(Kept(name=f"{name} of gate", bytes=HALF * numbers))
