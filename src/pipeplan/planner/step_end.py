@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pipeplan.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.seconds import UNCALIBRATED, Factors
+from pipeplan.planner.seconds import UNCALIBRATED, Factors, exposed
 from pipeplan.planner.software import software
 from pipeplan.planner.stages import StageCosts
 from pipeplan.workload import ModelShape
@@ -70,9 +70,9 @@ def step_end(
     for rank, parameters in enumerate(held):
         reduced, gathered = _communication(cluster, configuration, parameters, trainer.fp32_gradients)
         cover = backward[rank] if "data" in trainer.hides else 0.0
-        reduce[rank] = max(0.0, reduced * collective - cover)
+        reduce[rank] = exposed(reduced * collective, cover)
         cover = forward[rank] if "parameters" in trainer.hides else 0.0
-        gather[rank] = max(0.0, gathered * collective - cover)
+        gather[rank] = exposed(gathered * collective, cover)
         update = optimizer_time(cluster.gpu, _updated(configuration, parameters), bytes_each=trainer.update_bytes)
         cleared = memory_time(
             cluster.gpu, (4.0 if trainer.fp32_gradients else 2.0) * (parameters.dense + parameters.expert)
