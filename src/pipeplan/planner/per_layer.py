@@ -175,6 +175,10 @@ def _gather(machine: Machine, layer: LayerWork, sharding: _Sharding, seconds: Fl
     width = 4.0 if machine.software.fp32_gradients else 2.0
     gathered = sharding.seconds(machine, layer, "all_gather", 2.0)
     scattered = sharding.seconds(machine, layer, "reduce_scatter", width)
+    held = layer.parameters.dense + layer.parameters.expert
+    widened = 6.0 if machine.software.fp32_gradients else 0.0  # 16-bit gradients read, 32-bit ones written
+    for row, size in ((0, machine.software.unpacks_bytes), (1, machine.software.unpacks_bytes), (2, widened)):
+        seconds[row, _MEMORY] += memory_time(machine.cluster.gpu, size * held)
     hidden = "data" in machine.software.hides
     for row, communication in ((0, gathered), (1, gathered), (2, scattered)):
         cover = float(seconds[row].sum()) if hidden else 0.0

@@ -99,6 +99,8 @@ class Software:
     sharded_by
         How fully sharded weights cross the network: over all ports of the ``nodes``, or as if each of the ``ranks`` were a
         node of its own.
+    unpacks_bytes
+        Read and written, for each fully sharded parameter that is gathered, to bring it where products read it.
     graphs
         Whether kernels are replayed from a graph, so that the host launches none of them.
     launch
@@ -135,6 +137,7 @@ class Software:
     messages: Literal["split", "whole"] = "split"
     blocks: bool = False
     sharded_by: Literal["nodes", "ranks"] = "nodes"
+    unpacks_bytes: float = 0.0
     graphs: bool = False
     launch: float = EAGER_LAUNCH
     op_gap: float = 0.0
