@@ -32,7 +32,7 @@ _TORCHTITAN = Software(
     core="flash-2",
     unpacks_bytes=4.0,
     fused_loss=False,
-    source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, and reduces in 32 bits beside computation",
+    source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits beside computation",
 )
 _MEGATRON_CORE = Software(
     name="megatron-core",
