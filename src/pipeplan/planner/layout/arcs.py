@@ -93,7 +93,7 @@ class Arcs:
     def __init__(self, problem: LayoutProblem, below: float, deadline: Deadline) -> None:
         self.problem = problem
         self.rows = Rows(problem, below)
-        self.stages = [_possible(problem, stage, below) for stage in range(problem.stages)]
+        self.stages = [possible(problem, stage, below) for stage in range(problem.stages)]
         self._eliminate(deadline)
 
     @property
@@ -134,7 +134,7 @@ class Arcs:
         found[-1, -1] = 0.0
         for number in reversed(range(self.problem.stages)):
             stage = self.stages[number]
-            _least_by(stage.first, lengths[number] + found[number + 1][stage.stop], found[number])
+            least_by(stage.first, lengths[number] + found[number + 1][stage.stop], found[number])
         return found
 
     def _shortest_from_start(self, lengths: list[Floats]) -> Floats:
@@ -142,18 +142,18 @@ class Arcs:
         found[0, 0] = 0.0
         for number, stage in enumerate(self.stages):
             order = np.argsort(stage.stop, kind="stable")
-            _least_by(stage.stop[order], (lengths[number] + found[number][stage.first])[order], found[number + 1])
+            least_by(stage.stop[order], (lengths[number] + found[number][stage.first])[order], found[number + 1])
         return found
 
 
-def _least_by(keys: Numbers, values: Floats, into: Floats) -> None:
+def least_by(keys: Numbers, values: Floats, into: Floats) -> None:
     """The least of the values of each key; keys are sorted."""
     if len(keys):
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         into[keys[starts]] = np.minimum.reduceat(values, starts, axis=0)
 
 
-def _possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
+def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
     """The runs that a stage can have by itself: it runs all microbatches, and its ranks hold it."""
     table, layers, stages = problem.of_stage(stage), problem.layers, problem.stages
     parts, placement = problem.tables.parts, problem.order.schedule.placement

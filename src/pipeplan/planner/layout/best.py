@@ -11,6 +11,7 @@ import numpy as np
 from pipeplan.costs import Overhead
 from pipeplan.errors import InfeasibleError, ShapeError
 from pipeplan.model import Schedule, tolerances
+from pipeplan.planner.layout.balanced import balanced
 from pipeplan.planner.layout.branch import Branching
 from pipeplan.planner.layout.climb import descend, walk
 from pipeplan.planner.layout.deadline import Clock, Deadline
@@ -25,6 +26,12 @@ from pipeplan.strategies import Shape, Strategy, strategy
 TURN = 0.4
 """Of the time that is left, for branching, and then for a walk."""
 
+
+DESCENT = 0.3
+"""The same for the descent from each start."""
+
+ALONE = 0.8
+"""The same where ranks have one stage each: branching soon comes to its end there."""
 
 ANY = 1e6
 """Times a layout's makespan: no layout takes longer, since no way to run a layer takes a million times as long."""
@@ -141,10 +148,7 @@ def choices_of(parts: Parts, some_layers: Sequence[str], stages: int) -> tuple[S
 def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
     """The best layout of a problem; see :func:`best_layout`."""
     even = _best_even(problem)
-    best = descend(problem, even or _thriftiest_even(problem), deadline.part(TURN))
-    if even and problem.order.schedule.placement.chunks > 1:
-        start = _best_chunkwise(problem, even, deadline.part(TURN))
-        best = min(best, descend(problem, start, deadline.part(TURN)), key=problem.makespan)
+    best = _started(problem, even, deadline)
     if not problem.fits(best):
         best = _fitting(problem, best, deadline)
     best, bound = _improved(problem, best, deadline)
@@ -163,6 +167,41 @@ def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
         peaks=tuple(problem.peaks.peaks(problem.of(best)).tolist()),
         simulated=problem.order.evaluations,
     )
+
+
+def _started(problem: LayoutProblem, even: Laid | None, deadline: Deadline) -> Laid:
+    """Where branching starts: the best that descents come to from an even split, balanced stages, and splits by chunks."""
+    starts = _best_evens(problem) or [_thriftiest_even(problem)]
+    if (level := balanced(problem)) is not None:
+        starts.append(level)
+    if even and problem.order.schedule.placement.chunks > 1:
+        starts.append(_best_chunkwise(problem, even, deadline.part(TURN)))
+    starts = sorted((_eased(problem, start) for start in starts), key=lambda laid: _rank(problem, laid))
+    tried = starts[: 2 if problem.order.schedule.placement.chunks > 1 else 1]
+    found = [descend(problem, start, deadline.part(DESCENT)) for start in tried]
+    fitting = [laid for laid in (*found, *([even] if even else [])) if problem.fits(laid)]
+    return min(fitting or found, key=problem.makespan)
+
+
+def _rank(problem: LayoutProblem, laid: Laid) -> tuple[float, float]:
+    """What is less is better: bytes over the limits, then time."""
+    return float(problem.peaks.over(problem.of(laid))), problem.makespan(laid)
+
+
+def _eased(problem: LayoutProblem, laid: Laid) -> Laid:
+    """A layout that fits with the fastest choice on each stage, one after the other, with which it still fits."""
+    if not problem.fits(laid):
+        return laid
+    for stage in range(problem.stages):
+        now = float(problem.of(laid)[stage, TIMES].sum())
+        others = []
+        for choice in range(len(problem.tables.choices)):
+            other = Laid(laid.counts, (*laid.choices[:stage], choice, *laid.choices[stage + 1 :]))
+            takes = float(problem.of(other)[stage, TIMES].sum())
+            if takes < now:
+                others.append((takes, choice, other))
+        laid = next((other for _, _, other in sorted(others, key=lambda each: each[:2]) if problem.fits(other)), laid)
+    return laid
 
 
 def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
@@ -194,11 +233,11 @@ def _fitting(problem: LayoutProblem, nearest: Laid, deadline: Deadline) -> Laid:
 
 def _improved(problem: LayoutProblem, best: Laid, deadline: Deadline) -> tuple[Laid, float]:
     """The best layout found in the time, and a bound on all: by branching, and by walks where that takes long."""
-    bound = 0.0
+    bound, turn = 0.0, TURN if problem.order.schedule.placement.chunks > 1 else ALONE
     while True:
         problem.thin()
         problem.probe_ranks(best)
-        branched = Branching(problem, problem.makespan(best), deadline.part(TURN)).run()
+        branched = Branching(problem, problem.makespan(best), deadline.part(turn)).run()
         bound = max(bound, branched.bound)
         if branched.better is not None:
             best = descend(problem, branched.better, deadline)
@@ -217,8 +256,14 @@ def _evens(problem: LayoutProblem) -> list[Laid]:
 
 
 def _best_even(problem: LayoutProblem) -> Laid | None:
-    fitting = [laid for laid in _evens(problem) if problem.fits(laid)]
-    return min(fitting, key=problem.makespan, default=None)
+    return next(iter(_best_evens(problem)), None)
+
+
+def _best_evens(problem: LayoutProblem) -> list[Laid]:
+    """The best of the even splits that fit with one choice everywhere, two of different layers at most, the better first."""
+    fitting = sorted((laid for laid in _evens(problem) if problem.fits(laid)), key=problem.makespan)
+    different = {laid.counts: laid for laid in reversed(fitting)}
+    return sorted(different.values(), key=problem.makespan)[:2]
 
 
 def _best_chunkwise(problem: LayoutProblem, even: Laid, deadline: Deadline) -> Laid:

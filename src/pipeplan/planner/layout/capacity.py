@@ -20,8 +20,8 @@ class Capacity:
     Attributes
     ----------
     cuts
-        For each rank, the cut that all of its stages make most of; empty where ranks hold several copies of the model, whose stages
-        are then bound to each other.
+        For each rank, the cut that all of its stages make most of; empty where ranks hold several copies of the model, whose
+        stages are then bound to each other.
     """
 
     def __init__(self, problem: LayoutProblem) -> None:

@@ -40,11 +40,17 @@ def descend(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
     """The layout that this one leads to: no neighbour of it is better. One that does not fit leads towards one that does."""
     while not deadline.passed():
         problem.thin()
-        better = _fitter(problem, laid) if not problem.fits(laid) else _faster(problem, laid, deadline)
+        better = _better(problem, laid, deadline, wide=False) or _better(problem, laid, deadline, wide=True)
         if better is None:
             return laid
         laid = better
     return laid
+
+
+def _better(problem: LayoutProblem, laid: Laid, deadline: Deadline, *, wide: bool) -> Laid | None:
+    if not problem.fits(laid):
+        return _fitter(problem, laid, wide=wide)
+    return _faster(problem, laid, deadline, wide=wide)
 
 
 def walk(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
@@ -55,7 +61,7 @@ def walk(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
     best = laid
     while not deadline.passed():
         problem.thin()
-        near = _near(problem, laid)
+        near = _near(problem, laid, wide=True)
         fitting = _Fitting(problem, near)
         tried: list[Laid] = []
         while len(tried) < TRIED and not deadline.passed():
@@ -74,9 +80,9 @@ def walk(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
     return best
 
 
-def _fitter(problem: LayoutProblem, laid: Laid) -> Laid | None:
+def _fitter(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Laid | None:
     """The neighbour that is least over the limits, if it is less so."""
-    near = _near(problem, laid)
+    near = _near(problem, laid, wide=wide)
     now = float(problem.peaks.over(problem.of(laid)))
     if not len(near.features):
         return None
@@ -85,9 +91,9 @@ def _fitter(problem: LayoutProblem, laid: Laid) -> Laid | None:
     return near.laid(int(over.argmin())) if over.min() < now * (1 - tolerances.ROUNDING) else None
 
 
-def _faster(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid | None:
+def _faster(problem: LayoutProblem, laid: Laid, deadline: Deadline, *, wide: bool) -> Laid | None:
     """A neighbour that fits and takes less time."""
-    near = _near(problem, laid)
+    near = _near(problem, laid, wide=wide)
     best = problem.makespan(laid) * (1 - tolerances.ROUNDING)
     fitting = _Fitting(problem, near)
     while not deadline.passed():
@@ -142,16 +148,16 @@ class _Fitting:
         self.least[first[~self.fits[first]]] = np.inf
 
 
-def _near(problem: LayoutProblem, laid: Laid) -> Neighbours:
-    """Every neighbour that there can be."""
-    bounds, choices = _moves(problem, laid)
+def _near(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Neighbours:
+    """The neighbours that there can be; ``wide``: also those that take a layer elsewhere and choose anew on both stages."""
+    bounds, choices = _moves(problem, laid, wide=wide)
     features = problem.features(bounds, choices)
     possible = np.isfinite(features).all(axis=(1, 2))
     bounds, choices, features = bounds[possible], choices[possible], features[possible]
     return Neighbours(bounds, choices, features)
 
 
-def _moves(problem: LayoutProblem, laid: Laid) -> tuple[Numbers, Numbers]:
+def _moves(problem: LayoutProblem, laid: Laid, *, wide: bool) -> tuple[Numbers, Numbers]:
     """Bounds and choices after each move: shapes (moves, stages + 1) and (moves, stages)."""
     stages, options = problem.stages, len(problem.tables.choices)
     bounds, choices = laid.bounds, np.array(laid.choices, np.intp)
@@ -163,6 +169,7 @@ def _moves(problem: LayoutProblem, laid: Laid) -> tuple[Numbers, Numbers]:
         moved.append((_still(bounds, len(stage)), _chosen(choices, stage, choice)))
         swapped = _chosen(_chosen(choices, giving, choices[taking]), taking, choices[giving])
         moved.append((_still(bounds, len(giving)), swapped))
+    if options > 1 and wide:
         near, far = _pairs(stages, most // options**2)
         pair, first, second = map(np.ravel, np.indices((len(near), options, options)))
         both = _chosen(_chosen(choices, near[pair], first), far[pair], second)

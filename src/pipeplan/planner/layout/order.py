@@ -18,7 +18,7 @@ from pipeplan.model import BACKWARD_KINDS, Floats, Ints, Kind, Schedule, crosses
 from pipeplan.planner.layout.path_kernel import longest_path
 from pipeplan.simulation import simulate
 
-_LONGEST_PATH = Kernel(longest_path, compile_after=1_000_000)
+_LONGEST_PATH = Kernel(longest_path, compile_after=500_000)
 
 _PARTS = {Kind.F: (1, 0, 0), Kind.B: (0, 1, 1), Kind.I: (0, 1, 0), Kind.W: (0, 0, 1)}
 """Which of a stage's F, I and W each kind of op takes."""
