@@ -52,10 +52,10 @@ VARIED = 12
 LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
 """Shares of the memory limit under which the front is looked for."""
 
-SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.8, "orders": 1.0}
+SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.75, "orders": 0.93}
 """Of the budget, spent when each part ends at the latest; layouts have shares of their own."""
 
-ORDER_SHARE = 0.2
+ORDER_SHARE = 0.15
 """Of the budget, to search for orders."""
 
 
@@ -70,6 +70,7 @@ def plan(
     deadline: float | None = None,
     fix: Mapping[str, Any] | None = None,
     seconds: float = 30.0,
+    order_seconds: float | None = None,
     workers: int = 1,
     dask: str | None = None,
     store: Path | None = None,
@@ -96,6 +97,8 @@ def plan(
         By name (:data:`~pipeplan.planner.CHOICES`) a value, or several to choose from.
     seconds
         The budget. What is left undone is said by ``complete``.
+    order_seconds
+        Of it, to search for better orders; None: a share (:data:`ORDER_SHARE`) of it.
     workers, dask, store
         Processes, or a Dask scheduler's address; a file that keeps estimates.
     calibration
@@ -129,6 +132,7 @@ def plan(
         raise error
     planning = _Planning(questions, value, calibration, seconds, progress)
     planning.run(workers=workers, dask=dask, store=store)
+    planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
     if planning.best is None:
         return planning.nothing_fits(objective)
     if deadline is not None and planning.best.step_time > deadline:
@@ -166,6 +170,7 @@ class _Planning:
         self._laid: list[Estimate] = []
         self._varied: list[Sensitivity] = []
         self._searched: SearchedOrder | None = None
+        self._stopped = False
 
     @property
     def limit(self) -> float:
@@ -214,15 +219,17 @@ class _Planning:
                     self._known[each.key] = each.answer
                     rounds.finished()
                     self._tell()
-            self._search_orders(workers)
         except KeyboardInterrupt:
             if self.best is None:
                 raise
+            self._stopped = True
 
-    def _search_orders(self, workers: int) -> None:
-        """Spend what is left on better orders for the finalists."""
-        best, seconds = self.best, min(ORDER_SHARE, 1 - self.spent / self._seconds) * self._seconds
-        if best is None or seconds <= 0 or {"trainer", "schedule"} & self._whole.fixed.keys():
+    def search_orders(self, seconds: float, workers: int) -> None:
+        """Look for better orders for the finalists, where they are not fixed."""
+        best = self.best
+        seconds = min(seconds, SHARES["orders"] * self._seconds - self.spent)
+        fixed = {"trainer", "schedule"} & self._whole.fixed.keys()
+        if best is None or self._stopped or fixed or seconds <= 0:
             return
         self._phase = "orders"
         self._tell()
@@ -252,11 +259,16 @@ class _Planning:
         space = next(space for space in self._spaces if space.question.gpus == best.configuration.gpus)
         yield from self._estimates(list(neighbours(space, best.configuration, self.limit)))
         self._phase = "front"
+        took = 0.0
         for level in (LIMITS[1], *LEVELS):
+            begin = self.spent
+            if begin + took > SHARES["front"] * self._seconds:
+                break
             limit = level * self.limit
             known = [self.value(each) for each in self._plain.values() if each.peak_bytes <= limit]
             branching = Branching([space], self._value, limit, slack=1.0, best=min(known, default=inf))
             yield from self._choose(branching, SHARES["front"], rounds=2)
+            took = self.spent - begin
         self._phase = "layout"
         yield from self._lay_out()
         self._phase = "varying"
