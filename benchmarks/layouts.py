@@ -20,7 +20,6 @@ from time import monotonic
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import BestLayout, Configuration, estimate, read_rows
-from pipeplan.planner.finalists import _microbatches as fewer_microbatches
 from pipeplan.planner.laid_layers import best_layout_of, held_besides
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape, model
@@ -95,7 +94,7 @@ def laid(case: Case, seconds: float, *, by_stage: bool) -> BestLayout:
     schedule = rule(
         rule.shape(
             configuration.pipeline,
-            fewer_microbatches(configuration),
+            configuration.microbatches,
             configuration.chunks,
             group_size=configuration.group_size,
         )
