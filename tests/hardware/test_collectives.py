@@ -7,7 +7,7 @@ from math import log2
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.errors import UnknownNameError
@@ -91,6 +91,7 @@ def test_node_limited_routing_sends_a_token_once_a_node(perfect):
     assert limited == pytest.approx(size / 8 * 4 * 3 / 4 / four.between.bandwidth, rel=0.01)
 
 
+@settings(deadline=None)
 @given(CLUSTERS, st.sampled_from(OPERATIONS), st.floats(1, 1e10), GROUPS)
 def test_collectives_take_longer_with_size_and_less_with_bandwidth(machine, operation, size, group):
     ranks, stride = group
@@ -108,12 +109,14 @@ def _twice(link: Link) -> Link:
     return replace(link, bandwidth=2 * link.bandwidth, peer_bandwidth=None if peer is None else 2 * peer)
 
 
+@settings(deadline=None)
 @given(CLUSTERS, st.sampled_from(OPERATIONS), st.floats(0, 1e10))
 def test_one_rank_alone_waits_for_nobody(machine, operation, size):
     assert collective_time(machine, operation, size, 1) == 0
     assert collective_time(machine, operation, 0.0, 8) == 0
 
 
+@settings(deadline=None)
 @given(CLUSTERS, st.floats(1, 1e10), GROUPS)
 def test_a_sum_is_no_faster_than_its_halves_bandwidth(machine, size, group):
     ranks, stride = group

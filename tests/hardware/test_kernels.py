@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import median
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.hardware import (
@@ -30,6 +30,7 @@ def highest_peak(card):
     return max(card.peak.values())
 
 
+@settings(deadline=None)
 @given(NAMES, SIZES, SIZES, SIZES, PRECISIONS, st.integers(1, 64), st.booleans())
 def test_a_product_is_never_faster_than_the_data_sheet(name, rows, columns, inner, precision, copies, accumulates):
     card = gpu(name)
@@ -38,6 +39,7 @@ def test_a_product_is_never_faster_than_the_data_sheet(name, rows, columns, inne
     assert time >= copies * 2.0 * rows * columns / card.memory_bandwidth
 
 
+@settings(deadline=None)
 @given(NAMES, SIZES, SIZES, SIZES, PRECISIONS, st.integers(1, 64))
 def test_more_of_equal_products_take_longer_and_share_what_a_partial_wave_loses(
     name, rows, columns, inner, precision, copies
@@ -50,18 +52,21 @@ def test_more_of_equal_products_take_longer_and_share_what_a_partial_wave_loses(
     assert many <= 2 * copies * one
 
 
+@settings(deadline=None)
 @given(NAMES, SIZES, SIZES, SIZES)
 def test_a_deeper_product_takes_longer(name, rows, columns, inner):
     card = gpu(name)
     assert gemm_time(card, rows, columns, inner) <= gemm_time(card, rows, columns, 2 * inner)
 
 
+@settings(deadline=None)
 @given(NAMES, SIZES, SIZES, SIZES)
 def test_a_product_as_tall_again_takes_longer(name, rows, columns, inner):
     card = gpu(name)
     assert gemm_time(card, rows, columns, inner) <= gemm_time(card, 2 * rows, columns, inner) * (1 + 1e-9)
 
 
+@settings(deadline=None)
 @given(NAMES, SIZES, SIZES, SIZES)
 def test_a_faster_gpu_is_not_slower(name, rows, columns, inner):
     card = gpu(name)
@@ -116,6 +121,7 @@ def attention(card, sequence, heads=16, batch=1, **kwargs):
     )
 
 
+@settings(deadline=None)
 @given(NAMES, st.integers(6, 17), st.integers(0, 7))
 def test_attention_is_never_faster_than_the_peak_and_grows_with_the_sequence(name, log_sequence, log_heads):
     card = gpu(name)
