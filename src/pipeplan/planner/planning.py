@@ -17,7 +17,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner.accuracy import error_bar
 from pipeplan.planner.branching import Branching, Space
 from pipeplan.planner.choices import read_fixed
-from pipeplan.planner.closest import closest_miss
+from pipeplan.planner.closest import closest_miss, thriftiest
 from pipeplan.planner.comparing import front, neighbours, runners_up
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
@@ -132,7 +132,10 @@ def plan(
         raise error
     planning = _Planning(questions, value, calibration, seconds, progress)
     planning.run(workers=workers, dask=dask, store=store)
+    planning.fall_back()
     planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
+    if planning.best is None:
+        planning.take_thriftiest()
     if planning.best is None:
         return planning.nothing_fits(objective)
     if deadline is not None and planning.best.step_time > deadline:
@@ -224,6 +227,13 @@ class _Planning:
                 raise
             self._stopped = True
 
+    def fall_back(self) -> None:
+        """Where the budget ended before anything was found that fits: what needs least memory, whatever time it takes."""
+        if self.best is None and not self._branching.exhausted:
+            found = thriftiest(self._whole, self._calibration)
+            if found is not None:
+                self._plain[found.configuration] = found
+
     def search_orders(self, seconds: float, workers: int) -> None:
         """Look for better orders for the finalists, where they are not fixed."""
         best = self.best
@@ -243,6 +253,12 @@ class _Planning:
             workers=workers,
             calibration=self._calibration,
         )
+
+    def take_thriftiest(self) -> None:
+        """Where the budget ended before anything that fits was estimated: the lowest peak says whether anything does."""
+        found = thriftiest(self._whole, self._calibration)
+        if found is not None:
+            self._plain[found.configuration] = found
 
     def _tell(self) -> None:
         if self._progress is not None:
