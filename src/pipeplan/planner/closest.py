@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
 from itertools import count, islice
+from math import inf
+from typing import Any
 
 from pipeplan.errors import PipeplanError
 from pipeplan.planner.branching import Space
@@ -26,13 +28,19 @@ MORE_GPUS = (2, 4, 8, 16, 32, 64)
 """Factors on the nodes that are tried."""
 
 
-def thriftiest(question: Question, calibration: Factors | None = None) -> Estimate | None:
+def thriftiest(question: Question, calibration: Factors | None = None, *, must_fit: bool = False) -> Estimate | None:
     """The configuration with the lowest peak, or the first that fits; None where nothing is legal.
 
     Bounds on memory are estimated from the lowest on, until none is lower than the lowest peak.
+
+    Parameters
+    ----------
+    must_fit
+        Give None where nothing fits, and look at nothing whose parameters alone do not.
     """
     best: Estimate | None = None
-    for least, configuration in islice(_by_memory(question, calibration), MOST_ESTIMATES):
+    largest = question.memory_limit if must_fit else inf
+    for least, configuration in islice(_by_memory(question, calibration, largest), MOST_ESTIMATES):
         if best is not None and (best.peak_bytes <= least or best.peak_bytes <= question.memory_limit):
             break
         try:
@@ -43,30 +51,44 @@ def thriftiest(question: Question, calibration: Factors | None = None) -> Estima
             continue
         if best is None or found.peak_bytes < best.peak_bytes:
             best = found
+    if must_fit and best is not None and best.peak_bytes > question.memory_limit:
+        return None
     return best
 
 
-def _by_memory(question: Question, calibration: Factors | None) -> Iterator[tuple[float, Configuration]]:
-    """Configurations by the bound on their memory: of frames first, then of their variants."""
+def _by_memory(
+    question: Question, calibration: Factors | None, largest: float
+) -> Iterator[tuple[float, Configuration]]:
+    """Configurations by the bound on their memory, up to the largest: of frames first, then of their variants."""
     space = Space.of(question, calibration)
     numbers = count()
     heap: list[tuple[float, int, object]] = []
     for frame in space.frames():
         bounds = space.bounds(frame)
-        heappush(heap, (bounds.state, next(numbers), (frame, bounds)))
+        if bounds.state <= largest:
+            heappush(heap, (bounds.state, next(numbers), (frame, bounds)))
     while heap:
         least, _, node = heappop(heap)
         if isinstance(node, Configuration):
             yield least, node
             continue
         frame, bounds = node  # type: ignore[misc]
-        choices = [(bounds.of_saving(each["recompute"], each["offload"]).bytes, each) for each in space.savings(frame)]
-        if not choices:
+        saving = _most_saving(space.savings(frame))
+        if saving is None:
             continue
-        _, saving = min(choices, key=lambda choice: choice[0])
         for order in space.orders(frame):
             needed = bounds.bytes(order, saving["recompute"], saving["offload"])
-            heappush(heap, (needed, next(numbers), as_configuration(question, {**frame, **order, **saving})))
+            if needed <= largest:
+                heappush(heap, (needed, next(numbers), as_configuration(question, {**frame, **order, **saving})))
+
+
+def _most_saving(choices: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Whole layers computed again where that is legal, else most modules; and most of what is left moved away."""
+    return max(
+        choices,
+        key=lambda each: ("full" in each["recompute"], len(each["recompute"]), each["offload"]),
+        default=None,
+    )
 
 
 def closest_miss(question: Question, calibration: Factors | None = None) -> ClosestMiss | None:
@@ -98,8 +120,8 @@ def _without_fixed(question: Question, calibration: Factors | None) -> Iterator[
     """One fixed choice less."""
     for field, values in question.fixed.items():
         rest = {name: fixed for name, fixed in question.fixed.items() if name != field}
-        found = thriftiest(replace(question, fixed=rest), calibration)
-        if found is not None and found.peak_bytes <= question.memory_limit:
+        found = thriftiest(replace(question, fixed=rest), calibration, must_fit=True)
+        if found is not None:
             name = short_name(field)
             value = written(field, getattr(found.configuration, field, ""))
             asked = ",".join(written(field, each) for each in values)
@@ -118,8 +140,8 @@ def _on_more_gpus(question: Question, calibration: Factors | None) -> Estimate |
     for factor in MORE_GPUS:
         cluster = replace(question.cluster, nodes=factor * question.cluster.nodes)
         fixed = {name: values for name, values in question.fixed.items() if name not in {"data"}}
-        found = thriftiest(replace(question, cluster=cluster, fixed=fixed), calibration)
-        if found is not None and found.peak_bytes <= question.memory_limit:
+        found = thriftiest(replace(question, cluster=cluster, fixed=fixed), calibration, must_fit=True)
+        if found is not None:
             return found
     return None
 
@@ -127,8 +149,8 @@ def _on_more_gpus(question: Question, calibration: Factors | None) -> Estimate |
 def _shorter(question: Question, calibration: Factors | None) -> Estimate | None:
     sequence = question.sequence // 2
     while sequence >= 512:
-        found = thriftiest(replace(question, sequence=sequence), calibration)
-        if found is not None and found.peak_bytes <= question.memory_limit:
+        found = thriftiest(replace(question, sequence=sequence), calibration, must_fit=True)
+        if found is not None:
             return found
         sequence //= 2
     return None
