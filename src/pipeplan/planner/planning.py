@@ -135,8 +135,6 @@ def plan(
     planning.fall_back()
     planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
     if planning.best is None:
-        planning.take_thriftiest()
-    if planning.best is None:
         return planning.nothing_fits(objective)
     if deadline is not None and planning.best.step_time > deadline:
         raise InfeasibleError(
@@ -253,12 +251,6 @@ class _Planning:
             workers=workers,
             calibration=self._calibration,
         )
-
-    def take_thriftiest(self) -> None:
-        """Where the budget ended before anything that fits was estimated: the lowest peak says whether anything does."""
-        found = thriftiest(self._whole, self._calibration)
-        if found is not None:
-            self._plain[found.configuration] = found
 
     def _tell(self) -> None:
         if self._progress is not None:
