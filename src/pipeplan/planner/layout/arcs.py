@@ -155,19 +155,18 @@ def least_by(keys: Numbers, values: Floats, into: Floats) -> None:
 
 def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
     """The runs that a stage can have by itself: it runs all microbatches, and its ranks hold it."""
-    table, layers, stages = problem.of_stage(stage), problem.layers, problem.stages
+    layers, stages = problem.layers, problem.stages
     parts, placement = problem.tables.parts, problem.order.schedule.placement
-    first, stop = np.indices((layers + 1, layers + 1))
+    at = np.arange(layers + 1)
     least_before = max(stage - bool(parts.start), 0)
     least_behind = max(stages - 1 - stage - bool(parts.end), 0)
-    reachable = (first >= least_before) & (layers - stop >= least_behind)
-    reachable &= (first == 0) | (stage > 0)
-    reachable &= (stop == layers) | (stage < stages - 1)
-    allowed = np.isfinite(table).all(axis=-1) & reachable
+    first = (at >= least_before) & ((at == 0) | (stage > 0))
+    stop = (layers - at >= least_behind) & ((at == layers) | (stage < stages - 1))
     each = problem.order.schedule.microbatches // placement.copies
-    allowed &= each * (table[..., TIMES].sum(axis=-1) + _beside(problem, stage)) <= below
+    allowed = problem.exists(stage) & first[:, None] & stop
+    allowed &= each * (problem.takes(stage) + _beside(problem, stage)) <= below
     number, begin, end = np.nonzero(allowed)
-    features = table[number, begin, end]
+    features = problem.of_stage(stage)[number, begin, end]
     fits = _fits_alone(problem, stage, features)
     arcs = StageArcs(begin[fits], end[fits], number[fits], features[fits])
     return _sorted_undominated(arcs, alone=_alone(problem, stage))

@@ -13,7 +13,7 @@ from pipeplan.model import Floats, tolerances
 from pipeplan.planner.layout.deadline import Deadline
 from pipeplan.planner.layout.problem import Laid, LayoutProblem, Numbers, counts_of
 
-MOST_STAGES = 500_000
+MOST_STAGES = 200_000
 """Of all neighbours looked at in one step, in about a tenth of a second."""
 
 BATCH = 128

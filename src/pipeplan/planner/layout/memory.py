@@ -62,7 +62,11 @@ class RankPeaks:
         self.rank = np.repeat(np.arange(ranks), [len(rows) for rows in held])
         self.limits: Floats = np.broadcast_to(given, (ranks,)) * (1 + tolerances.MEMORY)
         self.holds: Bools = copies > 0
-        self._starts = np.flatnonzero(np.diff(self.rank, prepend=-1))
+        self._here = [np.flatnonzero(stages_of) for stages_of in self.holds]
+        self._own = [
+            self.rows[self.rank == rank][:, here].reshape(int((self.rank == rank).sum()), -1).T
+            for rank, here in enumerate(self._here)
+        ]
 
     @property
     def bounded(self) -> bool:
@@ -71,8 +75,10 @@ class RankPeaks:
 
     def peaks(self, features: Floats) -> Floats:
         """Of every rank, shape (..., ranks), for stages with these features, shape (..., stages, 7)."""
-        held = np.tensordot(features[..., BYTES], self.rows, axes=((-2, -1), (1, 2)))
-        most: Floats = np.maximum.reduceat(held, self._starts, axis=-1)
+        most = np.empty((*features.shape[:-2], len(self.limits)))
+        for rank, here in enumerate(self._here):
+            own = features[..., here, BYTES].reshape(*features.shape[:-2], -1)
+            most[..., rank] = (own @ self._own[rank]).max(axis=-1)
         return most
 
     def over(self, features: Floats) -> Floats:

@@ -158,8 +158,9 @@ def holdings(schedule: Schedule) -> list[Floats]:
 def _undominated(rows: Ints) -> Ints:
     """Those that no other is at least as large as in every number."""
     rows = rows[np.argsort(-rows.sum(axis=1), kind="stable")]
-    kept: list[NDArray[np.int64]] = []
+    kept, count = np.empty_like(rows), 0
     for row in rows:
-        if not any((row <= other).all() for other in kept):
-            kept.append(row)
-    return np.array(kept)
+        if not (kept[:count] >= row).all(axis=1).any():
+            kept[count] = row
+            count += 1
+    return kept[:count]

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model import Floats
+from pipeplan.model import Bools, Floats
 from pipeplan.planner.layout.memory import RankPeaks
 from pipeplan.planner.layout.order import Order, Path
 from pipeplan.planner.layout.stages import TIMES, StageTables
@@ -74,6 +74,8 @@ class LayoutProblem:
         self.constants = np.zeros(0)
         of_stages = [self.tables.of_stage(stage, self.stages) for stage in range(self.stages)]
         self._of_role = np.stack([of_stages[0], of_stages[len(of_stages) // 2], of_stages[-1]])
+        self._exists: NDArray[np.bool_] = np.isfinite(self._of_role).all(axis=-1)
+        self._takes: Floats = self._of_role[..., TIMES].sum(axis=-1)
         self._role = np.ones(self.stages, np.intp)
         self._role[0], self._role[-1] = 0, 2
 
@@ -91,6 +93,16 @@ class LayoutProblem:
         """The table of a stage."""
         table: Floats = self._of_role[self._role[stage]]
         return table
+
+    def exists(self, stage: int) -> Bools:
+        """Which entries of its table there can be."""
+        found: Bools = self._exists[self._role[stage]]
+        return found
+
+    def takes(self, stage: int) -> Floats:
+        """F, I and W together, of every entry of its table."""
+        found: Floats = self._takes[self._role[stage]]
+        return found
 
     def features(self, bounds: Numbers, choices: Numbers) -> Floats:
         """Of every stage, shape (..., stages, 7), for bounds of shape (..., stages + 1) and choices of (..., stages)."""
