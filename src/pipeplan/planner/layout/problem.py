@@ -74,8 +74,8 @@ class LayoutProblem:
         self.constants = np.zeros(0)
         of_stages = [self.tables.of_stage(stage, self.stages) for stage in range(self.stages)]
         self._of_role = np.stack([of_stages[0], of_stages[len(of_stages) // 2], of_stages[-1]])
-        self._exists: NDArray[np.bool_] = np.isfinite(self._of_role).all(axis=-1)
         self._takes: Floats = self._of_role[..., TIMES].sum(axis=-1)
+        self._exists: Bools = np.isfinite(self._takes)
         self._role = np.ones(self.stages, np.intp)
         self._role[0], self._role[-1] = 0, 2
 
