@@ -94,6 +94,10 @@ def test_activations_of_figure_1(name: str, sizes: tuple[int, ...], plain: float
         assert first.activations / GIB == pytest.approx(expected, rel=0.03)
 
 
+def _one_microbatch(configuration: Configuration) -> Configuration:
+    return replace(configuration, global_batch=configuration.data * configuration.microbatch_size)
+
+
 def _measured(words: str) -> list[tuple[Row, tuple[RankMemory, ...]]]:
     """Runs of a source whose peak is known, one of those that differ in the number of microbatches only."""
     found: dict[object, tuple[Row, tuple[RankMemory, ...]]] = {}
@@ -103,7 +107,7 @@ def _measured(words: str) -> list[tuple[Row, tuple[RankMemory, ...]]]:
         row = row_from(document)
         if row.measured.peak_bytes is None or row.model is None or row.cluster is None or row.configuration is None:
             continue
-        key = replace(row.configuration, global_batch=0), row.model, row.configuration.microbatches < 16
+        key = _one_microbatch(row.configuration), row.model, row.configuration.microbatches < 16
         stages = stage_costs(row.model, row.cluster, row.configuration)
         ran = run(stages, row.configuration)
         layers = [[each.layer for each in stage] for stage in stages.layers]
@@ -152,7 +156,7 @@ def test_runs_that_ran_are_not_said_to_need_more_than_their_gpu_has():
         if row.model is None or row.cluster is None or row.configuration is None:
             continue
         few = 2 * row.configuration.pipeline * row.configuration.data * row.configuration.microbatch_size
-        key = replace(row.configuration, global_batch=0), row.model
+        key = _one_microbatch(row.configuration), row.model
         if key in seen or not str(document.get("recompute")).startswith(("none", "full", "selective")):
             continue
         seen.add(key)
@@ -282,6 +286,16 @@ def test_offload_and_recompute_lower_activations():
         return rank_memory(evenly(layers, 4), schedule, configuration)[0].activations
 
     assert activations(0.5) == pytest.approx(0.5 * activations())
+    whole, half = (
+        rank_memory(
+            evenly(layers_of(shape, Execution()), 4),
+            schedule,
+            Configuration(sequence=4096, global_batch=8, pipeline=4, offload=share),
+        )[0].transient
+        for share in (0.0, 0.5)
+    )
+    layer = layers_of(shape, Execution())[1]
+    assert half - whole == pytest.approx(0.5 * layer.kept_bytes), "a layer is back for its backward"
     assert activations(0.0, "full") < activations(0.0, "mlp") < activations()
 
 

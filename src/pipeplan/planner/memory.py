@@ -93,7 +93,7 @@ def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, fl
     """
     after = offloaded(layer, share)
     gradient = (2 + 4) * _at_once(layer, unit) if unit is not None and layer.kind in _LAYERS else 0.0
-    return after.kept_bytes, after.bytes_until_weight, layer.transient_bytes + gradient
+    return after.kept_bytes, after.bytes_until_weight, after.transient_bytes + gradient
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +145,11 @@ def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: Mem
         gradient_bytes=rules.gradient_bytes,
         masters=rules.masters,
     )
-    copies = rules.copy_bytes(configuration.precision) * sum(
+    in_layers = sum(
         (layer.parameters.dense + layer.parameters.expert) * layer.count for layer in layers if layer.kind in _LAYERS
     )
+    gathered_apart = configuration.zero >= 3 and not pipelined
+    copies = 0.0 if gathered_apart else rules.copy_bytes(configuration.precision) * in_layers
     return State(
         weights=state.weights + copies + (2.0 * whole if pipelined and configuration.zero >= 3 else 0.0),
         gradients=rules.gradient_bytes * whole if pipelined and configuration.zero >= 2 else state.gradients,

@@ -25,21 +25,15 @@ def norm(
 ) -> Part:
     """One kernel in F (reads x, writes y) and one in I (reads x and the gradient, writes x's, sums the weight's).
 
-    ``feeds``: a product reads y: it is then written in the product's format.
+    ``feeds``: a product reads y, which is then written in the product's format; 8 bits along rows and along columns.
     """
-    number = HALF
-    written = NUMBER_BYTES[execution.precision] if feeds else HALF
-    written = 2 * written if written < HALF else written
-    part = elementwise(name, rows * width * (number + written), 3 * number * rows * width)
-    return joined(
-        (
-            part,
-            Part(
-                kept=(Kept(name=keeps, bytes=number * rows * width),) if keeps else (),
-                parameters=RankParameters(dense=norm_parameters(model, width)),
-            ),
-        )
+    small = NUMBER_BYTES[execution.precision]
+    written = 2 * small if feeds and small < HALF else HALF
+    kept = Part(
+        kept=(Kept(name=keeps, bytes=HALF * rows * width),) if keeps else (),
+        parameters=RankParameters(dense=norm_parameters(model, width)),
     )
+    return joined((elementwise(name, rows * width * (HALF + written), 3 * HALF * rows * width), kept))
 
 
 def residual(name: str, model: ModelShape, execution: Execution) -> Part:
