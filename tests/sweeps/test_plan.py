@@ -1,4 +1,4 @@
-"""A plan on several processes, killed and resumed, and on a cluster: as good as a plan that nobody disturbed."""
+"""A plan on several processes, killed and resumed, and on a cluster: the plan that nobody disturbed."""
 
 import json
 import os
@@ -22,12 +22,13 @@ from tests.sweeps.waiting import WAIT
 QUESTION: dict[str, Any] = {
     "global_batch": 16,
     "sequence": 8192,
-    "fix": ["pp=4", "tp=2"],
-    "seconds": 8,
+    "fix": ["pp=4", "tp=2", "schedule=interleaved-1f1b"],
+    "seconds": 120,
 }
 COMMAND = [
     *(sys.executable, "-m", "pipeplan", "plan", "--model", "llama3-8b", "--cluster", "h100-sxm:8x1"),
-    *("--global-batch", "16", "--sequence", "8192", "--fix", "pp=4", "--fix", "tp=2", "--seconds", "8", "--json"),
+    *("--global-batch", "16", "--sequence", "8192", "--seconds", "120", "--json"),
+    *(word for fixed in QUESTION["fix"] for word in ("--fix", fixed)),
 ]
 
 
@@ -38,11 +39,11 @@ def undisturbed() -> dict[str, Any]:
 
 
 def require_same(found: dict[str, Any], undisturbed: dict[str, Any]) -> None:
-    """Layouts are looked for until time is up, so the last percent is the machine's."""
-    assert found["best"]["step_time_s"] == pytest.approx(undisturbed["best"]["step_time_s"], rel=0.02)
-    assert found["counts"]["legal"] == undisturbed["counts"]["legal"]
-    assert len(found["front"]) > 1
-    assert found["sensitivity"]
+    """Where the budget is more than enough, nothing depends on who was faster."""
+    assert found["complete"]
+    for name in ("best", "runners_up", "front", "sensitivity"):
+        assert found[name] == json.loads(json.dumps(undisturbed[name])), name
+    assert found["counts"]["estimated"] == undisturbed["counts"]["estimated"]
 
 
 def killed(options: list[str], store: Path) -> None:
@@ -53,9 +54,7 @@ def killed(options: list[str], store: Path) -> None:
     journal = store.with_name(f"{store.name}-wal")
     end = time.monotonic() + WAIT
     while (
-        process.poll() is None
-        and time.monotonic() < end
-        and not (journal.exists() and journal.stat().st_size > 100_000)
+        process.poll() is None and time.monotonic() < end and not (journal.exists() and journal.stat().st_size > 60_000)
     ):
         time.sleep(0.01)
     process.kill()
@@ -92,4 +91,4 @@ def test_a_plan_on_a_cluster_of_which_a_worker_is_killed(undisturbed: dict[str, 
     finally:
         cluster.end()
     assert seen.is_set()
-    require_same(found.to_dict(), undisturbed)
+    require_same(json.loads(json.dumps(found.to_dict())), undisturbed)
