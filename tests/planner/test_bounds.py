@@ -30,7 +30,7 @@ QUESTIONS = {
 def _samples(asked: Question, count: int) -> list[Configuration]:
     choose = random.Random(7)
     every = list(frames(asked))
-    found = []
+    found: list[Configuration] = []
     while len(found) < count:
         frame = choose.choice(every)
         orders = list(variants(asked, frame))

@@ -18,8 +18,8 @@ def _searched(asked, limit, **options):
     branching = Branching([Space.of(asked)], SECONDS, limit, **options)
     while branching.price(50):
         pass
-    while groups := branching.round(16):
-        for group in groups:
+    while not branching.exhausted:
+        for group in branching.round(16):
             known[group.configuration] = found = estimate(
                 asked.model, asked.cluster, group.configuration, with_error_bar=False
             )

@@ -205,18 +205,26 @@ class Branching:
         self._push(self._value(space.question, bounds.of_saving((), 0.0).seconds), (space, frame, bounds))
 
     def round(self, most: int) -> list[Group]:
-        """Up to so many groups to estimate, the most promising first; none: nothing left could be better."""
+        """Up to so many groups to estimate, the most promising first, and as many frames opened for them.
+
+        There may be none in a round, and more in the next: ``exhausted`` says when nothing left could be better.
+        """
         taken: list[Group] = []
-        while self._heap and len(taken) < most:
-            if self._heap[0][0] > self._slack * self.best:
-                break
+        opened = 0
+        while self._promising and len(taken) < most and opened < most:
             _, _, node = heappop(self._heap)
             if isinstance(node, Group):
                 taken.append(node)
             else:
+                opened += 1
                 self._open(*node)
-        self.exhausted = self._priced_all and not taken
+        self.exhausted = self._priced_all and not taken and not self._promising
         return taken
+
+    @property
+    def _promising(self) -> bool:
+        """Whether the most promising node that waits could be within the slack of the best."""
+        return bool(self._heap) and self._heap[0][0] <= self._slack * self.best
 
     def _open(self, space: Space, frame: dict[str, Any], bounds: Bounds) -> None:
         opened = Opened.of(space, frame, bounds, self._limit)

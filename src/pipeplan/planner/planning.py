@@ -37,7 +37,7 @@ from pipeplan.workload import ModelShape
 ROUND = 32
 """Configurations of a round: all are estimated before the next are chosen, so that workers change nothing in the answer."""
 
-PRICED = 400
+PRICED = 200
 """Frames that are bounded before each round: the likeliest are estimated while the others wait."""
 
 FINALISTS = 4
@@ -290,7 +290,7 @@ class _Planning:
                 return
             more = more and branching.price(PRICED if rounds is None else 10**9)
             groups = branching.round(ROUND)
-            if not groups and not more:
+            if branching.exhausted:
                 return
             yield from self._estimates([group.configuration for group in groups])
             for group in groups:
