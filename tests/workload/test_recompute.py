@@ -93,6 +93,22 @@ def test_selective_checkpointing_per_op():
     assert after.kept_bytes == kept * S
 
 
+def test_what_is_exchanged_is_kept_per_op():
+    """Reduce-scatters' shards and all-to-alls' tokens, beside products and attention."""
+    chosen = {"tensor": 2, "sequence_parallel": True, "expert": 8}
+    kept = recomputed(layer("qwen3-30b-a3b", "moe", **chosen), {"selective-op"}).kept
+    sizes = sorted(each.bytes for each in kept if each.name.endswith("of those saved"))
+    h, q, kd, experts = 2048, 4096, 512, 128
+    products = [
+        2 * q // 2,
+        2 * kd // 2,
+        2 * experts // 2,
+    ]  # of q, k, v, output and the router, in this order: q, v, router
+    assert sizes == sorted(
+        S * each for each in (*products, 2 * q // 2 + 4 * 16, 2 * h // 2, 2 * 8 * h // 2, 2 * 8 * h // 2)
+    )
+
+
 def test_modules_of_other_layers_change_nothing():
     before = layer("llama3-8b")
     assert recomputed(before, {"moe", "mla_up_proj"}) == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from pipeplan.errors import UnknownNameError
@@ -10,10 +10,9 @@ from pipeplan.workload.work import (
     AttentionCore,
     Collective,
     Gemm,
-    GroupedGemm,
+    Group,
     Kept,
     LayerWork,
-    MemoryPass,
     Recompute,
     Work,
 )
@@ -100,31 +99,36 @@ def full(forward: tuple[Work, ...], kept: tuple[Kept, ...], entering: frozenset[
 
 
 def selective_op(
-    forward: tuple[Work, ...], kept: tuple[Kept, ...], products: tuple[Gemm, ...], entering: frozenset[str]
+    forward: tuple[Work, ...],
+    kept: tuple[Kept, ...],
+    products: tuple[Gemm, ...],
+    entering: frozenset[str],
+    ranks: Mapping[Group, int],
 ) -> Recompute:
     """Torchtitan's per-op selective checkpointing: outputs of every second matrix product and of attention are kept.
 
-    Its rule (torchtitan, activation checkpointing of its trainer): in the order of F, products are counted from 1 and
-    those with an even number are computed again; attention kernels and reduce-scatters are kept; everything else is
+    Its rule (torchtitan, ``_op_sac_save_list`` of its models): in the order of F, products are counted from 1 and those with
+    an even number are computed again; outputs of attention, reduce-scatters and all-to-alls are kept; everything else is
     computed again, grouped products of experts with it. Products are those of separate linear modules.
+
+    Parameters
+    ----------
+    ranks
+        Of the groups over which something is scattered.
     """
-    saved = [
-        Kept(name=f"output of product {index}", bytes=2 * product.rows * product.columns)
-        for index, product in enumerate(products[::2])
-    ]
-    cores = [
-        Kept(name=f"output of {work.name}", bytes=work.queries * work.heads * (2 * work.value_dim + 4))
-        for work in forward
-        if isinstance(work, AttentionCore)
-    ]
-    again = [
-        work
-        for work in forward
-        if isinstance(work, (MemoryPass, GroupedGemm))
-        or (isinstance(work, Collective) and work.operation != "reduce_scatter")
-    ]
+    outputs = [2.0 * product.rows * product.columns for product in products[::2]]
+    again: list[Work] = list(products[1::2])
+    for work in forward:
+        if isinstance(work, AttentionCore):
+            outputs.append(work.queries * work.heads * (2 * work.value_dim + 4))
+        elif isinstance(work, Collective) and work.operation == "reduce_scatter":
+            outputs.append(work.bytes / ranks[work.group])
+        elif isinstance(work, Collective) and work.operation == "all_to_all":
+            outputs.append(work.bytes)
+        elif not isinstance(work, Gemm):
+            again.append(work)
     return Recompute(
-        work=(*products[1::2], *again),
+        work=tuple(again),
         drops=frozenset(each.name for each in kept) - entering,
-        adds=(*saved, *cores),
+        adds=tuple(Kept(name=f"output {index} of those saved", bytes=size) for index, size in enumerate(outputs)),
     )

@@ -14,7 +14,7 @@ from pipeplan.workload.layers.norms import norm, residual
 from pipeplan.workload.layers.part import HALF, Part, elementwise, joined, linear, shard_tokens
 from pipeplan.workload.recompute import full, selective_op
 from pipeplan.workload.shape import ModelShape
-from pipeplan.workload.work import Kept, LayerKind, LayerWork, RankParameters, Recompute
+from pipeplan.workload.work import Group, Kept, LayerKind, LayerWork, RankParameters, Recompute
 
 _NORMED = frozenset({"attention input", "query compression's input", "ffn input", "shared ffn input"})
 """What products keep of the outputs of the two norms; in 8 bits each keeps its own."""
@@ -130,6 +130,7 @@ def _layer(
     *,
     entering: frozenset[str] = frozenset({"attention norm input"}),
 ) -> LayerWork:
+    scattered: dict[Group, int] = {"tensor": execution.tensor, "expert_tensor": execution.expert_tensor}
     return LayerWork(
         kind=kind,
         name=name,
@@ -143,6 +144,6 @@ def _layer(
         recomputable={
             **part.modules,
             "full": full(part.forward, part.kept, entering),
-            "selective-op": selective_op(part.forward, part.kept, part.products, entering),
+            "selective-op": selective_op(part.forward, part.kept, part.products, entering, scattered),
         },
     )
