@@ -36,6 +36,7 @@ bench: .venv/.installed-dev
 # Predictions beside published runs; with WRITE=--write into docs/accuracy.md and the package's error bars.
 bench-plan: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.plan $(WRITE)
+	$(BIN)/python -m benchmarks.planning
 
 bench-search: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.search
