@@ -117,7 +117,7 @@ def head_product(model: ModelShape, execution: Execution) -> Part:
     )
 
 
-def loss_part(model: ModelShape, execution: Execution, prefix: str = "") -> Part:
+def loss_part(model: ModelShape, execution: Execution) -> Part:
     """Cross entropy of logits whose vocabulary is split over t.
 
     Fused: the logits are read twice and their gradient is written over them, in 16 bits; I scales it. Unfused (Megatron's
@@ -128,21 +128,21 @@ def loss_part(model: ModelShape, execution: Execution, prefix: str = "") -> Part
     n = execution.tokens
     logits = n * rank_vocabulary(model, execution)
     reduced = tuple(
-        Collective(name=f"{prefix}loss", operation="all_reduce", group="tensor", bytes=FULL * n)
+        Collective(name="loss", operation="all_reduce", group="tensor", bytes=FULL * n)
         for _ in range(3 if execution.tensor > 1 else 0)
     )
     if execution.fused_loss:
-        part = elementwise(f"{prefix}cross entropy", 3 * HALF * logits, 2 * HALF * logits)
-        kept, most = Kept(name=f"{prefix}logits' gradient", bytes=HALF * logits), HALF
+        part = elementwise("cross entropy", 3 * HALF * logits, 2 * HALF * logits)
+        kept, most = Kept(name="logits' gradient", bytes=HALF * logits), HALF
     else:
         part = elementwise(
-            f"{prefix}cross entropy",
+            "cross entropy",
             (HALF + 9 * FULL) * logits,
             (3 * FULL + HALF) * logits,
             kernels=7,
             backward_kernels=2,
         )
-        kept, most = Kept(name=f"{prefix}probabilities", bytes=FULL * logits), FULL + HALF
+        kept, most = Kept(name="probabilities", bytes=FULL * logits), FULL + HALF
     transient = (execution.loss_bytes or most) * logits - kept.bytes
     return joined((part, Part(forward=reduced, kept=(kept,), transient_bytes=transient)))
 
