@@ -195,6 +195,36 @@ def test_it_is_never_worse_than_an_even_split_nor_better_than_its_bound(layers, 
     assert found.gain >= 0
 
 
+@st.composite
+def small_models(draw):
+    layers = []
+    for _ in range(draw(st.integers(2, 3))):
+        more = (full(draw(times), 2 * draw(times), draw(times), 0.2),) if draw(st.booleans()) else ()
+        layers.append(
+            layer(draw(times), draw(times), draw(times), draw(times), count=draw(st.integers(1, 2)), more=more)
+        )
+    head = layer(draw(times), draw(times), draw(times), 0.4, kind="head", static=0.5)
+    return [
+        *([EMBEDDING] if draw(st.booleans()) else []),
+        *layers,
+        layer(count=2),
+        *([head] if draw(st.booleans()) else []),
+    ]
+
+
+@settings(max_examples=12, deadline=None)
+@given(small_models(), st.sampled_from(["1f1b", "interleaved-1f1b", "zb-h1", "zbv"]), st.floats(5.0, 20.0))
+def test_of_every_layout_of_a_random_model_it_is_the_best_that_fits(layers, name, limit):
+    least = least_of_all(name, SHAPES[name], layers, ["none", "full"], limit * GIB, transfer=0.1)
+    if least == np.inf:
+        with pytest.raises(InfeasibleError):
+            best_layout(layers, name, SHAPES[name], transfer=0.1, limits=limit * GIB, seconds=20)
+        return
+    found = best_layout(layers, name, SHAPES[name], transfer=0.1, limits=limit * GIB, seconds=20)
+    assert found.proven
+    assert found.makespan == pytest.approx(least)
+
+
 def test_a_bound_from_a_search_that_ended_early_holds_for_every_layout():
     layers = [layer(0.7, 1.1, 0.5, count=4), layer(1.6, 1.9, 0.8, count=3), HEAD]
     for name in ("1f1b", "zbv", "interleaved-1f1b"):
@@ -204,14 +234,16 @@ def test_a_bound_from_a_search_that_ended_early_holds_for_every_layout():
 
 def test_a_stage_with_the_head_has_fewer_layers_and_the_gain_is_stated():
     head = layer(3.0, 3.0, 3.0, kind="head")
-    found = best_layout([EMBEDDING, layer(count=16), head], "1f1b", Shape(ranks=4, microbatches=32))
+    found = best_layout([EMBEDDING, layer(count=16), head], "1f1b", Shape(ranks=4, microbatches=32), seconds=20)
     assert found.layout[-1] < min(found.layout[:-1])
     assert found.proven
     assert found.gain == pytest.approx(1 - found.makespan / found.even_makespan)
 
 
 def test_embedding_or_head_can_be_all_of_a_stage():
-    found = best_layout([layer(9.0, kind="embedding"), layer(count=3), layer(9.0, kind="head")], "1f1b", SHAPES["1f1b"])
+    found = best_layout(
+        [layer(9.0, kind="embedding"), layer(count=3), layer(9.0, kind="head")], "1f1b", SHAPES["1f1b"], seconds=20
+    )
     assert found.layout == (0, 3, 0)
 
 
@@ -226,9 +258,9 @@ def test_what_moves_to_the_host_is_free_as_long_as_the_forward():
     )
     layers = [layer(count=6, held=1.1, more=(moved,))]
     shape = Shape(ranks=2, microbatches=4)
-    free = best_layout(layers, "1f1b", shape)
-    fast = best_layout(layers, "1f1b", shape, limits=4 * GIB, host_bandwidth=GIB)
-    slow = best_layout(layers, "1f1b", shape, limits=4 * GIB, host_bandwidth=GIB / 2)
+    free = best_layout(layers, "1f1b", shape, seconds=20)
+    fast = best_layout(layers, "1f1b", shape, limits=4 * GIB, host_bandwidth=GIB, seconds=20)
+    slow = best_layout(layers, "1f1b", shape, limits=4 * GIB, host_bandwidth=GIB / 2, seconds=20)
     assert [option.name for option in fast.options] == ["offload", "none"]
     assert fast.makespan == free.makespan
     assert slow.makespan > free.makespan
@@ -239,8 +271,8 @@ def test_what_moves_to_the_host_is_free_as_long_as_the_forward():
 def test_some_layers_of_a_stage_can_recompute():
     layers = [layer(count=8, more=(full(),))]
     shape = Shape(ranks=2, microbatches=4)
-    every = best_layout(layers, "1f1b", shape, limits=6.5 * GIB)
-    some = best_layout(layers, "1f1b", shape, limits=6.5 * GIB, some_layers=["full"])
+    every = best_layout(layers, "1f1b", shape, limits=6.5 * GIB, seconds=20)
+    some = best_layout(layers, "1f1b", shape, limits=6.5 * GIB, some_layers=["full"], seconds=20)
     assert some.makespan < every.makespan
     assert some.options[0].layers
     costs = costs_of(layers, some.layout, some.options)
@@ -304,7 +336,7 @@ def test_what_a_backward_holds_besides_comes_on_top_of_what_was_kept_before_it(n
 
 def test_the_same_question_has_the_same_answer():
     layers = [EMBEDDING, layer(count=7), layer(0.7, 1.1, 0.5, count=4), HEAD]
-    answers = {best_layout(layers, "1f1b", SHAPES["1f1b"], transfer=0.1) for _ in range(2)}
+    answers = {best_layout(layers, "1f1b", SHAPES["1f1b"], transfer=0.1, seconds=20) for _ in range(2)}
     assert len(answers) == 1
     assert isinstance(answers.pop(), BestLayout)
 
