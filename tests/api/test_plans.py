@@ -41,6 +41,13 @@ def test_the_table_says_all_that_decides(plan, capsys):
     assert max(map(len, said.splitlines())) <= 80
 
 
+def test_a_budget_that_ended_early_is_said(plan, capsys):
+    replace(plan, planned=replace(plan.planned, complete=False)).print()
+    assert "note: the budget ended before" in capsys.readouterr().out
+    plan.print()
+    assert "note:" not in capsys.readouterr().out
+
+
 def test_the_record_is_plain_json_and_adds_up(plan):
     record = json.loads(json.dumps(plan.to_dict()))
     assert set(record) >= {"best", "runners_up", "front", "sensitivity", "closest_miss", "counts", "complete"}

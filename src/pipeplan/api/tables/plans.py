@@ -34,6 +34,11 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
         yield from _nothing(plan)
         return
     yield Padding(facts(_choice(plan, plan.best)), (1, 0))
+    if not plan.planned.complete:
+        yield line(
+            "note: the budget ended before every configuration was estimated or ruled out: --seconds gives it more"
+        )
+        yield Text("")
     yield from _runners_up(plan)
     yield from _front(plan)
     yield from estimate_parts(plan.best, plan.planned.memory_limit)
@@ -81,10 +86,9 @@ def step_in_words(found: Estimate) -> str:
 
 def _counted(plan: Plan) -> str:
     counts, planned = plan.planned.counts, plan.planned
-    whole = "" if planned.complete else ", ended by its budget"
     return (
         f"{counts.legal:,} legal configurations, {counts.over_memory:,} over memory, {counts.too_slow:,} too slow by their "
-        f"bounds, {counts.estimated:,} estimated in {planned.seconds:.1f} s{whole}"
+        f"bounds, {counts.estimated:,} estimated in {planned.seconds:.1f} s"
     )
 
 

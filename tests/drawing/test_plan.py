@@ -1,0 +1,98 @@
+"""The picture of a plan: its bars are as long as what they stand for, and every theme and size can be drawn."""
+
+from __future__ import annotations
+
+import io
+from typing import get_args
+
+import pytest
+
+from pipeplan.drawing import DARK, LIGHT, MEMORY_SHARES, TIME_SHARES, SizeName, ThemeName
+from pipeplan.drawing.front import FrontView
+from pipeplan.drawing.plan import PlanView, draw_plan, save_plan
+from pipeplan.errors import UnknownNameError
+
+FRONT = FrontView(
+    title="front",
+    memory_label="GiB",
+    time_label="s",
+    points=[(20.0, 9.0), (60.0, 6.0)],
+    bounds=[],
+    marks=[("1", 50.0, 7.0)],
+    ours="ours",
+    others="others",
+)
+VIEW = PlanView(
+    title="a model on a cluster",
+    front=FRONT,
+    times=[("best", {"compute": 5.0, "bubble": 1.0}), ("1: other", {"compute": 5.0, "bubble": 2.0, "tensor": 0.5})],
+    memory=[(str(rank), {"weights": 10.0, "activations": 5.0 * rank}) for rank in range(6)],
+    limit=72.0,
+)
+
+
+def axes_of(view: PlanView):
+    left, times, memory = sorted(draw_plan(view).axes, key=lambda ax: (ax.get_position().x0, -ax.get_position().y0))
+    return left, times, memory
+
+
+def lengths(ax) -> dict[str, list[float]]:
+    return {bars.get_label(): [bar.get_width() for bar in bars] for bars in ax.containers}
+
+
+def test_bars_are_as_long_as_what_they_stand_for():
+    _, times, memory = axes_of(VIEW)
+    assert lengths(times) == {"compute": [5.0, 5.0], "exposed tensor communication": [0.0, 0.5], "bubble": [1.0, 2.0]}
+    assert lengths(memory) == {"weights": [10.0] * 6, "activations": [0.0, 5.0, 10.0, 15.0, 20.0, 25.0]}
+    starts = {bars.get_label(): [bar.get_x() for bar in bars] for bars in times.containers}
+    assert starts["bubble"] == [5.0, 5.5]
+
+
+def test_the_limit_is_a_line_across_all_ranks():
+    _, _, memory = axes_of(VIEW)
+    (line,) = memory.lines
+    assert set(line.get_xdata()) == {72.0}
+
+
+def test_the_first_bar_is_on_top_and_few_bars_leave_room():
+    _, times, _ = axes_of(VIEW)
+    bottom, top = times.get_ylim()
+    assert (bottom, top) == (3.5, -0.5)
+    assert [tick.get_text() for tick in times.get_yticklabels()] == ["best", "1: other"]
+
+
+def test_of_many_ranks_only_some_have_a_label():
+    memory = [(str(rank), {"weights": 1.0}) for rank in range(64)]
+    _, _, ax = axes_of(PlanView(title="", front=FRONT, times=VIEW.times, memory=memory, limit=2.0))
+    labels = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert labels[:2] == ["0", "4"]
+    assert len(labels) == 16
+
+
+def test_where_nothing_fits_there_is_no_front():
+    left, _, _ = axes_of(PlanView(title="", front=None, times=VIEW.times, memory=VIEW.memory, limit=1.0))
+    assert [text.get_text() for text in left.texts] == ["nothing fits"]
+
+
+@pytest.mark.parametrize("size", get_args(SizeName))
+@pytest.mark.parametrize("theme", get_args(ThemeName))
+def test_every_look_gives_the_same_bytes_twice(theme, size):
+    files = [io.BytesIO(), io.BytesIO()]
+    for file in files:
+        save_plan(VIEW, file, theme=theme, size=size, format="svg")
+    first, second = (file.getvalue() for file in files)
+    assert first == second
+    assert b"GiB on each pipeline rank" in first
+
+
+def test_an_unknown_look_is_refused():
+    with pytest.raises(UnknownNameError, match="unknown theme"):
+        draw_plan(VIEW, theme="blue")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shares", [TIME_SHARES, MEMORY_SHARES], ids=["time", "memory"])
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_parts_of_one_bar_have_colours_of_their_own(shares, theme):
+    colours = [share.colour(theme) for share in shares.values()]
+    assert len(set(colours)) == len(colours)
+    assert len({share.title for share in shares.values()}) == len(shares)
