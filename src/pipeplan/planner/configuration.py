@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from pipeplan.workload import Precision
+from pipeplan.errors import InputError, ShapeError, UnknownNameError
+from pipeplan.workload import RECOMPUTE, Precision
 
 Zero = Literal[0, 1, 2, 3]
+
+
+_COUNTS = (
+    *("sequence", "global_batch", "microbatch_size"),
+    *("tensor", "pipeline", "context", "data", "expert", "expert_tensor", "chunks"),
+)
+
+
+def _require_count(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ShapeError(f"{name.replace('_', ' ')} must be a whole number of at least 1, not {value!r}", field=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +60,15 @@ class Configuration:
         Share of its kept bytes that each stage moves to the host; one number, or one per stage.
     software
         The trainer whose kernels and overlaps are assumed, by its name in the table of software.
+
+    Raises
+    ------
+    ShapeError
+        For less than one of anything, and lists that are not of as many stages.
+    UnknownNameError
+        For a precision or a module to recompute that nobody knows.
+    InputError
+        For a share, a stage of ZeRO or a limit that cannot be.
     """
 
     sequence: int
@@ -71,6 +92,41 @@ class Configuration:
     recompute_by_stage: tuple[tuple[str, ...], ...] | None = None
     offload: float | tuple[float, ...] = 0.0
     software: str = "megatron-core"
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            _require_count(name, getattr(self, name))
+        if self.group_size is not None:
+            _require_count("group_size", self.group_size)
+        if self.zero not in get_args(Zero):
+            raise InputError(f"zero is 0, 1, 2 or 3, not {self.zero!r}", field="zero")
+        if self.precision not in get_args(Precision):
+            raise UnknownNameError("precision", str(self.precision), get_args(Precision), field="precision")
+        if self.in_flight is not None and not self.in_flight > 0:
+            raise InputError(f"in_flight is more than 0 activations, not {self.in_flight!r}", field="in_flight")
+        self._check_stages()
+
+    def _check_stages(self) -> None:
+        """What is said of each stage."""
+        by_stage = {
+            "layers": self.layers,
+            "recompute_by_stage": self.recompute_by_stage,
+            "offload": self.offload if isinstance(self.offload, tuple) else None,
+        }
+        for name, values in by_stage.items():
+            if values is not None and len(values) != self.stages:
+                raise ShapeError(
+                    f"{name}: {len(values)} values for {self.stages} stages ({self.pipeline} ranks of {self.chunks} "
+                    "chunks)",
+                    field=name,
+                )
+        for modules in (self.recompute, *(self.recompute_by_stage or ())):
+            for module in modules:
+                if module not in RECOMPUTE:
+                    raise UnknownNameError("module to recompute", str(module), RECOMPUTE, field="recompute")
+        for share in self.offload if isinstance(self.offload, tuple) else (self.offload,):
+            if not 0 <= share <= 1:
+                raise InputError(f"offload is a share from 0 to 1, not {share!r}", field="offload")
 
     @property
     def gpus(self) -> int:

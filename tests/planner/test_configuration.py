@@ -1,0 +1,40 @@
+import pytest
+
+from pipeplan.errors import InputError, PipeplanError, ShapeError, UnknownNameError
+from tests.planner.configurations import configuration
+
+
+def test_what_follows_from_a_configuration():
+    asked = configuration(microbatch_size=2, expert=4, expert_tensor=2)
+    assert asked.gpus == 64
+    assert asked.microbatches == 32
+    assert asked.stages == 20
+    assert asked.expert_data == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words", "field"),
+    [
+        ({"microbatch_size": 0}, ShapeError, "microbatch size must be a whole number of at least 1, not 0", None),
+        ({"sequence": 0}, ShapeError, "sequence must be a whole number", None),
+        ({"tensor": 4.0}, ShapeError, "tensor must be a whole number of at least 1, not 4.0", None),
+        ({"pipeline": True}, ShapeError, "pipeline must be a whole number", None),
+        ({"chunks": -1}, ShapeError, "not -1", None),
+        ({"group_size": 0}, ShapeError, "group size must be", None),
+        ({"zero": 5}, InputError, "zero is 0, 1, 2 or 3, not 5", None),
+        ({"precision": "int8"}, UnknownNameError, "unknown precision 'int8'", None),
+        ({"in_flight": -1.0}, InputError, "in_flight is more than 0", None),
+        ({"recompute": ("core_atn",)}, UnknownNameError, "did you mean 'core_attn'", None),
+        ({"recompute_by_stage": ((),)}, ShapeError, "1 values for 20 stages", None),
+        ({"recompute_by_stage": (("x",), *[()] * 19)}, UnknownNameError, "unknown module", "recompute"),
+        ({"layers": (80,)}, ShapeError, "1 values for 20 stages", None),
+        ({"offload": 1.5}, InputError, "a share from 0 to 1, not 1.5", None),
+        ({"offload": (0.5,)}, ShapeError, "offload: 1 values for 20 stages", None),
+        ({"offload": float("nan")}, InputError, "not nan", None),
+    ],
+)
+def test_what_cannot_be_is_refused_where_it_is_said(changes, error, words, field):
+    with pytest.raises(error, match=words) as caught:
+        configuration(**changes)
+    assert isinstance(caught.value, PipeplanError)
+    assert caught.value.field == (field or next(iter(changes)))
