@@ -34,7 +34,9 @@ def test_a_trainer_stands_for_its_software_unless_another_is_named():
 
 
 def test_what_is_written_is_read_back():
-    example = Configuration(sequence=1, global_batch=1, recompute=("mlp",), pipeline=2, layers=(1, 2), offload=0.5, schedule="zbv")
+    example = Configuration(
+        sequence=1, global_batch=1, recompute=("mlp",), pipeline=2, layers=(1, 2), offload=0.5, schedule="zbv"
+    )
     for choice in CHOICES:
         value = getattr(example, choice.field, None)
         if value is not None:
