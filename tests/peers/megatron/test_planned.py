@@ -110,7 +110,7 @@ def configured(name: str) -> tuple[TransformerConfig, dict[str, Any]]:
     layout = said.get("pipeline_model_parallel_layout")
     chunks = len(layout.split("|")) // said["pipeline_model_parallel_size"] if layout else 1
     said |= {
-        "attention_backend": AttnBackend[said["attention_backend"]],
+        "attention_backend": AttnBackend[said.get("attention_backend", "auto")],
         "num_moe_experts": experts,
         "gated_linear_unit": trainers["swiglu"],
         "activation_func": functional.silu if trainers["swiglu"] else functional.gelu,

@@ -173,7 +173,8 @@ def _run_flags(model: ModelShape, configuration: Configuration) -> Iterator[str]
     if not trainer.dropout:
         yield "--attention-dropout 0"
         yield "--hidden-dropout 0"
-    if trainer.attention == "flash":
+    if trainer.attention == "flash" and not model.attention_sinks:
+        # Sinks are cuDNN's: Megatron picks the kernel itself there.
         yield "--attention-backend flash"
     if trainer.fused_loss:
         yield "--cross-entropy-loss-fusion"
