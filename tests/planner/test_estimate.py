@@ -148,6 +148,19 @@ def test_a_tied_embedding_is_reduced_between_the_ends():
     assert with_it.time.data > without.time.data
 
 
+def test_experts_are_spread_over_the_gpus_of_a_rank():
+    asked = Configuration(sequence=4096, global_batch=64, pipeline=4, data=16, expert=32, schedule="1f1b")
+    with pytest.raises(ShapeError, match="does not divide the 16 GPUs of a pipeline rank"):
+        estimate(DEEPSEEK, H100, asked)
+
+
+def test_what_is_run_again_is_a_part_of_what_kernels_take():
+    asked = configuration(sequence=128, tensor=8, data=1, recompute=("full", "layernorm"))
+    found = estimate(LLAMA, H100, asked).time
+    assert found.recompute > 0
+    assert found.compute > 0
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [

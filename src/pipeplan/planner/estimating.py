@@ -91,6 +91,13 @@ def check_whole(cluster: Cluster, configuration: Configuration) -> None:
             f"{configuration.data} are {configuration.gpus} GPUs, the cluster has {cluster.gpus}",
             field="data",
         )
+    ranks, experts = configuration.gpus // configuration.pipeline, configuration.expert * configuration.expert_tensor
+    if ranks % experts:
+        raise ShapeError(
+            f"expert {configuration.expert} x expert tensor {configuration.expert_tensor} does not divide the {ranks} GPUs "
+            "of a pipeline rank, of which experts' degrees are made",
+            field="expert",
+        )
     replicas = configuration.data * configuration.microbatch_size
     if configuration.global_batch % replicas:
         raise ShapeError(

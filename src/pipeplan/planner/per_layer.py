@@ -30,7 +30,7 @@ class LayerCosts:
         Of F, I and W (rows) by kind of work (:data:`~pipeplan.planner.seconds.KINDS`, columns); shape (3, kinds).
         Recomputation is in I.
     recompute
-        The part of I that is run again; seconds.
+        Kernels in I that are run again; seconds.
     """
 
     layer: LayerWork
@@ -145,7 +145,7 @@ def _costs_of(
     works = (after.forward, after.backward_input, after.backward_weight)
     seconds = np.array([work_seconds(machine, each, layer.kind) for each in works])
     before = work_seconds(machine, single.backward_input, layer.kind)
-    again = max(0.0, float(seconds[1].sum() - before.sum()))
+    again = max(0.0, float((seconds[1] - before)[:_KERNELS].sum()))
     if machine.software.apart_bytes and layer.kind in _DECODER:
         apart = _apart(machine, hidden)
         seconds[:2, _MEMORY] += apart, (3 if again else 2) * apart
@@ -155,6 +155,9 @@ def _costs_of(
         _gather(machine, after, sharding, seconds)
     return LayerCosts(after, seconds, again)
 
+
+_KERNELS = KINDS.index("host")
+"""Kinds of kernels stand before what the host and communication take."""
 
 _DATA, _MEMORY = KINDS.index("data"), KINDS.index("memory")
 _DECODER = ("dense", "moe", "mtp")

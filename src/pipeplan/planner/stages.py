@@ -30,7 +30,7 @@ class StageCosts:
     seconds
         Of F, I and W by kind of work, shape (stages, 3, kinds).
     recompute
-        The part of each stage's I that is run again; seconds, shape (stages,).
+        Kernels in each stage's I that are run again; seconds, shape (stages,).
     activation_bytes, weight_activation_bytes
         Held from F on for one microbatch, and the part that only W frees; shape (stages,).
     transfer, transfer_bytes
