@@ -127,7 +127,12 @@ def line(case: Case, found: BestLayout, took: float, *, by_stage: bool) -> str:
     proof = "proven" if found.proven else f"{found.gap:.1%}"
     even = "-" if found.even_layout is None else f"{found.even_makespan * 1e3:.1f}"
     cells = [name if name == shape.name else f"{shape.name} ({name})", degrees(configuration), even]
-    cells += [f"{found.makespan * 1e3:.1f}", f"{found.gain:.2%}", proof, in_words(found.layout)]
+    cells += [
+        f"{found.makespan * 1e3:.1f}",
+        "no even split fits" if even == "-" else f"{found.gain:.2%}",
+        proof,
+        in_words(found.layout),
+    ]
     if by_stage:
         options = [option.name for option in found.options]
         cells.append("; ".join(f"{len(list(same))} x {option or 'none'}" for option, same in groupby(options)))
