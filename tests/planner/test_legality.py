@@ -50,6 +50,7 @@ BROKEN = [
     ("modules", DENSE, {"recompute": ("moe_act",)}),
     ("torchtitan's offload", DENSE, {"software": "torchtitan", "offload": 0.5}),
     ("schedule's shape", DENSE, {"schedule": "zbv", "chunks": 3}),
+    ("format", DENSE, {"precision": "nvfp4"}),
     ("experts", MIXTURE, {"expert": 5}),
     ("expert width", MIXTURE, {"expert_tensor": 3}),
     ("expert ranks", MIXTURE, {"expert": 64}),
@@ -104,6 +105,8 @@ def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, micro
         ({"schedule": "zbv", "vp": 3}, ("the schedule takes so many ranks, chunks and microbatches",)),
         ({"trainer": "megatron", "schedule": "zbv"}, ("the trainer runs the schedule", "legal with schedule 1f1b")),
         ({"recompute": "moe_act"}, ("only modules that the model has",)),
+        ({"precision": "nvfp4"}, ("h100-sxm multiplies in bf16 and fp8 only", "legal with precision bf16")),
+        ({"layers": "40+41"}, ("a layout has pp times vp stages and 80 layers",)),
     ],
 )
 def test_what_stands_in_the_way_is_named(fix, words):

@@ -177,6 +177,17 @@ def test_bad_questions(changes, kind, words, field):
     assert error.value.field == field
 
 
+def test_a_schedule_that_refuses_all_costs_says_why():
+    with pytest.raises(InfeasibleError, match="needs the same costs on every stage"):
+        planned(fix={"schedule": "zbv-heuristic"})
+
+
+def test_a_schedule_that_is_made_for_a_limit_is_tried_under_several():
+    found = planned(fix={"schedule": "zb-auto", "pp": 4})
+    assert found.best is not None
+    assert found.best.configuration.in_flight in {4, 5, 6, 8}
+
+
 def test_a_cluster_without_gpus():
     with pytest.raises(ShapeError, match="a plan needs GPUs"):
         plan(MODEL, replace(CLUSTER, nodes=0), global_batch=8, sequence=4096)

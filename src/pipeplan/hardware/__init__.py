@@ -2,6 +2,7 @@
 
 from pipeplan.hardware.clusters import cluster, cluster_from
 from pipeplan.hardware.collectives import OPERATIONS, collective_time, p2p_time
+from pipeplan.hardware.efficiency import FORMATS
 from pipeplan.hardware.kernels import (
     attention_time,
     gemm_time,
@@ -14,6 +15,7 @@ from pipeplan.hardware.presets import PRESETS, Node, Preset, gpu, preset
 from pipeplan.hardware.sheets import Cluster, Gpu, Link
 
 __all__ = [
+    "FORMATS",
     "OPERATIONS",
     "PRESETS",
     "Cluster",

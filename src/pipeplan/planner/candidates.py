@@ -13,6 +13,7 @@ from typing import Any
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.legality import RULES, Draft, Rule, most_stages
 from pipeplan.planner.question import Question
+from pipeplan.strategies import strategy
 
 Values = Callable[[Question, Draft], Sequence[Any]]
 
@@ -123,6 +124,13 @@ def _schedule(question: Question, draft: Draft) -> Sequence[str]:
     return SCHEDULES
 
 
+def _in_flight(question: Question, draft: Draft) -> Sequence[float | None]:
+    """Of a schedule that is made for a memory limit: that of 1F1B, and twice as much, with what lies between."""
+    if not strategy(draft["schedule"]).looks_at_costs:
+        return (None,)
+    return tuple(share * draft["pipeline"] for share in (1.0, 1.25, 1.5, 2.0))
+
+
 def _always(*values: Any) -> Values:
     return lambda _question, _draft: values
 
@@ -145,6 +153,7 @@ FRAME_FIELDS: Mapping[str, Values] = {
 VARIANT_FIELDS: Mapping[str, Values] = {
     "chunks": _chunks,
     "schedule": _schedule,
+    "in_flight": _in_flight,
     "group_size": _always(None),
     "layers": _always(None),
 }
@@ -198,15 +207,19 @@ def variants(
     yield from _extended(question, dict(frame), list(VARIANT_FIELDS.items()), refusals, without)
 
 
-def configurations(
+def drafts(
     question: Question, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
-) -> Iterator[Configuration]:
-    """Every legal configuration, lazily: hundreds of thousands on a large cluster."""
+) -> Iterator[dict[str, Any]]:
+    """All fields of every legal configuration, lazily: hundreds of thousands on a large cluster."""
     for frame in frames(question, refusals, without=without):
         orders = list(variants(question, frame, refusals, without=without))
         for saving in savings(question, frame, refusals, without=without) if orders else ():
-            for order in orders:
-                yield as_configuration(question, {**order, **saving})
+            yield from ({**order, **saving} for order in orders)
+
+
+def configurations(question: Question) -> Iterator[Configuration]:
+    """Every legal configuration, lazily."""
+    return (as_configuration(question, draft) for draft in drafts(question))
 
 
 def as_configuration(question: Question, draft: Draft) -> Configuration:

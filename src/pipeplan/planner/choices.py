@@ -73,6 +73,16 @@ def _share(name: str, value: Any) -> float:
     return share
 
 
+def _amount(name: str, value: Any) -> float:
+    try:
+        amount = float(value)
+    except (TypeError, ValueError):
+        amount = 0.0
+    if not 0 < amount < MOST:
+        raise InputError(f"{name} is a number above 0, not {value!r}", field="fix")
+    return amount
+
+
 def _schedule(name: str, value: Any) -> str:
     return strategy(str(value)).name
 
@@ -134,6 +144,7 @@ CHOICES: tuple[Choice, ...] = (
     Choice(field="microbatch_size", names=("micro", "mbs", "microbatch-size"), title="microbatch size", read=_count),
     Choice(field="schedule", names=("schedule",), title="schedule", read=_schedule),
     Choice(field="group_size", names=("group", "group-size"), title="microbatches of a group", read=_count),
+    Choice(field="in_flight", names=("in-flight",), title="activations that a schedule is made for", read=_amount),
     Choice(field="layers", names=("layers", "layout"), title="layers of each stage", read=_layers),
     Choice(field="recompute", names=("recompute",), title="modules computed again", read=_modules),
     Choice(field="offload", names=("offload",), title="share of activations moved to the host", read=_share),

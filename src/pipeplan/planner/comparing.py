@@ -8,7 +8,7 @@ from math import log2
 from typing import Any
 
 from pipeplan.planner.branching import Group, Opened, Space
-from pipeplan.planner.candidates import FRAME_FIELDS, as_configuration
+from pipeplan.planner.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.planned import RunnerUp
@@ -39,7 +39,7 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
         opened = Opened.of(space, frame, space.bounds(frame), limit)
         groups = [group for order in space.orders(frame) if (group := Group(opened, order)).settle(limit)]
         yield from _best_of_each(groups, by_schedule=number == 0)
-    order = {name: getattr(chosen, name) for name in ("chunks", "schedule", "group_size", "layers")}
+    order = {name: getattr(chosen, name) for name in VARIANT_FIELDS}
     for saving in space.savings(here):
         if not saving["offload"] and len(saving["recompute"]) < max(1, len(chosen.recompute)):
             yield as_configuration(space.question, {**here, **order, **saving})

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from pipeplan.errors import ShapeError
+from pipeplan.hardware import FORMATS
 from pipeplan.planner.choices import TRAINERS
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.question import Question
@@ -249,6 +250,12 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "torchtitan's experts", "expert_tensor software", "torchtitan has no expert tensor degree", _no_expert_tensor
+    ),
+    _rule(
+        "format",
+        "precision",
+        lambda q: f"{q.cluster.gpu.name} multiplies in {' and '.join(q.cluster.gpu.peak)} only",
+        lambda q, d: FORMATS[d["precision"]] in q.cluster.gpu.peak,
     ),
     _rule(
         "experts' sequence",

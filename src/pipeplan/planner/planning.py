@@ -134,6 +134,8 @@ def plan(
     planning.run(workers=workers, dask=dask, store=store)
     planning.fall_back()
     planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
+    if planning.best is None and not planning.estimated and planning.refused:
+        raise InfeasibleError(f"no legal configuration can be estimated: {planning.refused}", field="fix")
     if planning.best is None:
         return planning.nothing_fits(objective)
     if deadline is not None and planning.best.step_time > deadline:
@@ -172,6 +174,7 @@ class _Planning:
         self._varied: list[Sensitivity] = []
         self._searched: SearchedOrder | None = None
         self._stopped = False
+        self.refused = ""
 
     @property
     def limit(self) -> float:
@@ -192,6 +195,11 @@ class _Planning:
         """Everything estimated that fits, the best first; equal ones in the order of their settings."""
         found = [each for each in (*self._plain.values(), *self._laid) if each.peak_bytes <= self.limit]
         return sorted(found, key=lambda each: (self.value(each), str(each.configuration)))
+
+    @property
+    def estimated(self) -> bool:
+        """Whether anything was."""
+        return bool(self._plain)
 
     @property
     def best(self) -> Estimate | None:
@@ -217,6 +225,8 @@ class _Planning:
                 for each in finished:
                     if each.failure is not None and each.failure.kind != "refused":
                         each.required()
+                    elif each.failure is not None:
+                        self.refused = each.failure.message
                     self._known[each.key] = each.answer
                     rounds.finished()
                     self._tell()

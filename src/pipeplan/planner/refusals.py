@@ -8,9 +8,8 @@ from itertools import islice
 from typing import Any
 
 from pipeplan.errors import ShapeError
-from pipeplan.planner.candidates import FRAME_FIELDS, configurations, frames, variants
+from pipeplan.planner.candidates import FRAME_FIELDS, drafts, frames, variants
 from pipeplan.planner.choices import short_name, written
-from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.legality import RULES, Rule
 from pipeplan.planner.question import Question
 
@@ -22,11 +21,11 @@ def refusal(question: Question) -> ShapeError | None:
     that refused the most.
     """
     refusals: Counter[str] = Counter()
-    if next(configurations(question, refusals), None) is not None:
+    if next(drafts(question, refusals), None) is not None:
         return None
     asked = _asked(question)
     for name, _ in refusals.most_common():
-        if next(configurations(question, without=frozenset({name})), None) is not None:
+        if next(drafts(question, without=frozenset({name})), None) is not None:
             return _error(question, _rule(name), asked)
     worst = refusals.most_common(1)[0][0]
     return _error(question, _rule(worst), asked)
@@ -46,6 +45,7 @@ def _asked(question: Question) -> str:
     fixed = " ".join(
         f"{short_name(field)}={','.join(written(field, value) for value in values)}"
         for field, values in question.fixed.items()
+        if not (field == "software" and "trainer" in question.fixed)
     )
     return f" with {fixed}" if fixed else ""
 
@@ -83,7 +83,9 @@ def _legal_values(question: Question, rule: Rule) -> str:
         if field in FRAME_FIELDS:
             found = {written(field, frame[field]) for frame in islice(_whole(freed), 20_000)}
         else:
-            found = {_value(each, field) for each in islice(configurations(freed), 20_000)}
+            found = {
+                written(field, each[field]) for each in islice(drafts(freed), 20_000) if each.get(field) is not None
+            }
         if found:
             return f"; legal with {short_name(field)} {', '.join(sorted(found, key=_order)[:12])}"
     return ""
@@ -92,10 +94,6 @@ def _legal_values(question: Question, rule: Rule) -> str:
 def _whole(question: Question) -> Iterator[dict[str, Any]]:
     """Frames that have a variant."""
     return (frame for frame in frames(question) if next(variants(question, frame), None) is not None)
-
-
-def _value(configuration: Configuration, field: str) -> str:
-    return written(field, getattr(configuration, field)) if hasattr(configuration, field) else ""
 
 
 def _order(text: str) -> tuple[int, str]:

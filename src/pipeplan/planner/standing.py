@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Schedule
+from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Placement, Schedule
 from pipeplan.strategies import strategy
 
 
@@ -37,8 +37,13 @@ class Standing:
 
 @lru_cache(maxsize=1024)
 def standing(name: str, ranks: int, microbatches: int, chunks: int, group_size: int | None) -> Standing:
-    """Of a strategy's schedule; twice as many microbatches as ranks fill any pipeline."""
+    """Of a strategy's schedule; twice as many microbatches as ranks fill any pipeline.
+
+    One that is made for costs and limits holds at least one microbatch of all of a rank's stages, as any does.
+    """
     found = strategy(name)
+    if found.looks_at_costs:
+        return _standing_of_any(found.placed(found.shape(ranks, microbatches, chunks, group_size=group_size)))
     few = microbatches if group_size is not None or microbatches < 2 * ranks else 2 * ranks
     return standing_of(found(found.shape(ranks, few, chunks, group_size=group_size)))
 
@@ -61,3 +66,14 @@ def standing_of(schedule: Schedule) -> Standing:
             following[rank] = stage[fullest]
     table = np.asarray(schedule.placement.table, np.int64)
     return Standing(table, whole, until_weight, following, schedule.has(Kind.I))
+
+
+def _standing_of_any(placement: Placement) -> Standing:
+    """When a microbatch has passed through the last stage of its rank, before its first backward there."""
+    table = np.asarray(placement.table, np.int64)
+    whole = np.zeros((placement.ranks, table.shape[1]))
+    following = np.zeros(placement.ranks, np.int64)
+    for stage, rank in enumerate(table[0]):
+        whole[rank, stage] = 1
+        following[rank] = stage
+    return Standing(table, whole, np.zeros_like(whole), following, split=True)
