@@ -32,6 +32,7 @@ def perfect(monkeypatch):
         lost=0.0,
         network=1.0,
         network_all_to_all=1.0,
+        network_by_node=1.0,
         launch=0.0,
         message=1.0,
     )

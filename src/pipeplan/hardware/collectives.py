@@ -145,6 +145,7 @@ def _all_to_all(
         rate = _inside_bandwidth(cluster.inside, together) * _reach("all_to_all", ranks)
         seconds = inside / rate + (together - 1) * cluster.inside.latency
     if nodes > 1:
-        network = over_network / (cluster.between.bandwidth * LINKS.network_all_to_all)
+        reach = LINKS.network_all_to_all if nodes_a_token is None else LINKS.network_by_node
+        network = over_network / (cluster.between.bandwidth * reach)
         seconds = max(seconds, network + min(ranks - together, 32) * cluster.between.latency)
     return seconds

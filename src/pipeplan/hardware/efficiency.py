@@ -160,7 +160,8 @@ class Links:
     lost
         A group of n reaches 1 - lost/n of it.
     network
-        Fraction of the network's bandwidth; all-to-alls, whose messages are small, ``network_all_to_all``.
+        Fraction of the network's bandwidth; all-to-alls, whose messages are small, ``network_all_to_all``; those that send a
+        token once a node, whose kernels gather what goes there, ``network_by_node``.
     launch
         Of a collective's kernels; seconds.
     message
@@ -171,6 +172,7 @@ class Links:
     lost: float
     network: float
     network_all_to_all: float
+    network_by_node: float
     launch: float
     message: float
 
@@ -182,11 +184,14 @@ LINKS = Links(
     lost=0.36,
     network=0.90,
     network_all_to_all=0.60,
+    network_by_node=0.88,
     launch=8e-6,
     message=0.80,
 )
-"""all_reduce and lost: vTrain's A100 tables reach 229, 222 and 197 of 300 GB/s with 8, 4 and 2 GPUs at 1 GiB, SimuMax's B200
-file .742 of 900 with 8; the others' ratio to it is that file's. network: Calculon's A100 file. message: Primus' default."""
+"""all_reduce and lost: vTrain's A100 tables reach 229, 222 and 197 of 300 GB/s with 8, 4 and 2 GPUs at 1 GiB,
+SimuMax's B200 file .742 of 900 with 8; the others' ratio to it is that file's. network: Calculon's A100 file.
+message: Primus' default. network_by_node: DeepEP's kernels carry 43 to 51 of 50 GB/s over 16 to 64 ranks (deepseek-
+ai/DeepEP, README)."""
 
 
 def generation(name: str) -> Generation:

@@ -213,10 +213,10 @@ _BEFORE_HOPPER = ("volta", "ampere", "ada")
 
 def _collective_seconds(machine: Machine, work: Collective) -> float:
     ranks, stride = machine.group(work.group)
-    size, nodes = work.bytes, work.nodes_a_token
+    size, nodes, copies = work.bytes, None, work.copies
     if work.operation == "all_to_all" and machine.software.dispatch == "ranks":
-        size *= _ranks_reached(ranks, work.copies) / work.copies
-        nodes = nodes or work.copies
+        reached = _ranks_reached(ranks, work.copies)
+        size, nodes, copies = size * reached / work.copies, work.nodes_a_token or work.copies, max(1, round(reached))
     time = collective_time(
         machine.cluster,
         work.operation,
@@ -225,6 +225,6 @@ def _collective_seconds(machine: Machine, work: Collective) -> float:
         stride,
         steps=work.steps,
         nodes_a_token=nodes,
-        copies=work.copies,
+        copies=copies,
     )
     return time * machine.factors.factor("collective")
