@@ -32,9 +32,9 @@ CONFIGURATIONS = st.builds(
     global_batch=st.sampled_from([16, 64]),
     microbatch_size=st.sampled_from([1, 2]),
     tensor=st.sampled_from([1, 2, 8]),
-    pipeline=st.sampled_from([1, 2]),
+    pipeline=st.just(2),
     data=st.integers(1, 4),
-    chunks=st.sampled_from([1, 2]),
+    in_flight=st.sampled_from([None, 4.0]),
     schedule=st.sampled_from(["1f1b", "zbv"]),
     layers=st.sampled_from([None, (16, 16), (15, 17)]),
     sequence_parallel=st.booleans(),
@@ -79,6 +79,8 @@ def test_models_and_clusters_of_ones_own_are_written_whole():
         ({"recompute": ["everything"]}, UnknownNameError, "unknown module to recompute"),
         ({"recompute_by_stage": "full"}, FormatError, "a list with a value for each stage"),
         ({"offload": 2}, InputError, "share from 0 to 1"),
+        ({"offload": [0.5, 0.5, 0.5]}, PipeplanError, "3 values for 1 stages"),
+        ({"in_flight": "many"}, InputError, "in_flight"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(changes, kind, words):
