@@ -190,8 +190,8 @@ LINKS = Links(
 )
 """all_reduce and lost: vTrain's A100 tables reach 229, 222 and 197 of 300 GB/s with 8, 4 and 2 GPUs at 1 GiB,
 SimuMax's B200 file .742 of 900 with 8; the others' ratio to it is that file's. network: Calculon's A100 file.
-message: Primus' default. network_by_node: DeepEP's kernels carry 43 to 51 of 50 GB/s over 16 to 64 ranks (deepseek-
-ai/DeepEP, README)."""
+message: Primus' default. network_by_node: DeepEP's kernels carry 43 to 51 of 50 GB/s over 16 to 64 ranks
+(its README)."""
 
 
 def generation(name: str) -> Generation:
