@@ -68,23 +68,25 @@ def runners_up(
     """The best of every family of degrees or schedule beside the choice, and what would be faster but does not fit."""
     fitting = sorted((each for each in known if each.peak_bytes <= limit), key=value)
     chosen: list[Estimate] = []
-    degrees, schedules = {_degrees(best)}, {best.configuration.schedule}
+    seen, schedules = {_split(best)}, {best.configuration.schedule}
     for each in fitting:
-        new = (_degrees(each) not in degrees, each.configuration.schedule not in schedules)
-        if any(new) and value(each) >= value(best) and len(chosen) < MOST_RUNNERS_UP:
+        new = _split(each) not in seen or each.configuration.schedule not in schedules
+        if new and value(each) >= value(best) and len(chosen) < MOST_RUNNERS_UP:
             chosen.append(each)
-            degrees.add(_degrees(each))
+            seen.add(_split(each))
             schedules.add(each.configuration.schedule)
     over = sorted((each for each in known if each.peak_bytes > limit and value(each) < value(best)), key=value)
     families: dict[tuple[int, ...], Estimate] = {}
     for each in over:
-        families.setdefault(_degrees(each), each)
+        families.setdefault(_split(each), each)
     chosen += islice(families.values(), MOST_OVER)
     return tuple(RunnerUp(estimate=each, lost_because=lost_because(each, best, limit)) for each in chosen)
 
 
-def _degrees(estimate: Estimate) -> tuple[int, ...]:
-    return tuple(getattr(estimate.configuration, name) for name in _DEGREES[:-1])
+def _split(estimate: Estimate) -> tuple[int, ...]:
+    """How a model is split: configurations that differ in microbatches and numbers of context ranks only are of one family."""
+    here = estimate.configuration
+    return here.gpus, here.tensor, here.pipeline, min(here.context, 2), here.expert, here.expert_tensor
 
 
 def front(known: Iterable[Estimate], value: Callable[[Estimate], float], limit: float) -> tuple[Estimate, ...]:
