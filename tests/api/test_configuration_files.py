@@ -80,7 +80,7 @@ def test_models_and_clusters_of_ones_own_are_written_whole():
         ({"recompute_by_stage": "full"}, FormatError, "a list with a value for each stage"),
         ({"offload": 2}, InputError, "share from 0 to 1"),
         ({"offload": [0.5, 0.5, 0.5]}, PipeplanError, "3 values for 1 stages"),
-        ({"in_flight": "many"}, InputError, "in_flight"),
+        ({"in_flight": "many"}, InputError, "is a number above 0"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(changes, kind, words):
