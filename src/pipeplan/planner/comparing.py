@@ -84,7 +84,7 @@ def runners_up(
 
 
 def _split(estimate: Estimate) -> tuple[int, ...]:
-    """How a model is split: configurations that differ in microbatches and numbers of context ranks only are of one family."""
+    """How a model is split; those that differ in microbatches and in numbers of context ranks alone are of one family."""
     here = estimate.configuration
     return here.gpus, here.tensor, here.pipeline, min(here.context, 2), here.expert, here.expert_tensor
 

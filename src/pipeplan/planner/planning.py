@@ -52,6 +52,9 @@ VARIED = 12
 LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
 """Shares of the memory limit under which the front is looked for."""
 
+LEVEL_ROUNDS = 10
+"""Of branch and bound under each of them."""
+
 SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.75, "orders": 0.93}
 """Of the budget, spent when each part ends at the latest; layouts have shares of their own."""
 
@@ -285,7 +288,7 @@ class _Planning:
             limit = level * self.limit
             known = [self.value(each) for each in self._plain.values() if each.peak_bytes <= limit]
             branching = Branching([space], self._value, limit, slack=1.0, best=min(known, default=inf))
-            yield from self._choose(branching, SHARES["front"], rounds=2)
+            yield from self._choose(branching, SHARES["front"], rounds=LEVEL_ROUNDS)
             took = self.spent - begin
         self._phase = "layout"
         yield from self._lay_out()
