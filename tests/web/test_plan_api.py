@@ -100,6 +100,7 @@ def test_where_nothing_fits_the_nearest_is_told(client):
         ({"cluster": "h101-sxm:8x1"}, "cluster", "did you mean 'h100-sxm'"),
         ({"cluster": "h100-sxm:0x1"}, "cluster", "at least 1 GPU"),
         ({"cluster": "/etc/cluster.yaml"}, "cluster", "is a file"),
+        ({"cluster": "h100-sxm:8x8192"}, "cluster", "at most 32,768 GPUs here"),
         ({"global_batch": 0}, "global_batch", "must be at least 1, not 0"),
         ({"global_batch": 1.5}, "global_batch", "must be a whole number"),
         ({"sequence": None}, "sequence", "is missing"),
@@ -127,7 +128,14 @@ def test_a_config_json_that_is_none_is_refused(client, text):
 
 @pytest.mark.parametrize(
     "document",
-    [{}, {"model": "llama3-8b"}, {**ASKED, "tp": 3}, {**ASKED, "model": {"name": "x"}}, {**ASKED, "cluster": "a.yaml"}],
+    [
+        {},
+        {**ASKED, "global_batch": 10_000_000, "pp": 8},
+        {"model": "llama3-8b"},
+        {**ASKED, "tp": 3},
+        {**ASKED, "model": {"name": "x"}},
+        {**ASKED, "cluster": "a.yaml"},
+    ],
 )
 def test_a_configuration_that_is_none_is_refused(client, document):
     assert errors_of(client.post("/api/plan/chosen", json={"document": document}))

@@ -22,11 +22,13 @@ from pipeplan.api.planning import (
     read_configuration,
 )
 from pipeplan.drawing.html import timeline_data
-from pipeplan.errors import FormatError, InputError, PipeplanError
-from pipeplan.planner import Estimate
+from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
+from pipeplan.hardware import Cluster
+from pipeplan.planner import Configuration, Estimate
 from pipeplan.web.faults import Faults, fault
 from pipeplan.web.plan_requests import ChosenIn, PlanIn
 from pipeplan.web.replies import Reply, json_reply, refused
+from pipeplan.web.request_size import MOST_OPS
 from pipeplan.web.requests import FileIn
 from pipeplan.web.timeline_views import choose, views
 
@@ -34,6 +36,9 @@ MOST_SECONDS = 60.0
 """The budget of a plan here."""
 
 DEFAULT_SECONDS = 30.0
+
+MOST_GPUS = 32_768
+"""Of a cluster here."""
 
 Line = dict[str, Any]
 
@@ -52,12 +57,25 @@ def look_at(question: ChosenIn) -> Reply:
     """One configuration: its estimate, its flags, and its timeline where it is not too large to draw."""
     try:
         shape, machines, configuration = read_configuration(question.document, None)
+        _require_servable(machines, configuration)
         record, result = look(shape, machines, configuration)
     except PipeplanError as error:
         return refused(fault(error))
     drawn, _ = choose([result], None)
     timeline = timeline_data(views(drawn, reasons=False)) if drawn else None
     return json_reply({"estimate": record, "timeline": timeline})
+
+
+def _require_servable(machines: Cluster, configuration: Configuration | None = None) -> None:
+    """Refuse what is too large here, before any work. Raises ShapeError."""
+    if machines.gpus > MOST_GPUS:
+        raise ShapeError(
+            f"a cluster has at most {MOST_GPUS:,} GPUs here, not {machines.gpus:,}; the command line has no such limit",
+            field="cluster",
+        )
+    ops = 0 if configuration is None else 3 * configuration.microbatches * configuration.stages
+    if ops > MOST_OPS:
+        raise ShapeError(f"too large to show here: up to {ops:,} ops, and the limit is {MOST_OPS:,}", field="document")
 
 
 def _asked(question: PlanIn) -> dict[str, Any]:
@@ -73,11 +91,13 @@ def _asked(question: PlanIn) -> dict[str, Any]:
         )
     shape = model_of(given.pop("model", ""), None) if question.model_file is None else _uploaded(question.model_file)
     given.pop("model", None)
+    machines = cluster_of(given["cluster"], None)
+    _require_servable(machines)
     fix = given.get("fix")
     return {
         **given,
         "model": shape,
-        "cluster": cluster_of(given["cluster"], None),
+        "cluster": machines,
         "fix": fix.split() if isinstance(fix, str) else fix,
     }
 
