@@ -57,8 +57,9 @@ def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
     return "megatron-core", "software: Megatron Core"
 
 
-_SINCE_EXCHANGES = (26, 6)
-"""Release of Megatron Bridge from which its MXFP8 recipes run exchanges of experts beside computation."""
+_SINCE_GRAPHS, _SINCE_EXCHANGES = (26, 4), (26, 6)
+"""Releases of Megatron Bridge from which its recipes capture whole graphs, and from which those in MXFP8 run exchanges of
+experts beside computation."""
 
 
 def _bridge(row: Mapping[str, Any]) -> str:
@@ -66,16 +67,16 @@ def _bridge(row: Mapping[str, Any]) -> str:
 
     Earlier recipes ran only these beside computation (scripts/performance/configs of its repository).
     """
-    if not re.search(r"mx", row.get("precision") or "", re.IGNORECASE):
-        return "megatron-bridge-26.04"
     source, hardware = row.get("source", {}), row.get("hardware", {})
     locator = "" if isinstance(source, str) else str(source.get("locator", ""))
-    release = re.search(r"\b(\d\d)\.(\d\d)\b", locator)
+    found = re.search(r"\b(\d\d)\.(\d\d)\b", locator)
+    release = (int(found[1]), int(found[2])) if found else _SINCE_EXCHANGES
     joined = int(hardware.get("nvlink_domain") or hardware.get("gpus_per_node") or 1)
     leaves = int(row.get("parallel", {}).get("ep", 1)) > joined
-    if release and (int(release[1]), int(release[2])) < _SINCE_EXCHANGES and not leaves:
-        return "megatron-bridge-26.04"
-    return "megatron-bridge"
+    small = re.search(r"mx", row.get("precision") or "", re.IGNORECASE) is not None
+    if small and (release >= _SINCE_EXCHANGES or leaves):
+        return "megatron-bridge"
+    return "megatron-bridge-26.04" if release >= _SINCE_GRAPHS else "megatron-bridge-26.02"
 
 
 _PRECISIONS: tuple[tuple[str, Precision], ...] = (

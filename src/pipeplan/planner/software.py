@@ -11,7 +11,15 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pipeplan.errors import UnknownNameError
-from pipeplan.planner.trainer import ADDED_APART, EAGER_LAUNCH, EAGER_NORMS, EAGER_UPDATE, ROW_WISE, Software
+from pipeplan.planner.trainer import (
+    ADDED_APART,
+    EAGER_LAUNCH,
+    EAGER_NORMS,
+    EAGER_UPDATE,
+    MEGATRON_LAUNCH,
+    ROW_WISE,
+    Software,
+)
 
 _MEGATRON_2021 = Software(
     name="megatron-lm-2021",
@@ -20,7 +28,7 @@ _MEGATRON_2021 = Software(
     dropout=True,
     fused_loss=False,
     hides=frozenset(),
-    launch=60e-6,
+    launch=MEGATRON_LAUNCH,
     op_gap=0.85e-3,
     source="arXiv 2104.04473 section 4, 2205.05198; the gap between ops is that of the machine megatron-a100; vTrain's rows "
     "of h 1024 without tensor parallelism take 3.3 ms for a layer's 51 kernels of F, recomputation, I and W",
@@ -37,6 +45,7 @@ _TORCHTITAN = Software(
 _MEGATRON_CORE = Software(
     name="megatron-core",
     title="Megatron Core with Transformer Engine",
+    launch=MEGATRON_LAUNCH,
     source="Megatron-LM docs: overlap-grad-reduce, overlap-param-gather, context parallelism by p2p ring",
 )
 _LLM_FOUNDRY = Software(
@@ -136,6 +145,15 @@ _TABLE = (
         graphs=True,
         fp32_gradients=False,
         source="as megatron-bridge, recipes before moe_a2a_overlap",
+    ),
+    replace(
+        _MEGATRON_CORE,
+        name="megatron-bridge-26.02",
+        title="Megatron Bridge's performance recipes until 26.02: as until 26.04, without whole graphs",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        dispatch="ranks",
+        fp32_gradients=False,
+        source="as megatron-bridge; its recipes of that time capture parts of a layer, or nothing",
     ),
     replace(
         _MEGATRON_CORE,
