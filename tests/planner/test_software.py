@@ -61,7 +61,7 @@ def test_launches_that_take_longer_than_kernels_are_the_hosts():
     small = (MemoryPass(name="norm", bytes=1e3, kernels=100),)
     assert seconds("megatron-core", small)["host"] > 0
     assert seconds("megatron-bridge", small)["host"] == 0
-    large = (MemoryPass(name="norm", bytes=1e10, kernels=100),)
+    large = (MemoryPass(name="norm", bytes=1e11, kernels=100),)
     assert seconds("megatron-core", large)["host"] == 0
 
 

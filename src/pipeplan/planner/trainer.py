@@ -51,8 +51,8 @@ EAGER_LAUNCH = 12e-6
 
 MEGATRON_LAUNCH = 60e-6
 """Seconds of a kernel of a layer's work with the small ones that it stands for, in Megatron-LM's modules: vTrain's rows of
-h 1024 without tensor parallelism take 3.3 ms for a layer's 51, a layer of experts in Megatron Bridge 25.09 on B200 4.7 ms for
-its 69."""
+h 1024 without tensor parallelism take 3.3 ms for a layer's 51, a layer of experts in Megatron Bridge 25.09 on B200 4.7 ms
+for its 69."""
 
 ADDED_APART = 10.0
 """Bytes: a 16-bit gradient read, and one of 32 bits read and written."""
