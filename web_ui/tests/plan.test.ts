@@ -5,7 +5,7 @@ import { timeOf } from "../src/plan/bars.js";
 import { rowsOf } from "../src/plan/candidates.js";
 import { axisOf, staircase } from "../src/plan/front_axes.js";
 import { Lines } from "../src/plan/lines.js";
-import { counted } from "../src/plan/notes.js";
+import { counted, searched } from "../src/plan/notes.js";
 
 function candidate(tensor: number, lost = ""): Candidate {
   return {
@@ -36,6 +36,7 @@ const PLAN: Plan = {
   runners_up: [candidate(2, "slower"), candidate(4, "slower still")],
   front: [candidate(1), candidate(4), candidate(8)],
   closest_miss: null,
+  searched: null,
   sensitivity: [],
   counts: { legal: 1234, over_memory: 1, too_slow: 2, estimated: 3 },
   seconds: 1.25,
@@ -105,6 +106,12 @@ test("how it was found is said in a sentence", () => {
   expect(counted(PLAN)).toBe(
     "1,234 legal configurations, 1 over memory and 2 too slow by their bounds, 3 estimated in 1.3 s, ended by its budget.",
   );
+});
+
+test("a searched order is told where there is one", () => {
+  expect(searched(PLAN)).toBe("");
+  const found = { step_time_s: 1.23456, instead_of_s: 1.25, found_by: "annealing" };
+  expect(searched({ ...PLAN, searched: found })).toContain("takes 1.235 s in place of 1.25 s (annealing)");
 });
 
 test("what is fixed is sent as pairs, a size with its unit as text", () => {

@@ -62,6 +62,8 @@ export interface Plan {
   readonly runners_up: readonly Candidate[];
   readonly front: readonly Candidate[];
   readonly closest_miss: Candidate | null;
+  /** A better order of ops than every published one, for one of the configurations. */
+  readonly searched: { readonly step_time_s: number; readonly instead_of_s: number; readonly found_by: string } | null;
   readonly sensitivity: readonly Sensitivity[];
   readonly counts: {
     readonly legal: number;

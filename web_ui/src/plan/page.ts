@@ -11,7 +11,7 @@ import { type Row, rowsOf } from "./candidates.js";
 import { FlagTabs } from "./flags.js";
 import { FrontPicture } from "./front.js";
 import { ModelFile } from "./model_file.js";
-import { counted, facts, sensitivity, trust } from "./notes.js";
+import { counted, facts, searched, sensitivity, trust } from "./notes.js";
 import { ProgressLine } from "./progress.js";
 import { CandidateTable } from "./table.js";
 
@@ -102,7 +102,7 @@ export class PlanPage {
     const row = rows[at];
     if (found === null || row === undefined) return;
     const { candidate } = row;
-    this.table.show(rows, at);
+    this.table.show(rows, at, found.memory_limit_gib);
     this.front.show(rows, at, found.memory_limit_gib);
     this.facts.replaceChildren(facts(candidate));
     const best = rows[0];
@@ -115,7 +115,13 @@ export class PlanPage {
       ranks.map((parts, rank) => ({ label: String(rank), parts })),
       found.memory_limit_gib,
     );
-    this.notes.replaceChildren(...sensitivity(found), make("h3", {}, "How sure it is"), ...trust(candidate));
+    const better = searched(found);
+    this.notes.replaceChildren(
+      ...(better === "" ? [] : [make("p", { class: "note" }, better)]),
+      ...sensitivity(found),
+      make("h3", {}, "How sure it is"),
+      ...trust(candidate),
+    );
     void this.look(row);
   }
 

@@ -19,16 +19,16 @@ export class CandidateTable {
 
   constructor(private readonly choose: (at: number) => void) {}
 
-  show(rows: readonly Row[], selected: number): void {
+  show(rows: readonly Row[], selected: number, limit: number): void {
     const focused = document.activeElement?.getAttribute("data-key") ?? "";
     const head = make("tr", {}, ...HEADINGS.map(([text, title]) => make("th", { scope: "col", title }, text)));
-    const body = rows.map((row, at) => this.row(row, at, at === selected));
+    const body = rows.map((row, at) => this.row(row, at, at === selected, limit));
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
     this.element.replaceChildren(make("div", { class: "scroll tall" }, table));
     if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  private row({ candidate, role, onFront }: Row, at: number, shows: boolean): HTMLElement {
+  private row({ candidate, role, onFront }: Row, at: number, shows: boolean, limit: number): HTMLElement {
     const name = make(
       "button",
       {
@@ -50,6 +50,8 @@ export class CandidateTable {
     ].map((text) => make("td", {}, text));
     const why = make("td", { class: "why" }, candidate.lost_because ?? "");
     const element = make("tr", { class: shows ? "shows" : "" }, make("th", { scope: "row" }, name), ...cells, why);
+    if (candidate.peak_memory_gib > limit)
+      name.after(" ", make("span", { class: "over", title: "over the memory limit" }, "over"));
     element.addEventListener("click", () => this.choose(at));
     return element;
   }
