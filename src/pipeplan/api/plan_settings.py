@@ -53,7 +53,7 @@ PLAN_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             Setting(
                 name="fix", kind="pairs", title="Fixed", group="choosing",
                 help="What is decided already, as NAME=VALUE: tp=8, or tp=4,8 for either; repeatable.",
-                hint="NAME=VALUE, such as tp=8 pp=4,8.",
+                hint="NAME=VALUE, such as tp=8 pp=4,8 trainer=megatron.",
             ),
             Setting(
                 name="seconds", kind="number", title="Seconds", group="work", unit="seconds", range=POSITIVE,

@@ -16,7 +16,8 @@ from pipeplan.errors import PipeplanError
 _HELP = """The workbench for pipeline-parallel training schedules.
 
 `pipeplan compare -p 4 -m 8` lists every schedule that fits, the fastest first;
-`pipeplan simulate zbv -p 4 -m 8` draws one of them.
+`pipeplan simulate zbv -p 4 -m 8` draws one of them;
+`pipeplan plan --model config.json --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192` finds what to train with.
 Exit codes: 0 done; 1 the answer is no; 2 the input is wrong.
 """
 

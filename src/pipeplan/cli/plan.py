@@ -83,7 +83,8 @@ def plan(
         tuple[Path, ...],
         _option(
             "The ending chooses: .json everything; .png .svg .pdf front, time and memory; .yaml the best configuration, for "
-            "`pipeplan estimate`; .sh the flags; .html .csv .trace.json the schedule; repeatable.",
+            "`pipeplan estimate`; .sh the flags; .html .csv .trace.json the schedule; .searched.csv "
+            "a better order, where one was found; repeatable.",
             "--output",
             "-o",
         ),
