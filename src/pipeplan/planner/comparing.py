@@ -14,7 +14,7 @@ from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.planned import RunnerUp
 from pipeplan.planner.reasons import lost_because
 
-MOST_NEIGHBOURS = 12
+MOST_NEIGHBOURS = 8
 """Frames beside the chosen one that are estimated."""
 
 MOST_RUNNERS_UP = 8
