@@ -107,6 +107,10 @@ def check_whole(cluster: Cluster, configuration: Configuration) -> None:
         )
 
 
+_ROUNDING = 1e-9
+"""Of a step: less idle time than this is what sums of many durations are off by."""
+
+
 def step_time(configuration: Configuration, stages: StageCosts, ran: Run, end: StepEnd) -> StepTime:
     """The step by what spends it on the rank that is done last; idle time and transfers are the bubble."""
     begins = ran.starts if not software(configuration.software).barrier else np.zeros_like(ran.starts)
@@ -123,7 +127,7 @@ def step_time(configuration: Configuration, stages: StageCosts, ran: Run, end: S
     return StepTime(
         compute=compute - recompute,
         recompute=recompute,
-        bubble=max(bubble, 0.0),
+        bubble=bubble if bubble > _ROUNDING * pipeline else 0.0,
         overhead=overhead,
         data=float(end.reduce[rank] + end.gather.max()) + kinds["data"],
         optimizer=float(end.optimizer.max()),
