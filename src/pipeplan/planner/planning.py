@@ -43,8 +43,8 @@ PRICED = 200
 FINALISTS = 4
 """Configurations, each of other degrees or another schedule, whose layers are laid out."""
 
-LAYOUT_SHARE = 0.05
-"""Of the budget, to lay out one of them."""
+LAYOUT_SHARE, LAYOUT_SECONDS = 0.05, 2.0
+"""Share of the budget to lay out one of them, and the most seconds: longer searches mostly prove."""
 
 VARIED = 12
 """Configurations that are estimated again for the sensitivity."""
@@ -342,7 +342,7 @@ class _Planning:
         if not finalists or "layers" in fixed:
             return
         by_stage = "recompute" not in fixed and "trainer" not in fixed
-        layout = Layout(self.limit, LAYOUT_SHARE * self._seconds, by_stage)
+        layout = Layout(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
         trials = [self._trial(each, layout=layout) for each in finalists]
         yield trials
         self._laid = [found for trial in trials if (found := self._known.get(trial.key)) is not None]
