@@ -161,3 +161,24 @@ def test_a_real_one_is_as_good_as_it_says():
     for runner in found.planned.runners_up:
         assert runner.estimate.step_time >= best.step_time
         assert runner.lost_because
+
+
+def test_fewer_gpus_than_there_are_make_a_configuration_of_their_own(tmp_path):
+    found = pipeplan.plan(
+        *("llama3-8b", "h100-sxm:8x2"),
+        global_batch=16,
+        sequence=4096,
+        objective="gpus",
+        deadline=60,
+        seconds=5,
+        workers=1,
+    )
+    best = found.best
+    assert best is not None
+    assert best.configuration.gpus < 16
+    found.save(tmp_path / "best.yaml")
+    (row,) = pipeplan.estimate(tmp_path / "best.yaml")
+    assert row.estimate is not None
+    assert row.estimate.step_time == pytest.approx(best.step_time)
+    assert found.result.schedule.ranks == best.configuration.pipeline
+    assert found.flags["megatron"].text
