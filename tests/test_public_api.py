@@ -83,7 +83,9 @@ def test_functions_take_what_their_commands_take(name, options):
     """By the same names; outputs are written with ``save``, and a front starts from everything."""
     taken = set(inspect.signature(getattr(pipeplan, name)).parameters)
     asked = {field.name for each in options for field in fields(each)}
-    assert asked - taken <= {"pareto", "points", "trace"} | ({"start", "jitter", "searches"} if name == "pareto" else set())
+    assert asked - taken <= {"pareto", "points", "trace"} | (
+        {"start", "jitter", "searches"} if name == "pareto" else set()
+    )
 
 
 def test_a_plan_takes_the_settings_of_its_table_in_their_order():

@@ -125,6 +125,7 @@ def test_models_and_gpus_are_listed(run):
         (f"{ASKED} --objective gpus", "needs a deadline"),
         (f"{ASKED} --seconds 0", "seconds must be more than 0"),
         (f"{ASKED} --flags megatorn", "did you mean 'megatron'"),
+        (f"{ASKED} --flags megatron --json", "leave out --json"),
         (f"{ASKED} --dask nowhere", "nowhere"),
         (f"{ASKED} --calibration none.yaml", "no such file"),
         (f"{ASKED} -o plan.abc", "unknown ending"),

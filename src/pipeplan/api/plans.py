@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
-from pipeplan.api.configurations import degrees_in_words, in_words, layout_in_words
+from pipeplan.api.configurations import in_words, layout_in_words
 from pipeplan.api.estimates import GIBIBYTE, estimate_record
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
@@ -34,9 +34,6 @@ OWN_ENDINGS = (
 )
 """Of files that hold the order that was searched, the best configuration, or flags: those of one trainer, or of the one that
 was assumed."""
-
-MOST_COMPARED = 6
-"""Configurations whose step times a picture compares."""
 
 
 @final
@@ -173,43 +170,12 @@ class Plan(Presentable):
 
     def plan_view(self) -> PlanView:
         """What its picture shows: the front, the step's time of the first few, and the memory of the best one's ranks."""
-        from pipeplan.drawing.plan import PlanView
+        from pipeplan.api.plan_picture import plan_view
 
-        shown = self._shown()
-        return PlanView(
-            title=self.heading,
-            front=None if self.best is None else self._front_view(),
-            times=[
-                (f"{place}: {_label(found)}" if place else _label(found), asdict(found.time))
-                for place, found in enumerate(shown[:MOST_COMPARED])
-            ],
-            memory=[
-                (str(rank), {name: value / GIBIBYTE for name, value in asdict(held).items()})
-                for rank, held in enumerate(shown[0].memory)
-            ]
-            if shown
-            else [],
-            limit=self.planned.memory_limit / GIBIBYTE,
-        )
+        return plan_view(self)
 
-    def _front_view(self) -> Any:
-        from pipeplan.drawing.front import FrontView
-
-        front = sorted(self.planned.front or (self.chosen,), key=lambda found: found.peak_bytes)
-        return FrontView(
-            title="Step time against memory",
-            memory_label="peak memory (GiB)",
-            time_label="step (s)",
-            points=[_place(found) for found in front],
-            bounds=[],
-            marks=[
-                (str(place), *_place(runner.estimate)) for place, runner in enumerate(self.planned.runners_up, start=1)
-            ],
-            ours="no other is better in both",
-            others="runners-up",
-        )
-
-    def _shown(self) -> list[Estimate]:
+    @property
+    def shown(self) -> list[Estimate]:
         """The best and the runners-up; the closest miss where nothing fits."""
         if self.best is None:
             return [] if self.planned.closest_miss is None else [self.planned.closest_miss.estimate]
@@ -218,7 +184,7 @@ class Plan(Presentable):
     @property
     def heading(self) -> str:
         """What is trained, on what, by what."""
-        cluster, shown = self.cluster, self._shown()
+        cluster, shown = self.cluster, self.shown
         batch = f", {shown[0].configuration.global_batch} x {shown[0].configuration.sequence:,} tokens" if shown else ""
         return f"{self.model.name} on {cluster.gpus} {cluster.gpu.name} ({cluster.nodes} x {cluster.per_node}){batch}"
 
@@ -295,18 +261,6 @@ def cluster_record(cluster: Cluster) -> dict[str, Any]:
     links = {"inside": asdict(cluster.inside), "between": asdict(cluster.between)}
     sizes = {"per_node": cluster.per_node, "nodes": cluster.nodes, "gpus": cluster.gpus, "joined": cluster.joined}
     return sizes | links | {"gpu": gpu | {"peak": dict(cluster.gpu.peak)}}
-
-
-def _label(found: Estimate) -> str:
-    chosen = found.configuration
-    chunks = f" v{chosen.chunks}" if chosen.chunks > 1 else ""
-    schedule = f", {chosen.schedule}{chunks}" if chosen.pipeline > 1 else ""
-    return f"{degrees_in_words(chosen)}{schedule}"
-
-
-def _place(found: Estimate) -> tuple[float, float]:
-    """Where a configuration stands in the picture of a front."""
-    return found.peak_bytes / GIBIBYTE, found.step_time
 
 
 def _row(found: Estimate) -> dict[str, Any]:

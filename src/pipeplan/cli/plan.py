@@ -102,6 +102,8 @@ def plan(
     if models or gpus:
         return _lists(models=models, gpus=gpus, json=json)
     given = plan.given()
+    if flags is not None and json:
+        raise InputError("--flags prints the flags and nothing else: leave out --json, which holds them, too")
     if flags is not None:
         given["fix"] = _for_trainer(flags, given.get("fix", ()))
     _require(output, plan.files())
