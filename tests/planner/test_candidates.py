@@ -63,3 +63,11 @@ def test_savings_are_the_model_s_own():
     frame = next(frames(question()))
     modules = {module for saving in savings(question(), frame) for module in saving["recompute"]}
     assert modules == {"layernorm", "mlp", "full"}
+
+
+def test_trainers_compute_again_what_they_can():
+    asked = question(fix={"software": "torchtitan"})
+    assert {saving["recompute"] for saving in savings(asked, next(frames(asked)))} == {(), ("selective-op",), ("full",)}
+    asked = question("gpt3-6.7b", "a100-sxm-80gb:8x1", sequence=2048, fix={"software": "megatron-lm-2021"})
+    found = {saving["recompute"] for saving in savings(asked, next(frames(asked)))}
+    assert found == {(), ("layernorm",), ("core_attn",), ("mlp",), ("full",)}

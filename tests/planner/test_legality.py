@@ -48,6 +48,7 @@ BROKEN = [
     ("whole groups", DENSE, {"microbatch_size": 32}),
     ("sharding and pipelines", DENSE, {"zero": 3}),
     ("modules", DENSE, {"recompute": ("moe_act",)}),
+    ("recomputation", DENSE, {"software": "torchtitan", "recompute": ("mlp",)}),
     ("torchtitan's offload", DENSE, {"software": "torchtitan", "offload": 0.5}),
     ("schedule's shape", DENSE, {"schedule": "zbv", "chunks": 3}),
     ("format", DENSE, {"precision": "nvfp4"}),

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.legality import RULES, Draft, Rule, most_stages
+from pipeplan.planner.legality import RULES, Draft, Rule, is_torchtitan, most_stages
 from pipeplan.planner.question import Question
+from pipeplan.planner.software import software
 from pipeplan.strategies import strategy
 
 Values = Callable[[Question, Draft], Sequence[Any]]
@@ -40,9 +41,19 @@ LEAST_TOKENS = 1024
 """Of a sequence on a rank of the context group; fewer only where it is fixed: kernels are then too short for their
 launches."""
 
-RECOMPUTED = ((), ("layernorm",), ("layernorm", "moe_act"), ("mlp",), ("layernorm", "mla_up_proj"), ("moe",), ("full",))
-"""Sets of modules that are tried where nothing is fixed, the cheapest first; those of parts that a model lacks are not
-legal."""
+RECOMPUTED: tuple[tuple[str, ...], ...] = (
+    (),
+    ("layernorm",),
+    ("layernorm", "moe_act"),
+    ("core_attn",),
+    ("mlp",),
+    ("layernorm", "mla_up_proj"),
+    ("moe",),
+    ("selective-op",),
+    ("full",),
+)
+"""Sets of modules that are tried where none is fixed; those of parts that a model lacks, or that a trainer cannot
+compute again, are not legal."""
 
 OFFLOADED = (0.0, 0.5)
 """Shares of the kept bytes that are tried."""
@@ -94,7 +105,7 @@ def _expert_tensor(question: Question, draft: Draft) -> Sequence[int]:
 
 
 def _zero(question: Question, draft: Draft) -> Sequence[int]:
-    return (3,) if draft["software"] == "torchtitan" and draft["data"] * draft["context"] > 1 else (1, 3)
+    return (3,) if is_torchtitan(draft) and draft["data"] * draft["context"] > 1 else (1, 3)
 
 
 def _microbatch_size(question: Question, draft: Draft) -> Sequence[int]:
@@ -131,6 +142,12 @@ def _in_flight(question: Question, draft: Draft) -> Sequence[float | None]:
     return tuple(share * draft["pipeline"] for share in (1.0, 1.25, 1.5, 2.0))
 
 
+def _recompute(question: Question, draft: Draft) -> Sequence[tuple[str, ...]]:
+    """The attention core alone is worth it only where its scores reach memory."""
+    unfused = software(draft["software"]).attention == "unfused"
+    return [modules for modules in RECOMPUTED if unfused or modules != ("core_attn",)]
+
+
 def _always(*values: Any) -> Values:
     return lambda _question, _draft: values
 
@@ -160,7 +177,7 @@ VARIANT_FIELDS: Mapping[str, Values] = {
 """What a variant of a frame chooses."""
 
 SAVING_FIELDS: Mapping[str, Values] = {
-    "recompute": _always(*RECOMPUTED),
+    "recompute": _recompute,
     "offload": _always(*OFFLOADED),
 }
 """What saves memory and costs time."""

@@ -129,7 +129,7 @@ def _without_fixed(question: Question, calibration: Factors | None) -> Iterator[
 
 
 def _with_all_moved(question: Question, lowest: Estimate, calibration: Factors | None) -> Estimate | None:
-    if "offload" in question.fixed or lowest.configuration.software == "torchtitan":
+    if "offload" in question.fixed or lowest.configuration.software.startswith("torchtitan"):
         return None
     moved = replace(lowest.configuration, offload=1.0)
     found = estimate(question.model, question.cluster, moved, calibration=calibration, with_error_bar=False)

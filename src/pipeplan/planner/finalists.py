@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster
-from pipeplan.planner.candidates import RECOMPUTED
+from pipeplan.planner.candidates import savings
 from pipeplan.planner.choices import written
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.estimating import estimate
 from pipeplan.planner.laid_layers import best_layout_of, held_besides
+from pipeplan.planner.question import Question
 from pipeplan.planner.seconds import Factors
 from pipeplan.planner.stages import even_layout
 from pipeplan.strategies import strategy
@@ -58,8 +59,14 @@ def laid_out(
         return start
     if start.configuration.stages > MOST_STAGES:
         return _with_lighter_ends(model, cluster, start, memory_limit, calibration)
-    chosen = start.configuration.recompute
-    sets = [(chosen,)] + ([tuple(dict.fromkeys((chosen, *_sets(model))))] if by_stage else [])
+    question = Question(
+        model=model,
+        cluster=cluster,
+        global_batch=start.configuration.global_batch,
+        sequence=start.configuration.sequence,
+        memory_limit=memory_limit,
+    )
+    sets = [[start.configuration.recompute]] + ([_sets(question, start.configuration)] if by_stage else [])
     for choices in sets:
         found = _with_layout(
             model, cluster, start, choices, memory_limit, seconds=seconds / len(sets), calibration=calibration
@@ -88,14 +95,10 @@ def _with_lighter_ends(
     return best
 
 
-def _sets(model: ModelShape) -> Iterator[tuple[str, ...]]:
-    """Modules that a stage could compute again."""
-    for modules in RECOMPUTED:
-        if model.latent is None and "mla_up_proj" in modules:
-            continue
-        if model.experts is None and {"moe", "moe_act"} & set(modules):
-            continue
-        yield modules
+def _sets(question: Question, configuration: Configuration) -> list[tuple[str, ...]]:
+    """Modules that a stage could compute again; first what the configuration does everywhere."""
+    legal = [saving["recompute"] for saving in savings(question, {"software": configuration.software})]
+    return list(dict.fromkeys((configuration.recompute, *legal)))
 
 
 def _with_layout(

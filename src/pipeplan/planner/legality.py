@@ -18,6 +18,7 @@ from pipeplan.planner.choices import TRAINERS
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.question import Question
 from pipeplan.strategies import strategy
+from pipeplan.workload import RECOMPUTE
 
 Draft = Mapping[str, Any]
 """Fields of a configuration that are chosen so far, by name."""
@@ -50,6 +51,11 @@ def _rule(
 ) -> Rule:
     text = sentence if callable(sentence) else lambda _: str(sentence)
     return Rule(name, frozenset(needs.split()), holds, text)
+
+
+def is_torchtitan(draft: Draft) -> bool:
+    """Whether torchtitan runs it, in any of its releases and settings."""
+    return bool(draft["software"].startswith("torchtitan"))
 
 
 def _divides_heads(question: Question, draft: Draft) -> bool:
@@ -144,7 +150,7 @@ def _chunks_of_one_rank(question: Question, draft: Draft) -> bool:
 
 
 def _whole_groups(question: Question, draft: Draft) -> bool:
-    if draft["schedule"] != "interleaved-1f1b" or draft["software"] == "torchtitan":
+    if draft["schedule"] != "interleaved-1f1b" or is_torchtitan(draft):
         return True
     ranks, group = draft["pipeline"], draft.get("group_size") or draft["pipeline"]
     left = _microbatches(question, draft) % group
@@ -157,11 +163,16 @@ def _trainer_runs(question: Question, draft: Draft) -> bool:
 
 
 def _shards_whole_model(question: Question, draft: Draft) -> bool:
-    return bool(draft["zero"] < 2 or draft["pipeline"] == 1 or draft["software"] == "torchtitan")
+    return bool(draft["zero"] < 2 or draft["pipeline"] == 1 or is_torchtitan(draft))
 
 
 def _has_someone_to_shard_with(question: Question, draft: Draft) -> bool:
     return bool(draft["zero"] < 2 or draft["data"] * draft["context"] > 1)
+
+
+def _recomputes_as_trainers_do(question: Question, draft: Draft) -> bool:
+    whole = {"full", "selective-op"} if is_torchtitan(draft) else set(RECOMPUTE) - {"selective-op"}
+    return set(draft["recompute"]) <= whole
 
 
 def _recomputes_what_is_there(question: Question, draft: Draft) -> bool:
@@ -172,7 +183,7 @@ def _recomputes_what_is_there(question: Question, draft: Draft) -> bool:
 
 
 def _no_expert_tensor(question: Question, draft: Draft) -> bool:
-    return bool(draft["software"] != "torchtitan" or draft["expert_tensor"] == 1)
+    return bool(not is_torchtitan(draft) or draft["expert_tensor"] == 1)
 
 
 def _context_cuts(question: Question, draft: Draft) -> bool:
@@ -283,10 +294,16 @@ RULES: tuple[Rule, ...] = (
         _recomputes_what_is_there,
     ),
     _rule(
+        "recomputation",
+        "recompute software",
+        "torchtitan computes layers again whole or per op (selective-op), the others by modules",
+        _recomputes_as_trainers_do,
+    ),
+    _rule(
         "torchtitan's offload",
         "offload software",
         "torchtitan moves no activations to the host",
-        lambda q, d: d["software"] != "torchtitan" or not d["offload"],
+        lambda q, d: not is_torchtitan(d) or not d["offload"],
     ),
     _rule(
         "one rank",
