@@ -114,6 +114,16 @@ def test_sharded_weights_are_gathered_for_every_microbatch():
     assert found.peak_bytes < kept.peak_bytes
 
 
+def test_beside_a_pipeline_sharded_weights_are_gathered_once_a_step():
+    asked = Configuration(
+        sequence=4096, global_batch=256, pipeline=4, data=16, zero=3, software="torchtitan", schedule="1f1b"
+    )
+    few, many = (estimate(LLAMA, H100, replace(asked, global_batch=batch)).time for batch in (256, 1024))
+    assert many.data == pytest.approx(few.data)
+    kept = estimate(LLAMA, H100, replace(asked, zero=1)).time
+    assert few.data == pytest.approx(kept.data)
+
+
 @pytest.mark.parametrize("kind", ["gemm", "attention", "memory", "head", "collective"])
 def test_a_calibration_makes_its_kind_slower_and_is_said(kind):
     plain = estimate(LLAMA, H100, configuration())

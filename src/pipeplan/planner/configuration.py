@@ -144,6 +144,11 @@ class Configuration:
         return self.pipeline * self.chunks
 
     @property
+    def gathers_weights(self) -> bool:
+        """Whether every microbatch gathers sharded weights and scatters gradients; beside a pipeline, a step does once."""
+        return self.zero >= 3 and self.pipeline == 1
+
+    @property
     def expert_data(self) -> int:
         """Replicas of each expert: the ranks of a stage over e and etp."""
         return self.tensor * self.context * self.data // (self.expert * self.expert_tensor)

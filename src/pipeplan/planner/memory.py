@@ -148,8 +148,7 @@ def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: Mem
     in_layers = sum(
         (layer.parameters.dense + layer.parameters.expert) * layer.count for layer in layers if layer.kind in _LAYERS
     )
-    gathered_apart = configuration.zero >= 3 and not pipelined
-    copies = 0.0 if gathered_apart else rules.copy_bytes(configuration.precision) * in_layers
+    copies = 0.0 if configuration.gathers_weights else rules.copy_bytes(configuration.precision) * in_layers
     return State(
         weights=state.weights + copies + (2.0 * whole if pipelined and configuration.zero >= 3 else 0.0),
         gradients=rules.gradient_bytes * whole if pipelined and configuration.zero >= 2 else state.gradients,
@@ -172,7 +171,7 @@ def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: U
 
     FSDP2 gathers the ends for the whole of a microbatch, and a layer while the one before it runs.
     """
-    if configuration.zero < 3 or configuration.pipeline > 1:
+    if not configuration.gathers_weights:
         return 0.0
     ends = sum(layer.parameters.dense for layer in layers if layer.kind not in _LAYERS)
     largest = max((_at_once(layer, unit) for layer in layers if layer.kind in _LAYERS), default=0.0)

@@ -110,8 +110,8 @@ class _Sharding:
 
     @classmethod
     def of(cls, configuration: Configuration) -> _Sharding | None:
-        """None where every rank keeps its weights."""
-        if configuration.zero < 3:
+        """None where a rank keeps its weights from microbatch to microbatch."""
+        if not configuration.gathers_weights:
             return None
         return cls(
             (configuration.data * configuration.context, configuration.tensor),

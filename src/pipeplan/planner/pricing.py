@@ -112,7 +112,7 @@ class Pricing:
             execution_of(configuration),
             configuration.software,
             configuration.recompute,
-            shards if configuration.zero == 3 else None,
+            shards if configuration.gathers_weights else None,
         )
         found = self._known.get(key)
         if found is None:

@@ -120,7 +120,7 @@ def _communication(
             continue
         if configuration.zero == 0:
             reduced += collective_time(cluster, "all_reduce", width * parameters, replicas, stride)
-        elif configuration.zero < 3:
+        elif not configuration.gathers_weights:
             reduced += collective_time(cluster, "reduce_scatter", width * parameters, replicas, stride)
             gathered += collective_time(cluster, "all_gather", 2.0 * parameters, replicas, stride)
     return reduced, gathered
