@@ -34,7 +34,8 @@ class Rounds:
         while not self._queue:
             if self._under_way:
                 raise StopIteration
-            self._queue.extend(trial for trial in next(self._rounds) if trial.key not in self._drawn)
-            self._drawn.update(trial.key for trial in self._queue)
+            new = {trial.key: trial for trial in next(self._rounds) if trial.key not in self._drawn}
+            self._queue.extend(new.values())
+            self._drawn.update(new)
         self._under_way += 1
         return self._queue.popleft().task
