@@ -165,19 +165,25 @@ class Bounds:
 
 
 def state_of_one(frame: Configuration) -> tuple[float, float]:
-    """Bytes that one dense parameter and one of an expert hold on a rank; copies in small formats are left out."""
+    """Bytes that one dense parameter and one of an expert hold on a rank; copies in small formats are left out.
+
+    Beside a pipeline, sharded parameters and gradients are whole from the first microbatch to the last.
+    """
     rules = memory_rules(frame.software)
-    each = [
-        state_bytes(
+    pipelined = frame.pipeline > 1
+    each = []
+    for parameters in (RankParameters(dense=1), RankParameters(expert=1)):
+        state = state_bytes(
             parameters,
             zero=frame.zero,
             shards=frame.data * frame.context,
             expert_shards=max(frame.expert_data, 1),
             gradient_bytes=rules.gradient_bytes,
             masters=rules.masters,
-        ).total
-        for parameters in (RankParameters(dense=1), RankParameters(expert=1))
-    ]
+        )
+        gathered = 2.0 if pipelined and frame.zero >= 3 else 0.0
+        gradients = rules.gradient_bytes if pipelined and frame.zero >= 2 else state.gradients
+        each.append(state.weights + gathered + gradients + state.optimizer)
     return each[0], each[1]
 
 

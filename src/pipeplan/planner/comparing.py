@@ -20,8 +20,8 @@ MOST_NEIGHBOURS = 8
 MOST_RUNNERS_UP = 8
 """That fit."""
 
-MOST_OVER = 2
-"""Runners-up that would be faster but do not fit."""
+MOST_OVER, NEAR = 2, 1.5
+"""Runners-up that would be faster but do not fit, and how many times the limit they may need to be of interest."""
 
 _DEGREES = ("tensor", "pipeline", "context", "data", "expert", "expert_tensor", "microbatch_size")
 
@@ -75,7 +75,8 @@ def runners_up(
             chosen.append(each)
             seen.add(_split(each))
             schedules.add(each.configuration.schedule)
-    over = sorted((each for each in known if each.peak_bytes > limit and value(each) < value(best)), key=value)
+    near = [each for each in known if limit < each.peak_bytes <= NEAR * limit]
+    over = sorted((each for each in near if value(each) < value(best)), key=value)
     families: dict[tuple[int, ...], Estimate] = {}
     for each in over:
         families.setdefault(_split(each), each)
