@@ -21,6 +21,12 @@ QUESTIONS = {
         "gpt3-6.7b", "a100-sxm-80gb:8x4", global_batch=64, sequence=2048, fix={"software": "megatron-lm-2021"}
     ),
     "sharded parameters": question("llama3-8b", "h100-sxm:8x4", global_batch=64, fix={"software": "torchtitan"}),
+    "schedules of all placements": question(
+        "llama3-8b",
+        "h100-sxm:8x2",
+        global_batch=64,
+        fix={"schedule": "gpipe,looped-bfs,dualpipe,chimera,hanayo,seq1f1b,interleaved-1f1b-overlap", "micro": "1,8"},
+    ),
     "no barrier": question(
         "zero-bubble-6.2b", "a100-sxm-80gb:8x2", global_batch=64, sequence=1024, fix={"software": "zero-bubble"}
     ),

@@ -65,9 +65,7 @@ class Bounds:
         frame, sums = self.frame, self._sums(recompute)
         total = sums.total
         work = float(total[FORWARD] + total[INPUT] + total[WEIGHT])
-        seconds = max(
-            frame.microbatches * max(work / frame.pipeline, sums.longest), float(total[FORWARD] + total[INPUT])
-        )
+        seconds = frame.microbatches * max(work / frame.pipeline, sums.longest)
         seconds += 2 * frame.microbatches * self._trainer.op_gap
         seconds += self._optimizer(total[DENSE] / frame.pipeline, total[EXPERT] / frame.pipeline)
         held = self._state[0] * total[DENSE] + self._state[1] * total[EXPERT] + (1 - offload) * total[KEPT]
@@ -98,7 +96,7 @@ class Bounds:
         ranks = self.frame.pipeline
         dense, expert = (_by_rank(stages[:, column], held.table, ranks) for column in (DENSE, EXPERT))
         kept = (1 - offload) * (held.whole @ stages[:, KEPT]) + held.until_weight @ stages[:, UNTIL_WEIGHT]
-        besides = np.where(held.next >= 0, transients[held.next], 0.0)
+        besides = np.where(held.next >= 0, transients[held.next], 0.0) / held.slices
         return float((self._state[0] * dense + self._state[1] * expert + kept + besides).max())
 
     def of(self, configuration: Configuration) -> Least:
@@ -131,12 +129,12 @@ class Bounds:
         """The busiest rank with its head and its tail, and a microbatch's way there and back."""
         place, ranks = held.table[0], self.frame.pipeline
         crossing = np.concatenate(([0.0], (place[1:] != place[:-1]) * self._message)).cumsum()
-        head = np.concatenate(([0.0], forward[:-1].cumsum())) + crossing
-        tail = np.concatenate(([0.0], backward[:-1].cumsum())) + crossing
+        head = (np.concatenate(([0.0], forward[:-1].cumsum())) + crossing) / held.slices
+        tail = (np.concatenate(([0.0], backward[:-1].cumsum())) + crossing) / held.slices
         first_head, first_tail = np.full(ranks, np.inf), np.full(ranks, np.inf)
         np.minimum.at(first_head, place, head)
         np.minimum.at(first_tail, place, tail)
-        way = float(head[-1] + forward[-1] + backward[-1] + tail[-1])
+        way = float(head[-1] + (forward[-1] + backward[-1]) / held.slices + tail[-1])
         if not held.split:
             return max(way, float((first_head + work + first_tail).max()))
         # Weight backwards can fill the time behind the last input backward.

@@ -26,6 +26,8 @@ class Standing:
         The stage whose backward comes next on each rank; -1: another op does. Shape (ranks,).
     split
         Whether backwards are split into I and W.
+    slices
+        Of a microbatch's sequence: each takes its share of the times, and is held for itself.
     """
 
     table: NDArray[np.int64]
@@ -33,6 +35,7 @@ class Standing:
     until_weight: Floats
     next: NDArray[np.int64]
     split: bool
+    slices: int = 1
 
 
 @lru_cache(maxsize=1024)
@@ -65,7 +68,8 @@ def standing_of(schedule: Schedule) -> Standing:
         if fullest < end and backward[fullest]:
             following[rank] = stage[fullest]
     table = np.asarray(schedule.placement.table, np.int64)
-    return Standing(table, whole, until_weight, following, schedule.has(Kind.I))
+    slices = schedule.slices
+    return Standing(table, whole / slices, until_weight / slices, following, schedule.has(Kind.I), slices)
 
 
 def _standing_of_any(placement: Placement) -> Standing:
