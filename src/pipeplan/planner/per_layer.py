@@ -131,9 +131,11 @@ class _Sharding:
 @lru_cache(maxsize=4096)
 def _summed(model: ModelShape, machine: Machine, modules: frozenset[str], sharding: _Sharding | None) -> LayerSums:
     found: list[LayerCosts] = []
+    known: dict[int, LayerCosts] = {}
     for layer in layers_of(model, machine.execution):
-        cost = _costs_of(machine, layer, modules, sharding, model.hidden)
-        found.extend([cost] * layer.count)
+        if id(layer) not in known:
+            known[id(layer)] = _costs_of(machine, layer, modules, sharding, model.hidden)
+        found.extend([known[id(layer)]] * layer.count)
     return LayerSums.of(tuple(found))
 
 

@@ -42,5 +42,10 @@ def layers_of(model: ModelShape, execution: Execution) -> tuple[LayerWork, ...]:
 
 def _decoder(model: ModelShape, execution: Execution) -> Iterator[LayerWork]:
     kinds = [(model.is_windowed(index), model.has_experts(index)) for index in range(model.layers)]
+    # Runs that are alike are one object: whoever prices them can tell.
+    made: dict[tuple[bool, bool, int], LayerWork] = {}
     for (windowed, moe), run in groupby(kinds):
-        yield replace(decoder_layer(model, execution, windowed=windowed, moe=moe), count=len(list(run)))
+        key = (windowed, moe, len(list(run)))
+        if key not in made:
+            made[key] = replace(decoder_layer(model, execution, windowed=windowed, moe=moe), count=key[2])
+        yield made[key]
