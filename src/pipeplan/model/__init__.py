@@ -13,7 +13,7 @@ from pipeplan.model.dependency import (
     source_of,
 )
 from pipeplan.model.memory import MemoryRule, MemoryUse, held_throughout, in_activations, memory_changes, memory_levels
-from pipeplan.model.names import cell_width, one_line, shortened
+from pipeplan.model.names import cell_width, counted, one_line, shortened
 from pipeplan.model.notation import (
     format_cells,
     format_schedule,
@@ -88,6 +88,7 @@ __all__ = [
     "among",
     "cell_width",
     "concatenate",
+    "counted",
     "crosses_ranks",
     "dependencies",
     "format_cells",

@@ -24,6 +24,11 @@ def _seen(sign: str) -> str:
     return sign.encode("unicode_escape").decode()
 
 
+def counted(count: int, noun: str) -> str:
+    """So many of something, whose plural ends in s: ``1 chunk``, ``2,048 chunks``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def cell_width(text: str) -> int:
     """How many cells of a terminal a line takes."""
     return len(text) if text.isascii() else sum(map(_cells, text))

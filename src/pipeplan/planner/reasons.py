@@ -10,11 +10,11 @@ PARTS: dict[str, tuple[str, ...]] = {
     "computation": ("compute",),
     "recomputation": ("recompute",),
     "bubble": ("bubble",),
-    "communication of tensor ranks": ("tensor",),
-    "communication of context ranks": ("context",),
-    "all-to-all of experts": ("expert",),
-    "time lost between ops": ("overhead",),
-    "exposed reduction of gradients and gathering of weights": ("data",),
+    "exposed tensor communication": ("tensor",),
+    "exposed context communication": ("context",),
+    "exposed expert communication": ("expert",),
+    "gaps between ops": ("overhead",),
+    "exposed data communication": ("data",),
     "optimizer": ("optimizer",),
 }
 """Parts of a step's time in words, and the fields of :class:`StepTime` that they sum."""
@@ -48,7 +48,7 @@ def lost_because(loser: Estimate, best: Estimate, memory_limit: float) -> str:
         memory = (loser.peak_bytes - best.peak_bytes) / GIBIBYTE
         return f"as fast within {ALIKE:.1%}, and {_more_or_less(memory)}"
     gpus = f" on {loser.configuration.gpus} GPUs" if scale != 1 else ""
-    why = f"{worst} {_percent(here)} of it against {_percent(there)}"
+    why = f"{_percent(here)} of it is {worst}, {_percent(there)} in the choice"
     if worst == "computation":
         why = f"computation takes {_percent(scale * parts[worst] / chosen[worst] - 1)} longer"
     return f"step {_percent(longer)} longer{gpus}: {why}{_made_up(parts, chosen, worst, scale)}"
@@ -58,7 +58,7 @@ def _made_up(parts: dict[str, float], chosen: dict[str, float], worst: str, scal
     """What is shorter than in the choice, where it is a good part of what is longer."""
     best = min(parts, key=lambda part: scale * parts[part] - chosen[part])
     gain, loss = chosen[best] - scale * parts[best], scale * parts[worst] - chosen[worst]
-    return f", which less {best} does not make up for" if gain > MADE_UP * loss else ""
+    return f", more than it saves in {best}" if gain > MADE_UP * loss else ""
 
 
 def _more_or_less(gibibytes: float) -> str:
@@ -72,4 +72,4 @@ def _by_part(time: StepTime) -> dict[str, float]:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.1%}".replace("%", " %")
+    return "none" if not share else f"{share:.1%}"
