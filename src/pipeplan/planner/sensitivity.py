@@ -75,38 +75,45 @@ def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Est
 def _instead(better: Estimate, chosen: Estimate) -> str:
     gain = 1 - better.step_time / chosen.step_time
     words = differences(better.configuration, chosen.configuration)
-    return f"{words} ({gain:.1%} less)" if gain > 0 else f"{words} ({-gain:.1%} more)"
+    return f"{words} (step {abs(gain):.1%} {'shorter' if gain > 0 else 'longer'})"
 
 
-_NAMES: Mapping[str, str] = {
+_DEGREES: Mapping[str, str] = {
     "tensor": "tp",
     "pipeline": "pp",
     "context": "cp",
     "data": "dp",
     "expert": "ep",
     "expert_tensor": "etp",
-    "microbatch_size": "micro",
-    "chunks": "vp",
-    "schedule": "schedule",
-    "zero": "zero",
-    "offload": "offload",
 }
 
 
 def differences(here: Configuration, there: Configuration) -> str:
-    """In what a configuration differs from another, in a few words."""
-    found = [
-        f"{name} {getattr(here, field)}"
-        for field, name in _NAMES.items()
-        if getattr(here, field) != getattr(there, field)
+    """In what a configuration differs from another, in a few words: ``tp2 cp1, zb-h1, microbatch 2``."""
+
+    def differ(*names: str) -> bool:
+        return any(getattr(here, name) != getattr(there, name) for name in names)
+
+    said = [
+        " ".join(f"{short}{getattr(here, name)}" for name, short in _DEGREES.items() if differ(name)),
+        f"{here.schedule} v{here.chunks}" if differ("schedule", "chunks") else "",
+        f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
+        recomputed_in_words(here) if differ("recompute", "recompute_by_stage") else "",
+        _offloaded_in_words(here) if differ("offload") else "",
+        f"ZeRO-{here.zero}" if differ("zero") else "",
     ]
-    if (here.recompute, here.recompute_by_stage) != (there.recompute, there.recompute_by_stage):
-        found.append(f"recompute {recomputed_in_words(here)}")
-    return ", ".join(found) or "another layout"
+    return ", ".join(filter(None, said)) or "another layout"
 
 
 def recomputed_in_words(configuration: Configuration) -> str:
     """What a configuration computes again."""
     if configuration.recompute_by_stage is not None:
-        return "stage by stage"
-    return "+".join(configuration.recompute) or "none"
+        return "recompute stage by stage"
+    modules = "+".join(configuration.recompute)
+    return f"recompute {modules}" if modules else "no recomputation"
+
+
+def _offloaded_in_words(configuration: Configuration) -> str:
+    moved = configuration.offload
+    share = max(moved, default=0.0) if isinstance(moved, tuple) else moved
+    return f"{share:.0%} offloaded" if share else "nothing offloaded"
