@@ -20,7 +20,7 @@ from time import monotonic
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import BestLayout, Configuration, estimate, read_rows
-from pipeplan.planner.laid_layers import best_layout_of, held_besides
+from pipeplan.planner.selection.laid_layers import best_layout_of, held_besides
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape, model
 

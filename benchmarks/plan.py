@@ -1,7 +1,8 @@
 """How far predictions are off on published runs, by source, beside the null model's and the rivals' own.
 
-Run with ``make bench-plan``, or ``make bench-plan WRITE=--write``. The runs stand beside the checkout, in ``shared/planning``; ``--write`` puts the table into
-``docs/accuracy.md`` and the runs' ratios into the package, where error bars come from.
+Run with ``make bench-plan``, or ``make bench-plan WRITE=--write``. The runs stand beside the checkout, in
+``shared/planning``; ``--write`` puts the table into ``docs/accuracy.md`` and the runs' ratios into the package, where error
+bars come from.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import msgspec
 
 from pipeplan.errors import PipeplanError
 from pipeplan.planner import Estimate, Row, estimate, read_rows
-from pipeplan.planner.accuracy import Compared, Table, coverage, features_of
-from pipeplan.planner.null_model import Known, null_step_time
+from pipeplan.planner.published_runs.accuracy import Compared, Table, coverage, features_of
+from pipeplan.planner.published_runs.null_model import Known, null_step_time
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT.parent / "shared" / "planning" / "published_runs.json"
-TABLE = ROOT / "src" / "pipeplan" / "planner" / "accuracy.json"
+TABLE = ROOT / "src" / "pipeplan" / "planner" / "published_runs" / "accuracy.json"
 PAGE = ROOT / "docs" / "accuracy.md"
 BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
 

@@ -21,12 +21,12 @@ from itertools import islice
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import Configuration, Estimate, estimate, plan
-from pipeplan.planner.branching import Space
-from pipeplan.planner.candidates import as_configuration
-from pipeplan.planner.question import Question, default_limit
-from pipeplan.planner.reasons import GIBIBYTE, lost_because
-from pipeplan.planner.sensitivity import differences
-from pipeplan.planner.trials import Trial, identity, tried
+from pipeplan.planner.selection.branching import Space
+from pipeplan.planner.selection.candidates import as_configuration
+from pipeplan.planner.selection.question import Question, default_limit
+from pipeplan.planner.selection.reasons import GIBIBYTE, lost_because
+from pipeplan.planner.selection.sensitivity import differences
+from pipeplan.planner.selection.trials import Trial, identity, tried
 from pipeplan.sweeps import sweep
 from pipeplan.workload import model
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from pipeplan.hardware import cluster
-from pipeplan.planner.choices import read_fixed
-from pipeplan.planner.question import Question, default_limit
+from pipeplan.planner.selection.choices import read_fixed
+from pipeplan.planner.selection.question import Question, default_limit
 from pipeplan.workload import model
 
 

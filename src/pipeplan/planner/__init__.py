@@ -1,26 +1,26 @@
 """Which configuration to train with: estimates of given ones, layouts, and the search over all that are legal."""
 
-from pipeplan.planner.calibrating import calibrated, updated_by_run
-from pipeplan.planner.calibration import (
+from pipeplan.planner.calibration.factors import (
     Calibration,
     Correction,
     read_calibration,
     require_calibration_file,
     write_calibration,
 )
-from pipeplan.planner.choices import CHOICES, read_fixed, short_name, written
+from pipeplan.planner.calibration.measuring import calibrated, updated_by_run
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, RankMemory, StepTime
-from pipeplan.planner.estimating import estimate
+from pipeplan.planner.estimates.estimating import estimate
+from pipeplan.planner.estimates.running import costs_of, schedule_of
+from pipeplan.planner.estimates.stages import stage_costs
 from pipeplan.planner.flags import TRAINERS, TrainerFlags, flags_of
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, SearchedOrder, Sensitivity
-from pipeplan.planner.planning import plan
-from pipeplan.planner.progress import PlanListener, PlanProgress
-from pipeplan.planner.rows import Row, read_rows, row_from
-from pipeplan.planner.running import costs_of, schedule_of
-from pipeplan.planner.stages import stage_costs
-from pipeplan.planner.trials import part_of
+from pipeplan.planner.published_runs.rows import Row, read_rows, row_from
+from pipeplan.planner.selection.choices import CHOICES, read_fixed, short_name, written
+from pipeplan.planner.selection.planning import plan
+from pipeplan.planner.selection.progress import PlanListener, PlanProgress
+from pipeplan.planner.selection.trials import part_of
 
 __all__ = [
     "CHOICES",

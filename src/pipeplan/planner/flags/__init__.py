@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.running import costs_of, schedule_of
+from pipeplan.planner.estimates.stages import stage_costs
 from pipeplan.planner.flags.megatron import megatron
 from pipeplan.planner.flags.own import own
 from pipeplan.planner.flags.torchtitan import torchtitan
 from pipeplan.planner.flags.trainer_flags import TrainerFlags
-from pipeplan.planner.running import costs_of, schedule_of
-from pipeplan.planner.stages import stage_costs
 from pipeplan.workload import ModelShape
 
 __all__ = ["TRAINERS", "TrainerFlags", "flags_of"]

@@ -13,6 +13,8 @@ from pipeplan.formats import MegatronOrder, Training, megatron_flags
 from pipeplan.hardware import Cluster
 from pipeplan.model import Kind, Schedule
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.stages import even_layout, layout_of
 from pipeplan.planner.flags.megatron_model import model_flags, routing_flags, unsaid
 from pipeplan.planner.flags.offload import offload_modules
 from pipeplan.planner.flags.stages_alike import (
@@ -22,8 +24,6 @@ from pipeplan.planner.flags.stages_alike import (
     recomputed_anywhere,
 )
 from pipeplan.planner.flags.trainer_flags import TrainerFlags
-from pipeplan.planner.software import software
-from pipeplan.planner.stages import even_layout, layout_of
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape
 

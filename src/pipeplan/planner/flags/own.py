@@ -12,11 +12,11 @@ from pipeplan.formats import schedule_json
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimating import estimate
+from pipeplan.planner.estimates.estimating import estimate
+from pipeplan.planner.estimates.running import costs_of, schedule_of
+from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.stages import stage_costs
 from pipeplan.planner.flags.trainer_flags import TrainerFlags
-from pipeplan.planner.running import costs_of, schedule_of
-from pipeplan.planner.software import software
-from pipeplan.planner.stages import stage_costs
 from pipeplan.simulation import longest_span, simulate
 from pipeplan.strategies import is_strategy
 from pipeplan.workload import ModelShape

@@ -12,8 +12,10 @@ from pipeplan.errors import PipeplanError
 from pipeplan.files import file_name
 from pipeplan.formats import Training, torchtitan_flags
 from pipeplan.hardware import Cluster
-from pipeplan.model import Schedule
+from pipeplan.model import Schedule, counted
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.stages import layout_of
 from pipeplan.planner.flags.stages_alike import (
     by_stage_in_words,
     differs_by_stage,
@@ -21,8 +23,6 @@ from pipeplan.planner.flags.stages_alike import (
     recomputed_anywhere,
 )
 from pipeplan.planner.flags.trainer_flags import TrainerFlags
-from pipeplan.planner.software import software
-from pipeplan.planner.stages import layout_of
 from pipeplan.workload import ModelShape
 
 CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
@@ -134,4 +134,5 @@ def _warnings(model: ModelShape, configuration: Configuration) -> Iterator[str]:
     if configuration.zero == 1 and configuration.data * configuration.context > 1:
         yield "torchtitan shards parameters and gradients too where the plan shards the optimizer's state alone (ZeRO-1)"
     if model.mtp_layers:
-        yield f"torchtitan's pipelines have no place for the {model.mtp_layers} layer(s) of multi-token prediction"
+        layers = counted(model.mtp_layers, "layer")
+        yield f"torchtitan's pipelines have no place for {layers} of multi-token prediction"

@@ -1,0 +1,1 @@
+"""What one's own machine takes over what data sheets and published kernels say."""

@@ -1,0 +1,217 @@
+"""How a calibration is made: a model's own kernels on one GPU, or the stages of a run, against what they should take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pipeplan.errors import InputError
+from pipeplan.hardware import Cluster, Gpu, Link, optimizer_time
+from pipeplan.planner.calibration.factors import Calibration, Correction
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.seconds import Machine, work_seconds
+from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.stages import stage_costs
+from pipeplan.workload import (
+    AttentionCore,
+    Collective,
+    Execution,
+    Gemm,
+    GroupedGemm,
+    LayerWork,
+    MemoryPass,
+    ModelShape,
+    Work,
+    layers_of,
+)
+
+Timer = Callable[[Work], float]
+"""Seconds that a kernel takes on the GPU."""
+
+MOST_EXPERTS = 8
+"""Of a layer that are measured: what one GPU of an expert group holds, with its share of the tokens."""
+
+MOST_PARAMETERS = 1e8
+"""That the optimizer is measured on: the time goes by their number, and a GPU holds 16 bytes of each."""
+
+_KIND: dict[type[Work], str] = {
+    Gemm: "gemm",
+    GroupedGemm: "grouped_gemm",
+    AttentionCore: "attention",
+    MemoryPass: "memory",
+}
+
+UPDATE_BYTES = 28.0
+"""That Adam in one kernel reads (gradient, weight, two moments) and writes (the latter three), 32 bits each."""
+
+
+def calibrated(
+    model: ModelShape,
+    gpu: Gpu,
+    timer: Timer,
+    *,
+    sequence: int,
+    microbatch_size: int = 1,
+    precision: str = "bf16",
+    loss: Callable[[float, float], float] | None = None,
+    optimizer: Callable[[float], float] | None = None,
+    measured_on: str = "",
+    progress: Callable[[float], None] = lambda share: None,
+) -> Calibration:
+    """Factors of a GPU from the kernels of one layer of each kind, the head, the loss and the optimizer.
+
+    Parameters
+    ----------
+    timer
+        Measures one kernel.
+    sequence, microbatch_size, precision
+        Of what the layers run on; precision bf16 or fp16.
+    loss
+        Measures forward and backward of the cross entropy of so many tokens over so large a vocabulary, in 32 bits; None:
+        it is left out.
+    optimizer
+        Measures Adam on so many parameters; None: it is left out.
+    measured_on
+        Device and software, in words.
+    progress
+        Told how much of the kernels are measured, 0 to 1.
+
+    Raises
+    ------
+    PipeplanError
+        For a model that cannot run so, and whatever the timer raises.
+    """
+    execution = Execution(
+        microbatch_size=microbatch_size,
+        sequence=sequence,
+        precision="fp16" if precision == "fp16" else "bf16",
+        fused_loss=False,
+    )
+    machine = _alone(gpu, execution)
+    layers = layers_of(model, execution)
+    measured: dict[str, list[tuple[float, float]]] = {}
+    parts = list(_parts(layers, execution))
+    for place, (kind, work) in enumerate(parts):
+        progress(place / len(parts))
+        measured.setdefault(kind, []).append((timer(work), _analytic(machine, work)))
+    tail = next(layer for layer in layers if layer.kind == "loss")
+    if loss is not None:
+        works = (*tail.forward, *tail.backward_input)
+        analytic = sum(_analytic(machine, work) for work in works)
+        measured["loss"] = [(loss(execution.tokens, float(model.vocabulary)), analytic)]
+    if optimizer is not None:
+        parameters = min(float(_one_of_each(layers)[0].parameters.dense), MOST_PARAMETERS)
+        measured["optimizer"] = [(optimizer(parameters), optimizer_time(gpu, parameters, bytes_each=UPDATE_BYTES))]
+    progress(1.0)
+    words = f"{model.name}, {microbatch_size} x {sequence} tokens"
+    empty = Calibration(
+        gpu=gpu.name,
+        corrections=(),
+        model=model.name,
+        sequence=sequence,
+        microbatch_size=microbatch_size,
+        precision=precision,
+        measured_on=measured_on,
+    )
+    return empty.with_corrections(
+        Correction(
+            kind=kind,
+            measured=sum(time for time, _ in pairs),
+            analytic=sum(time for _, time in pairs),
+            source=f"{_counted(kind, len(pairs))} of {words}",
+        )
+        for kind, pairs in measured.items()
+    )
+
+
+def updated_by_run(
+    calibration: Calibration | None,
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+    stage_seconds: Sequence[float],
+    *,
+    source: str = "a run",
+) -> Calibration:
+    """A calibration with what whole stages of a run took over what they should, on top of what is known of their kernels.
+
+    Parameters
+    ----------
+    calibration
+        What is known already; None: nothing.
+    configuration
+        That ran.
+    stage_seconds
+        Measured compute of one microbatch on each stage: F with backward and recomputation; shape (stages,).
+    source
+        Which run, in words.
+
+    Raises
+    ------
+    InputError
+        For a calibration of another GPU, a run of another number of stages, or one whose ops take no time.
+    """
+    known = calibration or Calibration(gpu=cluster.gpu.name, corrections=())
+    known.require(cluster.gpu)
+    without = replace(known, corrections=tuple(each for each in known.corrections if each.kind != "compute"))
+    costs = stage_costs(model, cluster, configuration, calibration=without)
+    predicted = costs.forward + costs.backward_input + costs.backward_weight
+    if len(stage_seconds) != len(predicted):
+        raise InputError(
+            f"the run has {len(stage_seconds)} stages, and the configuration {len(predicted)}: they are not of one job",
+            field="calibrate",
+        )
+    correction = Correction(
+        kind="compute",
+        measured=float(sum(stage_seconds)),
+        analytic=float(predicted.sum()),
+        source=f"stages of {source}",
+    )
+    return known.with_corrections([correction])
+
+
+def _alone(gpu: Gpu, execution: Execution) -> Machine:
+    """One GPU whose kernels are PyTorch's own, with nothing between them."""
+    nowhere = Link(bandwidth=1.0, latency=0.0)
+    one = Cluster(gpu=gpu, per_node=1, nodes=1, inside=nowhere, between=nowhere)
+    return Machine(one, replace(software("torchtitan"), graphs=True), execution)
+
+
+def _analytic(machine: Machine, work: Work) -> float:
+    return float(work_seconds(machine, (work,), "dense").sum())
+
+
+def _parts(layers: Iterable[LayerWork], execution: Execution) -> Iterator[tuple[str, Work]]:
+    """What is measured, by kind: every kernel of one layer of each sort, and of the head."""
+    for layer in _one_of_each(layers):
+        for work in (*layer.forward, *layer.backward_input, *layer.backward_weight):
+            if isinstance(work, Collective):
+                continue
+            if isinstance(work, AttentionCore) and 2 * work.keys != execution.sequence:
+                continue  # a window: the core that sees everything stands for it
+            kind = "head" if layer.kind == "head" else _KIND[type(work)]
+            yield kind, _alone_in_torch(work)
+
+
+def _one_of_each(layers: Iterable[LayerWork]) -> list[LayerWork]:
+    """The first dense layer and the first with experts, and the head."""
+    found: dict[str, LayerWork] = {}
+    for layer in sorted(layers, key=lambda layer: "window" in layer.name):
+        found.setdefault(layer.kind, layer)
+    return [found[kind] for kind in ("dense", "moe", "head") if kind in found]
+
+
+def _alone_in_torch(work: Work) -> Work:
+    """The work as PyTorch's own kernels do it: sums apart from products, and no more experts than a GPU holds."""
+    if isinstance(work, Gemm):
+        return replace(work, accumulates=False)
+    if isinstance(work, GroupedGemm) and work.groups > MOST_EXPERTS:
+        share = MOST_EXPERTS / work.groups
+        return replace(work, groups=float(MOST_EXPERTS), rows=work.rows * share, accumulates=False)
+    return replace(work, accumulates=False) if isinstance(work, GroupedGemm) else work
+
+
+def _counted(kind: str, number: int) -> str:
+    if kind in ("loss", "optimizer"):
+        return f"the {kind}"
+    return f"{number} kernel{'s' if number > 1 else ''}"

@@ -1,0 +1,223 @@
+"""What every layer takes for one microbatch: work turned into seconds, split by kind of work, and sums over layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from pipeplan.hardware import Cluster, collective_time, memory_time
+from pipeplan.model import Floats
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.executions import execution_of
+from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, Factors, Machine, exposed, work_seconds
+from pipeplan.planner.estimates.software import software
+from pipeplan.workload import LayerWork, ModelShape, layers_of, recomputed
+
+_BEFORE_LAYERS = ("embedding",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerCosts:
+    """One layer on one rank, for one microbatch.
+
+    Attributes
+    ----------
+    layer
+        What it does and keeps, after recomputation.
+    seconds
+        Of F, I and W (rows) by kind of work (:data:`~pipeplan.planner.estimates.seconds.KINDS`, columns); shape (3, kinds).
+        Recomputation is in I.
+    recompute
+        Kernels in I that are run again; seconds.
+    """
+
+    layer: LayerWork
+    seconds: Floats
+    recompute: float
+
+    @property
+    def forward(self) -> float:
+        """F; seconds."""
+        return float(self.seconds[0].sum())
+
+    @property
+    def backward_input(self) -> float:
+        """I; seconds."""
+        return float(self.seconds[1].sum())
+
+    @property
+    def backward_weight(self) -> float:
+        """W; seconds."""
+        return float(self.seconds[2].sum())
+
+
+def layer_costs(
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+    *,
+    recompute: tuple[str, ...] | None = None,
+    calibration: Factors | None = None,
+) -> tuple[LayerCosts, ...]:
+    """Every layer in order, one entry each: embedding, transformer layers, MTP, head, loss.
+
+    Parameters
+    ----------
+    recompute
+        Modules to run again; None: the configuration's.
+    calibration
+        Factors of one's own machine; None: analytic times as they are.
+
+    Raises
+    ------
+    PipeplanError
+        For degrees that do not split the model so.
+    """
+    modules = configuration.recompute if recompute is None else recompute
+    return layer_sums(model, cluster, configuration, modules, calibration).layers
+
+
+def layer_sums(
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+    modules: tuple[str, ...],
+    calibration: Factors | None,
+) -> LayerSums:
+    """Every layer with the sums from the first on, kept by what they depend on.
+
+    Parameters
+    ----------
+    modules
+        To run again.
+    calibration
+        Factors of one's own machine; None: analytic times as they are.
+    """
+    machine = Machine(
+        cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
+    )
+    return _summed(model, machine, frozenset(modules), _Sharding.of(configuration))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sharding:
+    """Over how many ranks, and how far apart, parameters are sharded and gathered for every microbatch."""
+
+    dense: tuple[int, int]
+    expert: tuple[int, int]
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> _Sharding | None:
+        """None where a rank keeps its weights from microbatch to microbatch."""
+        if not configuration.gathers_weights:
+            return None
+        return cls(
+            (configuration.data * configuration.context, configuration.tensor),
+            (configuration.expert_data, configuration.expert * configuration.expert_tensor),
+        )
+
+    def seconds(self, machine: Machine, layer: LayerWork, operation: str, width: float) -> float:
+        """Of gathering a layer's parameters, or reducing their gradients, of ``width`` bytes each."""
+        sizes = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
+        apart = machine.cluster.joined if machine.software.sharded_by == "ranks" else 1
+        return machine.factors.factor("collective") * sum(
+            collective_time(machine.cluster, operation, width * size, ranks, max(stride, apart))
+            for size, (ranks, stride) in sizes
+        )
+
+
+@lru_cache(maxsize=4096)
+def _summed(model: ModelShape, machine: Machine, modules: frozenset[str], sharding: _Sharding | None) -> LayerSums:
+    found: list[LayerCosts] = []
+    known: dict[int, LayerCosts] = {}
+    for layer in layers_of(model, machine.execution):
+        if id(layer) not in known:
+            known[id(layer)] = _costs_of(machine, layer, modules, sharding, model.hidden)
+        found.extend([known[id(layer)]] * layer.count)
+    return LayerSums.of(tuple(found))
+
+
+def _costs_of(
+    machine: Machine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None, hidden: int
+) -> LayerCosts:
+    single = replace(layer, count=1)
+    after = recomputed(single, modules & single.recomputable.keys())
+    works = (after.forward, after.backward_input, after.backward_weight)
+    seconds = np.array([work_seconds(machine, each, layer.kind) for each in works])
+    before = work_seconds(machine, single.backward_input, layer.kind)
+    again = max(0.0, float((seconds[1] - before)[:_KERNELS].sum()))
+    if machine.software.apart_bytes and layer.kind in _DECODER:
+        apart = _apart(machine, hidden)
+        seconds[:2, _MEMORY] += apart, (3 if again else 2) * apart
+    added = machine.software.adds_bytes * (after.parameters.dense + after.parameters.expert)
+    seconds[2, _MEMORY] += memory_time(machine.cluster.gpu, added)
+    if sharding is not None:
+        _gather(machine, after, sharding, seconds)
+    return LayerCosts(after, seconds, again)
+
+
+_KERNELS = KINDS.index("host")
+"""Kinds of kernels stand before what the host and communication take."""
+
+_DATA, _MEMORY = KINDS.index("data"), KINDS.index("memory")
+_DECODER = ("dense", "moe", "mtp")
+
+
+def _apart(machine: Machine, hidden: int) -> float:
+    """Seconds of a layer's norms and rotary positions where each of their operations is a kernel."""
+    run = machine.execution
+    numbers = run.tokens * hidden / (run.tensor if run.sequence_parallel else 1)
+    return memory_time(machine.cluster.gpu, machine.software.apart_bytes * numbers)
+
+
+def _gather(machine: Machine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
+    """Add gathering weights for F and again for the backward, and scattering gradients: beside the neighbours' computation.
+
+    Source: PyTorch FSDP, arXiv 2304.11277 sections 3.2 and 3.3: the next layer is gathered ahead.
+    """
+    width = 4.0 if machine.software.fp32_gradients else 2.0
+    gathered = sharding.seconds(machine, layer, "all_gather", 2.0)
+    scattered = sharding.seconds(machine, layer, "reduce_scatter", width)
+    held = layer.parameters.dense + layer.parameters.expert
+    widened = 6.0 if machine.software.fp32_gradients else 0.0  # 16-bit gradients read, 32-bit ones written
+    for row, size in ((0, machine.software.unpacks_bytes), (1, machine.software.unpacks_bytes), (2, widened)):
+        seconds[row, _MEMORY] += memory_time(machine.cluster.gpu, size * held)
+    hidden = "data" in machine.software.hides
+    for row, communication in ((0, gathered), (1, gathered), (2, scattered)):
+        cover = float(seconds[row].sum()) if hidden else 0.0
+        seconds[row, _DATA] += exposed(communication, cover)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerSums:
+    """Layers and their sums from the first on: seconds, and recomputation, kept bytes, bytes until W."""
+
+    layers: tuple[LayerCosts, ...]
+    seconds: Floats
+    scalars: Floats
+    before: int
+
+    @classmethod
+    def of(cls, layers: tuple[LayerCosts, ...]) -> LayerSums:
+        """Of layers in order."""
+        seconds = np.array([each.seconds for each in layers])
+        once = {id(each): each for each in layers}
+        of_one = {
+            number: (each.recompute, each.layer.kept_bytes, each.layer.bytes_until_weight)
+            for number, each in once.items()
+        }
+        scalars = np.array([of_one[id(each)] for each in layers])
+        zero = np.zeros((1, 3, len(KINDS)))
+        before = sum(each.layer.kind in _BEFORE_LAYERS for each in layers)
+        return cls(
+            layers,
+            np.concatenate((zero, seconds.cumsum(axis=0))),
+            np.concatenate((np.zeros((1, 3)), scalars.cumsum(axis=0))),
+            before,
+        )
+
+    def of_stage(self, start: int, end: int, first: bool, last: bool) -> tuple[int, int]:
+        """Positions among all layers of a stage's transformer layers, with what stands before and behind all of them."""
+        return (0 if first else start + self.before), (len(self.layers) if last else end + self.before)

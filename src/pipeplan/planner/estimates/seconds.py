@@ -1,0 +1,230 @@
+"""Work on a cluster: seconds by kind of work, with what communication hides behind computation and what the host loses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from pipeplan.hardware import (
+    Cluster,
+    attention_time,
+    collective_time,
+    gemm_time,
+    grouped_gemm_time,
+    memory_time,
+)
+from pipeplan.model import Floats
+from pipeplan.planner.estimates.trainer import CORES, Software
+from pipeplan.workload import (
+    AttentionCore,
+    Collective,
+    Execution,
+    Gemm,
+    Group,
+    GroupedGemm,
+    LayerKind,
+    MemoryPass,
+    Work,
+)
+
+KINDS = ("gemm", "grouped_gemm", "attention", "memory", "host", "tensor", "context", "expert", "data")
+"""What spends an op's time: four kinds of kernel, waiting for their launches, and exposed communication of four groups."""
+
+_COLUMN = {kind: column for column, kind in enumerate(KINDS)}
+_GROUP_KIND = {"tensor": "tensor", "expert_tensor": "tensor", "context": "context", "expert": "expert"}
+
+
+class Factors(Protocol):
+    """What corrects analytic times for one's own machine (:class:`~pipeplan.planner.calibration.factors.Calibration`)."""
+
+    def factor(self, kind: str) -> float:
+        """Measured over analytic time of a kind of work; 1 where nobody measured."""
+
+
+class _Uncalibrated:
+    def factor(self, kind: str) -> float:
+        return 1.0
+
+
+UNCALIBRATED: Factors = _Uncalibrated()
+"""Analytic times as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where work runs: everything that its time depends on beside itself.
+
+    Attributes
+    ----------
+    cluster, software, execution
+        GPUs and links, the trainer on them, and how it splits a layer.
+    factors
+        Of a calibration.
+    """
+
+    cluster: Cluster
+    software: Software
+    execution: Execution
+    factors: Factors = UNCALIBRATED
+
+    def group(self, group: Group) -> tuple[int, int]:
+        """Ranks of a group, and how many GPUs apart they stand: tensor inside context inside data; e and etp of these."""
+        run = self.execution
+        return {
+            "tensor": (run.tensor, 1),
+            "context": (run.context, run.tensor),
+            "expert": (run.expert, run.expert_tensor),
+            "expert_tensor": (run.expert_tensor, 1),
+        }[group]
+
+
+def work_seconds(machine: Machine, works: Iterable[Work], kind: LayerKind) -> Floats:
+    """What one op of a layer takes by kind of work, shape (kinds,); seconds.
+
+    Communication that the software runs beside a product, a core or the other microbatch is counted only as far as it is
+    longer than what it hides behind. Where kernels are shorter than their launches, the rest is ``host``.
+    """
+    seconds = np.zeros(len(KINDS))
+    hidden: dict[str, float] = {}
+    kernels = 0
+    for work in works:
+        if isinstance(work, Collective):
+            column = _COLUMN[_GROUP_KIND[work.group]]
+            time = _collective_seconds(machine, work)
+            if work.beside and _GROUP_KIND[work.group] in machine.software.hides:
+                first = time / machine.group(work.group)[0] if work.beside == "gemm" else 0.0
+                seconds[column] += first
+                time -= first
+                hidden[f"{work.beside}:{column}"] = hidden.get(f"{work.beside}:{column}", 0.0) + time
+            else:
+                seconds[column] += time
+            kernels += 1
+        else:
+            name, time, launched = _kernel_seconds(machine, work, kind)
+            seconds[_COLUMN[name]] += time
+            kernels += launched
+    for name in _COMPUTING:
+        seconds[_COLUMN[name]] /= 1.0 - machine.software.reserved
+    _expose(seconds, hidden)
+    if not machine.software.graphs:
+        seconds[_COLUMN["host"]] = max(0.0, kernels * machine.software.launch - float(seconds.sum()))
+    return seconds
+
+
+_COMPUTING = ("gemm", "grouped_gemm", "attention")
+"""Kinds that more multiprocessors make faster; memory passes need few."""
+
+_BESIDE = {
+    "gemm": ("gemm", "grouped_gemm"),
+    "core": ("attention",),
+    "batch": ("gemm", "grouped_gemm", "attention", "memory"),
+}
+
+
+def _expose(seconds: Floats, hidden: dict[str, float]) -> None:
+    """Add what of the hidden communication is longer than the computation beside it, and what it takes from that."""
+    for key, time in hidden.items():
+        beside, column = key.split(":")
+        cover = sum(float(seconds[_COLUMN[kind]]) for kind in _BESIDE[beside])
+        seconds[int(column)] += exposed(time, cover)
+
+
+SHARE = 0.15
+"""Of the multiprocessors, taken by communication while it runs beside computation: ``processor_usage`` of NVLink in
+Calculon's A100 system file (calculon-ai/calculon)."""
+
+
+def exposed(communication: float, computation: float) -> float:
+    """What communication beside computation adds to it: what is longer, and its share of the multiprocessors meanwhile."""
+    together = min(communication, computation)
+    return communication - together + SHARE * together
+
+
+def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str, float, int]:
+    gpu, factor = machine.cluster.gpu, machine.factors.factor
+    end = factor(kind) if kind in ("head", "loss") else 1.0
+    match work:
+        case Gemm():
+            time = gemm_time(
+                gpu,
+                work.rows,
+                work.columns,
+                work.inner,
+                work.precision,
+                copies=work.copies,
+                accumulates=work.accumulates,
+            )
+            return "gemm", time * (end if end != 1.0 else factor("gemm")) / _small_reach(machine, work), 1
+        case GroupedGemm():
+            time = grouped_gemm_time(
+                gpu,
+                work.groups,
+                work.rows,
+                work.columns,
+                work.inner,
+                precision=work.precision,
+                accumulates=work.accumulates,
+                weight_gradient=work.weight_gradient,
+            )
+            return "grouped_gemm", time * factor("grouped_gemm") / _small_reach(machine, work), 1
+        case AttentionCore():
+            time = attention_time(
+                gpu,
+                queries=work.queries,
+                keys=work.keys,
+                heads=work.heads,
+                kv_heads=work.kv_heads,
+                score_dim=work.score_dim,
+                value_dim=work.value_dim,
+                fused=work.fused,
+                backward=work.backward,
+            )
+            return "attention", time * factor("attention") / _core_rate(machine, work), 1 + work.backward
+        case MemoryPass():
+            time = memory_time(gpu, work.bytes, work.kernels)
+            return "memory", time * (end if end != 1.0 else factor("memory")), work.kernels
+        case Collective():
+            raise TypeError(work)
+
+
+def _ranks_reached(ranks: int, copies: int) -> float:
+    """How many of the ranks hold at least one of a token's experts, in the mean over random experts."""
+    return ranks * (1.0 - (1.0 - 1.0 / ranks) ** copies)
+
+
+def _small_reach(machine: Machine, work: Gemm | GroupedGemm) -> float:
+    return 1.0 if work.precision in ("bf16", "fp16") else machine.software.small_reach
+
+
+def _core_rate(machine: Machine, work: AttentionCore) -> float:
+    """Of the software's fused attention, over the generation's best kernels."""
+    if not work.fused:
+        return 1.0
+    core = CORES[machine.software.core]
+    ported = 1.0 if machine.cluster.gpu.generation in _BEFORE_HOPPER else core.ported
+    return (core.backward if work.backward else core.forward) * ported
+
+
+_BEFORE_HOPPER = ("volta", "ampere", "ada")
+
+
+def _collective_seconds(machine: Machine, work: Collective) -> float:
+    ranks, stride = machine.group(work.group)
+    size, nodes, copies = work.bytes, None, work.copies
+    if work.operation == "all_to_all" and machine.software.dispatch == "ranks":
+        reached = _ranks_reached(ranks, work.copies)
+        size, nodes, copies = size * reached / work.copies, work.nodes_a_token or work.copies, max(1, round(reached))
+    time = collective_time(
+        machine.cluster,
+        work.operation,
+        size,
+        ranks,
+        stride,
+        steps=work.steps,
+        nodes_a_token=nodes,
+        copies=copies,
+    )
+    return time * machine.factors.factor("collective")

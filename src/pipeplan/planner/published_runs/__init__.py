@@ -1,0 +1,1 @@
+"""Published runs: their rows as configurations, what they leave unsaid, and how far predictions of them are off."""

@@ -1,0 +1,260 @@
+"""Branch and bound over all legal configurations: the most promising first, until nothing left can be better.
+
+A frame (degrees, microbatch size) is priced once and stands for all of its variants (chunks and schedule); a variant
+stands for all that could save memory. Each is bounded before it is opened, and what a bound rules out is never
+simulated. Of what saves memory a variant takes the first set that fits, in the order of the time that it costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Any
+
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimated import Estimate
+from pipeplan.planner.estimates.seconds import Factors
+from pipeplan.planner.selection.bounds import Bounds
+from pipeplan.planner.selection.candidates import (
+    SAVING_FIELDS,
+    VARIANT_FIELDS,
+    as_configuration,
+    frames,
+    savings,
+    variants,
+)
+from pipeplan.planner.selection.pricing import Pricing
+from pipeplan.planner.selection.question import Question
+
+SLACK = 1.03
+"""What is at most so much slower than the best is estimated, too: runners-up are compared by estimates, not by bounds."""
+
+
+@dataclass(slots=True, eq=False)
+class Space:
+    """The legal configurations of one question (one number of GPUs).
+
+    Attributes
+    ----------
+    question, pricing
+        What is asked, and its layers' costs.
+    """
+
+    question: Question
+    pricing: Pricing
+    _orders: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
+    _savings: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _bounds: dict[tuple[Any, ...], Bounds] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, question: Question, calibration: Factors | None = None) -> Space:
+        """With nothing priced yet."""
+        return cls(question, Pricing(question.model, question.cluster, calibration))
+
+    def frames(self) -> Iterator[dict[str, Any]]:
+        """All of them, those that split the model the least first: they are the likeliest to be good."""
+        return iter(sorted(frames(self.question), key=_likely))
+
+    def orders(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
+        """Chunks, schedules, groups and layouts that are legal with a frame."""
+        key = tuple(frame[name] for name in ("pipeline", "data", "microbatch_size", "software"))
+        if key not in self._orders:
+            self._orders[key] = [
+                {name: draft[name] for name in VARIANT_FIELDS} for draft in variants(self.question, frame)
+            ]
+        return self._orders[key]
+
+    def savings(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
+        """Sets of what saves memory that are legal with a frame: its software decides."""
+        key = frame["software"]
+        if key not in self._savings:
+            self._savings[key] = [
+                {name: draft[name] for name in SAVING_FIELDS} for draft in savings(self.question, frame)
+            ]
+        return self._savings[key]
+
+    def bounds(self, frame: dict[str, Any]) -> Bounds:
+        """Of a frame's configurations."""
+        key = tuple(frame.values())
+        if key not in self._bounds:
+            self._bounds[key] = Bounds(self.pricing, as_configuration(self.question, frame))
+        return self._bounds[key]
+
+
+def _likely(frame: dict[str, Any]) -> tuple[int, ...]:
+    split = frame["tensor"] * frame["context"] * frame["expert_tensor"]
+    return split * frame["pipeline"], split, frame["microbatch_size"], frame["expert"], frame["zero"]
+
+
+@dataclass(slots=True, eq=False)
+class Opened:
+    """A frame whose savings are priced, the quickest first."""
+
+    space: Space
+    frame: dict[str, Any]
+    bounds: Bounds
+    savings: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, space: Space, frame: dict[str, Any], bounds: Bounds, limit: float) -> Opened:
+        """Without savings that no order could make fit."""
+        found = []
+        for number, saving in enumerate(space.savings(frame)):
+            least = bounds.of_saving(saving["recompute"], saving["offload"])
+            if least.bytes <= limit:
+                found.append((least.seconds, saving["offload"], number, saving))
+        return cls(space, frame, bounds, [each[-1] for each in sorted(found, key=lambda each: each[:3])])
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """One variant of a frame, and what could save its memory, from the next to be tried on."""
+
+    opened: Opened
+    order: dict[str, Any]
+    next: int = 0
+    seconds: float = 0.0
+    bytes: float = 0.0
+
+    @property
+    def space(self) -> Space:
+        """Of whose configurations it is."""
+        return self.opened.space
+
+    @property
+    def configuration(self) -> Configuration:
+        """With the saving that is to be tried."""
+        return as_configuration(
+            self.space.question, {**self.opened.frame, **self.order, **self.opened.savings[self.next]}
+        )
+
+    def settle(self, limit: float) -> bool:
+        """Go on to the first saving whose bound fits into a limit; False where none does."""
+        bounds = self.opened.bounds
+        while self.next < len(self.opened.savings):
+            saving = self.opened.savings[self.next]
+            self.bytes = bounds.bytes(self.order, saving["recompute"], saving["offload"])
+            if self.bytes <= limit:
+                self.seconds = bounds.seconds(self.order, saving["recompute"], saving["offload"])
+                return True
+            self.next += 1
+        return False
+
+
+Frame = tuple[Space, dict[str, Any], Bounds]
+"""A frame that was bounded."""
+
+Value = Callable[[Question, float], float]
+"""What is minimised, of a question and seconds of a step; it grows with the seconds."""
+
+
+class Branching:
+    """What is to be estimated next, given what has been.
+
+    Parameters
+    ----------
+    spaces
+        One for each number of GPUs.
+    value
+        What is minimised.
+    limit
+        Bytes of a GPU.
+    slack
+        What is bounded to be at most so much worse than the best is estimated, too.
+    best
+        The least value that is known already.
+
+    Attributes
+    ----------
+    best
+        The least value of an estimate within the limit.
+    exhausted
+        Whether nothing is left that could be within the slack of the best.
+    legal, over_memory, estimated
+        Configurations that rules allow, that bounds ruled out for their memory, and that were estimated.
+    """
+
+    def __init__(
+        self, spaces: Sequence[Space], value: Value, limit: float, *, slack: float = SLACK, best: float = inf
+    ) -> None:
+        self.best = best
+        self.exhausted = False
+        self.legal = self.over_memory = self.estimated = 0
+        self._value, self._limit, self._slack = value, limit, slack
+        self._numbers = count()
+        self._heap: list[tuple[float, int, Group | Frame]] = []
+        self._frames = ((space, frame) for space in spaces for frame in space.frames())
+        self._priced_all = False
+
+    def price(self, most: int) -> bool:
+        """Bound up to so many more frames; whether any were left."""
+        for _ in range(most):
+            found = next(self._frames, None)
+            if found is None:
+                self._priced_all = True
+                return False
+            self._price(*found)
+        return True
+
+    def _price(self, space: Space, frame: dict[str, Any]) -> None:
+        orders, choices = space.orders(frame), space.savings(frame)
+        number = len(orders) * len(choices)
+        self.legal += number
+        if not number:
+            return
+        bounds = space.bounds(frame)
+        if bounds.state > self._limit:
+            self.over_memory += number
+            return
+        self._push(self._value(space.question, bounds.of_saving((), 0.0).seconds), (space, frame, bounds))
+
+    def round(self, most: int) -> list[Group]:
+        """Up to so many groups to estimate, the most promising first, and as many frames opened for them.
+
+        There may be none in a round, and more in the next: ``exhausted`` says when nothing left could be better.
+        """
+        taken: list[Group] = []
+        opened = 0
+        while self._promising and len(taken) < most and opened < most:
+            _, _, node = heappop(self._heap)
+            if isinstance(node, Group):
+                taken.append(node)
+            else:
+                opened += 1
+                self._open(*node)
+        self.exhausted = self._priced_all and not taken and not self._promising
+        return taken
+
+    @property
+    def _promising(self) -> bool:
+        """Whether the most promising node that waits could be within the slack of the best."""
+        return bool(self._heap) and self._heap[0][0] <= self._slack * self.best
+
+    def _open(self, space: Space, frame: dict[str, Any], bounds: Bounds) -> None:
+        opened = Opened.of(space, frame, bounds, self._limit)
+        orders = space.orders(frame)
+        self.over_memory += (len(space.savings(frame)) - len(opened.savings)) * len(orders)
+        for order in orders if opened.savings else ():
+            self._go_on(Group(opened, order))
+
+    def _go_on(self, group: Group) -> None:
+        """Wait for its turn, where any saving fits."""
+        before = group.next
+        if group.settle(self._limit):
+            self._push(self._value(group.space.question, group.seconds), group)
+        self.over_memory += group.next - before
+
+    def _push(self, value: float, node: Group | Frame) -> None:
+        heappush(self._heap, (value, next(self._numbers), node))
+
+    def learn(self, group: Group, estimate: Estimate | None) -> None:
+        """Take the estimate of a group; where it does not fit, the group's next saving is to be tried."""
+        self.estimated += 1
+        if estimate is not None and estimate.peak_bytes <= self._limit:
+            self.best = min(self.best, self._value(group.space.question, estimate.step_time))
+            return
+        group.next += 1
+        self._go_on(group)

@@ -1,0 +1,317 @@
+"""A plan while it is made: what is tried in which order, how much of the budget each part has, and the answer of it all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimated import Estimate
+from pipeplan.planner.estimates.seconds import Factors
+from pipeplan.planner.planned import Counts, Objective, Planned, SearchedOrder, Sensitivity
+from pipeplan.planner.published_runs.accuracy import error_bar
+from pipeplan.planner.selection.branching import Branching, Space
+from pipeplan.planner.selection.closest import closest_miss, thriftiest
+from pipeplan.planner.selection.comparing import front, neighbours, runners_up
+from pipeplan.planner.selection.orders import better_order
+from pipeplan.planner.selection.progress import PlanListener, PlanProgress
+from pipeplan.planner.selection.question import Question
+from pipeplan.planner.selection.rounds import Rounds
+from pipeplan.planner.selection.sensitivity import CHANGES, LIMITS, of_change, of_limit
+from pipeplan.planner.selection.trials import Layout, Trial, identity, tried
+from pipeplan.sweeps import sweep
+
+ROUND = 32
+"""Configurations of a round: all are estimated before the next are chosen, so that workers change nothing in the answer."""
+
+PRICED = 200
+"""Frames that are bounded before each round: the likeliest are estimated while the others wait."""
+
+FINALISTS = 4
+"""Configurations, each of other degrees or another schedule, whose layers are laid out."""
+
+LAYOUT_SHARE, LAYOUT_SECONDS = 0.05, 2.0
+"""Share of the budget to lay out one of them, and the most seconds: longer searches mostly prove."""
+
+VARIED = 12
+"""Configurations that are estimated again for the sensitivity."""
+
+LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
+"""Shares of the memory limit under which the front is looked for."""
+
+LEVEL_ROUNDS = 10
+"""Of branch and bound under each of them."""
+
+SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.75, "orders": 0.93}
+"""Of the budget, spent when each part ends at the latest; layouts have shares of their own."""
+
+ORDER_SHARE = 0.15
+"""Of the budget, to search for orders."""
+
+
+class Planning:
+    """A plan while it is made."""
+
+    def __init__(
+        self,
+        questions: Sequence[Question],
+        value: Callable[[Question, float], float],
+        calibration: Factors | None,
+        seconds: float,
+        progress: PlanListener | None,
+    ) -> None:
+        self._begin = time.monotonic()
+        self._seconds = seconds
+        self._questions = {question.gpus: question for question in questions}
+        self._whole = questions[-1]
+        self._value = value
+        self._calibration = calibration
+        self._progress = progress
+        self._phase = "choosing"
+        self._spaces = [Space.of(question, calibration) for question in questions]
+        self._branching = Branching(self._spaces, value, self.limit)
+        self._known: dict[str, Estimate | None] = {}
+        self._plain: dict[Configuration, Estimate] = {}
+        self._laid: list[Estimate] = []
+        self._varied: list[Sensitivity] = []
+        self._searched: SearchedOrder | None = None
+        self._stopped = False
+        self.refused = ""
+
+    @property
+    def limit(self) -> float:
+        """Bytes of a GPU."""
+        return self._whole.memory_limit
+
+    @property
+    def spent(self) -> float:
+        """Seconds."""
+        return time.monotonic() - self._begin
+
+    def value(self, estimate: Estimate) -> float:
+        """What is minimised."""
+        return self._value(self._questions[estimate.configuration.gpus], estimate.step_time)
+
+    @property
+    def fitting(self) -> list[Estimate]:
+        """Everything estimated that fits, the best first; equal ones in the order of their settings."""
+        found = [each for each in (*self._plain.values(), *self._laid) if each.peak_bytes <= self.limit]
+        return sorted(found, key=lambda each: (self.value(each), str(each.configuration)))
+
+    @property
+    def estimated(self) -> bool:
+        """Whether anything was."""
+        return bool(self._plain)
+
+    @property
+    def best(self) -> Estimate | None:
+        """What is best so far."""
+        return next(iter(self.fitting), None)
+
+    def run(self, *, workers: int, dask: str | None, store: Path | None) -> None:
+        """Everything that takes long; Ctrl-C ends it where it is."""
+        model, cluster = self._whole.model, self._whole.cluster
+        rounds = Rounds(self._rounds())
+        finished = sweep(
+            partial(tried, model=model, cluster=cluster, calibration=self._calibration),
+            rounds,
+            answer=Estimate,
+            asked=identity(model, cluster, self._calibration),
+            workers=workers,
+            dask=dask,
+            store=store,
+            seconds=SHARES["varying"] * self._seconds,
+        )
+        try:
+            with closing(finished):
+                for each in finished:
+                    if each.failure is not None and each.failure.kind != "refused":
+                        each.required()
+                    elif each.failure is not None:
+                        self.refused = each.failure.message
+                    self._known[each.key] = each.answer
+                    rounds.finished()
+                    self._tell()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            self._stopped = True
+
+    def fall_back(self) -> None:
+        """Where the budget ended before anything was found that fits: what needs least memory, whatever time it takes."""
+        if self.best is None and not self._branching.exhausted:
+            found = thriftiest(self._whole, self._calibration)
+            if found is not None:
+                self._plain[found.configuration] = found
+
+    def search_orders(self, seconds: float, workers: int) -> None:
+        """Look for better orders for the finalists, where they are not fixed."""
+        best = self.best
+        seconds = min(seconds, SHARES["orders"] * self._seconds - self.spent)
+        fixed = {"trainer", "schedule"} & self._whole.fixed.keys()
+        if best is None or self._stopped or fixed or seconds <= 0:
+            return
+        self._phase = "orders"
+        self._tell()
+        same = [each for each in self.fitting if each.configuration.gpus == best.configuration.gpus]
+        self._searched = better_order(
+            self._whole.model,
+            self._questions[best.configuration.gpus].cluster,
+            same,
+            memory_limit=self.limit,
+            seconds=seconds,
+            workers=workers,
+            calibration=self._calibration,
+        )
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            share = min(self.spent / self._seconds, 1.0)
+            self._progress(PlanProgress(phase=self._phase, share=share, estimated=len(self._known), best=self.best))
+
+    def _rounds(self) -> Iterator[list[Trial]]:
+        """What is to be tried, round after round; each is known when the next is asked for."""
+        yield from self._choose(self._branching, SHARES["choosing"])
+        best = self.best
+        if best is None:
+            return
+        self._phase = "comparing"
+        space = next(space for space in self._spaces if space.question.gpus == best.configuration.gpus)
+        yield from self._estimates(list(neighbours(space, best.configuration, self.limit)))
+        self._phase = "front"
+        took = 0.0
+        for level in (LIMITS[1], *LEVELS):
+            begin = self.spent
+            if begin + took > SHARES["front"] * self._seconds:
+                break
+            limit = level * self.limit
+            known = [self.value(each) for each in self._plain.values() if each.peak_bytes <= limit]
+            branching = Branching([space], self._value, limit, slack=1.0, best=min(known, default=inf))
+            yield from self._choose(branching, SHARES["front"], rounds=LEVEL_ROUNDS)
+            took = self.spent - begin
+        self._phase = "layout"
+        yield from self._lay_out()
+        self._phase = "varying"
+        yield from self._vary()
+
+    def _choose(self, branching: Branching, share: float, *, rounds: int | None = None) -> Iterator[list[Trial]]:
+        """Rounds of branch and bound until it is exhausted, or until this share of the budget is spent."""
+        more = True
+        for _ in range(10**9 if rounds is None else rounds):
+            if self.spent > share * self._seconds and (branching is not self._branching or self.best is not None):
+                return
+            more = more and branching.price(PRICED if rounds is None else 10**9)
+            groups = branching.round(ROUND)
+            if branching.exhausted:
+                return
+            yield from self._estimates([group.configuration for group in groups])
+            for group in groups:
+                branching.learn(group, self._plain.get(group.configuration))
+
+    def _estimates(self, configurations: Sequence[Configuration]) -> Iterator[list[Trial]]:
+        """A round of estimates, which are then among the plain ones."""
+        new = [each for each in dict.fromkeys(configurations) if each not in self._plain]
+        trials = [self._trial(each) for each in new]
+        yield [trial for trial in trials if trial.key not in self._known]
+        for configuration, trial in zip(new, trials, strict=True):
+            found = self._known.get(trial.key)
+            if found is not None:
+                self._plain[configuration] = found
+
+    def _trial(self, configuration: Configuration, **more: Any) -> Trial:
+        cluster = self._questions[configuration.gpus].cluster
+        return Trial(configuration, cluster.nodes, cluster.per_node, **more)
+
+    def _finalists(self, most: int) -> list[Configuration]:
+        """The best of each family of degrees or schedule."""
+        found: dict[tuple[Any, ...], Configuration] = {}
+        for configuration, estimate in sorted(
+            self._plain.items(), key=lambda each: (self.value(each[1]), str(each[0]))
+        ):
+            family = tuple(
+                getattr(configuration, name) for name in ("tensor", "pipeline", "context", "expert", "schedule", "zero")
+            )
+            if estimate.peak_bytes <= self.limit:
+                found.setdefault(family, configuration)
+        return list(islice(found.values(), most))
+
+    def _lay_out(self) -> Iterator[list[Trial]]:
+        fixed = self._whole.fixed
+        finalists = [each for each in self._finalists(FINALISTS) if each.pipeline > 1]
+        if not finalists or "layers" in fixed:
+            return
+        by_stage = "recompute" not in fixed and "trainer" not in fixed
+        layout = Layout(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
+        trials = [self._trial(each, layout=layout) for each in finalists]
+        yield trials
+        self._laid = [found for trial in trials if (found := self._known.get(trial.key)) is not None]
+
+    def _vary(self) -> Iterator[list[Trial]]:
+        best = self.best
+        assert best is not None
+        others = [each for each in self._finalists(VARIED) if each != best.configuration]
+        others += [each.configuration for each in self._laid if each is not best]
+        for change in CHANGES:
+            if self.spent > SHARES["varying"] * self._seconds:
+                return
+            trials = [self._trial(each, change=change) for each in (best.configuration, *others)]
+            yield trials
+            found = [self._known.get(trial.key) for trial in trials]
+            if found[0] is not None:
+                self._varied.append(of_change(change, found[0], [each for each in found[1:] if each is not None]))
+
+    def planned(self, objective: Objective) -> Planned:
+        """The answer where something fits."""
+        best = self.best
+        assert best is not None
+        known = [*self._plain.values(), *self._laid]
+        limits = [of_limit(factor, factor * self.limit, best, known) for factor in LIMITS]
+        return Planned(
+            objective=objective,
+            memory_limit=self.limit,
+            best=self._with_error_bar(best),
+            runners_up=runners_up(known, best, self.value, self.limit),
+            front=front(known, self.value, self.limit),
+            sensitivity=(*self._varied, *limits),
+            closest_miss=None,
+            counts=self._counts(),
+            seconds=self.spent,
+            complete=self._branching.exhausted,
+            searched=self._searched,
+        )
+
+    def nothing_fits(self, objective: Objective) -> Planned:
+        """The answer where nothing does."""
+        return Planned(
+            objective=objective,
+            memory_limit=self.limit,
+            best=None,
+            runners_up=(),
+            front=(),
+            sensitivity=(),
+            closest_miss=closest_miss(self._whole, self._calibration),
+            counts=self._counts(),
+            seconds=self.spent,
+            complete=self._branching.exhausted,
+        )
+
+    def _with_error_bar(self, best: Estimate) -> Estimate:
+        cluster = self._questions[best.configuration.gpus].cluster
+        return replace(best, error_bar=error_bar(self._whole.model, cluster, best.configuration))
+
+    def _counts(self) -> Counts:
+        branching = self._branching
+        over = branching.over_memory
+        return Counts(
+            legal=branching.legal,
+            over_memory=over,
+            too_slow=max(0, branching.legal - over - branching.estimated),
+            estimated=len(self._known),
+        )

@@ -1,0 +1,107 @@
+"""From a model, a cluster and a batch to the configuration to train with, and why it is that one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeplan.errors import InfeasibleError, InputError
+from pipeplan.hardware import Cluster
+from pipeplan.planner.estimates.seconds import Factors
+from pipeplan.planner.planned import Objective, Planned
+from pipeplan.planner.selection.choices import read_fixed
+from pipeplan.planner.selection.choosing import ORDER_SHARE, Planning
+from pipeplan.planner.selection.objectives import parts, value_of, with_cluster
+from pipeplan.planner.selection.progress import PlanListener
+from pipeplan.planner.selection.question import Question, default_limit
+from pipeplan.planner.selection.refusals import refusal
+from pipeplan.workload import ModelShape
+
+
+def plan(
+    model: ModelShape,
+    cluster: Cluster,
+    *,
+    global_batch: int,
+    sequence: int,
+    memory_limit: float | None = None,
+    objective: Objective = "step-time",
+    deadline: float | None = None,
+    fix: Mapping[str, Any] | None = None,
+    seconds: float = 30.0,
+    order_seconds: float | None = None,
+    workers: int = 1,
+    dask: str | None = None,
+    store: Path | None = None,
+    calibration: Factors | None = None,
+    progress: PlanListener | None = None,
+) -> Planned:
+    """The configuration to train with.
+
+    All legal configurations are bounded; those that could be the best are estimated, in rounds whose members do not depend
+    on the workers. The best of them are laid out; then the runners-up, the front and the sensitivity are made of estimates.
+
+    Parameters
+    ----------
+    global_batch, sequence
+        Sequences in a step, and tokens in a sequence.
+    memory_limit
+        Bytes that a GPU's framework may allocate; None: its memory less a reserve
+        (:data:`~pipeplan.planner.selection.question.RESERVE_BYTES`).
+    objective
+        See :func:`~pipeplan.planner.selection.objectives.value_of`; ``cost`` and ``gpus`` look at parts of the cluster, too.
+    deadline
+        Of ``gpus``: seconds that a step may take. Training on N tokens in T seconds allows T x global batch x sequence / N.
+    fix
+        By name (:data:`~pipeplan.planner.CHOICES`) a value, or several to choose from.
+    seconds
+        The budget. What is left undone is said by ``complete``.
+    order_seconds
+        Of it, to search for better orders; None: a share (:data:`ORDER_SHARE`) of it.
+    workers, dask, store
+        Processes, or a Dask scheduler's address; a file that keeps estimates.
+    calibration
+        Factors of one's own machine.
+
+    Raises
+    ------
+    ShapeError
+        Where no configuration is legal; names the rule in the way.
+    InfeasibleError
+        Where no configuration meets the deadline.
+    InputError
+        For a budget, objective or fixed value that cannot be.
+    """
+    if not seconds > 0:
+        raise InputError(f"a plan needs more than 0 seconds, not {seconds:g}", field="seconds")
+    value = value_of(objective, deadline)
+    limit = default_limit(cluster) if memory_limit is None else memory_limit
+    question = Question(
+        model=model,
+        cluster=cluster,
+        global_batch=global_batch,
+        sequence=sequence,
+        memory_limit=limit,
+        fixed=read_fixed(fix or {}),
+    )
+    questions = [with_cluster(question, part) for part in parts(cluster, objective)]
+    if all(refusal(each) is not None for each in questions):
+        error = refusal(question)
+        assert error is not None
+        raise error
+    planning = Planning(questions, value, calibration, seconds, progress)
+    planning.run(workers=workers, dask=dask, store=store)
+    planning.fall_back()
+    planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
+    if planning.best is None and not planning.estimated and planning.refused:
+        raise InfeasibleError(f"no legal configuration can be estimated: {planning.refused}", field="fix")
+    if planning.best is None:
+        return planning.nothing_fits(objective)
+    if deadline is not None and planning.best.step_time > deadline:
+        raise InfeasibleError(
+            f"no configuration meets the deadline of {deadline:g} s a step: on all {cluster.gpus} GPUs the shortest takes "
+            f"{planning.best.step_time:.3g} s",
+            field="deadline",
+        )
+    return planning.planned(objective)

@@ -1,0 +1,87 @@
+"""The page of memory says what the code does. ``python -m tests.planner.test_memory_page`` writes its tables anew."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeplan.planner.estimates.memory_rules import RULES, MemoryRules
+from pipeplan.workload import RECOMPUTE, Execution, LayerWork, layers_of, model, recomputed
+
+PAGE = Path(__file__).parents[3] / "docs" / "memory.md"
+TOKENS = 4096
+
+
+def layer(name: str, kind: str) -> LayerWork:
+    return next(each for each in layers_of(model(name), Execution(sequence=TOKENS)) if each.kind == kind)
+
+
+EXAMPLES = {
+    "`llama3-70b`, a layer": layer("llama3-70b", "dense"),
+    "`deepseek-v3`, a layer with experts": layer("deepseek-v3", "moe"),
+}
+
+
+def kept() -> str:
+    lines = ["| kept | bytes a token | until |", "|---|---:|---|"]
+    for title, found in EXAMPLES.items():
+        lines.append(f"| **{title}** | **{found.kept_bytes / TOKENS:,.0f}** | |")
+        lines += [f"| {each.name} | {each.bytes / TOKENS:,.0f} | {each.until} |" for each in found.kept if each.bytes]
+    return "\n".join(lines) + "\n"
+
+
+def modules() -> str:
+    lines = [
+        "| module | what | " + " | ".join(f"not kept of {title}" for title in EXAMPLES) + " |",
+        "|---|---|---:|---:|",
+    ]
+    for name, what in RECOMPUTE.items():
+        cells = []
+        for found in EXAMPLES.values():
+            saved = found.kept_bytes - recomputed(found, {name}).kept_bytes
+            cells.append(f"{saved / found.kept_bytes:.1%}" if name in found.recomputable else "")
+        lines.append(f"| `{name}` | {what} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def rules() -> str:
+    lines = [
+        "| software, by how its name begins | gradient | logit | placeholders | 8-bit weights |",
+        "|---|---:|---:|---|---|",
+    ]
+    families: dict[MemoryRules, list[str]] = {}
+    for name, rule in RULES.items():
+        families.setdefault(rule, []).append(f"`{name}`" if name else "all others: Megatron Core")
+    for rule, names in families.items():
+        logit = f"{rule.loss_bytes:g} B" if rule.loss_bytes else "2 B, unfused 6 B"
+        placeholders = "yes" if rule.placeholders else ""
+        lines.append(
+            f"| {', '.join(names)} | {rule.gradient_bytes:g} B | {logit} | {placeholders} | {rule.small_weights or ''} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+TABLES = {"kept": kept, "modules": modules, "rules": rules}
+
+
+def between(table: str) -> re.Pattern[str]:
+    return re.compile(rf"(<!-- {table}: .* -->\n)(.*?)(<!-- {table} end -->)", re.DOTALL)
+
+
+@pytest.mark.parametrize(("table", "made"), TABLES.items())
+def test_tables_are_current(table: str, made: Callable[[], str]):
+    found = between(table).search(PAGE.read_text())
+    assert found is not None
+    assert found.group(2) == made()
+
+
+def test_every_module_stands_there():
+    assert [name for name in RECOMPUTE if f"| `{name}` |" not in PAGE.read_text()] == []
+
+
+if __name__ == "__main__":
+    text = PAGE.read_text()
+    for table, made in TABLES.items():
+        text = between(table).sub(lambda found, made=made: found.group(1) + made() + found.group(3), text)  # type: ignore[misc]
+    PAGE.write_text(text)

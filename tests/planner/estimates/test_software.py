@@ -1,0 +1,116 @@
+from dataclasses import replace
+
+import pytest
+
+from pipeplan.errors import UnknownNameError
+from pipeplan.hardware import cluster
+from pipeplan.planner import Configuration, estimate
+from pipeplan.planner.estimates.executions import execution_of
+from pipeplan.planner.estimates.seconds import KINDS, SHARE, Machine, exposed, work_seconds
+from pipeplan.planner.estimates.software import SOFTWARE, software
+from pipeplan.planner.estimates.trainer import CORES
+from pipeplan.workload import AttentionCore, Collective, Gemm, MemoryPass, model
+from tests.planner.configurations import H100, LLAMA, configuration
+
+
+def seconds(name, works, **changes):
+    asked = configuration(software=name, **changes)
+    found = work_seconds(Machine(H100, software(name), execution_of(asked)), works, "dense")
+    return dict(zip(KINDS, found.tolist(), strict=True))
+
+
+PRODUCT = Gemm(name="product", rows=8192, columns=8192, inner=8192)
+GATHER = Collective(name="gather", operation="all_gather", group="tensor", bytes=2.0**27, beside="gemm")
+RING = Collective(name="ring", operation="ring", group="context", bytes=2.0**20, beside="core")
+CORE = AttentionCore(
+    name="core", queries=8192, keys=4096, heads=16, kv_heads=2, score_dim=128, value_dim=128, backward=False
+)
+
+
+def test_every_trainer_says_where_it_is_from():
+    assert len(SOFTWARE) > 15
+    for name, each in SOFTWARE.items():
+        assert each.name == name
+        assert each.source
+        assert each.core in CORES
+        assert 0 <= each.reserved < 1
+    with pytest.raises(UnknownNameError, match="did you mean 'nemo'"):
+        software("nemoo")
+
+
+def test_what_hides_behind_computation_costs_its_share_of_it():
+    assert exposed(2.0, 5.0) == pytest.approx(2 * SHARE)
+    assert exposed(5.0, 2.0) == pytest.approx(3 + 2 * SHARE)
+    assert exposed(5.0, 0.0) == 5.0
+
+
+def test_gathering_beside_a_product_is_hidden_but_for_its_first_piece():
+    alone = seconds("megatron-core", (PRODUCT, GATHER))["tensor"]
+    beside = seconds("nemo", (PRODUCT, GATHER))["tensor"]
+    assert beside == pytest.approx(alone / 4 + SHARE * alone * 3 / 4)
+
+
+def test_a_ring_hides_behind_its_core():
+    alone = seconds("megatron-core", (RING,))["context"]
+    assert alone > 0
+    beside = seconds("megatron-core", (CORE, RING))["context"]
+    assert beside == pytest.approx(SHARE * alone)
+
+
+def test_launches_that_take_longer_than_kernels_are_the_hosts():
+    small = (MemoryPass(name="norm", bytes=1e3, kernels=100),)
+    assert seconds("megatron-core", small)["host"] > 0
+    assert seconds("megatron-bridge", small)["host"] == 0
+    large = (MemoryPass(name="norm", bytes=1e11, kernels=100),)
+    assert seconds("megatron-core", large)["host"] == 0
+
+
+def test_libraries_of_attention_differ_since_hopper():
+    best = seconds("megatron-core", (CORE,))["attention"]
+    assert seconds("torchtitan", (CORE,))["attention"] == pytest.approx(best / CORES["flash-2"].ported)
+    triton = CORES["triton"]
+    assert seconds("llm-foundry", (CORE,))["attention"] == pytest.approx(best / (triton.forward * triton.ported))
+    back = replace(CORE, backward=True)
+    ratio = seconds("llm-foundry", (back,))["attention"] / seconds("megatron-core", (back,))["attention"]
+    assert ratio == pytest.approx(1 / (triton.backward * triton.ported))
+
+
+def test_reserved_multiprocessors_slow_products_and_not_passes():
+    passes = MemoryPass(name="norm", bytes=1e9)
+    plain, reserved = (seconds(name, (PRODUCT, passes)) for name in ("megatron-core", "hai-llm"))
+    assert reserved["gemm"] == pytest.approx(plain["gemm"] / (1 - 20 / 132))
+    assert reserved["memory"] == plain["memory"]
+
+
+def test_rows_scaled_apart_are_slow_in_eight_bits_only():
+    small = replace(PRODUCT, precision="fp8")
+    plain, slow = (seconds(name, (small,))["gemm"] for name in ("torchtitan", "torchtitan-row-wise"))
+    assert slow == pytest.approx(2 * plain)
+    assert seconds("torchtitan-row-wise", (PRODUCT,)) == seconds("torchtitan", (PRODUCT,))
+
+
+def test_a_token_goes_once_to_a_rank_of_several_of_its_experts():
+    exchange = Collective(name="dispatch", operation="all_to_all", group="expert", bytes=2.0**27, copies=8)
+    degrees = {"expert": 2, "context": 1, "data": 4}
+    by_experts, by_ranks = (
+        seconds(name, (exchange,), **degrees)["expert"] for name in ("megatron-core", "megatron-bridge")
+    )
+    reached = 2 * (1 - 0.5**8)
+    assert by_ranks < by_experts
+    assert by_ranks / by_experts == pytest.approx(reached / 8, rel=0.15)
+
+
+def test_optimizers_of_many_kernels_take_longer():
+    asked = Configuration(sequence=2048, global_batch=64, data=8, zero=3)
+    eight = cluster("h100-sxm:8x1")
+    small = model("llama3-8b")
+    fused, eager = (
+        estimate(small, eight, replace(asked, software=name)).time.optimizer for name in ("torchtitan", "llm-foundry")
+    )
+    assert eager > 1.5 * fused
+
+
+def test_graphs_leave_no_host():
+    asked = configuration(sequence=128, context=1, data=4, software="megatron-core")
+    assert estimate(LLAMA, H100, asked).time.overhead > 0
+    assert estimate(LLAMA, H100, replace(asked, software="megatron-bridge")).time.overhead == 0

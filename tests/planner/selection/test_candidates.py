@@ -1,0 +1,73 @@
+"""The enumeration of legal configurations."""
+
+from itertools import islice, product
+
+from pipeplan.planner.selection.candidates import configurations, divisors, frames, savings, variants
+from pipeplan.planner.selection.legality import as_draft, broken_rule
+from tests.planner.questions import question
+
+
+def test_everything_enumerated_is_legal_and_there_once():
+    for asked in (question(), question("deepseek-v2-lite", "h100-sxm:8x2", global_batch=32)):
+        found = list(islice(configurations(asked), 5000))
+        assert len(found) > 100
+        assert len(set(found)) == len(found)
+        assert [broken_rule(asked, as_draft(each)) for each in found] == [None] * len(found)
+
+
+def test_degrees_are_those_that_a_product_of_all_finds():
+    asked = question("mixtral-8x7b", "h100-sxm:8x2", global_batch=32, sequence=8192)
+    names = ("tensor", "context", "pipeline", "data", "expert", "expert_tensor", "microbatch_size")
+    found = {tuple(frame[name] for name in names) for frame in frames(asked) if frame["zero"] == 1}
+    expected = set()
+    for t, c, p, d, e, etp in product(divisors(16), divisors(16), divisors(16), divisors(16), divisors(8), divisors(8)):
+        draft = {
+            "software": "megatron-core",
+            "precision": "bf16",
+            "sequence_parallel": t > 1,
+            "zero": 1,
+            **dict(zip(names, (t, c, p, d, e, etp), strict=False)),
+        }
+        tried_context = c == 1 or asked.sequence // c >= 1024
+        if broken_rule(asked, draft) is None and t % etp == 0 and tried_context:
+            sizes = [
+                b for b in (1, 2, 4, 8, 16, 32) if asked.global_batch % (d * b) == 0 and b * asked.sequence / c <= 65536
+            ]
+            expected |= {(t, c, p, d, e, etp, b) for b in sizes}
+    assert found == expected
+
+
+def test_what_is_fixed_is_the_only_value_tried():
+    asked = question(fix={"tp": "2,4", "schedule": "zbv", "zero": 1, "recompute": "full"})
+    found = list(configurations(asked))
+    assert {each.tensor for each in found} == {2, 4}
+    assert {(each.schedule, each.recompute) for each in found} == {("zbv", ("full",))}
+
+
+def test_one_gpu_has_nothing_to_split():
+    found = list(frames(question(machines="h100-sxm:1x1")))
+    assert {(each["tensor"], each["pipeline"], each["data"], each["zero"]) for each in found} == {(1, 1, 1, 1)}
+    assert {order["schedule"] for frame in found for order in variants(question(machines="h100-sxm:1x1"), frame)} == {
+        "1f1b"
+    }
+
+
+def test_a_large_cluster_is_enumerated_lazily():
+    asked = question("deepseek-v3", "h800-sxm:8x256", global_batch=15360)
+    first = next(configurations(asked))
+    assert first.gpus == 2048
+    assert sum(1 for _ in frames(asked)) > 5000
+
+
+def test_savings_are_the_model_s_own():
+    frame = next(frames(question()))
+    modules = {module for saving in savings(question(), frame) for module in saving["recompute"]}
+    assert modules == {"layernorm", "mlp", "full"}
+
+
+def test_trainers_compute_again_what_they_can():
+    asked = question(fix={"software": "torchtitan"})
+    assert {saving["recompute"] for saving in savings(asked, next(frames(asked)))} == {(), ("selective-op",), ("full",)}
+    asked = question("gpt3-6.7b", "a100-sxm-80gb:8x1", sequence=2048, fix={"software": "megatron-lm-2021"})
+    found = {saving["recompute"] for saving in savings(asked, next(frames(asked)))}
+    assert found == {(), ("layernorm",), ("core_attn",), ("mlp",), ("full",)}

@@ -1,0 +1,128 @@
+"""Which configurations are legal, and why one is not."""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.errors import PipeplanError, ShapeError
+from pipeplan.planner import Configuration
+from pipeplan.planner.selection.legality import RULES, as_draft, broken_rule, require_legal, takes_shape
+from pipeplan.planner.selection.refusals import refusal
+from pipeplan.strategies import STRATEGIES, strategy
+from tests.planner.questions import question
+
+DENSE = question("llama3-70b", "h100-sxm:8x8", global_batch=128, sequence=8192)
+LEGAL = Configuration(
+    sequence=8192,
+    global_batch=128,
+    tensor=4,
+    pipeline=4,
+    context=2,
+    data=2,
+    chunks=5,
+    schedule="interleaved-1f1b",
+    sequence_parallel=True,
+)
+MIXTURE = question("deepseek-v2-lite", "h100-sxm:8x8", global_batch=128)
+LEGAL_MIXTURE = Configuration(sequence=4096, global_batch=128, pipeline=2, data=32, expert=8)
+
+
+def test_published_configurations_are_legal():
+    require_legal(DENSE, LEGAL)
+    require_legal(MIXTURE, LEGAL_MIXTURE)
+
+
+BROKEN = [
+    ("GPUs", DENSE, {"data": 4}),
+    ("heads", DENSE, {"tensor": 3, "data": 1}),
+    ("context", DENSE, {"context": 3}),
+    ("stages", DENSE, {"pipeline": 96}),
+    ("batch", DENSE, {"microbatch_size": 5}),
+    ("dense", DENSE, {"expert": 2}),
+    ("chunks", DENSE, {"chunks": 30}),
+    ("layout", DENSE, {"layers": (4,) * 19 + (5,)}),
+    ("one rank", DENSE, {"pipeline": 1, "data": 8}),
+    ("interleaving", DENSE, {"chunks": 1}),
+    ("whole groups", DENSE, {"microbatch_size": 32}),
+    ("sharding and pipelines", DENSE, {"zero": 3}),
+    ("modules", DENSE, {"recompute": ("moe_act",)}),
+    ("recomputation", DENSE, {"software": "torchtitan", "recompute": ("mlp",)}),
+    ("torchtitan's offload", DENSE, {"software": "torchtitan", "offload": 0.5}),
+    ("schedule's shape", DENSE, {"schedule": "zbv", "chunks": 3}),
+    ("format", DENSE, {"precision": "nvfp4"}),
+    ("experts", MIXTURE, {"expert": 5}),
+    ("expert width", MIXTURE, {"expert_tensor": 3}),
+    ("expert ranks", MIXTURE, {"expert": 64}),
+    ("torchtitan's experts", MIXTURE, {"software": "torchtitan", "expert_tensor": 2}),
+    ("experts' sequence", MIXTURE, {"tensor": 2, "data": 16}),
+]
+
+
+@pytest.mark.parametrize(("name", "asked", "changes"), BROKEN, ids=[row[0] for row in BROKEN])
+def test_each_rule_refuses_what_breaks_it(name, asked, changes):
+    rule = next(rule for rule in RULES if rule.name == name)
+    draft = as_draft(replace(LEGAL if asked is DENSE else LEGAL_MIXTURE, **changes))
+    assert not rule.holds(asked, draft)
+    assert rule.sentence(asked)
+    assert broken_rule(asked, draft) is not None
+
+
+def test_a_refused_configuration_is_an_error_with_the_rule():
+    with pytest.raises(ShapeError, match="dp times the microbatch size divides the global batch of 128"):
+        require_legal(DENSE, replace(LEGAL, microbatch_size=5))
+
+
+def test_rules_need_fields_that_there_are():
+    known = {field.name for field in fields(Configuration)}
+    assert all(rule.needs <= known for rule in RULES)
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+@given(
+    st.sampled_from(sorted(set(STRATEGIES) - {"seq1f1b"})),
+    st.integers(2, 5),
+    st.integers(1, 12),
+    st.integers(1, 4),
+)
+def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, microbatches, chunks):
+    found = strategy(name)
+    try:
+        found(found.shape(ranks, microbatches, chunks))
+        takes = True
+    except PipeplanError:
+        takes = False
+    assert takes_shape(name, ranks, microbatches, chunks, None) == takes
+
+
+@pytest.mark.parametrize(
+    ("fix", "words"),
+    [
+        ({"tp": 3}, ("tp=3", "64 attention heads", "legal with tp 1, 2, 4, 8")),
+        ({"tp": 8, "dp": 16}, ("tp=8 dp=16", "multiply to the 64 GPUs")),
+        ({"ep": 2}, ("a dense model has no experts",)),
+        ({"pp": 1, "vp": 2}, ("one chunk",)),
+        ({"schedule": "zbv", "vp": 3}, ("the schedule takes so many ranks, chunks and microbatches",)),
+        ({"trainer": "megatron", "schedule": "zbv"}, ("the trainer runs the schedule", "legal with schedule 1f1b")),
+        ({"recompute": "moe_act"}, ("only modules that the model has",)),
+        ({"precision": "nvfp4"}, ("h100-sxm multiplies in bf16 and fp8 only", "legal with precision bf16")),
+        ({"layers": "40+41"}, ("a layout has pp times vp stages and 80 layers",)),
+    ],
+)
+def test_what_stands_in_the_way_is_named(fix, words):
+    error = refusal(question("llama3-70b", "h100-sxm:8x8", global_batch=128, sequence=8192, fix=fix))
+    assert error is not None
+    assert error.field == "fix"
+    assert all(word in str(error) for word in words), str(error)
+
+
+def test_a_batch_that_does_not_divide_comes_with_the_nearest_that_do():
+    error = refusal(question("llama3.2-1b", "h100-sxm:8x4", global_batch=13, fix={"pp": 1, "tp": 1, "cp": 1}))
+    assert error is not None
+    assert "divides the global batch of 13; the nearest that can be shared so: 32" in str(error)
+    assert error.field == "global_batch"
+
+
+def test_several_fixed_values_need_one_that_is_legal():
+    assert refusal(question(fix={"tp": "3,2"})) is None

@@ -1,0 +1,289 @@
+"""Plans: what is chosen, why others lost, and what is said where nothing can be chosen."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
+from pipeplan.hardware import cluster
+from pipeplan.planner import Configuration, Planned, PlanProgress, estimate, plan
+from pipeplan.planner.selection.reasons import lost_because
+from pipeplan.planner.selection.sensitivity import CHANGES, LIMITS
+from pipeplan.workload import model
+
+MODEL, CLUSTER = model("llama3-8b"), cluster("h100-sxm:8x2")
+
+
+def planned(machines: str = "h100-sxm:8x2", name: str = "llama3-8b", **changes: Any) -> Planned:
+    """A plan of a small question, but for what is changed."""
+    given = {"global_batch": 32, "sequence": 8192, "seconds": 60.0, "order_seconds": 0.0} | changes
+    return plan(model(name), cluster(machines), **given)
+
+
+@pytest.fixture(scope="module")
+def found() -> Planned:
+    """One plan that several tests look at."""
+    return planned()
+
+
+def test_the_best_fits_and_is_estimated_as_anyone_estimates_it(found):
+    assert found.best is not None
+    assert found.complete
+    assert found.best.peak_bytes <= found.memory_limit
+    again = estimate(MODEL, CLUSTER, found.best.configuration)
+    assert again.step_time == pytest.approx(found.best.step_time)
+    assert again.error_bar == found.best.error_bar
+
+
+def test_no_runner_up_that_fits_is_better_and_each_says_why_it_lost(found):
+    assert len(found.runners_up) >= 4
+    for runner in found.runners_up:
+        fits = runner.estimate.peak_bytes <= found.memory_limit
+        assert not fits or runner.estimate.step_time >= found.best.step_time
+        assert runner.lost_because.startswith("needs" if not fits else ("step", "as fast"))
+    degrees = {
+        tuple(getattr(each.estimate.configuration, name) for name in ("tensor", "pipeline", "context", "schedule"))
+        for each in found.runners_up
+    }
+    assert len(degrees) >= len(found.runners_up) / 2
+
+
+def test_the_front_trades_time_against_memory(found):
+    times = [each.step_time for each in found.front]
+    peaks = [each.peak_bytes for each in found.front]
+    assert found.front[0].configuration == found.best.configuration
+    assert times == sorted(times)
+    assert peaks == sorted(peaks, reverse=True)
+    assert len(found.front) > 2
+    assert peaks[-1] < 0.5 * found.memory_limit
+
+
+def test_every_input_that_is_varied_is_in_the_sensitivity(found):
+    assert [(each.input, each.factor) for each in found.sensitivity] == [
+        *((change.input, change.factor) for change in CHANGES),
+        *(("memory limit", factor) for factor in LIMITS),
+    ]
+    slower = {each.input: each.step_time for each in found.sensitivity if each.factor < 1}
+    assert slower["speed of matrix products"] > found.best.step_time
+    assert all(bool(each.instead) == each.changes for each in found.sensitivity)
+
+
+def test_counts_add_up(found):
+    counts = found.counts
+    assert counts.legal > 1000
+    assert counts.estimated < counts.legal / 10
+    assert counts.over_memory + counts.too_slow <= counts.legal
+
+
+def test_two_workers_choose_what_one_does(found):
+    other = planned(workers=2)
+    assert other.complete
+    assert other.best == found.best
+    assert [each.estimate for each in other.runners_up] == [each.estimate for each in found.runners_up]
+    assert other.front == found.front
+    assert other.sensitivity == found.sensitivity
+
+
+def test_a_store_keeps_estimates_for_another_question(tmp_path: Path, found):
+    store = tmp_path / "plan.sqlite"
+    first = planned(store=store)
+    assert first.best == found.best
+    heard: list[PlanProgress] = []
+    second = planned(store=store, fix={"tp": 2}, progress=heard.append)
+    assert second.best is not None
+    assert second.best.configuration.tensor == 2
+    assert {each.phase for each in heard} >= {"choosing", "comparing"}
+    assert all(0 <= each.share <= 1 for each in heard)
+
+
+def test_what_is_fixed_holds_for_everything_that_is_said():
+    found = planned(fix={"schedule": "1f1b", "pp": 4, "recompute": "none", "offload": 0})
+    for each in [found.best, *found.front, *(runner.estimate for runner in found.runners_up)]:
+        assert each is not None
+        here = each.configuration
+        assert (here.schedule, here.pipeline, here.recompute, here.offload) == ("1f1b", 4, (), 0.0)
+        assert here.recompute_by_stage is None
+
+
+def test_one_gpu():
+    found = planned("h100-sxm:1x1", "llama3.2-1b", global_batch=4, sequence=4096)
+    assert found.best is not None
+    assert found.best.configuration.gpus == 1
+    assert found.best.time.bubble == 0
+
+
+def test_nothing_fits_and_what_would():
+    found = planned("h100-sxm:8x1", "llama3-70b", global_batch=8)
+    assert found.best is None
+    assert found.complete
+    assert not found.runners_up
+    assert not found.front
+    miss = found.closest_miss
+    assert miss is not None
+    assert miss.over_by == miss.estimate.peak_bytes - found.memory_limit > 0
+    assert "32 GPUs fit" in miss.change
+    fits = planned("h100-sxm:8x4", "llama3-70b", global_batch=8, fix={"tp": 4, "cp": 8, "recompute": "full"}).best
+    assert fits is not None
+
+
+def test_a_fixed_choice_in_the_way_is_the_cheapest_change():
+    found = planned(
+        fix={"recompute": "none", "offload": 0, "tp": 1, "pp": 1, "zero": 1, "cp": 1}, memory_limit=60 * 2**30
+    )
+    assert found.best is None
+    assert found.closest_miss is not None
+    assert "in place of" in found.closest_miss.change
+
+
+def test_the_fewest_gpus_that_meet_a_deadline():
+    whole = planned("h100-sxm:8x4", objective="step-time").best
+    assert whole is not None
+    few = planned("h100-sxm:8x4", objective="gpus", deadline=3 * whole.step_time).best
+    assert few is not None
+    assert few.step_time <= 3 * whole.step_time
+    assert few.configuration.gpus < 32
+    smaller = planned(f"h100-sxm:8x{few.configuration.gpus // 16}").best
+    assert smaller is None or smaller.step_time > 3 * whole.step_time
+    with pytest.raises(InfeasibleError, match=r"deadline of 0\.001 s a step: on all 32 GPUs the shortest"):
+        planned("h100-sxm:8x4", objective="gpus", deadline=0.001)
+
+
+def test_the_least_cost_is_no_more_gpu_seconds_than_the_fastest():
+    fast, cheap = (planned("h100-sxm:8x4", objective=objective).best for objective in ("tokens", "cost"))
+    assert fast is not None
+    assert cheap is not None
+    assert cheap.step_time * cheap.configuration.gpus <= fast.step_time * fast.configuration.gpus
+    assert cheap.configuration.gpus < 32
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "words", "field"),
+    [
+        ({"seconds": 0}, InputError, "more than 0 seconds", "seconds"),
+        ({"global_batch": 0}, ShapeError, "global_batch must be at least 1", "global_batch"),
+        ({"sequence": -1}, ShapeError, "sequence must be at least 1", "sequence"),
+        ({"memory_limit": 0.0}, InputError, "memory limit must be more than 0", "memory_limit"),
+        ({"objective": "gpus"}, InputError, "needs a deadline", "deadline"),
+        ({"deadline": 2.0}, InputError, "no other objective takes one", "deadline"),
+        ({"objective": "gpus", "deadline": -1.0}, InputError, "deadline must be more than 0", "deadline"),
+        ({"fix": {"tp": 3}}, ShapeError, "tp divides the 32 attention heads", "fix"),
+        ({"fix": {"pq": 3}}, UnknownNameError, "unknown choice to fix 'pq'", "fix"),
+        ({"fix": {"micro": 5}}, ShapeError, "the nearest that can be shared so: 30 or 35", "global_batch"),
+    ],
+)
+def test_bad_questions(changes, kind, words, field):
+    with pytest.raises(kind, match=words) as error:
+        planned(**changes)
+    assert error.value.field == field
+
+
+def test_a_schedule_that_refuses_all_costs_says_why():
+    with pytest.raises(InfeasibleError, match="needs the same costs on every stage"):
+        planned(fix={"schedule": "zbv-heuristic"})
+
+
+def test_a_schedule_that_is_made_for_a_limit_is_tried_under_several():
+    found = planned(fix={"schedule": "zb-auto", "pp": 4})
+    assert found.best is not None
+    assert found.best.configuration.in_flight in {4, 5, 6, 8}
+
+
+def test_a_cluster_without_gpus():
+    with pytest.raises(ShapeError, match="a plan needs GPUs"):
+        plan(MODEL, replace(CLUSTER, nodes=0), global_batch=8, sequence=4096)
+
+
+def test_a_plan_that_is_stopped_answers_with_what_it_has():
+    def stop(progress: PlanProgress) -> None:
+        if progress.phase == "comparing":
+            raise KeyboardInterrupt
+
+    found = planned(progress=stop)
+    assert found.best is not None
+    assert not found.sensitivity[:-2]
+
+
+def test_a_better_order_is_searched_for_where_none_is_fixed():
+    fix = {"pp": 4, "tp": 2, "vp": 1, "micro": 1, "recompute": "none", "offload": 0, "layers": "8+8+8+8"}
+    found = planned(fix=fix, order_seconds=3.0, memory_limit=44 * 2**30)
+    assert found.best is not None
+    order = found.searched
+    assert order is not None
+    assert order.estimate.step_time < order.instead_of
+    assert order.estimate.peak_bytes <= found.memory_limit
+    assert order.schedule.microbatches == order.estimate.configuration.microbatches
+    assert order.optimality_gap >= 0
+    assert planned(fix=fix | {"trainer": "megatron"}, order_seconds=3.0).searched is None
+
+
+PUBLISHED: dict[str, tuple[str, Configuration, dict[str, Any]]] = {
+    "llama3-70b": (
+        "h100-sxm:8x8",
+        Configuration(
+            sequence=8192,
+            global_batch=128,
+            tensor=4,
+            pipeline=4,
+            context=2,
+            data=2,
+            chunks=5,
+            schedule="interleaved-1f1b",
+            sequence_parallel=True,
+            software="nemo",
+        ),
+        {"tp": "2,4", "offload": 0, "zero": 1, "micro": 1},
+    ),
+    "llama3.1-405b": (
+        "h100-sxm:8x2048",
+        Configuration(
+            sequence=8192,
+            global_batch=2048,
+            tensor=8,
+            pipeline=16,
+            data=128,
+            chunks=8,
+            schedule="interleaved-1f1b",
+            sequence_parallel=True,
+        ),
+        {"tp": 8, "pp": "8,16", "cp": 1},
+    ),
+    "deepseek-v3": (
+        "h800-sxm:8x256",
+        Configuration(
+            sequence=4096,
+            global_batch=15360,
+            pipeline=16,
+            data=128,
+            expert=64,
+            schedule="dualpipe",
+            precision="fp8",
+            recompute=("layernorm", "mla_up_proj"),
+            software="hai-llm",
+        ),
+        {"tp": 1, "pp": 16, "cp": 1, "ep": "32,64", "micro": 1, "offload": 0},
+    ),
+}
+"""Configurations that were published (benchmarks/planning.py says where), and what the test fixes to be short."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_plan_is_at_least_as_fast_as_what_was_published(name):
+    machines, published, fix = PUBLISHED[name]
+    shape, there = model(name), cluster(machines)
+    given = estimate(shape, there, published)
+    found = plan(
+        shape,
+        there,
+        global_batch=published.global_batch,
+        sequence=published.sequence,
+        memory_limit=max(70 * 2**30, given.peak_bytes),
+        fix={"software": published.software, "precision": published.precision} | fix,
+        seconds=60,
+        order_seconds=0,
+    )
+    assert found.best is not None
+    assert found.best.step_time <= given.step_time
+    if found.best.configuration != given.configuration:
+        assert lost_because(given, found.best, found.memory_limit).startswith(("step", "as fast"))
