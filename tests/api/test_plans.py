@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import re
+from dataclasses import asdict, replace
 
 import pytest
 import yaml
 
 import pipeplan
+from pipeplan.api.tables.parts import figure
 from pipeplan.errors import InfeasibleError, UnknownNameError
+from pipeplan.planner import StepTime
 from tests.plans import GIB, ORDER, fitting_plan, missing_plan
 
 
@@ -22,12 +25,12 @@ def test_the_table_says_all_that_decides(plan, capsys):
     plan.print()
     said = capsys.readouterr().out
     for words in (
-        "llama3-8b on 16 h100-sxm (2 x 8), 64 x 8,192 tokens",
+        "llama3-8b on 16 h100-sxm (2 nodes of 8), 64 sequences of 8,192 tokens",
         "tp2 pp4 dp2 on 16 GPUs",
         "zb-h1",
         "of 72.0 GiB that may be used",
         "1,234 legal configurations",
-        "bubble 9.1 % against 2.3 %",
+        "9.1% of it is bubble",
         "front: no other is better in both",
         "exposed tensor communication",
         "activations",
@@ -41,9 +44,44 @@ def test_the_table_says_all_that_decides(plan, capsys):
     assert max(map(len, said.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (14.2004, "14.20"),
+        (0.394189, "0.3942"),
+        (4.146e-05, "0.000041"),
+        (12345.6, "12,346"),
+        (1.0, "1.000"),
+        (0.0, "0"),
+        (99.999, "100.00"),
+    ],
+)
+def test_a_prediction_has_four_digits(value, said):
+    assert figure(value) == said
+
+
+def test_parts_of_a_step_have_the_digits_of_the_step(plan, capsys):
+    parts = asdict(plan.best.time)
+    time = StepTime(**(parts | {"optimizer": 4e-9, "data": 0.02}))
+    replace(plan, planned=replace(plan.planned, best=replace(plan.best, time=time))).print()
+    said = capsys.readouterr().out.split("the step's time")[1].split("\n\n")[0]
+    assert "optimizer" not in said
+    assert {len(figures.partition(".")[2]) for figures in re.findall(r" (\d+\.\d+) ", said)} == {3}
+
+
+def test_numbers_agree_with_their_nouns(plan, capsys):
+    plan.print()
+    said = capsys.readouterr().out
+    assert "zb-h1, 32 microbatches" in said
+    assert re.search(r"microbatch +1 sequence\n", said)
+    assert "(s) " not in said.replace("step (s)", "")
+
+
 def test_a_budget_that_ended_early_is_said(plan, capsys):
     replace(plan, planned=replace(plan.planned, complete=False)).print()
-    assert "note: the budget ended before" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "note: the budget ended before" in said
+    assert "by their bounds or not reached" in said
     plan.print()
     assert "note:" not in capsys.readouterr().out
 

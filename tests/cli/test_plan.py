@@ -33,7 +33,7 @@ def test_help_lists_every_setting(run):
 def test_the_answer_as_a_table_and_as_files(run):
     code, out, err = run(f"{QUICK} -o plan.json -o plan.svg -o best.yaml -o train.sh -o order.csv")
     assert code == 0
-    assert "llama3-8b on 8 h100-sxm (1 x 8), 16 x 4,096 tokens" in out
+    assert "llama3-8b on 8 h100-sxm (1 node of 8), 16 sequences of 4,096 tokens" in out
     assert "tp2 dp4" in out
     assert err.count("wrote ") == 5
     record = json.loads(Path("plan.json").read_text())

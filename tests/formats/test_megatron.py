@@ -71,4 +71,4 @@ def test_a_name_cannot_leave_its_comment():
 
 def test_processes_and_batch_count_replicas():
     text = megatron_flags(schedule_of(4), MegatronOrder(), Training(microbatch_size=2, data_parallel=3)).text
-    assert "2 sequence(s) x 8 microbatches x 3 replica(s) = 48; start 12 processes" in text
+    assert "2 sequences x 8 microbatches x 3 replicas = 48; start 12 processes" in text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.model.names import cell_width, one_line, shortened
+from pipeplan.model.names import cell_width, counted, one_line, shortened
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,8 @@ def test_what_does_not_fit_is_left_out(text, cells, shown):
 
 def test_signs_have_their_widths():
     assert [cell_width(text) for text in ("abc", "模型", "e\u0301", "🚀")] == [3, 4, 1, 2]
+
+
+def test_one_is_no_plural():
+    said = [counted(count, noun) for count, noun in ((1, "chunk"), (0, "chunk"), (2048, "chunk"), (8, "microbatch"))]
+    assert said == ["1 chunk", "0 chunks", "2,048 chunks", "8 microbatches"]

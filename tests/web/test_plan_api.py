@@ -59,7 +59,7 @@ def test_progress_comes_first_and_the_plan_last(planned):
     assert best["configuration"]["tensor"] == 2
     assert best["configuration"]["pipeline"] == 2
     assert best["words"].startswith("tp2 pp2")
-    assert last["plan"]["heading"] == "llama3-8b on 8 h100-sxm (1 x 8), 16 x 4,096 tokens"
+    assert last["plan"]["heading"] == "llama3-8b on 8 h100-sxm (1 node of 8), 16 sequences of 4,096 tokens"
     assert all(each["lost_because"] for each in last["plan"]["runners_up"])
 
 

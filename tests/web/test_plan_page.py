@@ -62,7 +62,7 @@ def rows(watched: Watched) -> list[list[str]]:
 def test_a_plan_from_question_to_flags(watched):
     planned(watched)
     page = watched.page
-    assert page.text_content("main h2") == "llama3-8b on 8 h100-sxm (1 x 8), 16 x 4,096 tokens"
+    assert page.text_content("main h2") == "llama3-8b on 8 h100-sxm (1 node of 8), 16 sequences of 4,096 tokens"
     best, *others = rows(watched)
     assert best[1].startswith("best")
     assert all(row[6] for row in others if row[1].startswith("runner-up"))

@@ -14,6 +14,7 @@ from pipeplan.api.results import Result
 from pipeplan.drawing import View
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, formats
+from pipeplan.model import counted
 
 if TYPE_CHECKING:
     # The answer must not load the planner: other answers stand beside it in the table of tables.
@@ -185,8 +186,12 @@ class Plan(Presentable):
     def heading(self) -> str:
         """What is trained, on what, by what."""
         cluster, shown = self.cluster, self.shown
-        batch = f", {shown[0].configuration.global_batch} x {shown[0].configuration.sequence:,} tokens" if shown else ""
-        return f"{self.model.name} on {cluster.gpus} {cluster.gpu.name} ({cluster.nodes} x {cluster.per_node}){batch}"
+        batch = ""
+        if shown:
+            asked = shown[0].configuration
+            batch = f", {counted(asked.global_batch, 'sequence')} of {asked.sequence:,} tokens"
+        nodes = f"{counted(cluster.nodes, 'node')} of {cluster.per_node}"
+        return f"{self.model.name} on {cluster.gpus:,} {cluster.gpu.name} ({nodes}){batch}"
 
     def to_dict(self) -> dict[str, Any]:
         """``best`` with its flags, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, and how they were found."""

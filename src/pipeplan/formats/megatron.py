@@ -16,7 +16,7 @@ from textwrap import wrap
 
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats.training import TrainerSettings, Training
-from pipeplan.model import Schedule, one_line
+from pipeplan.model import Schedule, counted, one_line
 
 RELEASES = ("0.14", "0.15", "0.16")
 """Of Megatron-core, each with the same flags for the same orders; overlapped pairs are of 0.14 and later."""
@@ -187,12 +187,13 @@ def _order_flags(order: MegatronOrder) -> Iterator[str]:
 def _heading(schedule: Schedule, training: Training, release: str) -> Iterator[str]:
     yield (
         f"Megatron-LM with Megatron-core {release}, for {one_line(schedule.name or 'this schedule')}: "
-        f"{schedule.ranks} ranks, {schedule.stages} stages, {schedule.microbatches} microbatches."
+        f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')}, "
+        f"{counted(schedule.microbatches, 'microbatch')}."
     )
     yield (
-        f"{training.microbatch_size} sequence(s) x {schedule.microbatches} microbatches x {training.data_parallel} "
-        f"replica(s) = {_global_batch(schedule, training)}; start {schedule.ranks * training.data_parallel} processes, "
-        "times those of tensor and context parallelism."
+        f"{counted(training.microbatch_size, 'sequence')} x {counted(schedule.microbatches, 'microbatch')} x "
+        f"{counted(training.data_parallel, 'replica')} = {_global_batch(schedule, training)}; "
+        f"start {schedule.ranks * training.data_parallel} processes, times those of tensor and context parallelism."
     )
 
 
@@ -200,7 +201,7 @@ def _notes(schedule: Schedule, order: MegatronOrder, training: Training) -> Iter
     """What the flags need beside them, and exclude."""
     if training.layers is not None:
         yield f"Beside the layout, which says how many chunks a rank has, give none of {', '.join(_OF_LAYOUTS)}."
-    else:
+    elif schedule.stages > 1:
         yield f"The layers must be a multiple of {schedule.stages}; for others, give the layers of each stage."
     if order.overlap:
         yield (

@@ -25,8 +25,9 @@ def _seen(sign: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """So many of something, whose plural ends in s: ``1 chunk``, ``2,048 chunks``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """So many of something with a regular plural: ``1 chunk``, ``2,048 chunks``, ``8 microbatches``."""
+    ending = "es" if noun.endswith(("ch", "s")) else "s"
+    return f"{count:,} {noun}{'' if count == 1 else ending}"
 
 
 def cell_width(text: str) -> int:

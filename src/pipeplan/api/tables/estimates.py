@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pipeplan.api.configurations import in_words
-from pipeplan.api.tables.parts import columns, facts, line, number
+from pipeplan.api.tables.parts import columns, facts, figure, line
 from pipeplan.api.tables.plans import GIBIBYTE, estimate_parts, step_in_words
 from pipeplan.model import one_line
 
@@ -40,7 +40,7 @@ def estimates_parts(estimates: Estimates) -> Iterator[RenderableType]:
 def _cells(row: EstimatedRow, measured: bool) -> list[str]:
     found = row.estimate
     assert found is not None
-    times, peaks = [number(found.step_time)], [f"{found.peak_bytes / GIBIBYTE:.1f}"]
+    times, peaks = [figure(found.step_time)], [f"{found.peak_bytes / GIBIBYTE:.1f}"]
     if measured:
         times += _beside(row.measured.get("step_time_s"), row.time_error)
         peaks += _beside(row.measured.get("peak_memory_gib"), row.memory_error)
@@ -48,7 +48,7 @@ def _cells(row: EstimatedRow, measured: bool) -> list[str]:
 
 
 def _beside(value: float | None, error: float | None) -> tuple[str, str]:
-    return ("", "") if value is None or error is None else (f"{value:.4g}", f"{error:+.1%}")
+    return ("", "") if value is None or error is None else (figure(value), f"{error:+.1%}")
 
 
 def _errors(estimates: Estimates) -> Iterator[RenderableType]:
@@ -90,7 +90,7 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
         ("peak, measured", row.measured.get("peak_memory_gib"), row.memory_error),
     ):
         if value is not None and error is not None:
-            rows.append((name, f"{number(value)}; the prediction is off by {error:+.1%}"))
+            rows.append((name, f"{figure(value)}; the prediction is off by {error:+.1%}"))
     yield Padding(facts(rows), (1, 0))
     yield from estimate_parts(found)
     for assumed in dict.fromkeys((*row.assumed, *found.assumed)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -39,6 +40,14 @@ def number(value: float) -> str:
         return f"{value:,.0f}"
     text = f"{value:,.3f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
+
+
+def figure(value: float) -> str:
+    """A prediction, which is not worth more than four digits: ``14.20``, ``0.3942``, ``12,345``."""
+    if not value:
+        return "0"
+    decimals = 3 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{min(max(decimals, 0), 6)}f}"
 
 
 def size(value: float) -> str:

@@ -12,14 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeplan.api.configurations import degrees_in_words, in_words, layout_in_words, recompute_in_words
-from pipeplan.api.tables.parts import columns, facts, line, number, shown_ranks
+from pipeplan.api.tables.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.drawing import MEMORY_SHARES, TIME_SHARES, Share
-from pipeplan.model import one_line
+from pipeplan.model import counted, one_line
 
 if TYPE_CHECKING:
     # A plan's table must not load the planner for those who print another answer.
     from pipeplan.api.plans import Plan
-    from pipeplan.planner import Estimate
+    from pipeplan.planner import Configuration, Estimate
 
 GIBIBYTE = 2.0**30
 
@@ -61,16 +61,23 @@ def _choice(plan: Plan, best: Estimate) -> list[tuple[str, str]]:
     limit = plan.planned.memory_limit / GIBIBYTE
     return [
         ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, ZeRO-{chosen.zero}, {chosen.precision}"),
-        ("schedule", f"{chosen.schedule}, {chosen.chunks} chunk(s) a rank, {chosen.microbatches} microbatches"),
-        ("microbatch", f"{chosen.microbatch_size} sequence(s)"),
+        ("schedule", ", ".join(_schedule(chosen))),
+        ("microbatch", counted(chosen.microbatch_size, "sequence")),
         ("layers on each stage", layout_in_words(chosen)),
-        ("recomputed", recompute_in_words(chosen)),
-        ("step", f"{step_in_words(best)}"),
+        ("recomputed or moved", recompute_in_words(chosen)),
+        ("step", step_in_words(best)),
         ("tokens a second", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} a GPU)"),
         ("MFU", f"{best.mfu:.1%} of the dense peak (causal attention half, recomputation not counted)"),
         ("peak memory", f"{best.peak_bytes / GIBIBYTE:.1f} GiB of {limit:.1f} GiB that may be used"),
         ("chosen for", f"{plan.planned.objective}; {_counted(plan)}"),
     ]
+
+
+def _schedule(chosen: Configuration) -> Iterator[str]:
+    yield chosen.schedule
+    if chosen.chunks > 1:
+        yield f"{counted(chosen.chunks, 'chunk')} a rank"
+    yield counted(chosen.microbatches, "microbatch")
 
 
 def step_in_words(found: Estimate) -> str:
@@ -79,16 +86,17 @@ def step_in_words(found: Estimate) -> str:
     between = (
         ""
         if bar is None
-        else f" ({number(found.step_time * bar.low)} to {number(found.step_time * bar.high)} s likely)"
+        else f" ({figure(found.step_time * bar.low)} to {figure(found.step_time * bar.high)} s likely)"
     )
-    return f"{number(found.step_time)} s{between}"
+    return f"{figure(found.step_time)} s{between}"
 
 
 def _counted(plan: Plan) -> str:
     counts, planned = plan.planned.counts, plan.planned
+    rest = "" if planned.complete else " or not reached"
     return (
-        f"{counts.legal:,} legal configurations, {counts.over_memory:,} over memory, {counts.too_slow:,} too slow by their "
-        f"bounds, {counts.estimated:,} estimated in {planned.seconds:.1f} s"
+        f"{counted(counts.legal, 'legal configuration')}: {counts.over_memory:,} over memory, {counts.too_slow:,} too slow "
+        f"by their bounds{rest}; {counted(counts.estimated, 'estimate')} in {planned.seconds:.1f} s"
     )
 
 
@@ -99,7 +107,7 @@ def _runners_up(plan: Plan) -> Iterator[RenderableType]:
     table.add_column("lost because", overflow="fold")
     for runner in plan.planned.runners_up:
         found = runner.estimate
-        figures = number(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}"
+        figures = figure(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}"
         table.add_row(one_line(in_words(found.configuration)), *figures, one_line(runner.lost_because))
     yield table
     yield Text("")
@@ -111,7 +119,7 @@ def _front(plan: Plan) -> Iterator[RenderableType]:
     table = columns("front: no other is better in both", "step (s)", "peak (GiB)", "MFU", padding=1)
     shown = _thinned(plan.planned.front)
     for found in shown:
-        figures = number(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}", f"{found.mfu:.1%}"
+        figures = figure(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}", f"{found.mfu:.1%}"
         table.add_row(one_line(in_words(found.configuration)), *figures)
     yield table
     if len(shown) < len(plan.planned.front):
@@ -136,9 +144,11 @@ def estimate_parts(found: Estimate, limit: float | None = None) -> Iterator[Rend
 
 def _spent(found: Estimate) -> Table:
     table = columns("the step's time", "s", "share", padding=1)
+    # All with the digits of the step: what is nothing beside it is left out.
+    digits = len(figure(found.step_time).partition(".")[2])
     for name, value in asdict(found.time).items():
-        if value:
-            table.add_row(TIME_SHARES[name].title, f"{value:.4g}", f"{value / found.step_time:.1%}")
+        if round(value, digits):
+            table.add_row(TIME_SHARES[name].title, f"{value:,.{digits}f}", f"{value / found.step_time:.1%}")
     return table
 
 
@@ -168,10 +178,13 @@ def _searched(plan: Plan) -> Iterator[RenderableType]:
     searched = plan.planned.searched
     if searched is None:
         return
+    best = plan.best
+    behind = best is not None and searched.estimate.step_time > best.step_time
+    beside = ", and still longer than the choice takes" if behind else ""
     yield line(
-        f"a searched order: {number(searched.estimate.step_time)} s in place of {number(searched.instead_of)} s for "
+        f"a searched order: {figure(searched.estimate.step_time)} s in place of {figure(searched.instead_of)} s for "
         f"{in_words(searched.estimate.configuration)} (found by {searched.found_by}; at most "
-        f"{searched.optimality_gap:.1%} above the best order); no flags say it: -o NAME.searched.csv writes it for "
+        f"{searched.optimality_gap:.1%} above the best order){beside}; no flags say it: -o NAME.searched.csv writes it for "
         "PyTorch's runtime"
     )
     yield Text("")
@@ -184,7 +197,7 @@ def _sensitivity(plan: Plan) -> Iterator[RenderableType]:
     table.add_column("the choice", overflow="fold")
     for each in plan.planned.sensitivity:
         choice = f"changes to {each.instead}" if each.changes else "stays"
-        table.add_row(f"{each.input} x {each.factor:g}", number(each.step_time), one_line(choice))
+        table.add_row(f"{each.input} x {each.factor:g}", figure(each.step_time), one_line(choice))
     yield table
     yield Text("")
 
