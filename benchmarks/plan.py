@@ -17,12 +17,12 @@ import msgspec
 
 from pipeplan.errors import PipeplanError
 from pipeplan.planner import Estimate, Row, estimate, read_rows
-from pipeplan.planner.published_runs.accuracy import Compared, Table, coverage, features_of
+from pipeplan.planner.accuracy.error_bars import Compared, Table, coverage, features_of
 from pipeplan.planner.published_runs.null_model import Known, null_step_time
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT.parent / "shared" / "planning" / "published_runs.json"
-TABLE = ROOT / "src" / "pipeplan" / "planner" / "published_runs" / "accuracy.json"
+TABLE = ROOT / "src" / "pipeplan" / "planner" / "accuracy" / "published_runs.json"
 PAGE = ROOT / "docs" / "accuracy.md"
 BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
 

@@ -1,15 +1,15 @@
 """Which configuration to train with: estimates of given ones, layouts, and the search over all that are legal."""
 
-from pipeplan.planner.calibration.factors import (
+from pipeplan.planner.calibration import (
     Calibration,
     Correction,
     read_calibration,
     require_calibration_file,
     write_calibration,
 )
-from pipeplan.planner.calibration.measuring import calibrated, updated_by_run
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, RankMemory, StepTime
+from pipeplan.planner.estimates.calibrating import calibrated, updated_by_run
 from pipeplan.planner.estimates.estimating import estimate
 from pipeplan.planner.estimates.running import costs_of, schedule_of
 from pipeplan.planner.estimates.stages import stage_costs

@@ -9,7 +9,8 @@ import numpy as np
 from pipeplan.errors import ShapeError
 from pipeplan.hardware import Cluster
 from pipeplan.model import Floats, Schedule
-from pipeplan.planner.calibration.factors import Calibration
+from pipeplan.planner.accuracy.error_bars import error_bar
+from pipeplan.planner.calibration import Calibration
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import CostsFrom, Estimate, StepTime
 from pipeplan.planner.estimates.formats import format_peak
@@ -19,7 +20,6 @@ from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, Factors
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import StageCosts, stage_costs
 from pipeplan.planner.estimates.step_end import StepEnd, step_end
-from pipeplan.planner.published_runs.accuracy import error_bar
 from pipeplan.workload import ModelShape, token_flops
 
 

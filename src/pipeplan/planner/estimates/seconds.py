@@ -38,7 +38,7 @@ _GROUP_KIND = {"tensor": "tensor", "expert_tensor": "tensor", "context": "contex
 
 
 class Factors(Protocol):
-    """What corrects analytic times for one's own machine (:class:`~pipeplan.planner.calibration.factors.Calibration`)."""
+    """What corrects analytic times for one's own machine (:class:`~pipeplan.planner.calibration.Calibration`)."""
 
     def factor(self, kind: str) -> float:
         """Measured over analytic time of a kind of work; 1 where nobody measured."""

@@ -12,11 +12,11 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from pipeplan.planner.accuracy.error_bars import error_bar
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.estimates.seconds import Factors
 from pipeplan.planner.planned import Counts, Objective, Planned, SearchedOrder, Sensitivity
-from pipeplan.planner.published_runs.accuracy import error_bar
 from pipeplan.planner.selection.branching import Branching, Space
 from pipeplan.planner.selection.closest import closest_miss, thriftiest
 from pipeplan.planner.selection.comparing import front, neighbours, runners_up

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import plan as benchmark
 from pipeplan.planner import estimate, read_rows
-from pipeplan.planner.published_runs.accuracy import (
+from pipeplan.planner.accuracy.error_bars import (
     FROM_ONE,
     LEAST,
     NEAREST,

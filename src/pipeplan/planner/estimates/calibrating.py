@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pipeplan.errors import InputError
 from pipeplan.hardware import Cluster, Gpu, Link, optimizer_time
-from pipeplan.planner.calibration.factors import Calibration, Correction
+from pipeplan.planner.calibration import Calibration, Correction
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.seconds import Machine, work_seconds
 from pipeplan.planner.estimates.software import software

@@ -20,7 +20,7 @@ from pipeplan.planner import (
     updated_by_run,
     write_calibration,
 )
-from pipeplan.planner.calibration.measuring import MOST_EXPERTS, _alone, _analytic
+from pipeplan.planner.estimates.calibrating import MOST_EXPERTS, _alone, _analytic
 from pipeplan.planner.estimates.stages import stage_costs
 from pipeplan.workload import AttentionCore, Execution, Gemm, GroupedGemm, MemoryPass, Work, model
 

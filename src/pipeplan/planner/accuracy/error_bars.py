@@ -1,7 +1,7 @@
 """How far off predictions were on the nearest published runs: error bars, and the distance that says what is near.
 
-The shipped table (``accuracy.json``, made by ``make bench-plan``) holds one entry a run: what it was, and what was measured
-over what is predicted for it without calibration. An error bar is the range of that ratio over the nearest runs.
+The shipped table (``published_runs.json``, made by ``make bench-plan``) holds one entry a run: what it was, and what was
+measured over what is predicted for it without calibration. An error bar is the range of that ratio over the nearest runs.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def coverage(runs: Sequence[Compared]) -> float:
 @cache
 def table() -> Table:
     """The shipped runs; none where the file is not there."""
-    file = files("pipeplan.planner.published_runs").joinpath("accuracy.json")
+    file = files("pipeplan.planner.accuracy").joinpath("published_runs.json")
     if not file.is_file():
         return Table(runs=())
     return msgspec.json.decode(file.read_bytes(), type=Table)

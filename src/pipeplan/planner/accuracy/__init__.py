@@ -1,0 +1,1 @@
+"""How far predictions of published runs are off: the error bars of new ones."""

@@ -1,1 +1,0 @@
-"""What one's own machine takes over what data sheets and published kernels say."""
