@@ -93,7 +93,9 @@ def _pair(link: Link) -> float:
 
 
 def _together(cluster: Cluster, ranks: int, stride: int) -> int:
-    """How many ranks of a group stand in one node (or domain)."""
+    """How many ranks of a group stand in one node (or domain): all of them where the last one does."""
+    if stride * (ranks - 1) < cluster.joined:
+        return ranks
     return max(1, min(ranks, cluster.joined // max(1, stride)))
 
 
