@@ -20,6 +20,7 @@ from pipeplan.planner.planned import Counts, Objective, Planned, SearchedOrder, 
 from pipeplan.planner.selection.branching import Branching, Space
 from pipeplan.planner.selection.closest import closest_miss, thriftiest
 from pipeplan.planner.selection.comparing import front, neighbours, runners_up
+from pipeplan.planner.selection.first import first_that_fit
 from pipeplan.planner.selection.orders import better_order
 from pipeplan.planner.selection.progress import PlanListener, PlanProgress
 from pipeplan.planner.selection.question import Question
@@ -30,6 +31,9 @@ from pipeplan.sweeps import sweep
 
 ROUND = 32
 """Configurations of a round: all are estimated before the next are chosen, so that workers change nothing in the answer."""
+
+STARTING = 5.0
+"""Seconds: with a shorter budget everything is done in this process, others would spend it on loading the planner."""
 
 PRICED = 200
 """Frames that are bounded before each round: the likeliest are estimated while the others wait."""
@@ -124,7 +128,7 @@ class Planning:
             rounds,
             answer=Estimate,
             asked=identity(model, cluster, self._calibration),
-            workers=workers,
+            workers=workers if self._seconds >= STARTING else 1,
             dask=dask,
             store=store,
             seconds=SHARES["varying"] * self._seconds,
@@ -145,8 +149,11 @@ class Planning:
             self._stopped = True
 
     def fall_back(self) -> None:
-        """Where the budget ended before anything was found that fits: what needs least memory, whatever time it takes."""
-        if self.best is None and not self._branching.exhausted:
+        """Where the budget ended before anything was found that fits: the most promising, or what needs least memory."""
+        if self.best is not None or self._branching.exhausted:
+            return
+        self._plain |= first_that_fit(self._spaces, self._value, self.limit, self._calibration)
+        if self.best is None:
             found = thriftiest(self._whole, self._calibration)
             if found is not None:
                 self._plain[found.configuration] = found
@@ -313,5 +320,5 @@ class Planning:
             legal=branching.legal,
             over_memory=over,
             too_slow=max(0, branching.legal - over - branching.estimated),
-            estimated=len(self._known),
+            estimated=max(len(self._known), len(self._plain)),
         )
