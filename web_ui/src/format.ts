@@ -13,7 +13,21 @@ export function signed(value: number): string {
 }
 
 export function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
+  const text = (100 * share).toFixed(1);
+  return `${text === "-0.0" ? "0.0" : text}%`;
+}
+
+/** A prediction, which is not worth more than four digits. */
+export function figure(value: number): string {
+  if (value === 0) return "0";
+  const decimals = 3 - Math.floor(Math.log10(Math.abs(value)));
+  const digits = Math.min(Math.max(decimals, 0), 6);
+  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** So many of something: `1 chunk`, `2,048 chunks`. */
+export function countedAs(count: number, noun: string): string {
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB"] as const;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { memoryScale, memoryText, percent, signed, timeText } from "../src/format.js";
+import { countedAs, figure, memoryScale, memoryText, percent, signed, timeText } from "../src/format.js";
 
 test.each([
   [12.3456789, "", "12.3457"],
@@ -18,7 +18,8 @@ test.each([
 });
 
 test("shares are percentages", () => {
-  expect(percent(0.12345)).toBe("12.3 %");
+  expect(percent(0.12345)).toBe("12.3%");
+  expect(percent(-1e-9)).toBe("0.0%");
 });
 
 test.each([
@@ -35,4 +36,12 @@ test.each([
 
 test("activations are counted", () => {
   expect(memoryScale("activations", 5000)).toEqual({ divisor: 1, unit: "activations" });
+});
+
+test("a prediction has four digits", () => {
+  expect([14.2004, 0.394189, 4.146e-5, 12345.6, 0].map(figure)).toEqual(["14.20", "0.3942", "0.000041", "12,346", "0"]);
+});
+
+test("numbers agree with their nouns", () => {
+  expect([countedAs(1, "chunk"), countedAs(2048, "chunk")]).toEqual(["1 chunk", "2,048 chunks"]);
 });

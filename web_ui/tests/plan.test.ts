@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { settingsOf } from "../src/app/values.js";
 import type { Candidate, Plan } from "../src/plan/api.js";
-import { timeOf } from "../src/plan/bars.js";
+import { shortened, timeOf } from "../src/plan/bars.js";
 import { rowsOf } from "../src/plan/candidates.js";
 import { axisOf, staircase } from "../src/plan/front_axes.js";
 import { Lines } from "../src/plan/lines.js";
@@ -102,16 +102,26 @@ test("time is told by what spends it", () => {
   expect(timeOf(candidate(1))).toEqual({ compute: 2, bubble: 1 });
 });
 
+test("of many ranks those at either end are shown, with a gap between", () => {
+  const stacks = Array.from({ length: 64 }, (_, rank) => ({ label: String(rank), parts: {} }));
+  const shown = shortened(stacks).map((stack) => stack?.label ?? null);
+  expect([shown.length, shown[15], shown[16], shown[17]]).toEqual([33, "15", null, "48"]);
+  expect(shortened(stacks.slice(0, 32))).toHaveLength(32);
+});
+
 test("how it was found is said in a sentence", () => {
   expect(counted(PLAN)).toBe(
-    "1,234 legal configurations, 1 over memory and 2 too slow by their bounds, 3 estimated in 1.3 s, ended by its budget.",
+    "1,234 legal configurations: 1 over memory, 2 too slow by their bounds or not reached within the budget; 3 estimates in 1.3 s.",
   );
 });
 
 test("a searched order is told where there is one", () => {
   expect(searched(PLAN)).toBe("");
-  const found = { step_time_s: 1.23456, instead_of_s: 1.25, found_by: "annealing" };
-  expect(searched({ ...PLAN, searched: found })).toContain("takes 1.235 s in place of 1.25 s (annealing)");
+  const found = { words: "tp2 pp4", step_time_s: 1.23456, instead_of_s: 1.25, found_by: "annealing" };
+  expect(searched({ ...PLAN, searched: found })).toContain(
+    "For tp2 pp4 a search found an order of ops that takes 1.235 s in place of 1.250 s, still longer than the choice takes",
+  );
+  expect(searched({ ...PLAN, best: candidate(2), searched: found })).not.toContain("still longer");
 });
 
 test("what is fixed is sent as pairs, a size with its unit as text", () => {

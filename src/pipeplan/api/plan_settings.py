@@ -30,11 +30,11 @@ PLAN_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             ),
             Setting(
                 name="global_batch", kind="count", title="Global batch", group="training", unit="sequences", range=COUNT,
-                help="Sequences in a step, of all replicas together.",
+                help="Sequences in a step, of all replicas together.", hint="Sequences in a step.",
             ),
             Setting(
                 name="sequence", kind="count", title="Sequence", group="training", unit="tokens", range=COUNT,
-                help="Tokens in a sequence.",
+                help="Tokens in a sequence.", hint="Tokens.",
             ),
             Setting(
                 name="memory_limit", kind="size", title="Memory limit", group="choosing",
@@ -49,6 +49,7 @@ PLAN_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             Setting(
                 name="deadline", kind="number", title="Deadline", group="choosing", unit="seconds a step", range=POSITIVE,
                 help="The longest step that the objective gpus allows; seconds.",
+                hint="Seconds of a step, for the objective gpus.",
             ),
             Setting(
                 name="fix", kind="pairs", title="Fixed", group="choosing",
@@ -58,6 +59,7 @@ PLAN_SETTINGS: Mapping[str, Setting] = MappingProxyType(
             Setting(
                 name="seconds", kind="number", title="Seconds", group="work", unit="seconds", range=POSITIVE,
                 help="The budget: what is best by then is the answer.", default="30",
+                hint="The budget: what is best by then is the answer.",
             ),
             Setting(
                 name="workers", kind="count", title="Workers", group="work", range=COUNT, in_form=False,

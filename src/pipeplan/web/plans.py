@@ -138,6 +138,8 @@ def _plan_record(found: Plan) -> Line:
         add(record["best"], planned.best)
     if planned.closest_miss is not None:
         add(record["closest_miss"], planned.closest_miss.estimate)
+    if planned.searched is not None:
+        add(record["searched"], planned.searched.estimate)
     for part, runner in zip(record["runners_up"], planned.runners_up, strict=True):
         add(part, runner.estimate)
     for part, estimate in zip(record["front"], planned.front, strict=True):

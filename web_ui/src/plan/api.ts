@@ -53,6 +53,13 @@ export interface Sensitivity {
   readonly instead: string;
 }
 
+export interface SearchedOrder {
+  readonly words: string;
+  readonly step_time_s: number;
+  readonly instead_of_s: number;
+  readonly found_by: string;
+}
+
 export interface Plan {
   readonly heading: string;
   readonly miss: string;
@@ -63,7 +70,7 @@ export interface Plan {
   readonly front: readonly Candidate[];
   readonly closest_miss: Candidate | null;
   /** A better order of ops than every published one, for one of the configurations. */
-  readonly searched: { readonly step_time_s: number; readonly instead_of_s: number; readonly found_by: string } | null;
+  readonly searched: SearchedOrder | null;
   readonly sensitivity: readonly Sensitivity[];
   readonly counts: {
     readonly legal: number;
@@ -82,7 +89,7 @@ export interface Flags {
 }
 
 export interface Chosen {
-  readonly estimate: { readonly flags: Readonly<Record<string, Flags>> };
+  readonly estimate: { readonly flags: Readonly<Record<string, Flags>>; readonly error_bar: ErrorBar | null };
   readonly timeline: TimelineData | null;
 }
 

@@ -18,14 +18,17 @@ export class Bars {
     private readonly title: string,
     private readonly unit: string,
     private readonly shares: readonly Share[],
+    private readonly text: (value: number) => string,
   ) {}
 
   /** `limit`: a line across all bars. */
   show(stacks: readonly Stack[], limit: number | null = null): void {
     const used = this.shares.filter(({ key }) => stacks.some(({ parts }) => (parts[key] ?? 0) > 0));
     const longest = Math.max(...stacks.map(totalOf), limit ?? 0, 1e-12);
-    const rows = shortened(stacks).map((stack) => this.row(stack, used, longest, limit));
+    const rows = shortened(stacks).map((stack) => (stack === null ? gap() : this.row(stack, used, longest, limit)));
     const legend = used.map((share) => make("li", {}, swatch(share), share.title));
+    if (limit !== null)
+      legend.push(make("li", {}, make("span", { class: "limit-key" }), `limit, ${this.text(limit)} ${this.unit}`));
     this.element.replaceChildren(
       make("h3", {}, this.title),
       make("ul", { class: "legend" }, ...legend),
@@ -37,14 +40,14 @@ export class Bars {
     const total = totalOf(stack);
     const parts = used.map((share) => {
       const value = stack.parts[share.key] ?? 0;
-      const part = make("span", { class: "part", title: `${share.title}: ${figure(value)} ${this.unit}` });
+      const part = make("span", { class: "part", title: `${share.title}: ${this.text(value)} ${this.unit}` });
       part.style.width = `${(100 * value) / longest}%`;
       part.style.background = colourOf(share);
       return part;
     });
     const bar = make("div", { class: "stacked", "aria-hidden": "true" }, ...parts);
     if (limit !== null) {
-      const line = make("span", { class: "limit", title: `limit: ${figure(limit)} ${this.unit}` });
+      const line = make("span", { class: "limit", title: `limit: ${this.text(limit)} ${this.unit}` });
       line.style.left = `${(100 * limit) / longest}%`;
       bar.append(line);
     }
@@ -52,7 +55,7 @@ export class Bars {
     const said = make(
       "td",
       { class: over ? "over-limit" : "" },
-      `${figure(total)} ${this.unit}${over ? ", over" : ""}`,
+      `${this.text(total)} ${this.unit}${over ? ", over" : ""}`,
     );
     return make("tr", {}, make("th", { scope: "row" }, stack.label), make("td", { class: "wide" }, bar), said);
   }
@@ -67,12 +70,13 @@ function totalOf({ parts }: Stack): number {
   return Object.values(parts).reduce((total, value) => total + value, 0);
 }
 
-function shortened(stacks: readonly Stack[]): readonly Stack[] {
-  return stacks.length <= MOST ? stacks : [...stacks.slice(0, MOST / 2), ...stacks.slice(-MOST / 2)];
+/** The stacks that are shown; null stands for those that are left out. */
+export function shortened(stacks: readonly Stack[]): readonly (Stack | null)[] {
+  return stacks.length <= MOST ? stacks : [...stacks.slice(0, MOST / 2), null, ...stacks.slice(-MOST / 2)];
 }
 
-function figure(value: number): string {
-  return String(Number(value.toPrecision(value < 100 ? 3 : 4)));
+function gap(): HTMLElement {
+  return make("tr", {}, make("th", { scope: "row", "aria-label": "ranks left out" }, "\u22ee"));
 }
 
 function colourOf({ light, dark }: Share): string {

@@ -1,13 +1,13 @@
 /** Step time against peak memory, as a picture whose points choose. */
 
 import { make } from "../dom.js";
-import { timeText } from "../format.js";
+import { figure } from "../format.js";
 import type { Row } from "./candidates.js";
 import { type Axis, axisOf, staircase } from "./front_axes.js";
 
 const WIDTH = 460;
 const HEIGHT = 300;
-const LEFT = 58;
+const LEFT = 66;
 const RIGHT = 16;
 const TOP = 14;
 const BOTTOM = 44;
@@ -35,11 +35,17 @@ export class FrontPicture {
       role: "group",
       "aria-label": "step time against memory",
     });
-    picture.append(...grid(across, up), ...this.limit(across, limit), this.line(rows, across, up));
+    const line = this.limit(across, limit);
+    picture.append(...grid(across, up), ...line, this.line(rows, across, up));
     // The chosen one is drawn last, so that no other hides it.
     const order = rows.map((_, at) => at).sort((one, other) => Number(one === selected) - Number(other === selected));
     picture.append(...order.map((at) => this.point(rows[at], at, at === selected, across, up)));
-    const legend = make("figcaption", {}, "Step time against peak memory; filled: no other is better in both.");
+    const limited = line.length > 0 ? ` Line: the memory limit, ${limit.toFixed(1)} GiB.` : "";
+    const legend = make(
+      "figcaption",
+      {},
+      `Step time against peak memory. Filled: no other is better in both. Ringed: shown here and below.${limited}`,
+    );
     this.element.replaceChildren(picture, legend);
     if (focused !== "") this.element.querySelector<SVGElement>(`[data-point="${focused}"]`)?.focus();
   }
@@ -59,7 +65,7 @@ export class FrontPicture {
 
   private point(row: Row, at: number, selected: boolean, across: Axis, up: Axis): SVGElement {
     const { candidate, role, onFront } = row;
-    const said = `${role}: ${candidate.words}, ${timeText(candidate.step_time_s)} s, ${candidate.peak_memory_gib.toFixed(1)} GiB`;
+    const said = `${role}: ${candidate.words}, ${figure(candidate.step_time_s)} s, ${candidate.peak_memory_gib.toFixed(1)} GiB`;
     const kind = `${role === "best" || onFront ? "point filled" : "point"}${selected ? " selected" : ""}`;
     const point = svg("circle", {
       class: kind,

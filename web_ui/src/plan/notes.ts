@@ -1,7 +1,7 @@
 /** What the choice rests on: what would change it, how far such predictions were off, what was assumed. */
 
 import { make } from "../dom.js";
-import { timeText } from "../format.js";
+import { countedAs, figure } from "../format.js";
 import type { Candidate, Plan } from "./api.js";
 
 export function sensitivity(plan: Plan): HTMLElement[] {
@@ -11,7 +11,7 @@ export function sensitivity(plan: Plan): HTMLElement[] {
       "tr",
       {},
       make("th", { scope: "row" }, `${each.input} \u00d7 ${each.factor}`),
-      make("td", {}, timeText(Number(each.step_time.toPrecision(4)))),
+      make("td", {}, figure(each.step_time)),
       make("td", { class: "why" }, each.changes ? `changes to ${each.instead}` : "stays"),
     ),
   );
@@ -21,23 +21,24 @@ export function sensitivity(plan: Plan): HTMLElement[] {
 }
 
 /** What a search for a better order of ops found; empty where it found none. */
-export function searched({ searched: found }: Plan): string {
+export function searched({ searched: found, best }: Plan): string {
   if (found === null) return "";
-  const [step, before] = [found.step_time_s, found.instead_of_s].map((time) => Number(time.toPrecision(4)));
-  return `A searched order takes ${step} s in place of ${before} s (${found.found_by}); no flags say it, the command line writes it.`;
+  const [step, before] = [found.step_time_s, found.instead_of_s].map(figure);
+  const behind = best !== null && found.step_time_s > best.step_time_s ? ", still longer than the choice takes" : "";
+  return `For ${found.words} a search found an order of ops that takes ${step} s in place of ${before} s${behind} (${found.found_by}). No flags say it; pipeplan plan -o NAME.searched.csv writes it.`;
 }
 
 /** Facts of one configuration, as terms with what they are. */
 export function facts(candidate: Candidate): HTMLElement {
   const told = (name: string) => String(candidate.configuration[name] ?? "");
   const step = candidate.error_bar;
-  const likely = step === null ? "" : ` (${step.step_time_s.map((time) => time.toPrecision(3)).join(" to ")} s likely)`;
+  const likely = step === null ? "" : ` (${step.step_time_s.map(figure).join(" to ")} s likely)`;
   const rows = [
     ["configuration", candidate.words],
-    ["microbatches", `${told("microbatches")} of ${told("microbatch_size")} sequence(s)`],
+    ["microbatches", `${told("microbatches")} of ${countedAs(Number(told("microbatch_size")), "sequence")}`],
     ["layers on each stage", candidate.layout],
-    ["recomputed", candidate.recompute],
-    ["step", `${Number(candidate.step_time_s.toPrecision(4))} s${likely}`],
+    ["recomputed or moved", candidate.recompute],
+    ["step", `${figure(candidate.step_time_s)} s${likely}`],
   ];
   return make(
     "dl",
@@ -64,6 +65,7 @@ export function trust(candidate: Candidate): HTMLElement[] {
 /** How it was found. */
 export function counted({ counts, seconds, complete }: Plan): string {
   const number = (value: number) => value.toLocaleString("en");
-  const whole = complete ? "" : ", ended by its budget";
-  return `${number(counts.legal)} legal configurations, ${number(counts.over_memory)} over memory and ${number(counts.too_slow)} too slow by their bounds, ${number(counts.estimated)} estimated in ${seconds.toFixed(1)} s${whole}.`;
+  const reached = complete ? "" : " or not reached within the budget";
+  const estimates = `${countedAs(counts.estimated, "estimate")} in ${seconds.toFixed(1)} s`;
+  return `${countedAs(counts.legal, "legal configuration")}: ${number(counts.over_memory)} over memory, ${number(counts.too_slow)} too slow by their bounds${reached}; ${estimates}.`;
 }

@@ -5,7 +5,8 @@ import { Form } from "../app/form.js";
 import { Picture } from "../app/picture.js";
 import { settingsOf, type Typed } from "../app/values.js";
 import { make } from "../dom.js";
-import { chosen, type Plan, type PlanFields, plan } from "./api.js";
+import { figure } from "../format.js";
+import { type Candidate, chosen, type Plan, type PlanFields, plan } from "./api.js";
 import { Bars, timeOf } from "./bars.js";
 import { type Row, rowsOf } from "./candidates.js";
 import { FlagTabs } from "./flags.js";
@@ -34,7 +35,21 @@ export class PlanPage {
   private readonly memory: Bars;
   private readonly flags = new FlagTabs();
   private readonly picture = new Picture(location.hash.slice(1), () => undefined);
+  private readonly schedule = make(
+    "div",
+    { hidden: true },
+    make("h3", {}, "Schedule of the choice, op by op"),
+    make("p", { class: "note" }, "Its memory is that of activations; what a rank holds besides is in the bars above."),
+    this.picture.element,
+  );
+  private readonly empty = make(
+    "p",
+    { class: "note empty" },
+    "Plan tries the degrees, schedules, layouts and recomputation that are legal for this model on this cluster, and " +
+      "shows the fastest that fits, what else there is to choose from, where time and memory go, and the flags to paste.",
+  );
   private readonly notes = make("div");
+  private readonly sure = make("div");
   private readonly failed = make("p", { class: "error", role: "alert", hidden: true });
   private running: AbortController | null = null;
   private looking: AbortController | null = null;
@@ -43,8 +58,8 @@ export class PlanPage {
 
   constructor(private readonly fields: PlanFields) {
     this.form = new Form(fields, () => undefined);
-    this.time = new Bars("Where the step's time goes", "s", fields.time);
-    this.memory = new Bars("What each pipeline rank holds", "GiB", fields.memory);
+    this.time = new Bars("Where the step's time goes", "s", fields.time, figure);
+    this.memory = new Bars("What each pipeline rank holds", "GiB", fields.memory, (value) => value.toFixed(1));
   }
 
   start(): void {
@@ -54,10 +69,9 @@ export class PlanPage {
     document.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
     document.querySelector("#controls")?.append(this.file.element, form.element);
     const pictures = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.facts, time.element));
-    const look = [this.failed, this.flags.element, memory.element, this.picture.element];
-    this.answer.append(this.heading, this.count, table.element, pictures, ...look, this.notes);
-    document.querySelector("main")?.replaceChildren(this.banner, this.progress.element, this.answer);
-    this.picture.element.hidden = true;
+    const look = [this.failed, this.flags.element, memory.element, this.schedule];
+    this.answer.append(this.heading, this.count, table.element, pictures, ...look, this.notes, this.sure);
+    document.querySelector("main")?.replaceChildren(this.banner, this.progress.element, this.empty, this.answer);
     form.typed = typedIn(location.search, fieldNames(this.fields));
   }
 
@@ -68,6 +82,7 @@ export class PlanPage {
     const typed = this.form.typed;
     history.replaceState(null, "", `?${queryOf(typed)}${location.hash}`);
     this.fail([]);
+    this.empty.hidden = true;
     this.progress.begin();
     this.answer.classList.add("stale");
     try {
@@ -89,7 +104,8 @@ export class PlanPage {
     this.answer.hidden = false;
     this.answer.classList.remove("stale");
     this.heading.textContent = found.heading;
-    this.count.textContent = found.best === null ? `${found.miss} ${counted(found)}` : counted(found);
+    this.count.textContent =
+      found.best === null ? `${found.miss.replace(/\.?$/, ".")} ${counted(found)}` : counted(found);
     this.front.element.hidden = found.best === null;
     if (this.rows.length > 0) this.select(0);
     this.heading.focus();
@@ -104,7 +120,7 @@ export class PlanPage {
     const { candidate } = row;
     this.table.show(rows, at, found.memory_limit_gib);
     this.front.show(rows, at, found.memory_limit_gib);
-    this.facts.replaceChildren(facts(candidate));
+    this.tell(candidate);
     const best = rows[0];
     const compared = best === undefined || at === 0 ? [row] : [row, best];
     this.time.show(
@@ -116,16 +132,17 @@ export class PlanPage {
       found.memory_limit_gib,
     );
     const better = searched(found);
-    this.notes.replaceChildren(
-      ...(better === "" ? [] : [make("p", { class: "note" }, better)]),
-      ...sensitivity(found),
-      make("h3", {}, "How sure it is"),
-      ...trust(candidate),
-    );
+    this.notes.replaceChildren(...(better === "" ? [] : [make("p", { class: "note" }, better)]), ...sensitivity(found));
     void this.look(row);
   }
 
-  /** Fetch what takes the server a moment: flags and timeline. */
+  /** What a configuration is and how sure its prediction. */
+  private tell(candidate: Candidate): void {
+    this.facts.replaceChildren(facts(candidate));
+    this.sure.replaceChildren(make("h3", {}, "How sure it is"), ...trust(candidate));
+  }
+
+  /** Fetch what takes the server a moment: flags, timeline, and the error bar, which a plan has for its best alone. */
   private async look({ candidate }: Row): Promise<void> {
     this.looking?.abort();
     const mine = new AbortController();
@@ -135,7 +152,10 @@ export class PlanPage {
       const found = await chosen(candidate, mine.signal);
       if (mine.signal.aborted) return;
       this.flags.show(found.estimate.flags);
+      // The timeline measures its place, which must be there.
+      this.schedule.hidden = found.timeline === null;
       this.picture.show(found.timeline);
+      this.tell({ ...candidate, error_bar: found.estimate.error_bar });
       this.failed.hidden = true;
     } catch (error) {
       if (mine.signal.aborted) return;
@@ -145,6 +165,7 @@ export class PlanPage {
       this.failed.hidden = false;
       this.flags.show({});
       this.picture.show(null);
+      this.schedule.hidden = true;
     }
     this.flags.element.classList.remove("stale");
   }

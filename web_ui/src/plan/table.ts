@@ -1,7 +1,7 @@
 /** The configurations as a table: the best, why the others lost, and the rest of the front. */
 
 import { make } from "../dom.js";
-import { percent, timeText } from "../format.js";
+import { figure, percent } from "../format.js";
 import type { Row } from "./candidates.js";
 
 const HEADINGS = [
@@ -43,11 +43,11 @@ export class CandidateTable {
     const marks = onFront && role !== "front" ? `${role}, front` : role;
     const cells = [
       marks,
-      timeText(Number(candidate.step_time_s.toPrecision(4))),
+      figure(candidate.step_time_s),
       candidate.peak_memory_gib.toFixed(1),
       Math.round(candidate.tokens_per_s).toLocaleString("en"),
       percent(candidate.mfu),
-    ].map((text) => make("td", {}, text));
+    ].map((text, column) => make("td", { class: column === 0 ? "role" : "" }, text));
     const why = make("td", { class: "why" }, candidate.lost_because ?? "");
     const element = make("tr", { class: shows ? "shows" : "" }, make("th", { scope: "row" }, name), ...cells, why);
     if (candidate.peak_memory_gib > limit)
