@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, get_args
 
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
@@ -60,6 +61,8 @@ class Configuration:
         Share of its kept bytes that each stage moves to the host; one number, or one per stage.
     software
         The trainer whose kernels and overlaps are assumed, by its name in the table of software.
+    op_gap
+        Seconds that each op loses besides; None: what the software is known to lose.
 
     Raises
     ------
@@ -92,6 +95,7 @@ class Configuration:
     recompute_by_stage: tuple[tuple[str, ...], ...] | None = None
     offload: float | tuple[float, ...] = 0.0
     software: str = "megatron-core"
+    op_gap: float | None = None
 
     def __post_init__(self) -> None:
         for name in _COUNTS:
@@ -104,6 +108,8 @@ class Configuration:
             raise UnknownNameError("precision", str(self.precision), get_args(Precision), field="precision")
         if self.in_flight is not None and not self.in_flight > 0:
             raise InputError(f"in_flight is more than 0 activations, not {self.in_flight!r}", field="in_flight")
+        if self.op_gap is not None and not 0 <= self.op_gap < inf:
+            raise InputError(f"op_gap is at least 0 and finite seconds, not {self.op_gap!r}", field="op_gap")
         self._check_stages()
 
     def _check_stages(self) -> None:

@@ -17,7 +17,7 @@ from pipeplan.planner.estimates.formats import format_peak
 from pipeplan.planner.estimates.memory import rank_memory
 from pipeplan.planner.estimates.running import Run, run
 from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, Factors
-from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.software import op_gap_of, software
 from pipeplan.planner.estimates.stages import StageCosts, stage_costs
 from pipeplan.planner.estimates.step_end import StepEnd, step_end
 from pipeplan.workload import ModelShape, token_flops
@@ -149,7 +149,7 @@ def _on_rank(values: Floats, ran: Run, rank: int) -> Floats:
 
 def _gaps(configuration: Configuration, stages: StageCosts, ran: Run, rank: int) -> float:
     ops = float(np.diff(ran.schedule.offsets)[rank]) / ran.schedule.microbatches * configuration.microbatches
-    return ops * software(configuration.software).op_gap
+    return ops * op_gap_of(configuration)
 
 
 def _costs_from(calibration: Factors | None, model: ModelShape, configuration: Configuration) -> dict[str, CostsFrom]:

@@ -17,7 +17,7 @@ import numpy as np
 from pipeplan.costs import Costs, Limits, Memory, Overhead, Transfer
 from pipeplan.model import Floats, Kind, Placement, Schedule, Timeline
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.software import op_gap_of, software
 from pipeplan.planner.estimates.stages import StageCosts
 from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
@@ -65,7 +65,7 @@ def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
             stages.activation_bytes, stages.weight_activation_bytes, np.zeros(len(stages.layout)), in_bytes=True
         ),
         transfer=Transfer(latency=0.0 if trainer.blocks else stages.transfer),
-        overhead=Overhead(op_gap=trainer.op_gap, message_time=stages.transfer if trainer.blocks else 0.0),
+        overhead=Overhead(op_gap=op_gap_of(configuration), message_time=stages.transfer if trainer.blocks else 0.0),
         time_unit="s",
     )
 

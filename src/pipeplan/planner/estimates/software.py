@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pipeplan.errors import UnknownNameError
+from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.trainer import (
     ADDED_APART,
     EAGER_LAUNCH,
@@ -229,3 +230,9 @@ def software(name: str) -> Software:
     if found is None:
         raise UnknownNameError("software", name, SOFTWARE, field="software")
     return found
+
+
+def op_gap_of(configuration: Configuration) -> float:
+    """What each op of a configuration loses besides; seconds."""
+    own = configuration.op_gap
+    return software(configuration.software).op_gap if own is None else own

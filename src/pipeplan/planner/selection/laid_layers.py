@@ -13,7 +13,7 @@ from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.estimates.memory_rules import memory_rules
 from pipeplan.planner.estimates.per_layer import LayerCosts, layer_costs
 from pipeplan.planner.estimates.seconds import Factors
-from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.software import op_gap_of, software
 from pipeplan.planner.estimates.stages import layout_of, transfer_bytes, transfer_seconds
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout, layout_peaks
 from pipeplan.planner.selection.bounds import state_of_one
@@ -61,7 +61,7 @@ def best_layout_of(
         laid_layers(model, cluster, configuration, chosen, calibration=calibration),
         schedule,
         transfer=0.0 if trainer.blocks else message,
-        overhead=Overhead(op_gap=trainer.op_gap, message_time=message if trainer.blocks else 0.0),
+        overhead=Overhead(op_gap=op_gap_of(configuration), message_time=message if trainer.blocks else 0.0),
         limits=limits,
         host_bandwidth=_GIB / host_time(cluster.gpu, _GIB),
         seconds=seconds,

@@ -55,6 +55,8 @@ class Change:
         Kinds of work (of a calibration) that the input is about.
     cost
         Whether the input is the time of these kinds; else it is their speed.
+    op_gap
+        Seconds that each op loses besides; None: as assumed.
     """
 
     input: str
@@ -63,6 +65,7 @@ class Change:
     bandwidth_between: bool = False
     kinds: tuple[str, ...] = ()
     cost: bool = False
+    op_gap: float | None = None
 
     def on_cluster(self, cluster: Cluster) -> Cluster:
         """The cluster with it."""
@@ -82,6 +85,10 @@ class Change:
         if not self.kinds:
             return calibration
         return Scaled(self.kinds, self.factor if self.cost else 1.0 / self.factor, calibration)
+
+    def on_configuration(self, configuration: Configuration) -> Configuration:
+        """The configuration with it."""
+        return configuration if self.op_gap is None else replace(configuration, op_gap=self.op_gap)
 
 
 def _times(bandwidth: float | None, factor: float) -> float | None:
@@ -142,10 +149,12 @@ class Trial:
 def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: Factors | None) -> Estimate:
     """The estimate of a trial."""
     part = part_of(cluster, trial.nodes, trial.per_node)
+    configuration = trial.configuration
     if trial.change is not None:
+        configuration = trial.change.on_configuration(configuration)
         part = trial.change.on_cluster(part)
         calibration = trial.change.on_factors(calibration)
-    found = estimate(model, part, trial.configuration, calibration=calibration, with_error_bar=False)
+    found = estimate(model, part, configuration, calibration=calibration, with_error_bar=False)
     if trial.layout is None:
         return found
     return laid_out(
