@@ -136,6 +136,8 @@ class Planned:
         Whether every legal configuration was estimated or ruled out by a bound; False where the budget ended.
     searched
         A better order for a finalist, where a part of the budget found one.
+    interrupted
+        Whether somebody ended it before its budget did.
     """
 
     objective: Objective
@@ -149,3 +151,4 @@ class Planned:
     seconds: float
     complete: bool
     searched: SearchedOrder | None = None
+    interrupted: bool = False

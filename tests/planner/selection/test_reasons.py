@@ -49,6 +49,13 @@ def test_what_makes_up_for_a_part_of_it_is_named():
     assert ", more than it saves in bubble" in lost_because(_estimate(compute=11.0), _estimate(bubble=0.5), LIMIT)
 
 
+def test_a_deadline_that_is_missed_is_the_reason():
+    late = _estimate(bubble=1.0)
+    reason = lost_because(late, BEST, LIMIT, late.step_time / 1.1)
+    assert reason.startswith("its step is 10.0% longer than the deadline of ")
+    assert "deadline" not in lost_because(late, BEST, LIMIT, 2 * late.step_time)
+
+
 def test_equal_steps_are_told_apart_by_memory():
     assert (
         lost_because(_estimate(memory=52.0, bubble=0.25), BEST, LIMIT) == "as fast within 0.1%, and holds 2.0 GiB more"

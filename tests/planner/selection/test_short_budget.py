@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pipeplan.hardware import cluster
 from pipeplan.planner import plan
 from pipeplan.workload import model
@@ -15,7 +17,7 @@ def test_something_that_fits_is_given_however_short_the_budget():
 
 
 def test_however_short_the_budget_it_is_not_the_one_that_needs_least_memory():
-    asked = {"global_batch": 16, "sequence": 2048}
+    asked: dict[str, Any] = {"global_batch": 16, "sequence": 2048}
     short = plan(model("llama3-8b"), cluster("h100-sxm:8x1"), seconds=1e-6, workers=2, **asked)
     longer = plan(model("llama3-8b"), cluster("h100-sxm:8x1"), seconds=20.0, order_seconds=0, workers=1, **asked)
     assert short.best is not None

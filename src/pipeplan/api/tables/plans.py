@@ -35,9 +35,10 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
         return
     yield Padding(facts(_choice(plan, plan.best)), (1, 0))
     if not plan.planned.complete:
-        yield line(
-            "note: the budget ended before every configuration was estimated or ruled out: --seconds gives it more"
-        )
+        why, remedy = "the budget ended", ": --seconds gives it more"
+        if plan.planned.interrupted:
+            why, remedy = "it was interrupted", ""
+        yield line(f"note: {why} before every configuration was estimated or ruled out{remedy}")
         yield Text("")
     yield from _runners_up(plan)
     yield from _front(plan)

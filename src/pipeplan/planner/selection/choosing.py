@@ -70,6 +70,8 @@ class Planning:
         calibration: Factors | None,
         seconds: float,
         progress: PlanListener | None,
+        *,
+        deadline: float | None = None,
     ) -> None:
         self._begin = time.monotonic()
         self._seconds = seconds
@@ -78,6 +80,7 @@ class Planning:
         self._value = value
         self._calibration = calibration
         self._progress = progress
+        self._deadline = deadline
         self._phase = "choosing"
         self._spaces = [Space.of(question, calibration) for question in questions]
         self._branching = Branching(self._spaces, value, self.limit)
@@ -284,13 +287,14 @@ class Planning:
             objective=objective,
             memory_limit=self.limit,
             best=self._with_error_bar(best),
-            runners_up=runners_up(known, best, self.value, self.limit),
+            runners_up=runners_up(known, best, self.value, self.limit, self._deadline),
             front=front(known, self.value, self.limit),
             sensitivity=(*self._varied, *limits),
             closest_miss=None,
             counts=self._counts(),
             seconds=self.spent,
             complete=self._branching.exhausted,
+            interrupted=self._stopped,
             searched=self._searched,
         )
 
@@ -307,6 +311,7 @@ class Planning:
             counts=self._counts(),
             seconds=self.spent,
             complete=self._branching.exhausted,
+            interrupted=self._stopped,
         )
 
     def _with_error_bar(self, best: Estimate) -> Estimate:

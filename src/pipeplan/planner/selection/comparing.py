@@ -63,7 +63,11 @@ def _best_of_each(groups: Iterable[Group], *, by_schedule: bool) -> Iterator[Con
 
 
 def runners_up(
-    known: Sequence[Estimate], best: Estimate, value: Callable[[Estimate], float], limit: float
+    known: Sequence[Estimate],
+    best: Estimate,
+    value: Callable[[Estimate], float],
+    limit: float,
+    deadline: float | None = None,
 ) -> tuple[RunnerUp, ...]:
     """The best of every family of degrees or schedule beside the choice, and what would be faster but does not fit."""
     fitting = sorted((each for each in known if each.peak_bytes <= limit), key=value)
@@ -81,7 +85,7 @@ def runners_up(
     for each in over:
         families.setdefault(_split(each), each)
     chosen += islice(families.values(), MOST_OVER)
-    return tuple(RunnerUp(estimate=each, lost_because=lost_because(each, best, limit)) for each in chosen)
+    return tuple(RunnerUp(estimate=each, lost_because=lost_because(each, best, limit, deadline)) for each in chosen)
 
 
 def _split(estimate: Estimate) -> tuple[int, ...]:

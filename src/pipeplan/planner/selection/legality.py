@@ -322,7 +322,9 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "layout",
         "pipeline chunks layers",
-        lambda q: f"a layout has pp times vp stages and {q.model.layers} layers",
+        lambda q: (
+            f"a layout has pp times vp stages and {q.model.layers} layers; its stages are joined by +, such as 9+10+9"
+        ),
         _layout_fits,
     ),
     _rule(
@@ -330,6 +332,18 @@ RULES: tuple[Rule, ...] = (
         "schedule chunks",
         "a schedule in groups has two chunks a rank or more; with one it is another schedule",
         lambda q, d: d["chunks"] > 1 or not strategy(d["schedule"]).grouped,
+    ),
+    _rule(
+        "made for a limit",
+        "schedule in_flight",
+        "only zb-auto and zbv-heuristic are made for a number of activations: fix the schedule, too",
+        lambda q, d: d["in_flight"] is None or strategy(d["schedule"]).looks_at_costs,
+    ),
+    _rule(
+        "groups",
+        "schedule group_size",
+        "only schedules in groups of microbatches have a group",
+        lambda q, d: d["group_size"] is None or strategy(d["schedule"]).grouped,
     ),
     _rule("trainer", "schedule", "the trainer runs the schedule", _trainer_runs),
     _rule(
@@ -341,7 +355,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "schedule's shape",
         "schedule pipeline data microbatch_size chunks group_size",
-        "the schedule takes so many ranks, chunks and microbatches",
+        "a schedule takes its own numbers of ranks, chunks and microbatches (pipeplan schedules NAME says which)",
         _takes_shape,
     ),
 )

@@ -99,5 +99,5 @@ def _searched(
         instead_of=start.step_time,
         schedule=found.schedule,
         found_by=found.found_by,
-        optimality_gap=found.optimality_gap,
+        optimality_gap=max(0.0, found.optimality_gap),  # rounding of the bound
     )

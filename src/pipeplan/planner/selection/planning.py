@@ -90,7 +90,7 @@ def plan(
         error = refusal(question)
         assert error is not None
         raise error
-    planning = Planning(questions, value, calibration, seconds, progress)
+    planning = Planning(questions, value, calibration, seconds, progress, deadline=deadline)
     planning.run(workers=workers, dask=dask, store=store)
     planning.fall_back()
     planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
@@ -100,7 +100,7 @@ def plan(
         return planning.nothing_fits(objective)
     if deadline is not None and planning.best.step_time > deadline:
         raise InfeasibleError(
-            f"no configuration meets the deadline of {deadline:g} s a step: on all {cluster.gpus} GPUs the shortest takes "
+            f"no configuration meets the deadline of {deadline:g} s a step: on all {cluster.gpus:,} GPUs the shortest takes "
             f"{planning.best.step_time:.3g} s",
             field="deadline",
         )

@@ -26,8 +26,8 @@ ALIKE = 0.001
 """Relative difference of two steps that are equally long."""
 
 
-def lost_because(loser: Estimate, best: Estimate, memory_limit: float) -> str:
-    """One sentence: memory where it does not fit; else the part of the step that grew the most.
+def lost_because(loser: Estimate, best: Estimate, memory_limit: float, deadline: float | None = None) -> str:
+    """One sentence: memory where it does not fit, the deadline it misses; else the part of the step that grew the most.
 
     Where the two run on different numbers of GPUs, seconds of one GPU are compared.
     """
@@ -36,6 +36,8 @@ def lost_because(loser: Estimate, best: Estimate, memory_limit: float) -> str:
         faster = 1 - loser.step_time / best.step_time
         gain = f"; its step would be {_percent(faster)} shorter" if faster > ALIKE else ""
         return f"needs {loser.peak_bytes / GIBIBYTE:.1f} GiB, {over / GIBIBYTE:.1f} over the limit{gain}"
+    if deadline is not None and loser.step_time > deadline:
+        return f"its step is {_percent(loser.step_time / deadline - 1)} longer than the deadline of {deadline:g} s"
     scale = loser.configuration.gpus / best.configuration.gpus
     longer = scale * loser.step_time / best.step_time - 1
     if longer < -ALIKE:
