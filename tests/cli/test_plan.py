@@ -110,6 +110,7 @@ def test_models_and_gpus_are_listed(run):
         (ASKED.replace("llama3-8b", "none.json"), "no such file"),
         (ASKED.replace("llama3-8b", "empty.json"), "is empty"),
         (ASKED.replace("llama3-8b", "broken.json"), "hidden_size"),
+        (ASKED.replace("llama3-8b", "typo.json"), "Set model_type to a known one"),
         (ASKED.replace("h100-sxm:8x1", "h101-sxm:8x1"), "did you mean 'h100-sxm'"),
         (ASKED.replace("h100-sxm:8x1", "h100-sxm:0x1"), "at least 1 GPU"),
         (ASKED.replace("h100-sxm:8x1", "h100-sxm"), "has no size"),
@@ -134,6 +135,9 @@ def test_models_and_gpus_are_listed(run):
         ("estimate none.yaml", "no such file"),
         ("estimate empty.json", "is empty"),
         ("estimate config.json", "a configuration needs model, cluster"),
+        ("estimate none.json", "no such file"),
+        ("estimate no_rows.json", "with one at least"),
+        ("estimate many.json", "global_batch is a whole number"),
         ("estimate rows.json -o rows.png", "choose one of"),
         ("estimate rows.json -o rows.json", "an input is never overwritten"),
     ],
@@ -141,7 +145,11 @@ def test_models_and_gpus_are_listed(run):
 def test_what_is_wrong_is_one_sentence(run, line, words):
     Path("config.json").write_text(json.dumps(CONFIG))
     Path("broken.json").write_text(json.dumps(CONFIG | {"hidden_size": -1}))
+    Path("typo.json").write_text(json.dumps(CONFIG | {"model_type": "lama"}))
     Path("rows.json").write_text(json.dumps({"rows": [{}]}))
+    Path("no_rows.json").write_text(json.dumps({"rows": []}))
+    asked = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "sequence": 8192}
+    Path("many.json").write_text(json.dumps(asked | {"global_batch": "many"}))
     Path("empty.json").touch()
     before = Path("config.json").read_text()
     code, out, err = run(line)
@@ -150,6 +158,14 @@ def test_what_is_wrong_is_one_sentence(run, line, words):
     assert err.startswith("pipeplan: ")
     assert len(err.splitlines()) == 1
     assert Path("config.json").read_text() == before
+
+
+def test_a_folder_with_a_config_is_a_model(run):
+    Path("hub").mkdir()
+    Path("hub/config.json").write_text(json.dumps(CONFIG))
+    code, out, err = run(f"{ASKED.replace('llama3-8b', 'hub')} --json")
+    assert code == 0, err
+    assert json.loads(out)["model"]["hidden"] == CONFIG["hidden_size"]
 
 
 def test_rows_that_cannot_be_estimated_are_the_answer_no(run):

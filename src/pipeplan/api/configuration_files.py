@@ -33,7 +33,7 @@ _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for 
 
 
 def model_of(said: Any, folder: Path | None = Path()) -> ModelShape:
-    """A model's shape: a preset's name, a file, what a config.json holds, or the keys of a shape.
+    """A model's shape: a preset's name, a file or a folder with a config.json, what that holds, or the keys of a shape.
 
     Parameters
     ----------
@@ -55,7 +55,11 @@ def model_of(said: Any, folder: Path | None = Path()) -> ModelShape:
     if (
         folder is not None
         and known_model(text) is None
-        and (text.lower().endswith(MODEL_ENDINGS) or (folder / text).is_file())
+        and (
+            text.lower().endswith(MODEL_ENDINGS)
+            or (folder / text).is_file()
+            or (folder / text / "config.json").is_file()
+        )
     ):
         return read_config(folder / text)
     return model(text)
@@ -117,7 +121,7 @@ def read_configuration(
 
 def _chosen(said: Mapping[str, Any]) -> dict[str, Any]:
     """One value of each field that is said."""
-    known = [name for choice in _CHOSEN for name in (choice.field, *choice.names)]
+    known = {name for choice in _CHOSEN for name in (choice.field, *choice.names)}
     chosen: dict[str, Any] = {}
     for name, value in said.items():
         if name not in known:

@@ -99,7 +99,7 @@ def estimate(
         return Estimates((_configured(document, name, folder, factors).row(),))
     rows = document.get("rows", [document])
     if not isinstance(rows, list) or not rows:
-        raise FormatError(f"{name}: 'rows' is a list with a configuration each, and it is not")
+        raise FormatError(f"{name}: 'rows' is a list of configurations, with one at least")
     count = 1 if len(rows) < FEW else usable_cores() if workers is None else workers
     found: dict[str, EstimatedRow] = {}
     for finished in sweep(

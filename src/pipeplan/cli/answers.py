@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,10 @@ def tell(message: str) -> None:
     print("\n".join(map(one_line, message.split("\n"))), file=sys.stderr)
 
 
-def sentence(error: Exception) -> str:
-    """What an error says to the user."""
+def sentence(error: Exception, options: Collection[str] | None = None) -> str:
+    """What an error says to the user, with the options that the command takes; None: any."""
     if isinstance(error, PipeplanError):
-        return f"pipeplan: {_with_option(error)}"
+        return f"pipeplan: {_with_option(error, options)}"
     if isinstance(error, CycloptsError):
         return f"pipeplan: {' '.join(str(error).split())}"
     if isinstance(error, MemoryError):
@@ -56,10 +56,10 @@ def sentence(error: Exception) -> str:
     )
 
 
-def _with_option(error: PipeplanError) -> str:
-    """An error's message, in which a setting that it names in Python's way has the name of its option."""
+def _with_option(error: PipeplanError, options: Collection[str] | None) -> str:
+    """An error's message, in which a setting that it names in Python's way has the name of its option, if it has one."""
     message, option = str(error), f"--{error.field.replace('_', '-')}"
-    named = "_" in error.field and "config" not in message
+    named = "_" in error.field and "config" not in message and (options is None or option in options)
     return message.replace(error.field, option) if named else message
 
 

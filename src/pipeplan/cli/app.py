@@ -53,6 +53,14 @@ def _app() -> App:
     return app
 
 
+def _options_of(app: App, given: Sequence[str]) -> frozenset[str] | None:
+    """What the command that was given takes; None where none was."""
+    command = next((each for each in given if each in _COMMANDS), None)
+    if command is None:
+        return None
+    return frozenset(name for argument in app[command].assemble_argument_collection() for name in argument.names)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done; 1 the answer is no; 2 the input is wrong.
 
@@ -62,8 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    app = _app()
     try:
-        code = _app()(given, exit_on_error=False, print_error=False)
+        code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except BrokenPipeError:
@@ -77,5 +86,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--debug" in given:
             traceback.print_exc()
         else:
-            tell(sentence(error))
+            tell(sentence(error, _options_of(app, given)))
         return error.exit_code if isinstance(error, PipeplanError) else 2
