@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
+from itertools import pairwise
 from typing import get_args
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pipeplan.drawing import DARK, LIGHT, MEMORY_SHARES, TIME_SHARES, SizeName, ThemeName
 from pipeplan.drawing.front import FrontView
@@ -34,6 +37,27 @@ VIEW = PlanView(
 def axes_of(view: PlanView):
     left, times, memory = sorted(draw_plan(view).axes, key=lambda ax: (ax.get_position().x0, -ax.get_position().y0))
     return left, times, memory
+
+
+def test_a_narrow_page_has_its_parts_below_each_other():
+    figure = draw_plan(VIEW, size="column")
+    FigureCanvasAgg(figure).draw()
+    places = [place for ax in figure.axes if (place := ax.get_tightbbox()) is not None]
+    assert len(places) == 3
+    for above, below in pairwise(sorted(places, key=lambda place: -place.y0)):
+        assert above.y0 >= below.y1
+    assert max(place.x1 for place in places) <= figure.bbox.x1
+
+
+def test_a_label_may_have_two_lines():
+    times = [("best: tp8 pp2\ninterleaved-1f1b v40", {"compute": 5.0})]
+    _, ax, _ = axes_of(replace(VIEW, times=times))
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["best: tp8 pp2\ninterleaved-1f1b v40"]
+
+
+def test_the_limit_is_in_the_legend():
+    _, _, memory = axes_of(VIEW)
+    assert "limit, 72.0 GiB" in [text.get_text() for text in memory.get_legend().get_texts()]
 
 
 def lengths(ax) -> dict[str, list[float]]:

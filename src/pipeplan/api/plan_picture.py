@@ -25,7 +25,7 @@ def plan_view(plan: Plan) -> PlanView:
         title=plan.heading,
         front=None if plan.best is None else _front(plan, plan.best),
         times=[
-            (f"{place}: {_label(found)}" if place else _label(found), asdict(found.time))
+            (f"{place or 'best'}: {_label(found)}", asdict(found.time))
             for place, found in enumerate(shown[:MOST_COMPARED])
         ],
         memory=_memory(shown[0]) if shown else [],
@@ -58,7 +58,7 @@ def _front(plan: Plan, best: Estimate) -> FrontView:
 def _label(found: Estimate) -> str:
     chosen = found.configuration
     chunks = f" v{chosen.chunks}" if chosen.chunks > 1 else ""
-    schedule = f", {chosen.schedule}{chunks}" if chosen.pipeline > 1 else ""
+    schedule = f"\n{chosen.schedule}{chunks}" if chosen.pipeline > 1 else ""
     return f"{degrees_in_words(chosen)}{schedule}"
 
 

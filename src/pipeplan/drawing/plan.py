@@ -22,11 +22,14 @@ from pipeplan.drawing.theme import Theme, ThemeName, theme_named
 from pipeplan.drawing.words import fitted
 
 Bars = Sequence[tuple[str, Mapping[str, float]]]
-"""A bar each: its label, and how long each of its parts is."""
+"""A bar each: its label, of one line or two, and how long each of its parts is."""
 
 _MOST_LABELS = 16
 """More bars than this have only some of their labels."""
 
+
+_NARROW = 60
+"""A page that is fewer letters wide than this has its parts below each other."""
 
 _FEWEST = 4
 """Fewer bars than this leave room below them."""
@@ -70,22 +73,27 @@ def draw_plan(view: PlanView, *, theme: ThemeName = "light", size: SizeName = "s
 
 
 def _drawn(view: PlanView, colors: Theme, page: Size, theme: ThemeName, size: SizeName) -> Figure:
-    height = page.height or 0.62 * page.width
+    narrow = _narrow(page)
+    height = page.height or (1.9 if narrow else 0.62) * page.width
     figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout="constrained")
     title = fitted(view.title, 1.15 * page.font, 0.95 * page.width, bold=True)
     figure.suptitle(title, x=0.01, ha="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
-    grid = figure.add_gridspec(2, 2, width_ratios=(1.0, 1.25))
-    times = figure.add_subplot(grid[0, 1], facecolor=colors.page)
-    memory = figure.add_subplot(grid[1, 1], facecolor=colors.page)
-    left = figure.add_subplot(grid[:, 0], facecolor=colors.page)
-    if view.front is None:
-        left.set_axis_off()
-        left.text(0.5, 0.5, "nothing fits", ha="center", fontsize=page.font, color=colors.text)
+    if narrow:
+        grid = figure.add_gridspec(3, 1, height_ratios=(1.25, 1.0, 1.0))
+        cells = grid[0], grid[1], grid[2]
     else:
-        draw_front(view.front, left, theme=theme, size=size)
+        grid = figure.add_gridspec(2, 2, width_ratios=(1.0, 1.25))
+        cells = grid[:, 0], grid[0, 1], grid[1, 1]
+    front, times, memory = (figure.add_subplot(cell, facecolor=colors.page) for cell in cells)
+    if view.front is None:
+        front.set_axis_off()
+        front.text(0.5, 0.5, "nothing fits", ha="center", fontsize=page.font, color=colors.text)
+    else:
+        draw_front(view.front, front, theme=theme, size=size)
     _bars(times, view.times, TIME_SHARES, label="seconds a step", colors=colors, page=page)
+    said = f"limit, {view.limit:.1f} GiB"
+    memory.axvline(view.limit, color=colors.limit, linewidth=0.15 * page.font, label=said, zorder=3)
     _bars(memory, view.memory, MEMORY_SHARES, label="GiB on each pipeline rank", colors=colors, page=page)
-    memory.axvline(view.limit, color=colors.limit, linewidth=0.15 * page.font)
     return figure
 
 
@@ -99,10 +107,11 @@ def _bars(ax: Axes, bars: Bars, shares: Mapping[str, Share], *, label: str, colo
             continue
         ax.barh(places, parts, left=starts, height=0.78, color=share.colour(colors), label=share.title, zorder=2)
         starts = [start + part for start, part in zip(starts, parts, strict=True)]
-    small = 0.85 * page.font
+    small = (0.7 if _narrow(page) else 0.82) * page.font
+    room = (0.26 if _narrow(page) else 0.2) * page.width
     every = -(-len(bars) // _MOST_LABELS)
     labelled = places[::every]
-    ax.set_yticks(labelled, [fitted(bars[place][0], small, 0.2 * page.width) for place in labelled])
+    ax.set_yticks(labelled, [_label(bars[place][0], small, room) for place in labelled])
     ax.set_ylim(max(len(bars), _FEWEST) - 0.5, -0.5)
     ax.set_xlabel(label, fontsize=page.font, color=colors.text)
     ax.tick_params(labelsize=small, colors=colors.text)
@@ -111,9 +120,17 @@ def _bars(ax: Axes, bars: Bars, shares: Mapping[str, Share], *, label: str, colo
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.spines["bottom"].set_color(colors.text)
     ax.legend(
-        fontsize=0.8 * page.font, frameon=False, labelcolor=colors.text, loc="lower left", bbox_to_anchor=(0, 1), ncols=2,
-        borderpad=0, handlelength=1, columnspacing=1,
+        fontsize=min(small, 0.8 * page.font), frameon=False, labelcolor=colors.text, loc="lower left",
+        bbox_to_anchor=(0, 1), ncols=2, borderpad=0, handlelength=1, columnspacing=1,
     )  # fmt: skip
+
+
+def _narrow(page: Size) -> bool:
+    return page.width < _NARROW * page.font
+
+
+def _label(text: str, size: float, room: float) -> str:
+    return "\n".join(fitted(line, size, room) for line in text.split("\n"))
 
 
 def save_plan(
