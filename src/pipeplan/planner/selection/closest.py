@@ -109,11 +109,11 @@ def _changes(question: Question, lowest: Estimate, calibration: Factors | None) 
         yield f"moving all activations to the host needs {_gibibytes(whole)}"
     more = _on_more_gpus(question, calibration)
     if more is not None:
-        yield f"{more.configuration.gpus} GPUs fit, with {_degrees(more)} it needs {_gibibytes(more)}"
-    yield (f"GPUs on which {lowest.peak_bytes / GIBIBYTE:.1f} GiB may be allocated fit, with {_degrees(lowest)}")
+        yield f"{more.configuration.gpus:,} GPUs fit: {_degrees(more)} needs {_gibibytes(more)}"
+    yield f"GPUs with {_gibibytes(lowest)} to allocate fit: {_degrees(lowest)}"
     shorter = _shorter(question, calibration)
     if shorter is not None:
-        yield f"sequences of {shorter.configuration.sequence} tokens fit, it needs {_gibibytes(shorter)}"
+        yield f"sequences of {shorter.configuration.sequence:,} tokens fit and need {_gibibytes(shorter)}"
 
 
 def _without_fixed(question: Question, calibration: Factors | None) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _without_fixed(question: Question, calibration: Factors | None) -> Iterator[
             name = short_name(field)
             value = written(field, getattr(found.configuration, field, ""))
             asked = ",".join(written(field, each) for each in values)
-            yield f"{name}={value} in place of {name}={asked} fits, it needs {_gibibytes(found)}"
+            yield f"{name}={value} in place of {name}={asked} fits and needs {_gibibytes(found)}"
 
 
 def _with_all_moved(question: Question, lowest: Estimate, calibration: Factors | None) -> Estimate | None:
