@@ -247,3 +247,19 @@ def test_a_plan_is_at_least_as_fast_as_what_was_published(name):
     assert found.best.step_time <= given.step_time
     if found.best.configuration != given.configuration:
         assert lost_because(given, found.best, found.memory_limit).startswith(("step", "as fast"))
+
+
+def test_configurations_without_a_pipeline_take_no_place_among_those_that_are_laid_out():
+    found = plan(
+        model("llama3-8b"),
+        cluster("h100-sxm:4x1"),
+        global_batch=32,
+        sequence=8192,
+        seconds=30.0,
+        order_seconds=0,
+        fix={"offload": 0, "recompute": "none", "vp": [1, 2]},
+    )
+    assert found.best is not None
+    shown = [found.best.configuration, *(runner.estimate.configuration for runner in found.runners_up)]
+    assert sum(each.pipeline == 1 for each in shown[:5]) >= 2
+    assert sum(len(set(each.layers or ())) > 1 for each in shown) >= 3

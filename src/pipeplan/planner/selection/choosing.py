@@ -239,7 +239,7 @@ class Planning:
         cluster = self._questions[configuration.gpus].cluster
         return Trial(configuration, cluster.nodes, cluster.per_node, **more)
 
-    def _finalists(self, most: int) -> list[Configuration]:
+    def _finalists(self, most: int | None) -> list[Configuration]:
         """The best of each family of degrees or schedule."""
         found: dict[tuple[Any, ...], Configuration] = {}
         for configuration, estimate in sorted(
@@ -254,7 +254,7 @@ class Planning:
 
     def _lay_out(self) -> Iterator[list[Trial]]:
         fixed = self._whole.fixed
-        finalists = [each for each in self._finalists(FINALISTS) if each.pipeline > 1]
+        finalists = list(islice((each for each in self._finalists(None) if each.pipeline > 1), FINALISTS))
         if not finalists or "layers" in fixed:
             return
         by_stage = "recompute" not in fixed and "trainer" not in fixed
