@@ -158,10 +158,10 @@ def test_a_notebook_shows_its_table(plan):
 def test_the_picture_compares_the_first_few(plan):
     view = plan.plan_view()
     assert [label for label, _ in view.times] == [
-        "tp2 pp4 dp2, zb-h1",
-        "1: tp2 pp4 dp2, 1f1b",
-        "2: tp2 pp4 dp2, interleaved-1f1b v2",
-        "3: tp4 pp4, 1f1b",
+        "best: tp2 pp4 dp2\nzb-h1",
+        "1: tp2 pp4 dp2\n1f1b",
+        "2: tp2 pp4 dp2\ninterleaved-1f1b v2",
+        "3: tp4 pp4\n1f1b",
     ]
     assert len(view.memory) == 4
     assert view.limit == 72

@@ -1,4 +1,7 @@
-"""The page of memory says what the code does. ``python -m tests.planner.test_memory_page`` writes its tables anew."""
+"""The page of memory says what the code does.
+
+``python -m tests.planner.estimates.test_memory_page`` writes its tables anew.
+"""
 
 import re
 from collections.abc import Callable
