@@ -28,7 +28,7 @@ class Sensitivity:
     input
         Such as ``bandwidth between nodes``.
     factor
-        On that input.
+        On that input; 1 where the input says its value.
     step_time
         Of the configuration chosen for the plan, with it; seconds.
     changes
@@ -42,6 +42,11 @@ class Sensitivity:
     step_time: float
     changes: bool
     instead: str = ""
+
+    @property
+    def what(self) -> str:
+        """The input and its factor in words."""
+        return self.input if self.factor == 1 else f"{self.input} x {self.factor:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ export function sensitivity(plan: Plan): HTMLElement[] {
     make(
       "tr",
       {},
-      make("th", { scope: "row" }, `${each.input} \u00d7 ${each.factor}`),
+      make("th", { scope: "row" }, each.factor === 1 ? each.input : `${each.input} \u00d7 ${each.factor}`),
       make("td", {}, figure(each.step_time)),
       make("td", { class: "why" }, each.changes ? `changes to ${each.instead}` : "stays"),
     ),

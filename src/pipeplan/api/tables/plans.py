@@ -198,7 +198,7 @@ def _sensitivity(plan: Plan) -> Iterator[RenderableType]:
     table.add_column("the choice", overflow="fold")
     for each in plan.planned.sensitivity:
         choice = f"changes to {each.instead}" if each.changes else "stays"
-        table.add_row(f"{each.input} x {each.factor:g}", figure(each.step_time), one_line(choice))
+        table.add_row(each.what, figure(each.step_time), one_line(choice))
     yield table
     yield Text("")
 
