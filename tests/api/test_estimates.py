@@ -98,6 +98,9 @@ def test_published_runs_are_estimated_beside_what_was_measured(tmp_path):
     measured = [row for row in found if row.time_error is not None]
     assert len(measured) > 10
     assert all(abs(row.time_error or 0) < 0.5 for row in measured)
+    bars = {row.id: row.to_dict()["error_bar"] for row in measured}
+    assert any(bars.values())
+    assert all(name not in said["runs"] for name, said in bars.items() if said is not None)
     refused = [row for row in found if row.refused]
     assert refused
     assert all("not a whole step's" in (row.refused or "") for row in refused)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipeplan.api.searches import usable_cores
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, PipeplanError
 from pipeplan.files import MEBIBYTE
-from pipeplan.planner import Calibration, Estimate, Row, read_calibration, row_from
+from pipeplan.planner import Calibration, Estimate, Row, error_bar, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.sweeps import Progress, Task, sweep
 
@@ -168,8 +168,9 @@ def _published(row: Row, calibration: Calibration | None) -> _Answer:
         "peak_memory_gib": None if row.measured.peak_bytes is None else row.measured.peak_bytes / GIBIBYTE,
     }
     try:
-        found = estimate_one(row.model, row.cluster, row.configuration, calibration=calibration)
+        found = estimate_one(row.model, row.cluster, row.configuration, calibration=calibration, with_error_bar=False)
     except PipeplanError as error:
         return _Answer(**named, refused=str(error))
+    of_others = error_bar(row.model, row.cluster, row.configuration, without=row.id)
     said = {name: value for name, value in measured.items() if value is not None}
-    return _Answer(**named, estimate=found, measured=said)
+    return _Answer(**named, estimate=replace(found, error_bar=of_others), measured=said)

@@ -1,5 +1,6 @@
 """Which configuration to train with: estimates of given ones, layouts, and the search over all that are legal."""
 
+from pipeplan.planner.accuracy.error_bars import error_bar
 from pipeplan.planner.calibration import (
     Calibration,
     Correction,
@@ -51,6 +52,7 @@ __all__ = [
     "best_layout",
     "calibrated",
     "costs_of",
+    "error_bar",
     "estimate",
     "flags_of",
     "part_of",

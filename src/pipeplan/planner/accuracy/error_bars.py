@@ -158,12 +158,20 @@ def bar(runs: Sequence[Compared]) -> ErrorBar | None:
     return ErrorBar(low=min(inner[0], 1.0), high=max(inner[-1], 1.0), runs=tuple(run.id for run in runs))
 
 
-def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration) -> ErrorBar | None:
+def error_bar(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, *, without: str = ""
+) -> ErrorBar | None:
     """From the nearest published runs; None where there are too few near.
 
     Source of the runs: the table of :func:`table`; how often such bars hold is its ``coverage``.
+
+    Parameters
+    ----------
+    without
+        The id of a run that is left out: the one that is predicted.
     """
-    return bar(nearest(features_of(model, cluster, configuration), table().runs))
+    runs = (run for run in table().runs if run.id != without)
+    return bar(nearest(features_of(model, cluster, configuration), runs))
 
 
 def coverage(runs: Sequence[Compared]) -> float:
