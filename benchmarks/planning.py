@@ -19,12 +19,13 @@ from functools import partial
 from itertools import islice
 
 from pipeplan.errors import PipeplanError
+from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import Configuration, Estimate, estimate, plan
 from pipeplan.planner.selection.branching import Space
 from pipeplan.planner.selection.candidates import as_configuration
 from pipeplan.planner.selection.question import Question, default_limit
-from pipeplan.planner.selection.reasons import GIBIBYTE, lost_because
+from pipeplan.planner.selection.reasons import lost_because
 from pipeplan.planner.selection.sensitivity import differences
 from pipeplan.planner.selection.trials import Trial, identity, tried
 from pipeplan.sweeps import sweep

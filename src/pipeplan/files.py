@@ -18,6 +18,7 @@ from pathlib import Path
 from pipeplan.errors import FormatError, InputError
 
 MEBIBYTE = 1 << 20
+GIBIBYTE = 1 << 30
 
 _LONGEST_NAME = 200
 """Of a text in a file's name: file systems take no more than 255 bytes."""

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, final
 from pipeplan.api.configurations import configuration_record
 from pipeplan.api.presentable import Presentable
 from pipeplan.drawing import View
+from pipeplan.files import GIBIBYTE
 
 if TYPE_CHECKING:
     from pipeplan.planner import Estimate
-
-GIBIBYTE = 2.0**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

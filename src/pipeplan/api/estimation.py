@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.api.configuration_files import read_configuration
-from pipeplan.api.estimates import GIBIBYTE, EstimatedRow, Estimates
+from pipeplan.api.estimates import EstimatedRow, Estimates
 from pipeplan.api.plan_settings import PLAN_SETTINGS
 from pipeplan.api.searches import usable_cores
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, PipeplanError
-from pipeplan.files import MEBIBYTE
+from pipeplan.files import GIBIBYTE, MEBIBYTE
 from pipeplan.planner import Calibration, Estimate, Row, error_bar, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.sweeps import Progress, Task, sweep

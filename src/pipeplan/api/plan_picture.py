@@ -6,9 +6,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pipeplan.api.configurations import degrees_in_words
-from pipeplan.api.estimates import GIBIBYTE
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView
+from pipeplan.files import GIBIBYTE
 
 if TYPE_CHECKING:
     from pipeplan.api.plans import Plan

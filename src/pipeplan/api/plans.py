@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 from pipeplan.api.configurations import in_words, layout_in_words
-from pipeplan.api.estimates import GIBIBYTE, estimate_record
+from pipeplan.api.estimates import estimate_record
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
 from pipeplan.drawing import View
 from pipeplan.errors import InfeasibleError, UnknownNameError
+from pipeplan.files import GIBIBYTE
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, formats
 from pipeplan.model import counted
 

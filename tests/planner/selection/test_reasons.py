@@ -2,8 +2,9 @@
 
 from dataclasses import fields, replace
 
+from pipeplan.files import GIBIBYTE
 from pipeplan.planner import Configuration, Estimate, RankMemory, StepTime
-from pipeplan.planner.selection.reasons import GIBIBYTE, PARTS, lost_because
+from pipeplan.planner.selection.reasons import PARTS, lost_because
 
 
 def _estimate(memory: float = 50.0, data: int = 1, **time: float) -> Estimate:

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from pipeplan.api.configurations import in_words
 from pipeplan.api.tables.parts import columns, facts, figure, line
-from pipeplan.api.tables.plans import GIBIBYTE, estimate_parts, step_in_words
+from pipeplan.api.tables.plans import estimate_parts, step_in_words
+from pipeplan.files import GIBIBYTE
 from pipeplan.model import one_line
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from rich.text import Text
 from pipeplan.api.configurations import degrees_in_words, in_words, layout_in_words, recompute_in_words
 from pipeplan.api.tables.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.drawing import MEMORY_SHARES, TIME_SHARES, Share
+from pipeplan.files import GIBIBYTE
 from pipeplan.model import counted, one_line
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from pipeplan.api.plans import Plan
     from pipeplan.planner import Configuration, Estimate
 
-GIBIBYTE = 2.0**30
 
 MOST_OF_FRONT = 10
 """Configurations of a front that are listed."""

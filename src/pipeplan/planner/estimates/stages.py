@@ -13,7 +13,6 @@ from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.per_layer import LayerCosts, LayerSums, layer_sums
 from pipeplan.planner.estimates.seconds import Factors
-from pipeplan.planner.estimates.software import software
 from pipeplan.workload import ModelShape
 
 
@@ -143,10 +142,9 @@ def stage_costs(
 
 
 def transfer_bytes(model: ModelShape, configuration: Configuration) -> float:
-    """Of a message between stages from one rank: 16-bit activations, a shard where tensor ranks share the sending."""
+    """Of a message between stages from one rank: 16-bit activations, of which each tensor rank sends its shard."""
     tokens = configuration.microbatch_size * configuration.sequence / configuration.context
-    split = software(configuration.software).messages == "split"
-    return 2.0 * tokens * model.hidden / (configuration.tensor if split else 1)
+    return 2.0 * tokens * model.hidden / configuration.tensor
 
 
 def transfer_seconds(cluster: Cluster, configuration: Configuration, message: float) -> float:

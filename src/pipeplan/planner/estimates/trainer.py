@@ -97,8 +97,6 @@ class Software:
         the ``ranks`` (and over the network once for a node).
     reserved
         Share of the multiprocessors that communication has for itself throughout.
-    messages
-        How tensor ranks send what they all hold between stages: a shard each (``split``), or all of it each (``whole``).
     blocks
         Whether a message takes its time from both ends.
     sharded_by
@@ -139,7 +137,6 @@ class Software:
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
     dispatch: Literal["experts", "ranks"] = "experts"
     reserved: float = 0.0
-    messages: Literal["split", "whole"] = "split"
     blocks: bool = False
     sharded_by: Literal["nodes", "ranks"] = "nodes"
     unpacks_bytes: float = 0.0

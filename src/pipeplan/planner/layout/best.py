@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeplan.costs import Overhead
 from pipeplan.errors import InfeasibleError, ShapeError
+from pipeplan.files import GIBIBYTE
 from pipeplan.model import Schedule, tolerances
 from pipeplan.planner.layout.branch import Branching
 from pipeplan.planner.layout.climb import descend, walk
@@ -183,7 +184,7 @@ def _fitting(problem: LayoutProblem, nearest: Laid, deadline: Deadline) -> Laid:
     found = Branching(problem, ANY * problem.makespan(nearest), deadline).run()
     if found.better is None:
         which = "no layout" if found.complete else "no layout that was found in the time"
-        over = float(problem.peaks.over(problem.of(nearest))) / 2**30
+        over = float(problem.peaks.over(problem.of(nearest))) / GIBIBYTE
         raise InfeasibleError(
             f"{which} of {problem.layers} layers on {problem.stages} stages stays within the memory limits; the nearest is "
             f"{over:.3g} GiB over: recompute or offload more, or use more ranks",

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
 from pipeplan.workload import ModelShape, token_flops
-
-_GIBIBYTE = float(1 << 30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +54,8 @@ def measured_of(row: Mapping[str, Any], model: ModelShape, cluster: Cluster, con
     by_rank = printed.get("peak_by_rank_gib") or {}
     return Measured(
         step_time=_step_time(row, printed, model, cluster, configuration),
-        peak_bytes=None if peak is None else float(peak) * _GIBIBYTE,
-        reserved_bytes=float(printed["peak_reserved_gib"]) * _GIBIBYTE if "peak_reserved_gib" in printed else None,
+        peak_bytes=None if peak is None else float(peak) * GIBIBYTE,
+        reserved_bytes=float(printed["peak_reserved_gib"]) * GIBIBYTE if "peak_reserved_gib" in printed else None,
         peak_by_rank=_by_rank(by_rank, configuration.pipeline),
         peak_rank=configuration.pipeline - 1 if "reporting rank" in str(row.get("notes")) else None,
     )
@@ -86,7 +85,7 @@ def _step_time(
 
 def _by_rank(by_gpu: Mapping[str, Any], pipeline: int) -> tuple[float, ...]:
     """The fullest GPU of each pipeline rank, given all GPUs in their order: pipeline ranks are outermost."""
-    values = [float(by_gpu[key]) * _GIBIBYTE for key in sorted(by_gpu, key=int)]
+    values = [float(by_gpu[key]) * GIBIBYTE for key in sorted(by_gpu, key=int)]
     if not values or len(values) % pipeline:
         return ()
     each = len(values) // pipeline

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pipeplan.files import GIBIBYTE
 from pipeplan.workload import Execution, ModelShape, RankParameters, layers_of, state_bytes
 
-_GIBIBYTE = float(1 << 30)
 _MOST = 4096
 """Replicas that are tried, where no global batch says fewer."""
 
@@ -51,7 +51,7 @@ def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: Model
         state = state_bytes(
             held, zero=1, shards=shards, expert_shards=max(1, tensor * shards // (expert * expert_tensor))
         )
-        return abs(state.total - allocated_gib * _GIBIBYTE)
+        return abs(state.total - allocated_gib * GIBIBYTE)
 
     fewest = max(1, -(-expert * expert_tensor // (tensor * context)))
     most = int(batch.get("global") or _MOST * int(batch.get("micro") or 1)) // int(batch.get("micro") or 1)

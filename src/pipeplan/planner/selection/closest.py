@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 
 from pipeplan.errors import PipeplanError
+from pipeplan.files import GIBIBYTE
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.estimates.estimating import estimate
@@ -19,7 +20,6 @@ from pipeplan.planner.selection.branching import Space
 from pipeplan.planner.selection.candidates import as_configuration
 from pipeplan.planner.selection.choices import short_name, written
 from pipeplan.planner.selection.question import Question
-from pipeplan.planner.selection.reasons import GIBIBYTE
 
 MOST_ESTIMATES = 48
 """Of one search for the lowest peak: bounds on memory are close, so the first few decide."""

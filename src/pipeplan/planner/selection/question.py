@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 from pipeplan.errors import InputError, ShapeError
+from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster
 from pipeplan.workload import ModelShape
 
-RESERVE_BYTES = 4.5 * 2**30
+RESERVE_BYTES = 4.5 * GIBIBYTE
 """What a limit by default leaves of a GPU's memory: the allocator reserves 3.1 GiB more than is allocated (median of 43 runs
 of SimuMax's B200 release), and the context and NCCL's buffers take about 1.4 GiB."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from pipeplan.files import GIBIBYTE
 from pipeplan.planner.estimated import Estimate, StepTime
-
-GIBIBYTE = 2**30
 
 PARTS: dict[str, tuple[str, ...]] = {
     "computation": ("compute",),
