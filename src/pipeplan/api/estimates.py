@@ -10,6 +10,7 @@ from pipeplan.api.configurations import configuration_record
 from pipeplan.api.presentable import Presentable
 from pipeplan.drawing import View
 from pipeplan.files import GIBIBYTE
+from pipeplan.model import counted
 
 if TYPE_CHECKING:
     from pipeplan.planner import Estimate
@@ -113,7 +114,7 @@ class Estimates(Presentable):
 
     def __repr__(self) -> str:
         refused = sum(row.refused is not None for row in self.rows)
-        return f"<Estimates of {len(self.rows) - refused} configurations, {refused} refused>"
+        return f"<Estimates of {counted(len(self.rows) - refused, 'configuration')}, {refused} refused>"
 
 
 def _missing(id: str) -> EstimatedRow:
