@@ -1,0 +1,80 @@
+"""Numbers as people read them: one form of times, shares and changes for tables, sentences and pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipeplan.model import TIME_UNITS, units_in
+
+_DIGITS = 4
+"""Significant digits of the largest time of a table; the others have as many decimals, so that sums add up."""
+
+_MOST_DECIMALS = 6
+
+
+def percent(share: float) -> str:
+    """A share of a whole: ``6.0%``; ``0.0%`` has no sign."""
+    return _unsigned_zero(f"{100 * share:.1f}") + "%"
+
+
+def change(share: float) -> str:
+    """A change against what was: ``+10.6%``, ``-4.3%``; ``0.0%`` where it rounds to none."""
+    text = f"{100 * share:+.1f}"
+    return ("0.0" if float(text) == 0 else text) + "%"
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How the times of one table, sentence or axis are written: all in one unit, with the same decimals.
+
+    ``unit`` is empty where the times have none (a forward is 1), ``scale`` turns a time into that unit.
+    """
+
+    unit: str
+    scale: float
+    decimals: int
+
+    @classmethod
+    def of(cls, values: Iterable[float], unit: str) -> Times:
+        """The form for some times in a unit: the largest is between 1 and 1000 of the unit chosen, with four digits.
+
+        Times in an unknown unit, or in none, keep it. Decimals that are zero for every value are left out.
+        """
+        given = [abs(value) for value in values]
+        largest = max(given, default=0.0)
+        shown, scale = unit, 1.0
+        if unit in TIME_UNITS and largest > 0:
+            for candidate in sorted(TIME_UNITS, key=TIME_UNITS.__getitem__):  # seconds first
+                shown, scale = candidate, units_in(unit, candidate)
+                if largest * scale >= 1:
+                    break
+        decimals = 0
+        if largest > 0:
+            decimals = min(max(_DIGITS - 1 - math.floor(math.log10(largest * scale)), 0), _MOST_DECIMALS)
+        while decimals and all(_whole(value * scale, decimals - 1) for value in given):
+            decimals -= 1
+        return cls(shown, scale, decimals)
+
+    def number(self, value: float) -> str:
+        """A time without its unit: ``2.02``, ``1,234``."""
+        return _unsigned_zero(f"{value * self.scale:,.{self.decimals}f}")
+
+    def text(self, value: float) -> str:
+        """A time with its unit: ``2.02 s``; without one ``28.2``."""
+        return f"{self.number(value)} {self.unit}".rstrip()
+
+
+def time_text(value: float, unit: str) -> str:
+    """One time in the unit in which it is read best: ``2.019 s`` for 2,019,403 us."""
+    return Times.of((value,), unit).text(value)
+
+
+def _whole(value: float, decimals: int) -> bool:
+    """Whether a value loses nothing a reader would miss with so many decimals."""
+    return math.isclose(value, round(value, decimals), rel_tol=1e-9, abs_tol=1e-12)
+
+
+def _unsigned_zero(text: str) -> str:
+    return text[1:] if text.startswith("-") and not text.strip("-0.,") else text

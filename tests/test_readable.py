@@ -1,0 +1,35 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.readable import Times, change, percent, time_text
+
+
+def test_times_are_in_the_unit_in_which_they_are_read_best():
+    assert time_text(2_019_403, "us") == "2.019 s"
+    assert time_text(12.1, "ms") == "12.1 ms"
+    assert time_text(0.0004, "s") == "400 us"
+    assert time_text(0, "ms") == "0 ms"
+    assert time_text(28.2, "") == "28.2"
+    assert time_text(123_456, "s") == "123,456 s"
+    assert time_text(5, "fortnights") == "5 fortnights"
+
+
+def test_a_table_has_one_unit_and_one_number_of_decimals():
+    times = Times.of([2_019_403, 12_100], "us")
+    assert (times.text(2_019_403), times.text(12_100), times.text(0)) == ("2.019 s", "0.012 s", "0.000 s")
+    assert Times.of([27, 24, 3], "").text(3) == "3"
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1), st.sampled_from(["", "ns", "us", "ms", "s"]))
+def test_no_time_is_farther_from_what_is_written_than_its_last_digit(values, unit):
+    times = Times.of(values, unit)
+    for value in values:
+        assert float(times.number(value).replace(",", "")) == pytest.approx(
+            value * times.scale, abs=0.51 * 10**-times.decimals
+        )
+
+
+def test_per_cent_has_one_form_and_no_negative_zero():
+    assert [percent(share) for share in (0.06, -0.0001, 1, 0.0434)] == ["6.0%", "0.0%", "100.0%", "4.3%"]
+    assert [change(share) for share in (0.10638, -0.0426, -0.0002, 0)] == ["+10.6%", "-4.3%", "0.0%", "0.0%"]
