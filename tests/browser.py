@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,16 @@ ARGUMENTS = (
     "--disable-sync",
 )
 
+AXE = Path(__file__).parents[1] / "web_ui" / "node_modules" / "axe-core" / "axe.min.js"
+"""The accessibility checker, which ``npm ci`` in ``web_ui`` installs."""
+
+RUN_AXE = """async within => {
+  const { violations } = await axe.run(within ?? document, { preload: false, resultTypes: ["violations"] });
+  const bad = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
+  return bad.flatMap(({ id, impact, help, nodes }) =>
+    nodes.map(({ html }) => `${impact} ${id}: ${help}: ${html.slice(0, 200)}`));
+}"""
+
 
 @contextmanager
 def chromium() -> Iterator[Any]:
@@ -36,3 +47,21 @@ def chromium() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
         yield browser
         browser.close()
+
+
+def serious_faults(page: Any, within: str | None = None) -> list[str]:
+    """What axe-core finds serious or critical on a ``page`` of Playwright, a line a place; skips where it is not installed.
+
+    Parameters
+    ----------
+    page
+        A page that is shown as the user sees it: what is closed or hidden is not looked at.
+    within
+        A selector of the part to look at; without it, all of the page.
+    """
+    if not AXE.is_file():
+        pytest.skip("accessibility is checked by axe-core, which is not installed: npm ci in web_ui")
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    found: list[str] = page.evaluate(RUN_AXE, within)
+    return found
