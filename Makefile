@@ -33,7 +33,7 @@ bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.core
 	$(BIN)/python -m benchmarks.against $(BEFORE)
 
-# Predictions beside published runs; with WRITE=--write into docs/accuracy.md and the package's error bars.
+# Predictions beside published runs; with WRITE=--write into docs/explanation/accuracy.md and the package's error bars.
 bench-plan: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.plan $(WRITE)
 	$(BIN)/python -m benchmarks.planning

@@ -1,8 +1,8 @@
 """How far predictions are off on published runs, by source, beside the null model's and the rivals' own.
 
 Run with ``make bench-plan``, or ``make bench-plan WRITE=--write``. The runs stand beside the checkout, in
-``shared/planning``; ``--write`` puts the table into ``docs/accuracy.md`` and the runs' ratios into the package, where error
-bars come from.
+``shared/planning``; ``--write`` puts the table into ``docs/explanation/accuracy.md`` and the runs' ratios into the package,
+where error bars come from.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipeplan.planner.published_runs.null_model import Known, null_step_time
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT.parent / "shared" / "planning" / "published_runs.json"
 TABLE = ROOT / "src" / "pipeplan" / "planner" / "accuracy" / "published_runs.json"
-PAGE = ROOT / "docs" / "accuracy.md"
+PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
 
 WORST = 3

@@ -2,7 +2,7 @@
 
     pipeplan profile interleaved-1f1b -p 2 --model examples.heavy_head:model --layout 3,2,2,3 -o heavy-head.yaml
 
-``benchmarks/search_pays.py`` searches a schedule for it, and docs/search.md shows what came of it.
+``benchmarks/search_pays.py`` searches a schedule for it, and docs/explanation/search.md shows what came of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/planning.md: its commands run, and its tables are those of the code.
+"""docs/how-to/planning.md: its commands run, and its tables are those of the code.
 
 ``python -m tests.test_planning_page`` runs the commands and writes their outputs and the pictures anew, in a few minutes.
 """
@@ -21,7 +21,7 @@ from pipeplan.costs import Setting
 from pipeplan.planner import CHOICES
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "planning.md"
+PAGE = ROOT / "docs" / "how-to" / "planning.md"
 RUN = re.compile(r"(<!-- run: (?P<line>.*?) \| (?P<part>.*?) -->\n)(?P<shown>.*?)(<!-- end -->)", re.DOTALL)
 PICTURE = "pipeplan plan --model llama3-70b --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192 "
 PICTURE += "--fix trainer=megatron software=nemo zero=1 offload=0 -o docs/plan.png"

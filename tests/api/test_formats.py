@@ -1,6 +1,6 @@
 """The table of formats is the only place that names them, and what derives from it is current.
 
-``python -m tests.api.test_formats`` writes ``docs/formats.md`` anew.
+``python -m tests.api.test_formats`` writes ``docs/reference/formats.md`` anew.
 """
 
 import json
@@ -18,7 +18,7 @@ from pipeplan.errors import FormatError, InputError, ShapeError
 from pipeplan.formats import parse, read_file
 from pipeplan.model import Schedule, Timeline
 
-PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "formats.md"
 WRITTEN = [each for each in all_formats().values() if each.writers]
 
 
@@ -82,7 +82,7 @@ def test_text_says_its_format_where_the_ending_does_not():
 
 def recipe() -> str:
     """The format of the recipe in the documentation."""
-    text = (PAGE.parent / "extending.md").read_text()
+    text = (PAGE.parents[1] / "extending.md").read_text()
     return text.partition('formats/words.py"\n')[2].partition("```")[0]
 
 

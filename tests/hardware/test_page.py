@@ -1,4 +1,4 @@
-"""``docs/hardware.md``: its example runs, and its tables are the code's.
+"""``docs/reference/hardware.md``: its example runs, and its tables are the code's.
 
 ``python -m tests.hardware.test_page`` writes the tables anew.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeplan.hardware import PRESETS, Preset, cluster
 from pipeplan.hardware.efficiency import GENERATIONS, Attention, Generation
 
-PAGE = Path(__file__).parents[2] / "docs" / "hardware.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "hardware.md"
 
 
 def table(headings: str, rows: list[list[str]]) -> str:

@@ -20,7 +20,7 @@ SHORT = {"steps": 3, "microbatches": 4, "length": 8, "width": 16, "blocks": 3, "
 
 def test_the_guide_has_the_whole_script() -> None:
     script = (ROOT / "examples" / "train_text.py").read_text()
-    assert f"```python\n{script.rstrip()}\n```\n" in (ROOT / "docs" / "training.md").read_text()
+    assert f"```python\n{script.rstrip()}\n```\n" in (ROOT / "docs" / "how-to" / "training.md").read_text()
 
 
 def test_all_schedules_train_alike(tmp_path: Path) -> None:

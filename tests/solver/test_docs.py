@@ -1,9 +1,9 @@
-"""What docs/search.md shows in Python runs."""
+"""What docs/explanation/search.md shows in Python runs."""
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "search.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "search.md"
 
 
 def test_the_example_of_the_page_runs(capsys):

@@ -1,9 +1,9 @@
-"""What docs/sweeps.md shows in Python runs."""
+"""What docs/how-to/sweeps.md shows in Python runs."""
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "sweeps.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "sweeps.md"
 
 
 def test_the_example_of_the_page_runs(capsys):

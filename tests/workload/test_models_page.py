@@ -10,7 +10,7 @@ from pipeplan.workload import architecture_names, model, model_names, parameter_
 from pipeplan.workload.architectures import ARCHITECTURES
 from tests.workload.test_config_json import CONFIGS
 
-PAGE = Path(__file__).parents[2] / "docs" / "models.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "models.md"
 
 
 def architectures() -> str:

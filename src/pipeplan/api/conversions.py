@@ -39,8 +39,8 @@ def convert(
     Parameters
     ----------
     source, target
-        The files; their endings choose the formats, which ``docs/formats.md`` lists. The source may also be the folder of a
-        run's traces, of which the timeline of median length is taken.
+        The files; their endings choose the formats, which ``docs/reference/formats.md`` lists. The source may also be the
+        folder of a run's traces, of which the timeline of median length is taken.
     split_backward, retime, merge_backward
         What is done to a schedule's order of ops, one after the other: full backwards are split into one for the inputs and
         one for the weights; weight gradients move into idle steps before them; the two halves of a backward are merged

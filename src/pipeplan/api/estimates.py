@@ -122,7 +122,7 @@ def _missing(id: str) -> EstimatedRow:
 
 
 def estimate_record(found: Estimate) -> dict[str, Any]:
-    """An estimate as plain numbers; ``docs/planning.md`` says what each is.
+    """An estimate as plain numbers; ``docs/how-to/planning.md`` says what each is.
 
     Times are seconds, memory is GiB; ``breakdown`` adds up to the step, and each rank's memory to its peak.
     """

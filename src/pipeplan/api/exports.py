@@ -86,7 +86,7 @@ def export(
         What :func:`pipeplan.simulate` takes. A timeline is exported as it stands: with the times that were measured, or
         simulated before unless costs are given here.
     to
-        The format, by its name in ``pipeplan export --to``; ``docs/formats.md`` lists them.
+        The format, by its name in ``pipeplan export --to``; ``docs/reference/formats.md`` lists them.
     split_backward, retime, merge_backward
         What is done to the order of ops before; see :func:`pipeplan.convert`.
     **settings

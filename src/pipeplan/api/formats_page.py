@@ -13,7 +13,8 @@ The ending of a file chooses its format: of `-o FILE` (in Python `result.save(FI
 every file that is read. `pipeplan export NAME --to FORMAT` takes the name. The web app's menu *Download* has all that can be
 written. Of several endings that a file has, such as `.json` and `.trace.json`, the longest counts.
 
-What Megatron-LM runs, needs and forbids: [megatron.md](megatron.md); torchtitan: [torchtitan.md](torchtitan.md).
+What Megatron-LM runs, needs and forbids: [megatron.md](../how-to/megatron.md);
+torchtitan: [torchtitan.md](../how-to/torchtitan.md).
 """
 
 _WORDS: dict[Content, str] = {

@@ -88,7 +88,7 @@ def save(
     answer
         What any function of the public API gives, or a schedule, a timeline or costs.
     path
-        The file; ``docs/formats.md`` lists the endings.
+        The file; ``docs/reference/formats.md`` lists the endings.
     ending
         Overrides the file's own.
     training

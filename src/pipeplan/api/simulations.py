@@ -34,7 +34,7 @@ def simulate(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given])
         again on these costs, which a warning says; a measured one is refused.
     **settings
         Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` and so on, which
-        ``docs/settings.md`` lists; a list is per stage. ``config`` is a YAML, TOML or JSON file with some of them.
+        ``docs/reference/settings.md`` lists; a list is per stage. ``config`` is a YAML, TOML or JSON file with some of them.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """The reference of all settings as Markdown, made from their table.
 
-``python -m pipeplan.costs.reference > docs/settings.md`` writes it; a test holds the file current.
+``python -m pipeplan.costs.reference > docs/reference/settings.md`` writes it; a test holds the file current.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one table of settings: the shape and the costs as a user gives them.
 
-The command line, config files, Python signatures, the web API, its form and ``docs/settings.md`` all derive from it. A
-new setting is a field of :class:`SettingsTable` and a line of :class:`SettingsGiven`, both here.
+The command line, config files, Python signatures, the web API, its form and ``docs/reference/settings.md`` all derive from
+it. A new setting is a field of :class:`SettingsTable` and a line of :class:`SettingsGiven`, both here.
 """
 
 from __future__ import annotations

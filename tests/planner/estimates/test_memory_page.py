@@ -12,7 +12,7 @@ import pytest
 from pipeplan.planner.estimates.memory_rules import RULES, MemoryRules
 from pipeplan.workload import RECOMPUTE, Execution, LayerWork, layers_of, model, recomputed
 
-PAGE = Path(__file__).parents[3] / "docs" / "memory.md"
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "memory.md"
 TOKENS = 4096
 
 

@@ -1,0 +1,1 @@
+"""What makes the generated pages and pictures of the documentation, and runs what its pages show."""
