@@ -1,5 +1,6 @@
 /** The time axis above the lanes, with lines down through them. */
 
+import { Times } from "./format.js";
 import { type Frame, plotWidth } from "./frame.js";
 import { AXIS } from "./layout.js";
 import type { Surface } from "./surface.js";
@@ -20,7 +21,10 @@ export function drawGrid(surface: Surface, frame: Frame): void {
 export function drawAxis(surface: Surface, frame: Frame): void {
   const { page, grid, text, faint } = frame.theme.base;
   const count = Math.max(2, Math.floor(plotWidth(frame) / APART));
-  const format = frame.x.tickFormat(count);
+  const form = axisForm(frame);
+  const written = frame.x.copy().domain(frame.x.domain().map((time) => time * form.scale));
+  const own = written.tickFormat(count);
+  const format = (time: number) => own(time * form.scale);
   surface.rect(0, 0, frame.width, AXIS, page);
   surface.rect(frame.left, AXIS - 1, plotWidth(frame), 1, grid);
   for (const tick of frame.x.ticks(count)) {
@@ -30,12 +34,18 @@ export function drawAxis(surface: Surface, frame: Frame): void {
     const inside = Math.min(Math.max(x, frame.left + Math.min(half, 4)), frame.width - half - 1);
     surface.text(format(tick), inside, AXIS - 14, { fill: text, size: 11, align: "center" });
   }
-  surface.text(axisName(frame), frame.left - 16, AXIS - 14, { fill: faint, size: 11, align: "right" });
+  surface.text(axisName(frame, form), frame.left - 16, AXIS - 14, { fill: faint, size: 11, align: "right" });
 }
 
-function axisName(frame: Frame): string {
+/** The unit of the axis: that of the latest time that shows, where all the timelines have the same. */
+function axisForm(frame: Frame): Times {
+  const units = new Set(frame.plots.map((plot) => plot.view.unit));
+  return Times.of([frame.x.domain()[1]], units.size === 1 ? [...units][0] : "");
+}
+
+function axisName(frame: Frame, { unit }: Times): string {
   const views = frame.plots.map((plot) => plot.view);
   if (views.every((view) => view.source === "order")) return "place";
-  const units = [...new Set(views.map((view) => view.unit))].filter((unit) => unit !== "");
+  const units = unit === "" ? [...new Set(views.map((view) => view.unit))].filter((own) => own !== "") : [unit];
   return units.length > 0 ? `time (${units.join(", ").slice(0, 12)})` : "time";
 }

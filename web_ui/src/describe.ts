@@ -1,6 +1,6 @@
 /** The description of an op or an idle time, for the tooltip and the status line. */
 
-import { memoryScale, memoryText, percent, signed, timeText } from "./format.js";
+import { memoryScale, memoryText, percent, Times, timeText } from "./format.js";
 import type { Theme } from "./palette.js";
 import { Part } from "./part.js";
 import type { Plot } from "./plot.js";
@@ -24,16 +24,14 @@ export function describeBar(
   overlaid: boolean,
 ): Description {
   const plot = plots[view];
-  const { unit, source } = plot.view;
-  const time = timeText(plot.end[bar] - plot.start[bar], unit);
-  const times = `${timeText(plot.start[bar])} to ${timeText(plot.end[bar])} (${time})`;
+  const { source } = plot.view;
   return {
     title: plot.name(bar),
     kind: theme.base.kinds[plot.kindName(bar)].title,
     fill: theme.bars[view].fill[plot.code[bar]],
     facts: [
       ["where", whereOf(plot, bar)],
-      [source === "order" ? "place" : source === "measured" ? "measured" : "time", times],
+      [source === "order" ? "place" : source === "measured" ? "measured" : "time", spanText(plot, bar)],
       ...othersOf(plots, plot, bar, overlaid),
       ...waitsOf(plot, bar),
       ...memoryOf(plot, bar),
@@ -45,10 +43,9 @@ export function describeGap(plot: Plot, theme: Theme, gap: number): Description 
   if (plot.gaps === null) return null;
   const { start, end, reason, reasons, cause, lane } = plot.gaps;
   const key = reasons[reason[gap]];
-  const time = timeText(end[gap] - start[gap], plot.view.unit);
   const facts: [string, string][] = [
     ["where", plot.view.lanes.label[lane[gap]]],
-    ["time", `${timeText(start[gap])} to ${timeText(end[gap])} (${time})`],
+    ["time", intervalText(start[gap], end[gap], plot.view.unit)],
   ];
   if (cause[gap] >= 0) facts.push(["because of", `${plot.name(cause[gap])} on ${laneName(plot, cause[gap])}`]);
   return {
@@ -57,6 +54,16 @@ export function describeGap(plot: Plot, theme: Theme, gap: number): Description 
     fill: theme.gaps[plot.index].fill[reason[gap]],
     facts,
   };
+}
+
+/** `4.25 to 5.5 ms (1.25 ms)`: both ends fine enough for what lies between them. */
+export function intervalText(start: number, end: number, unit: string): string {
+  const form = Times.fine([start, end], end - start, unit);
+  return `${form.number(start)} to ${form.text(end)} (${timeText(end - start, unit)})`;
+}
+
+function spanText(plot: Plot, bar: number): string {
+  return intervalText(plot.start[bar], plot.end[bar], plot.view.unit);
 }
 
 /** The description as one sentence. */
@@ -88,10 +95,11 @@ function othersOf(plots: readonly Plot[], plot: Plot, bar: number, overlaid: boo
     .flatMap((other): [string, string][] => {
       const same = sameBar(plot, bar, other);
       if (same < 0) return [];
-      const times = `${timeText(other.start[same])} to ${timeText(other.end[same])}`;
       const later = other.start[same] - plot.start[bar];
       const longer = other.end[same] - other.start[same] - (plot.end[bar] - plot.start[bar]);
-      return [[other.view.title.slice(0, 24), `${times}: starts ${signed(later)}, lasts ${signed(longer)}`]];
+      const form = Times.of([later, longer], other.view.unit);
+      const compared = `starts ${form.signed(later)}, lasts ${form.signed(longer)}`;
+      return [[other.view.title.slice(0, 24), `${spanText(other, same)}: ${compared} ${form.unit}`.trimEnd()]];
     });
 }
 
@@ -101,9 +109,11 @@ function waitsOf(plot: Plot, bar: number): [string, string][] {
   const before = links.before(bar);
   const sources = [...new Set([...links.waitedFor(bar), ...(before >= 0 ? [before] : [])])];
   sources.sort((one, other) => plot.end[other] - plot.end[one]);
+  const ends = sources.map((source) => plot.end[source]);
+  const form = Times.fine(ends, plot.end[bar] - plot.start[bar], plot.view.unit);
   const told = sources.map((source) => {
     const rank = plot.lane[source] === plot.lane[bar] ? "" : ` on ${laneName(plot, source)}`;
-    return `${plot.name(source)}${rank} until ${timeText(plot.end[source])}${source === holder ? " (held it)" : ""}`;
+    return `${plot.name(source)}${rank} until ${form.text(plot.end[source])}${source === holder ? " (held it)" : ""}`;
   });
   const waiting = [...links.waiting(bar)].map((target) => plot.name(target));
   const facts: [string, string][] = [["waited for", told.length > 0 ? listed(told) : "nothing"]];

@@ -1,20 +1,125 @@
 /** Numbers as people read them. */
 
-/** A time with at most six significant digits. */
+/** How many of each make a second, as `TIME_UNITS` in pipeplan.model. */
+const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 1e3, us: 1e6, ns: 1e9 };
+
+const DIGITS = 4;
+const MOST_DECIMALS = 6;
+
+/**
+ * How the times of one table, sentence or axis are written: all in one unit, with the same decimals, so that sums add up.
+ * The twin of `Times` in pipeplan.readable; `web_ui/tests/readable.json` holds both to the same texts.
+ */
+export class Times {
+  private constructor(
+    /** Empty where the times have none (a forward is 1). */
+    readonly unit: string,
+    /** Turns a time into the unit. */
+    readonly scale: number,
+    readonly decimals: number,
+  ) {}
+
+  /**
+   * The form for some times in a unit: the largest is between 1 and 1000 of the unit chosen, with four digits. Times in an
+   * unknown unit, or in none, keep it. Decimals that are zero for every value are left out.
+   */
+  static of(values: Iterable<number>, unit: string): Times {
+    const given = [...values].map(Math.abs);
+    const largest = given.reduce((most, value) => Math.max(most, value), 0);
+    const [shown, scale] = unitFor(largest, unit);
+    return new Times(shown, scale, needed(given, scale, largest > 0 ? decimalsOf(largest * scale) : 0));
+  }
+
+  /** Times of one unit fine enough to tell those apart that differ by `step`: three digits of it. */
+  static fine(values: readonly number[], step: number, unit: string): Times {
+    const { unit: shown, scale, decimals } = Times.of(values, unit);
+    const finer = step > 0 ? Math.max(decimalsOf(step * scale) - 1, decimals) : decimals;
+    return new Times(shown, scale, needed(values.map(Math.abs), scale, finer));
+  }
+
+  /** A time without its unit: `2.02`, `1,234`. */
+  number(value: number): string {
+    return unsignedZero(grouped(fixed(value * this.scale, this.decimals)));
+  }
+
+  /** A time with its unit: `2.02 s`; without one `28.2`. */
+  text(value: number): string {
+    return `${this.number(value)} ${this.unit}`.trimEnd();
+  }
+
+  /** A difference with its sign: `+0.25`, `-3`, `0`. */
+  signed(value: number): string {
+    const text = this.number(value);
+    return value > 0 && !/^[0.,]*$/.test(text) ? `+${text}` : text;
+  }
+}
+
+/** One time in the unit in which it is read best: `2.019 s` for 2,019,403 us. */
 export function timeText(value: number, unit = ""): string {
-  const text = String(Number(value.toPrecision(6)));
-  return unit === "" ? text : `${text} ${unit}`;
+  return Times.of([value], unit).text(value);
+}
+
+/** A share of a whole: `6.0%`; `0.0%` has no sign. */
+export function percent(share: number): string {
+  return `${unsignedZero(fixed(100 * share, 1))}%`;
+}
+
+/** A change against what was: `+10.6%`, `-4.3%`; `0.0%` where it rounds to none. */
+export function change(share: number): string {
+  const text = unsignedZero(fixed(100 * share, 1));
+  return `${share > 0 && text !== "0.0" ? "+" : ""}${text}%`;
 }
 
 /** A difference with its sign. */
 export function signed(value: number): string {
-  const text = String(Number(Math.abs(value).toPrecision(3)));
-  return text === "0" ? "\u00b10" : `${value < 0 ? "\u2212" : "+"}${text}`;
+  return Times.of([value], "").signed(value);
 }
 
-export function percent(share: number): string {
-  const text = (100 * share).toFixed(1);
-  return `${text === "-0.0" ? "0.0" : text}%`;
+/** The unit in which a time is at least 1, and how many of it the given one is. */
+function unitFor(largest: number, unit: string): [string, number] {
+  const own = TIME_UNITS[unit];
+  if (own === undefined || !(largest > 0)) return [unit, 1];
+  for (const [name, each] of Object.entries(TIME_UNITS)) {
+    if ((largest * each) / own >= 1) return [name, each / own];
+  }
+  return ["ns", TIME_UNITS.ns / own];
+}
+
+/** So many decimals, or fewer where the last ones are zero for every value. */
+function needed(values: readonly number[], scale: number, decimals: number): number {
+  let left = decimals;
+  while (left > 0 && values.every((value) => whole(value * scale, left - 1))) left -= 1;
+  return left;
+}
+
+function decimalsOf(value: number): number {
+  const magnitude = Number(value.toExponential().split("e")[1]);
+  return Math.min(Math.max(DIGITS - 1 - magnitude, 0), MOST_DECIMALS);
+}
+
+/** Whether a value loses nothing a reader would miss with so many decimals. */
+function whole(value: number, decimals: number): boolean {
+  const rounded = Number(fixed(value, decimals));
+  return Math.abs(value - rounded) <= Math.max(1e-9 * Math.max(Math.abs(value), Math.abs(rounded)), 1e-12);
+}
+
+/** With so many decimals; a tie goes to the even digit, as in Python, where `toFixed` rounds it up. */
+function fixed(value: number, decimals: number): string {
+  const size = Math.abs(value);
+  const shifted = size * 10 ** decimals;
+  const tie = shifted % 1 === 0.5 && Number.isInteger(size * 2 ** (decimals + 1));
+  const text = (tie && Math.floor(shifted) % 2 === 0 ? Math.floor(shifted) / 10 ** decimals : size).toFixed(decimals);
+  return value < 0 ? `-${text}` : text;
+}
+
+function grouped(text: string): string {
+  const [before, after] = text.split(".");
+  const thousands = before.replace(/\B(?=(\d{3})+$)/g, ",");
+  return after === undefined ? thousands : `${thousands}.${after}`;
+}
+
+function unsignedZero(text: string): string {
+  return /^-[0.,]*$/.test(text) ? text.slice(1) : text;
 }
 
 /** A prediction, which is not worth more than four digits. */

@@ -1,7 +1,7 @@
 /** The timelines as tables with a row per rank: what a screen reader reads instead of the picture. */
 
 import { make } from "./dom.js";
-import { memoryScale, memoryText, percent, timeText } from "./format.js";
+import { memoryScale, memoryText, percent, Times } from "./format.js";
 import type { Theme } from "./palette.js";
 import { Part } from "./part.js";
 import { figuresOf } from "./picture.js";
@@ -12,7 +12,9 @@ export function fillTables(element: HTMLElement, plots: readonly Plot[], theme: 
 }
 
 function tableOf(plot: Plot, theme: Theme): HTMLElement {
-  const columns = [...timeColumns(plot), ...memoryColumns(plot), ...reasonColumns(plot, theme)];
+  const idle = Float64Array.from(plot.work, (work) => plot.view.makespan - work);
+  const form = Times.of([...plot.firstStart, ...plot.lastEnd, ...plot.work, ...idle], plot.view.unit);
+  const columns = [...timeColumns(plot, idle, form), ...memoryColumns(plot), ...reasonColumns(plot, theme, form)];
   const head = make(
     "tr",
     {},
@@ -33,18 +35,18 @@ function tableOf(plot: Plot, theme: Theme): HTMLElement {
 
 type TableColumn = readonly [string, (lane: number) => string];
 
-function timeColumns(plot: Plot): TableColumn[] {
+function timeColumns(plot: Plot, idle: Float64Array, form: Times): TableColumn[] {
   const { makespan } = plot.view;
-  const idle = (lane: number) => makespan - plot.work[lane];
+  const time = (name: string) => (form.unit === "" ? name : `${name} (${form.unit})`);
   const ops = new Int32Array(plot.lanes);
   for (let bar = 0; bar < plot.bars; bar++) if (plot.part[bar] !== Part.STRIP) ops[plot.lane[bar]] += 1;
   return [
     ["ops", (lane) => String(ops[lane])],
-    ["first start", (lane) => timeText(plot.firstStart[lane])],
-    ["last end", (lane) => timeText(plot.lastEnd[lane])],
-    ["busy", (lane) => timeText(plot.work[lane])],
-    ["idle", (lane) => timeText(idle(lane))],
-    ["idle share", (lane) => percent(makespan > 0 ? idle(lane) / makespan : 0)],
+    [time("first start"), (lane) => form.number(plot.firstStart[lane])],
+    [time("last end"), (lane) => form.number(plot.lastEnd[lane])],
+    [time("busy"), (lane) => form.number(plot.work[lane])],
+    [time("idle"), (lane) => form.number(idle[lane])],
+    ["idle share", (lane) => percent(makespan > 0 ? idle[lane] / makespan : 0)],
   ];
 }
 
@@ -57,7 +59,7 @@ function memoryColumns({ memory }: Plot): TableColumn[] {
   return columns;
 }
 
-function reasonColumns({ gaps, lanes }: Plot, theme: Theme): TableColumn[] {
+function reasonColumns({ gaps, lanes }: Plot, theme: Theme, form: Times): TableColumn[] {
   if (gaps === null) return [];
   const totals = new Float64Array(gaps.reasons.length * lanes);
   for (let gap = 0; gap < gaps.lane.length; gap++) {
@@ -68,6 +70,6 @@ function reasonColumns({ gaps, lanes }: Plot, theme: Theme): TableColumn[] {
     .filter(({ reason }) => gaps.reason.includes(reason));
   return used.map(({ key, reason }) => [
     `idle: ${theme.base.reasons[key]?.title ?? key}`,
-    (lane) => timeText(totals[reason * lanes + lane]),
+    (lane) => form.number(totals[reason * lanes + lane]),
   ]);
 }

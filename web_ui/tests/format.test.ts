@@ -1,25 +1,33 @@
 import { expect, test } from "vitest";
-import { countedAs, figure, memoryScale, memoryText, percent, signed, timeText } from "../src/format.js";
+import { change, countedAs, figure, memoryScale, memoryText, percent, Times, timeText } from "../src/format.js";
+import readable from "./readable.json" with { type: "json" };
 
-test.each([
-  [12.3456789, "", "12.3457"],
-  [0.1 + 0.2, "ms", "0.3 ms"],
-  [1e7, "", "10000000"],
-])("a time of %d", (value, unit, text) => {
-  expect(timeText(value, unit)).toBe(text);
+test.each(readable.times)("times as Python writes them: $texts", ({ values, unit, texts }) => {
+  const form = Times.of(values, unit);
+  expect(values.map((value) => form.text(value))).toEqual(texts);
 });
 
-test.each([
-  [1.2345, "+1.23"],
-  [-3, "\u22123"],
-  [0, "\u00b10"],
-])("a difference of %d", (value, text) => {
-  expect(signed(value)).toBe(text);
+test.each(readable.percents as [number, string][])("the share %d", (share, text) => {
+  expect(percent(share)).toBe(text);
 });
 
-test("shares are percentages", () => {
-  expect(percent(0.12345)).toBe("12.3%");
-  expect(percent(-1e-9)).toBe("0.0%");
+test.each(readable.changes as [number, string][])("the change %d", (share, text) => {
+  expect(change(share)).toBe(text);
+});
+
+test("one time", () => {
+  expect([timeText(2019403, "us"), timeText(0.1 + 0.2), timeText(28.2)]).toEqual(["2.019 s", "0.3", "28.2"]);
+});
+
+test("times that lie close together can be told apart", () => {
+  const form = Times.fine([1234567, 1238092], 3525, "us");
+  expect([1234567, 1238092].map((value) => form.number(value))).toEqual(["1.23457", "1.23809"]);
+  expect(Times.fine([4, 5], 1, "").text(4)).toBe("4");
+});
+
+test("differences have their sign", () => {
+  const form = Times.of([0.25, 3], "");
+  expect([0.25, -3, 0, 0.001].map((value) => form.signed(value))).toEqual(["+0.25", "-3.00", "0.00", "0.00"]);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 /** Bars beside the numbers of one column, all on the same scale: twice the number, twice the bar. */
 
-import { timeText } from "../format.js";
+import { Times } from "../format.js";
 
 export interface Bar {
   readonly text: string;
@@ -13,7 +13,8 @@ export interface Bar {
 /** A bar for each time; where none is positive, all are empty. */
 export function barsOf(times: readonly number[]): Bar[] {
   const longest = Math.max(...times, 0);
-  const texts = times.map((time) => timeText(time));
+  const form = Times.of(times, "");
+  const texts = times.map((time) => form.number(time));
   const characters = Math.max(...texts.map((text) => text.length), 0);
   return times.map((time, at) => ({
     text: texts[at],
