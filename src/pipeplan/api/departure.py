@@ -20,6 +20,8 @@ class Departure:
         The op that the rank ran, and when it started in the run.
     planned, happened
         What was planned there, and what the run did, in words.
+    reordered
+        Whether it ran out of its order; else it was in order, and waited for something else than planned.
     """
 
     op: str
@@ -27,6 +29,7 @@ class Departure:
     start: float
     planned: str
     happened: str
+    reordered: bool
 
 
 def first_departure(
@@ -65,6 +68,7 @@ def _other_order(planned: Timeline, measured: Timeline, match: NDArray[np.intp])
         start=float(measured.start[position]),
         planned=f"{planned.schedule.op(int(mine[first]))} runs here",
         happened=f"{measured.schedule.op(position)} ran before it",
+        reordered=True,
     )
 
 
@@ -99,4 +103,5 @@ def _other_cause(planned: Timeline, measured: Timeline, match: NDArray[np.intp],
         start=float(measured.start[match[op]]),
         planned=there if late[which] else waits,
         happened=f"{source} ended after {before}" if late[which] else f"it arrived before {before} ended",
+        reordered=False,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Unpack, final
 
 import numpy as np
@@ -17,17 +18,30 @@ from numpy.typing import NDArray
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.departure import Departure, first_departure
+from pipeplan.api.difference_words import sentences_of
+from pipeplan.api.op_differences import (
+    OpDifference,
+    RankDifference,
+    WholeKind,
+    rank_differences,
+    ratios_of,
+    scale_of,
+    slowest_ops,
+    whole_kinds,
+)
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.resimulation import KindDifference, Resimulation, kind_differences
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import simulated
-from pipeplan.api.sources import opened
+from pipeplan.api.sources import as_taken_by, opened
 from pipeplan.api.units import in_unit
+from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import InputError
-from pipeplan.formats import read_run
-from pipeplan.model import Schedule, Timeline
+from pipeplan.formats import MeasuredRun, read_run
+from pipeplan.model import Floats, Schedule, Timeline
 from pipeplan.simulation import compute_only, critical_path
+from pipeplan.strategies import strategy
 
 FilePath = str | os.PathLike[str]
 
@@ -37,32 +51,52 @@ FilePath = str | os.PathLike[str]
 class Diff(Presentable):
     """A planned timeline and a run of it.
 
-    ``to_frame()`` has a row for each kind of op on each stage.
+    ``sentences`` says in words what came out; ``to_frame()`` has a row for each kind of op on each stage.
 
     Attributes
     ----------
     planned, measured
         The timelines of compute ops, in the unit of the measured one, each in the order of its own schedule.
-    resimulated
-        The schedule simulated with every op taking its measured time.
+    replanned, resimulated
+        The schedule simulated with every op taking its planned time, which is the planned timeline unless that was
+        measured, and with every op taking its measured time.
     kinds
         The differences by kind and stage.
+    whole_kinds, ranks, slowest
+        Those of each kind on all stages, those by rank, and the ops that took the most beyond their plan.
+    match
+        Where each planned op stands in the run, shape (ops,).
     departure
         The first op at which the run departs from the planned order; None where it never does.
     path_messages, path_gaps
         On the critical path of the run: time between ops of different ranks, and between ops of one rank.
+    planned_path_messages, planned_path_gaps
+        The same of the plan.
     measured_of
         Of how many steps and replicas of the run the measured timeline is the one of median length, in words.
+    measured_from
+        The file or folder that the run was read from; empty where it was none.
+    notes
+        What the plan was made of where nobody said it, a sentence each.
     """
 
     planned: Timeline
     measured: Timeline
+    replanned: Timeline
     resimulated: Timeline
     kinds: tuple[KindDifference, ...]
+    whole_kinds: tuple[WholeKind, ...]
+    ranks: tuple[RankDifference, ...]
+    slowest: tuple[OpDifference, ...]
+    match: NDArray[np.intp]
     departure: Departure | None
     path_messages: float
     path_gaps: float
+    planned_path_messages: float
+    planned_path_gaps: float
     measured_of: str = ""
+    measured_from: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def error(self) -> float:
@@ -75,14 +109,47 @@ class Diff(Presentable):
         return self.error / self.measured.makespan
 
     @property
+    def several(self) -> bool:
+        """Whether the measured timeline was chosen among several steps or replicas."""
+        return bool(self.measured_of) and not self.measured_of.startswith("1 step, ")
+
+    @property
+    def change(self) -> float:
+        """How much longer than planned the run took, as a share of the plan; below 0 where it was shorter."""
+        return self.error / self.planned.makespan
+
+    @property
     def from_costs(self) -> float:
         """The part of the error that op times explain."""
-        return self.resimulated.makespan - self.planned.makespan
+        return self.resimulated.makespan - self.replanned.makespan
 
     @property
     def from_waiting(self) -> float:
         """The part of the error that waiting explains."""
-        return self.measured.makespan - self.resimulated.makespan
+        return self.error - self.from_costs
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What came out, in words: how long the run took, what made the difference, what to do."""
+        return sentences_of(self)
+
+    @cached_property
+    def ratios(self) -> Floats:
+        """Measured over planned time of each op, shape (ops,), in the planned timeline's order; 10 if none was planned."""
+        measured = self.measured.end - self.measured.start
+        return ratios_of(self.planned.end - self.planned.start, measured[self.match])
+
+    @property
+    def ratios_in_run(self) -> Floats:
+        """The same in the order of the measured timeline."""
+        ratios = np.empty_like(self.ratios)
+        ratios[self.match] = self.ratios
+        return ratios
+
+    @property
+    def ratio_limit(self) -> float:
+        """A scale of colours for the ratios goes from ``1 / ratio_limit`` (shorter) over 1 to this."""
+        return scale_of(self.ratios)
 
     def views(self) -> list[View]:
         """What a picture of both shows: the planned timeline above the measured one, on one axis."""
@@ -105,12 +172,20 @@ class Diff(Presentable):
             "measured_makespan": self.measured.makespan,
             "error": self.error,
             "relative_error": self.relative_error,
+            "change": self.change,
+            "sentences": list(self.sentences),
             "from_costs": self.from_costs,
             "from_waiting": self.from_waiting,
             "path_messages": self.path_messages,
             "path_gaps": self.path_gaps,
+            "planned_path_messages": self.planned_path_messages,
+            "planned_path_gaps": self.planned_path_gaps,
             "measured_of": self.measured_of,
+            "notes": list(self.notes),
             "kinds": [asdict(kind) for kind in self.kinds],
+            "whole_kinds": [asdict(kind) for kind in self.whole_kinds],
+            "ranks": [asdict(rank) for rank in self.ranks],
+            "slowest": [asdict(op) for op in self.slowest],
             "departure": None if self.departure is None else asdict(self.departure),
         }
 
@@ -126,7 +201,7 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **set
         A timeline, a file that holds one, or the folder of a run's traces. Of several steps and replicas, the timeline of
         median length.
     **settings
-        Shape and costs of a schedule that is simulated.
+        Shape and costs of a schedule that is simulated; a name takes the run's shape where none is given.
 
     Raises
     ------
@@ -136,13 +211,40 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **set
         For what :func:`pipeplan.simulate` raises it.
     """
     found = opened(planned)
-    timeline = found if isinstance(found, Timeline) else simulated(found, settings_of(settings)).timeline
+    run, source = _run(measured)
+    given = settings_of(settings)
+    if isinstance(found, Timeline):
+        plan, notes = found, ()
+    else:
+        result = simulated(found, of_run(found, given, run) if isinstance(found, str) else given)
+        plan, notes = result.timeline, (*result.notes, *result.warnings)
+    answer = replace(diff_timelines(plan, run.typical), measured_from=source, notes=notes)
+    return answer if isinstance(measured, Timeline | Result) else replace(answer, measured_of=str(run))
+
+
+def of_run(name: str, settings: Settings, run: MeasuredRun) -> Settings:
+    """The settings with the shape of a run where a strategy's name comes without its own."""
+    schedule = run.timelines[0].schedule
+    placement, alone = schedule.placement, settings.ranks is None and settings.stages is None
+    return as_taken_by(
+        strategy(name),
+        replace(
+            settings,
+            ranks=placement.ranks if alone else settings.ranks,
+            microbatches=schedule.microbatches if settings.microbatches is None else settings.microbatches,
+            chunks=placement.chunks if alone and settings.chunks is None else settings.chunks,
+            slices=schedule.slices if settings.slices is None else settings.slices,
+        ),
+    )
+
+
+def _run(measured: FilePath | Timeline | Result) -> tuple[MeasuredRun, str]:
+    """What was measured, and the file or folder that it was read from."""
     if isinstance(measured, Result):
         measured = measured.timeline
     if isinstance(measured, Timeline):
-        return diff_timelines(timeline, measured)
-    run = read_run(measured)
-    return replace(diff_timelines(timeline, run.typical), measured_of=str(run))
+        return MeasuredRun((measured,), steps=1, replicas=1, files=1), ""
+    return read_run(measured), os.fspath(measured)
 
 
 def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
@@ -161,14 +263,23 @@ def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
         raise InputError(f"{planned.schedule.place(int(after.argmin()))} takes no time in the run: it was not measured")
     resimulate = Resimulation(planned)
     path_messages, path_gaps = _path_waits(measured)
+    planned_path_messages, planned_path_gaps = _path_waits(planned)
+    kinds = tuple(kind_differences(planned, before, after, resimulate))
     return Diff(
         planned=planned,
         measured=measured,
+        replanned=resimulate(before),
         resimulated=resimulate(after),
-        kinds=tuple(kind_differences(planned, before, after, resimulate)),
+        kinds=kinds,
+        whole_kinds=tuple(whole_kinds(planned, before, after, kinds, resimulate)),
+        ranks=tuple(rank_differences(planned, measured)),
+        slowest=tuple(slowest_ops(planned, before, after, measured.start[match])),
+        match=match,
         departure=first_departure(planned, measured, match, resimulate.transfer),
         path_messages=path_messages,
         path_gaps=path_gaps,
+        planned_path_messages=planned_path_messages,
+        planned_path_gaps=planned_path_gaps,
     )
 
 
@@ -182,11 +293,26 @@ def _matching(planned: Schedule, measured: Schedule) -> NDArray[np.int64]:
         only = np.flatnonzero(~np.isin(numbers, others))
         if only.size:
             op = schedule.op(int(only[0]))
+            more = f" (and {only.size - 1} more ops)" if only.size > 1 else ""
             raise InputError(
-                f"{op} is only in {where} (and {only.size - 1} more ops): these are timelines of different schedules"
+                f"{op} is only in {where}{more}: these are timelines of different schedules. {_apart(planned, measured)}"
             )
     order = np.argsort(theirs)
     return order[np.searchsorted(theirs, mine, sorter=order)]
+
+
+def _apart(planned: Schedule, measured: Schedule) -> str:
+    """How two schedules of other ops differ, and what to do."""
+    names = [
+        name
+        for name in ("ranks", "stages", "microbatches", "slices")
+        if getattr(planned, name) != getattr(measured, name)
+    ]
+    if not names:
+        return "Their shape is the same: name the schedule that ran"
+    plan, run = (" and ".join(f"{getattr(each, name)} {name}" for name in names) for each in (planned, measured))
+    given = "the shape" if "stages" in names else " and ".join(names)
+    return f"The plan has {plan}, the run {run}: leave out {given}, and a schedule's name takes the run's"
 
 
 def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:

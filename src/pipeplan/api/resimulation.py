@@ -100,6 +100,7 @@ def kind_differences(
     resimulate
         Of the planned timeline.
     """
+    unchanged = resimulate(before).makespan
     for kind, stage, counted, changed in _groups(planned.schedule):
         alone = resimulate(np.where(changed, after, before)).makespan
         yield KindDifference(
@@ -108,7 +109,7 @@ def kind_differences(
             ops=int(counted.sum()),
             planned=float(np.median(before[counted])),
             measured=float(np.median(after[counted])),
-            effect=alone - planned.makespan,
+            effect=alone - unchanged,
         )
 
 

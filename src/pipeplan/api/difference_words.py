@@ -1,0 +1,253 @@
+"""What a run and its plan differ by, in sentences and in one table: the same in the terminal and on the page."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pipeplan.readable import Times, percent
+
+if TYPE_CHECKING:
+    from pipeplan.api.differences import Diff
+    from pipeplan.api.op_differences import OpDifference
+
+NOTHING = 5e-4
+"""Of the planned makespan: what is less is rounded away, and nobody is told of it."""
+
+WORTH_MENDING = 0.02
+"""From this change on the reader is told how to plan on what the run took."""
+
+_NAMED = 3
+"""How many groups of ops are named."""
+
+_WORDS = {
+    "F": "forward",
+    "B": "backward",
+    "I": "backward for inputs",
+    "W": "backward for weights",
+    "R": "recompute",
+    "F+B": "overlapped forward and backward",
+}
+"""Kinds as people say them."""
+
+
+LEGEND = "effect: what the step changes by if these ops alone take their measured times"
+"""Below the table."""
+
+
+def sentences_of(found: Diff) -> tuple[str, ...]:
+    """How long the run took, what made the difference, and what to do about it; a sentence each."""
+    return tuple(_sentences(found))
+
+
+def headings_of(found: Diff) -> tuple[str, ...]:
+    """Of the columns of :func:`table_of`, with the units of their numbers."""
+    planned, effect = (f" ({times.unit})" if times.unit else "" for times in (_op_times(found), _whole_times(found)))
+    return "kind", "stage", "ops", f"planned{planned}", "measured", "ratio", f"effect{effect}"
+
+
+def table_of(found: Diff) -> list[tuple[str, ...]]:
+    """A row of texts for each kind on each stage, in the order of ``found.kinds``."""
+    ops, whole = _op_times(found), _whole_times(found)
+    return [
+        (
+            _WORDS[each.kind],
+            str(each.stage),
+            str(each.ops),
+            ops.number(each.planned),
+            ops.number(each.measured),
+            f"{each.measured / each.planned:.2f}" if each.planned else "",
+            _plus(each.effect, whole) + whole.number(each.effect),
+        )
+        for each in found.kinds
+    ]
+
+
+def _sentences(found: Diff) -> Iterator[str]:
+    yield _headline(found)
+    if max(abs(found.from_costs), abs(found.from_waiting)) > _least(found):
+        yield _parts(found)
+        if named := _groups(found):
+            yield named
+        if stragglers := _stragglers(found):
+            yield stragglers
+        if abs(found.from_waiting) > _least(found):
+            yield _waiting(found)
+        if ranks := _ranks(found):
+            yield ranks
+    yield _order(found)
+    if advice := _advice(found):
+        yield advice
+
+
+def _headline(found: Diff) -> str:
+    times = _whole_times(found)
+    planned, measured = times.text(found.planned.makespan), times.text(found.measured.makespan)
+    if abs(found.change) < NOTHING:
+        return f"The run took {measured}, as planned."
+    return f"The run took {measured}, {_longer(found.change)} than the planned {planned}."
+
+
+def _parts(found: Diff) -> str:
+    """How the difference is made of op times and of waiting."""
+    times, least = _whole_times(found), _least(found)
+    costs, waiting, error = found.from_costs, found.from_waiting, found.error
+    longer = "longer" if costs > 0 else "less time"
+    more = "more" if waiting > 0 else "less"
+    if abs(waiting) <= least:
+        return f"All of that comes from ops that took {longer} than planned."
+    if abs(costs) <= least:
+        return f"All of that comes from ranks that waited {more} than planned."
+    if costs * waiting > 0:
+        return (
+            f"Of these {times.text(abs(error))}, {times.text(abs(costs))} ({percent(costs / error)}) come from ops that "
+            f"took {longer}, and {times.text(abs(waiting))} ({percent(waiting / error)}) from ranks that waited {more}."
+        )
+    return (
+        f"Ops that took {longer} make the step {times.text(abs(costs))} {_longer_or_shorter(costs)}; ranks that waited "
+        f"{more} make it {times.text(abs(waiting))} {_longer_or_shorter(waiting)}."
+    )
+
+
+def _groups(found: Diff) -> str:
+    """The kinds of ops whose times changed the step most, over all stages where those changed alike."""
+    ops, whole = _op_times(found), _whole_times(found)
+    if not abs(found.from_costs) > _least(found):
+        return ""
+    alike = {
+        each.kind: each
+        for each in found.whole_kinds
+        if each.most <= 1.1 * each.least and sum(kind.kind == each.kind for kind in found.kinds) > 2
+    }
+    items = [
+        (
+            each.effect,
+            f"{_WORDS[each.kind]} on every stage ({_range(each.least, each.most)} times its plan, "
+            f"alone {_signed(each.effect, whole)})",
+        )
+        for each in alike.values()
+    ]
+    items += [
+        (
+            each.effect,
+            f"{_WORDS[each.kind]} on stage {each.stage} ({ops.number(each.measured)} for {ops.text(each.planned)}, "
+            f"alone {_signed(each.effect, whole)})",
+        )
+        for each in found.kinds
+        if each.kind not in alike
+    ]
+    same = [item for item in items if item[0] * found.from_costs > 0 and abs(item[0]) > _least(found)]
+    worst = sorted(same, key=lambda item: -abs(item[0]))[:_NAMED]
+    return f"Most of it comes from {', '.join(words for _, words in worst)}." if worst else ""
+
+
+def _stragglers(found: Diff) -> str:
+    """Single ops that took much longer than the others of their kind and stage."""
+    ops, whole = _op_times(found), _whole_times(found)
+    late = [op for op in found.slowest if _is_straggler(op, found.measured.makespan)]
+    if not late:
+        return ""
+    named = [
+        f"{op.op} on rank {op.rank} at {whole.text(op.start)} ({ops.text(op.measured)}; others {ops.text(op.typical)})"
+        for op in late[:_NAMED]
+    ]
+    return f"Single ops took far longer than the others of their kind: {', '.join(named)}."
+
+
+def _is_straggler(op: OpDifference, makespan: float) -> bool:
+    return op.measured > 1.5 * op.typical and op.measured - op.typical > 0.01 * makespan
+
+
+def _waiting(found: Diff) -> str:
+    times = _whole_times(found)
+    return (
+        f"On the critical path of the run, {times.text(found.path_messages)} lie between ops of different ranks (planned: "
+        f"{_or_none(found.planned_path_messages, times)}) and {times.text(found.path_gaps)} between ops of one rank "
+        f"(planned: {_or_none(found.planned_path_gaps, times)})."
+    )
+
+
+def _ranks(found: Diff) -> str:
+    """The rank that was busy the most beyond its plan, and the one that idled the most beyond it."""
+    times = _whole_times(found)
+    busy = max(found.ranks, key=lambda each: each.busy_measured - each.busy_planned)
+    idle = max(found.ranks, key=lambda each: each.idle_measured - each.idle_planned)
+    said = []
+    if busy.busy_measured - busy.busy_planned > 0.01 * found.measured.makespan:
+        said.append(
+            f"rank {busy.rank} was busy the most beyond its plan, {times.text(busy.busy_measured)} for "
+            f"{times.text(busy.busy_planned)}"
+        )
+    if idle.idle_measured - idle.idle_planned > 0.01 * found.measured.makespan:
+        said.append(
+            f"rank {idle.rank} idled the most beyond its plan, {times.text(idle.idle_measured)} for "
+            f"{times.text(idle.idle_planned)}"
+        )
+    text = "; ".join(said)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _order(found: Diff) -> str:
+    departure, times = found.departure, _whole_times(found)
+    if departure is None:
+        return "The ops ran in the planned order, and waited for what they were planned to wait for."
+    where = f"{departure.op} on rank {departure.rank}, at {times.text(departure.start)}"
+    if departure.reordered:
+        return f"The first op out of the planned order is {where}: {departure.planned}, and {departure.happened}."
+    return (
+        f"The ops ran in the planned order; the first that waited for something else is {where}. Planned: "
+        f"{departure.planned}. In the run: {departure.happened}."
+    )
+
+
+def _advice(found: Diff) -> str:
+    """How to plan on what the run took, where that is worth it."""
+    if found.measured.source != "measured" or not (found.notes or abs(found.change) >= WORTH_MENDING):
+        return ""
+    source = shlex.quote(found.measured_from) if found.measured_from else "RUN"
+    far = bool(found.whole_kinds) and (
+        min(each.least for each in found.whole_kinds) > 2 or max(each.most for each in found.whole_kinds) < 0.5
+    )
+    first = "The planned times are hardly those of this model and machine. " if far else ""
+    return f"{first}To plan on what the run took: pipeplan profile --from {source} -o costs.yaml"
+
+
+def _least(found: Diff) -> float:
+    return NOTHING * found.planned.makespan
+
+
+def _longer(share: float) -> str:
+    return f"{percent(abs(share))} {_longer_or_shorter(share)}"
+
+
+def _longer_or_shorter(effect: float) -> str:
+    return "longer" if effect > 0 else "shorter"
+
+
+def _or_none(value: float, times: Times) -> str:
+    return times.text(value) if value > 0 else "none"
+
+
+def _range(least: float, most: float) -> str:
+    low, high = f"{least:.2f}", f"{most:.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _signed(value: float, times: Times) -> str:
+    return _plus(value, times) + times.text(value)
+
+
+def _plus(value: float, times: Times) -> str:
+    """The sign of what is added, unless it is rounded away."""
+    return "+" if value > 0 and times.number(value) != times.number(0.0) else ""
+
+
+def _whole_times(found: Diff) -> Times:
+    """How times of the whole step are written."""
+    return Times.of((found.planned.makespan, found.measured.makespan), found.measured.unit)
+
+
+def _op_times(found: Diff) -> Times:
+    """How times of ops are written."""
+    return Times.of((time for each in found.kinds for time in (each.planned, each.measured)), found.measured.unit)

@@ -1,0 +1,151 @@
+"""What single ops, whole kinds of ops and ranks took in a run, beside what was planned for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.api.resimulation import KindDifference, Resimulation
+from pipeplan.model import Floats, Timeline
+
+SLOWEST = 5
+"""How many ops are named of those that took the most beyond their plan."""
+
+_SCALES = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+"""Where a scale of ratios may end."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpDifference:
+    """One op, in the unit of the measured timeline.
+
+    Attributes
+    ----------
+    op, rank, start
+        Which one (in the schedule's notation), on which rank, and when it started in the run.
+    planned, measured
+        How long it should have taken, and took.
+    typical
+        The median of what the ops of its kind and stage took.
+    """
+
+    op: str
+    rank: int
+    start: float
+    planned: float
+    measured: float
+    typical: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankDifference:
+    """One rank: how long it was busy and idle, until the last op ended on any rank; in the unit of the measured timeline."""
+
+    rank: int
+    busy_planned: float
+    busy_measured: float
+    idle_planned: float
+    idle_measured: float
+
+
+@dataclass(frozen=True, slots=True)
+class WholeKind:
+    """All ops of one kind on all stages.
+
+    Attributes
+    ----------
+    kind
+        Its name; ``F+B`` are overlapped pairs.
+    least, most
+        The smallest and the largest of its stages' ratios, measured over planned.
+    effect
+        By how much the planned makespan changes if the ops of this kind alone take their measured times.
+    """
+
+    kind: str
+    least: float
+    most: float
+    effect: float
+
+
+def slowest_ops(planned: Timeline, before: Floats, after: Floats, starts: Floats) -> Iterator[OpDifference]:
+    """The ops that took the most beyond their plan, the worst first; an overlapped pair counts as its forward.
+
+    Parameters
+    ----------
+    planned
+        Compute ops.
+    before, after, starts
+        The planned and the measured time of each op, and its start in the run, shape (ops,).
+    """
+    schedule = planned.schedule
+    beyond = np.where(schedule.joined, -np.inf, after - before)
+    for position in np.argsort(-beyond, kind="stable")[:SLOWEST].tolist():
+        if beyond[position] <= 0:
+            return
+        columns = schedule.columns
+        alike = (columns.kind == columns.kind[position]) & (columns.stage == columns.stage[position])
+        yield OpDifference(
+            op=str(schedule.op(position)),
+            rank=int(schedule.rank[position]),
+            start=float(starts[position]),
+            planned=float(before[position]),
+            measured=float(after[position]),
+            typical=float(np.median(after[alike])),
+        )
+
+
+def rank_differences(planned: Timeline, measured: Timeline) -> Iterator[RankDifference]:
+    """Each rank of two timelines of the same ops."""
+    for rank in range(planned.schedule.ranks):
+        yield RankDifference(
+            rank=rank,
+            busy_planned=float(planned.work[rank]),
+            busy_measured=float(measured.work[rank]),
+            idle_planned=float(planned.idle[rank]),
+            idle_measured=float(measured.idle[rank]),
+        )
+
+
+def whole_kinds(
+    planned: Timeline, before: Floats, after: Floats, kinds: Sequence[KindDifference], resimulate: Resimulation
+) -> Iterator[WholeKind]:
+    """Each kind over all of its stages, in the order of ``kinds``; see :func:`slowest_ops` for the arrays."""
+    unchanged = resimulate(before).makespan
+    for name in dict.fromkeys(each.kind for each in kinds):
+        ratios = [each.measured / each.planned for each in kinds if each.kind == name and each.planned]
+        if ratios:
+            alone = resimulate(np.where(_of_kind(planned, name), after, before)).makespan
+            yield WholeKind(name, min(ratios), max(ratios), alone - unchanged)
+
+
+def _of_kind(planned: Timeline, name: str) -> NDArray[np.bool_]:
+    """The ops of a kind that run alone, or those of overlapped pairs."""
+    schedule = planned.schedule
+    paired = schedule.joined | np.append(schedule.joined[1:], False)
+    if name == "F+B":
+        return paired
+    kind = next(kind for kind in schedule.kinds if kind.name == name)
+    alone: NDArray[np.bool_] = (schedule.columns.kind == kind) & ~paired
+    return alone
+
+
+def ratios_of(before: Floats, after: Floats) -> Floats:
+    """The measured time of each op over its planned one, shape (ops,).
+
+    Where no time was planned it is the end of the longest scale.
+    """
+    ratios = np.full(len(before), _SCALES[-1])
+    np.divide(after, before, out=ratios, where=before > 0)
+    return ratios
+
+
+def scale_of(ratios: Floats) -> float:
+    """Where a scale of colours from ``1 / limit`` over 1 to ``limit`` ends: it holds 95 of 100 ratios, and ends at 10."""
+    if not len(ratios):
+        return _SCALES[0]
+    wanted = float(np.exp(np.percentile(np.abs(np.log(ratios)), 95)))
+    return next((limit for limit in _SCALES if limit >= wanted), _SCALES[-1])
