@@ -213,8 +213,9 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **set
     found = opened(planned)
     run, source = _run(measured)
     given = settings_of(settings)
+    notes: tuple[str, ...] = ()
     if isinstance(found, Timeline):
-        plan, notes = found, ()
+        plan = found
     else:
         result = simulated(found, of_run(found, given, run) if isinstance(found, str) else given)
         plan, notes = result.timeline, (*result.notes, *result.warnings)
