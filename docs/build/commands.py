@@ -1,0 +1,121 @@
+"""A page for each command: how it is called, and every option, as the program itself declares them."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from cyclopts import App, Parameter
+
+from pipeplan.cli.app import _app
+
+FOLDER = "reference/commands/"
+
+VALUES: dict[Any, str] = {int: "N", float: "NUMBER", str: "TEXT", Path: "FILE"}
+"""How a value of a type is written."""
+
+INTRODUCTION = """# Commands
+
+Every command is the Python function of its name ([In Python](../python.md)) and takes the same names. `pipeplan
+COMMAND --help` prints what stands here.
+
+| command | does |
+|---|---|
+{rows}
+
+Exit codes: 0 done; 1 the answer is no: an invalid schedule, a limit that nothing keeps, gradients that differ; 2 the
+input is wrong. An error is one short paragraph on stderr; `--debug` shows where it was raised. With `--json`, stdout
+holds one JSON object and nothing else.
+"""
+
+
+@cache
+def _commands() -> dict[str, App]:
+    app = _app()
+    return {name: app[name] for name in app if not name.startswith("-")}
+
+
+def names() -> list[str]:
+    """The commands, in the order of ``pipeplan --help``."""
+    return list(_commands())
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """The path and the text of each page."""
+    rows = "\n".join(f"| [`pipeplan {name}`]({name}.md) | {app.help} |" for name, app in _commands().items())
+    yield f"{FOLDER}index.md", INTRODUCTION.format(rows=rows)
+    for name, app in _commands().items():
+        yield f"{FOLDER}{name}.md", _page(name, app)
+
+
+def _page(name: str, app: App) -> str:
+    shown = [
+        argument
+        for argument in app.assemble_argument_collection(default_parameter=Parameter(negative=()), parse_docstring=True)
+        if argument.show and argument.names
+    ]
+    words = [argument for argument in shown if argument.index is not None]
+    options = [argument for argument in shown if argument.index is None]
+    usage = " ".join(["pipeplan", name, *map(_word, words), *(["[OPTIONS]"] if options else [])])
+    parts = [f"# pipeplan {name}", app.help or "", f"```text\n{usage}\n```"]
+    if words:
+        parts.append(_table("argument", [(f"`{_word(each)}`", _help(each)) for each in words]))
+    groups: dict[str, list[Any]] = {}
+    for option in options:
+        groups.setdefault(_group(option), []).append(option)
+    for group, members in groups.items():
+        parts.append(f"## {group}")
+        parts.append(_table("option", [(_names(each), _help(each)) for each in members]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(first: str, rows: list[tuple[str, str]]) -> str:
+    lines = [f"| {first} | meaning |", "|---|---|", *(f"| {name} | {meaning} |" for name, meaning in rows)]
+    return "\n".join(lines)
+
+
+def _group(option: Any) -> str:
+    found = option.parameter.group or ()
+    name = str(found[0].name) if found else "Options"
+    return "Options" if name == "Parameters" else name
+
+
+def _word(argument: Any) -> str:
+    name = argument.names[0]
+    several = f"{name} ..." if get_origin(argument.hint) is tuple else name
+    return several if argument.required else f"[{several}]"
+
+
+def _names(option: Any) -> str:
+    long = [name for name in option.names if name.startswith("--")]
+    short = [name for name in option.names if not name.startswith("--")]
+    value = _value(option.hint)
+    first = f"`{long[0]}{' ' + value if value else ''}`"
+    return ", ".join([first, *(f"`{name}`" for name in [*short, *long[1:]])])
+
+
+def _value(hint: Any) -> str:
+    """What stands behind an option: choices, or a word for the kind of value; nothing behind a switch."""
+    origin, arguments = get_origin(hint), [each for each in get_args(hint) if each is not types.NoneType]
+    if origin is Literal:
+        return "|".join(map(str, arguments))
+    if origin in (Union, types.UnionType):
+        return next((value for value in map(_value, arguments) if value), "")
+    if origin is tuple:
+        return _value(arguments[0]) + (",..." if arguments[0] is not Path else "")
+    return VALUES.get(hint, "")
+
+
+def _help(argument: Any) -> str:
+    """The help of an option in one cell, its list of values (paragraphs of a list in the terminal) as a list."""
+    text = (argument.parameter.help or "").strip()
+    start, *items = text.split("\n\n- ") if "\n\n- " in text else [text]
+    if len(items) == 1:
+        items = items[0].split("\n- ")
+    cell = " ".join(start.split()).replace("|", "\\|")
+    if items:
+        cell += "<ul>" + "".join(f"<li>{' '.join(item.split())}</li>" for item in items).replace("|", "\\|") + "</ul>"
+    return cell + (" **Required.**" if argument.required and argument.index is None else "")

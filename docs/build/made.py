@@ -1,0 +1,32 @@
+"""Every page and picture of the site that code makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from docs.build import commands, gallery, links, python_pages, schemas, strategies
+
+TAKEN = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+"""Pages that stand at the top of the repository."""
+
+COPIED = {"assets/logo.svg": "src/pipeplan/web/assets/favicon.svg"}
+
+
+def everything(root: Path) -> Iterator[tuple[str, str | bytes]]:
+    """The path in the site's sources, and the content, of each.
+
+    Parameters
+    ----------
+    root
+        The repository.
+    """
+    yield from commands.pages()
+    yield from strategies.pages()
+    yield from gallery.pages()
+    yield from python_pages.pages()
+    yield from schemas.pages(root)
+    for page, origin in TAKEN.items():
+        yield page, links.moved((root / origin).read_text(encoding="utf-8"), origin, page)
+    for path, origin in COPIED.items():
+        yield path, (root / origin).read_bytes()

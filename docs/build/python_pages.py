@@ -1,0 +1,78 @@
+"""The reference of the Python API: every public name, from its docstring."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pipeplan
+
+FUNCTIONS = """# Functions
+
+Each command of the shell is the function of its name. Settings are keywords of the same names as in the shell;
+[Settings](settings.md) has all of them, [In Python](python.md) the overview.
+"""
+
+TYPES = """# Types
+
+What functions take and give. Every answer has `print()`, `to_dict()`, `to_frame()` and `save(path)`, and is a picture
+or a table in a notebook.
+"""
+
+RUNTIME = """# Training
+
+`pipeplan.runtime` trains the stages of a model by a schedule; it needs the extra `pytorch`. [Train in your own
+loop](../how-to/training.md) shows how it is used.
+"""
+
+ERRORS = """# Errors
+
+Every error that pipeplan raises on purpose is a [`PipeplanError`][pipeplan.errors.PipeplanError]; import the others
+from `pipeplan.errors`.
+
+```text
+{tree}
+```
+"""
+
+CLASSES_AMONG_FUNCTIONS = frozenset({"ScheduleLike"})
+"""Names of types that are no classes."""
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """The path and the text of each page."""
+    public = sorted(pipeplan.__all__)
+    functions = [name for name in public if name[0].islower()]
+    types = [name for name in public if name[0].isupper() and name not in {"PipeplanError", *CLASSES_AMONG_FUNCTIONS}]
+    yield "reference/functions.md", FUNCTIONS + "".join(f"\n::: pipeplan.{name}\n" for name in functions)
+    yield "reference/types.md", TYPES + "".join(f"\n::: pipeplan.{name}\n" for name in types)
+    yield "reference/runtime.md", RUNTIME + "".join(f"\n::: pipeplan.runtime.{name}\n" for name in _runtime())
+    tree, classes = _errors()
+    yield (
+        "reference/errors.md",
+        ERRORS.format(tree=tree) + "".join(f"\n::: pipeplan.errors.{name}\n" for name in classes),
+    )
+
+
+def _source(module: str) -> ast.Module:
+    """A module, read and not imported: one of them needs PyTorch."""
+    return ast.parse((Path(pipeplan.__file__).parent / module).read_text(encoding="utf-8"))
+
+
+def _runtime() -> list[str]:
+    """The public classes and functions of the runtime; what a training loop is made of comes first."""
+    (listed,) = (
+        node.value
+        for node in _source("runtime/__init__.py").body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
+    )
+    names = [name for name in ast.literal_eval(listed) if not name.isupper()]
+    return sorted(names, key=lambda name: (name != "Pipeline", name.islower(), name))
+
+
+def _errors() -> tuple[str, list[str]]:
+    """The tree of errors as their module draws it, and their names."""
+    module = _source("errors.py")
+    _, _, tree = (ast.get_docstring(module) or "").partition("\n\n")
+    return tree, [node.name for node in module.body if isinstance(node, ast.ClassDef)]

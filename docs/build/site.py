@@ -1,0 +1,51 @@
+"""MkDocs' hooks: the pages and pictures that come from code, and a site that fetches nothing.
+
+Named in ``mkdocs.yml``. Pages that stand in no file are made here, each by a module of its own; what leaves the
+folder of the documentation is no link in the site, which holds only that folder.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from docs.build import links, made, navigation, outside
+
+ROOT = Path(__file__).parents[2]
+
+logger = logging.getLogger("mkdocs.hooks.pipeplan")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Entries of the navigation that end in a slash become the pages of that folder."""
+    navigation.fill(config.nav or [], ROOT)
+    return config
+
+
+def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
+    """Adds what code makes: pages, pictures, the demo."""
+    for path, content in made.everything(ROOT):
+        if files.get_file_from_path(path) is None:
+            files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Links to files of the repository that the site does not hold become their text."""
+    return links.within_the_site(markdown, page.file.src_uri)
+
+
+def on_page_content(html: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Names that docstrings refer to become links."""
+    return links.references(html)
+
+
+def on_post_build(*, config: MkDocsConfig, **_: Any) -> None:
+    """Refuses a site that would fetch something from elsewhere when it is read."""
+    for fault in outside.fetched(Path(config.site_dir)):
+        logger.warning(fault)
