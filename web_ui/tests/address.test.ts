@@ -19,7 +19,7 @@ const STATE: PageState = {
   typed: { ranks: "4", forward_times: "1,2,3" },
   schedules: ["1f1b", "zbv"],
   shown: ["zbv"],
-  explain: true,
+  open: "why",
 };
 
 describe("the page's address", () => {
@@ -33,13 +33,13 @@ describe("the page's address", () => {
 
   test("has lists as people would type them", () => {
     expect(toQuery({ ...STATE, typed: { forward_times: " 1, 2, 3 " } })).toBe(
-      "forward_times=1,2,3&schedules=1f1b,zbv&show=zbv&explain=1",
+      "forward_times=1,2,3&schedules=1f1b,zbv&show=zbv&open=why",
     );
   });
 
   test("leaves out empty fields, and reads none that the form lacks", () => {
-    expect(toQuery({ ...STATE, typed: { ranks: " " }, shown: [], explain: false })).toBe("schedules=1f1b,zbv");
-    expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({ typed: {}, schedules: [], shown: [], explain: false });
+    expect(toQuery({ ...STATE, typed: { ranks: " " }, shown: [], open: "" })).toBe("schedules=1f1b,zbv");
+    expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({ typed: {}, schedules: [], shown: [], open: "" });
   });
 
   test("keeps names that hold signs of an address", () => {

@@ -78,12 +78,13 @@ def _opened(asked: str | FileIn) -> Meant:
 
 
 def _read(file: FileIn) -> Schedule | Timeline:
-    """What a file holds, named after the file."""
-    if Path(file.name).suffix.lower() not in endings():
+    """What a file holds, named after the file; where its name has no ending, it is pipeplan's JSON."""
+    name = file.name if Path(file.name).suffix else f"{file.name}.json"
+    if Path(name).suffix.lower() not in endings():
         raise FormatError(f"{file.name} is no schedule file: its ending must be {' or '.join(endings())}")
     if file.text.count(",") > 2 * MOST_OPS:
         raise FormatError(f"{file.name} holds more than {MOST_OPS:,} ops, which is the limit here")
-    found = parse(file.text.removeprefix("\ufeff"), file.name)
+    found = parse(file.text.removeprefix("\ufeff"), name)
     if isinstance(found, Costs):
         raise FormatError(f"{file.name} holds costs, not a schedule")
     if isinstance(found, Timeline):

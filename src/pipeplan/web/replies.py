@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic_core import to_json
 
-from pipeplan.api import Comparison, load_config
+from pipeplan.api import Comparison, Result, load_config
 from pipeplan.costs import SETTINGS
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
@@ -41,7 +42,7 @@ def compare(question: CompareIn) -> Reply:
     drawn, undrawn = choose(had, question.draw)
     return json_reply(
         {
-            "results": [result.to_dict() for result in had],
+            "results": [result.to_dict() | {"over": _over(result)} for result in had],
             "refused": [{"schedule": name, **found.model_dump()} for name, found in wrong.items()],
             "warnings": list(Comparison(tuple(had)).warnings),
             "drawn": [result.name for result in drawn],
@@ -49,6 +50,18 @@ def compare(question: CompareIn) -> Reply:
             "timeline": timeline_data(views(drawn, reasons=question.reasons)) if drawn else None,
         }
     )
+
+
+def _over(result: Result) -> dict[str, Any] | None:
+    """The rank that is furthest over its memory limit, as numbers; None where all are within theirs."""
+    if result.fits or result.limits is None:
+        return None
+    limits, memory = result.limits, result.memory
+    peaks = memory.peak_activation if limits.in_activations else memory.peak_bytes
+    assert peaks is not None
+    rank = int(np.argmax(peaks / limits.values))
+    unit = "activations" if limits.in_activations else "bytes"
+    return {"rank": rank, "peak": float(peaks[rank]), "limit": float(limits.values[rank]), "unit": unit}
 
 
 def explain(question: ExplainIn) -> Reply:

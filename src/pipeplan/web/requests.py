@@ -124,7 +124,7 @@ Name = Annotated[str, Field(min_length=1, max_length=80)]
 class FileIn(Strict):
     """A file that somebody dropped: a schedule as PyTorch's CSV or pipeplan's JSON; a model's config.json."""
 
-    name: Name = Field(description="With its ending, .csv or .json.")
+    name: Name = Field(description="With its ending, .csv or .json; without one it is pipeplan's JSON.")
     text: Annotated[str, Field(max_length=FILE_LIMIT)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -69,6 +69,21 @@ class ResultOut(BaseModel):
     time_unit: str
 
 
+class OverOut(BaseModel):
+    """The rank that is furthest over its memory limit."""
+
+    rank: int
+    peak: float = Field(description="What it holds.")
+    limit: float = Field(description="What it may hold.")
+    unit: Literal["bytes", "activations"]
+
+
+class ComparedOut(ResultOut):
+    """One schedule of a comparison."""
+
+    over: OverOut | None = Field(description="None where every rank is within its limit.")
+
+
 class RefusedOut(Fault):
     """A schedule that cannot be had, and why."""
 
@@ -78,7 +93,7 @@ class RefusedOut(Fault):
 class CompareOut(BaseModel):
     """Schedules side by side."""
 
-    results: list[ResultOut]
+    results: list[ComparedOut]
     refused: list[RefusedOut]
     warnings: list[str]
     drawn: list[str] = Field(description="Whose timelines these are.")

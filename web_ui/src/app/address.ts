@@ -1,4 +1,4 @@
-/** What the page shows, as its address: the settings by their names, then `schedules`, `show` and `explain`. */
+/** What the page shows, as its address: the settings by their names, then `schedules`, `show` and `open`. */
 
 import type { Field } from "./fields.js";
 import type { Typed } from "./values.js";
@@ -9,14 +9,15 @@ export interface PageState {
   readonly schedules: readonly string[];
   /** Those whose timelines show; none: the best one. */
   readonly shown: readonly string[];
-  readonly explain: boolean;
+  /** The name of the open panel; empty for none. */
+  readonly open: string;
 }
 
 export const INITIAL: PageState = {
   typed: { ranks: "8", microbatches: "24", p2p_time: "0.1" },
   schedules: ["1f1b", "interleaved-1f1b", "zb-h1", "zbv", "v-half"],
   shown: [],
-  explain: false,
+  open: "",
 };
 
 /** Servers and chats cut addresses that are longer. */
@@ -30,7 +31,7 @@ export function toQuery(state: PageState): string {
   }
   query.set("schedules", state.schedules.join(","));
   if (state.shown.length > 0) query.set("show", state.shown.join(","));
-  if (state.explain) query.set("explain", "1");
+  if (state.open !== "") query.set("open", state.open);
   return query.toString().replaceAll("%2C", ",");
 }
 
@@ -43,7 +44,7 @@ export function fromQuery(text: string, fields: readonly Field[]): PageState {
     typed: Object.fromEntries(said.filter(([, value]) => value !== "")),
     schedules: query.has("schedules") ? namesIn(query.get("schedules")) : INITIAL.schedules,
     shown: namesIn(query.get("show")),
-    explain: query.get("explain") === "1",
+    open: query.get("open") ?? "",
   };
 }
 

@@ -57,6 +57,13 @@ export interface Result {
   readonly bound_reason: string;
   readonly gap: number | null;
   readonly fits: boolean;
+  /** The rank that is furthest over its memory limit, what it holds and what it may; null where all are within theirs. */
+  readonly over: {
+    readonly rank: number;
+    readonly peak: number;
+    readonly limit: number;
+    readonly unit: "bytes" | "activations";
+  } | null;
   readonly ops: number;
   readonly time_unit: string;
 }

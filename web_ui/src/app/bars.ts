@@ -10,10 +10,9 @@ export interface Bar {
   readonly characters: number;
 }
 
-/** A bar for each time; where none is positive, all are empty. */
-export function barsOf(times: readonly number[]): Bar[] {
+/** A bar for each time, its number in this form; where none is positive, all are empty. */
+export function barsOf(times: readonly number[], form: Times = Times.of(times, "")): Bar[] {
   const longest = Math.max(...times, 0);
-  const form = Times.of(times, "");
   const texts = times.map((time) => form.number(time));
   const characters = Math.max(...texts.map((text) => text.length), 0);
   return times.map((time, at) => ({

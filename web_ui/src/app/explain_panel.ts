@@ -2,33 +2,49 @@
 
 import { make } from "../dom.js";
 import { percent, signed, timeText } from "../format.js";
-import type { Explanation } from "./api.js";
+import { type Comparison, type Explanation, explain } from "./api.js";
+import { Latest } from "./latest.js";
+import type { Host, Panel } from "./panel.js";
 
-export class ExplainPanel {
-  readonly element = make("details", { class: "explain" });
-  private readonly title = make("summary", {}, "Why ranks idle");
+/** Milliseconds. */
+const QUIET = 250;
+
+export class ExplainPanel implements Panel {
+  readonly name = "why";
+  readonly title = "Why ranks idle";
+  readonly element = make("section", { class: "explain" });
+  private readonly heading = make("h2", {}, "Why ranks idle");
   private readonly body = make("div", { class: "explain-body", "aria-live": "polite" });
+  private readonly explaining = new Latest(() => this.explain());
+  private waiting: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(toggled: (open: boolean) => void) {
-    this.element.append(this.title, this.body);
-    this.element.addEventListener("toggle", () => toggled(this.element.open));
+  constructor(private readonly host: Host) {
+    this.element.append(this.heading, this.body);
   }
 
-  get open(): boolean {
-    return this.element.open;
+  toggled(open: boolean): void {
+    if (open) void this.explaining.ask();
   }
 
-  set open(open: boolean) {
-    this.element.open = open;
+  /** Explain again once nothing has changed for a moment. */
+  answered(_: Comparison, open: boolean): void {
+    clearTimeout(this.waiting);
+    if (open) this.waiting = setTimeout(() => void this.explaining.ask(), QUIET);
   }
 
-  show(explanation: Explanation): void {
-    this.title.textContent = `Why ranks idle: ${explanation.schedule}`;
+  private async explain(): Promise<void> {
+    const [name] = this.host.drawn;
+    if (name === undefined) return;
+    try {
+      this.show(await explain(this.host.question([name])));
+    } catch (error) {
+      this.body.replaceChildren(make("p", { class: "error" }, error instanceof Error ? error.message : String(error)));
+    }
+  }
+
+  private show(explanation: Explanation): void {
+    this.heading.textContent = `Why ranks idle: ${explanation.schedule}`;
     this.body.replaceChildren(idle(explanation), path(explanation), changes(explanation));
-  }
-
-  fail(message: string): void {
-    this.body.replaceChildren(make("p", { class: "error" }, message));
   }
 }
 

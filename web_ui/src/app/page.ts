@@ -5,11 +5,13 @@ import { download as saveFile } from "../export.js";
 import { fromQuery, LONGEST, type PageState, toQuery } from "./address.js";
 import * as api from "./api.js";
 import { Downloads } from "./downloads.js";
-import { ExplainPanel } from "./explain_panel.js";
 import type { FormFields } from "./fields.js";
 import { FileDrop } from "./files.js";
 import { Form } from "./form.js";
 import { Latest } from "./latest.js";
+import type { Host } from "./panel.js";
+import { PANELS } from "./panel_list.js";
+import { Panels } from "./panels.js";
 import { Picture } from "./picture.js";
 import { ResultTable } from "./results.js";
 import { ScheduleList } from "./schedule_list.js";
@@ -18,7 +20,9 @@ import { settingsOf, typedOf } from "./values.js";
 /** Milliseconds without a change before the address is written: browsers refuse too many changes. */
 const QUIET = 250;
 
-export class Page {
+export class Page implements Host {
+  comparison: api.Comparison | null = null;
+  readonly picture: Picture;
   private readonly form: Form;
   private readonly list = new ScheduleList(() => this.changed());
   private readonly drop = new FileDrop({
@@ -26,27 +30,28 @@ export class Page {
     schedule: (file) => this.list.add(file),
   });
   private readonly table = new ResultTable({
-    only: (name) => this.showThese([name]),
+    only: (name) => this.show([name]),
     beside: (name, shows) => this.showBeside(name, shows),
   });
-  private readonly picture: Picture;
-  private readonly explainer = new ExplainPanel(() => this.explainToggled());
+  private readonly panels: Panels;
   private readonly downloads = new Downloads(
-    (format) => this.download(format),
+    (format) => this.downloadAs(format),
     () => this.downloadSettings(),
   );
   private readonly banner = make("p", { class: "banner", role: "alert", hidden: true });
   private readonly linkSaid = make("span", { class: "link-said", role: "status" });
   private readonly answer = make("div", { class: "answer" });
   private readonly comparing = new Latest(() => this.compare());
-  private readonly explaining = new Latest(() => this.explain());
   private shown: readonly string[] = [];
-  private drawn: readonly string[] = [];
   private waiting: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly settings: FormFields) {
     this.form = new Form(settings, () => this.changed());
     this.picture = new Picture(location.hash.slice(1), () => this.later());
+    this.panels = new Panels(
+      PANELS.map((made) => made(this)),
+      () => this.later(),
+    );
   }
 
   /** Set everything as the address says, and ask for the first time. */
@@ -74,8 +79,7 @@ export class Page {
     document.querySelector("#actions")?.prepend(this.linkSaid, copy, this.downloads.element);
     document.querySelector("#controls")?.append(this.drop.element, this.form.element);
     this.form.insert(this.list.element);
-    this.explainer.element.hidden = true;
-    this.answer.append(this.table.element, this.picture.element, this.explainer.element);
+    this.answer.append(this.table.element, this.panels.element, this.picture.element);
     document.querySelector("main")?.replaceChildren(this.banner, this.answer);
   }
 
@@ -83,31 +87,42 @@ export class Page {
     this.form.typed = state.typed;
     this.list.names = state.schedules;
     this.shown = state.shown;
-    this.explainer.open = state.explain;
+    this.panels.open = state.open;
     void this.comparing.ask();
   }
 
   private get state(): PageState {
-    const { form, list, shown, explainer } = this;
-    return { typed: form.typed, schedules: list.names, shown, explain: explainer.open };
+    const { form, list, shown, panels } = this;
+    return { typed: form.typed, schedules: list.names, shown, open: panels.open };
   }
 
-  private question(): api.Question {
+  get drawn(): readonly string[] {
+    return this.comparison?.drawn ?? [];
+  }
+
+  question(names: readonly string[] | null = null): api.Question {
+    const asked = <T>(all: readonly T[], nameOf: (one: T) => string) =>
+      names === null ? all : all.filter((one) => names.includes(nameOf(one)));
     return {
       settings: settingsOf(this.form.typed, this.settings.fields),
-      schedules: this.list.names,
-      files: this.list.files,
+      schedules: asked(this.list.names, (name) => name),
+      files: asked(this.list.files, (file) => file.name),
     };
   }
 
-  /** The part of the question with these names. */
-  private questionOf(names: readonly string[]): api.Question {
-    const { settings, schedules, files } = this.question();
-    return {
-      settings,
-      schedules: schedules.filter((name) => names.includes(name)),
-      files: files.filter((file) => names.includes(file.name)),
-    };
+  add(file: api.OwnFile): void {
+    this.shown = [file.name];
+    this.list.add(file);
+  }
+
+  show(names: readonly string[]): void {
+    this.shown = names;
+    this.changed();
+  }
+
+  async download(name: string, format: string): Promise<void> {
+    const found = await api.download(this.question([name]), format);
+    saveFile(found.blob, found.name);
   }
 
   private changed(): void {
@@ -115,13 +130,10 @@ export class Page {
     void this.comparing.ask();
   }
 
-  /** Write the address, and explain again, once nothing has changed for a moment. */
+  /** Write the address once nothing has changed for a moment. */
   private later(): void {
     clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => {
-      history.replaceState(null, "", this.address());
-      if (this.explainer.open) void this.explaining.ask();
-    }, QUIET);
+    this.waiting = setTimeout(() => history.replaceState(null, "", this.address()), QUIET);
   }
 
   private address(): string {
@@ -132,40 +144,28 @@ export class Page {
   private async compare(): Promise<void> {
     const question = this.question();
     if (question.schedules.length + question.files.length === 0) {
-      this.show([{ field: "schedules", message: "choose at least one schedule" }]);
+      this.tell([{ field: "schedules", message: "choose at least one schedule" }]);
       return;
     }
     try {
       const comparison = await api.compare(question, this.shown.length > 0 ? this.shown : null);
-      const first = this.drawn.join() === "";
-      this.drawn = comparison.drawn;
-      this.show(comparison.refused);
+      this.comparison = comparison;
+      this.tell(comparison.refused);
       this.table.show(comparison);
       this.picture.show(comparison.timeline);
-      this.explainer.element.hidden = comparison.drawn.length === 0;
-      if (first && this.explainer.open) void this.explaining.ask();
+      this.panels.answered(comparison);
     } catch (error) {
       this.fail(error);
     }
   }
 
-  private async explain(): Promise<void> {
-    const [name] = this.drawn;
-    if (name === undefined) return;
-    try {
-      this.explainer.show(await api.explain(this.questionOf([name])));
-    } catch (error) {
-      this.explainer.fail(error instanceof Error ? error.message : String(error));
-    }
-  }
-
   private fail(error: unknown): void {
     const faults = error instanceof api.Refusal ? error.faults : [{ field: "", message: String(error) }];
-    this.show(faults, true);
+    this.tell(faults, true);
   }
 
   /** Show each fault at its field and the rest on top; where no new answer came, mark the one below as stale. */
-  private show(faults: readonly (api.Fault & { readonly schedule?: string })[], stale = false): void {
+  private tell(faults: readonly (api.Fault & { readonly schedule?: string })[], stale = false): void {
     const everyone = this.list.names.length + this.list.files.length;
     const common =
       stale || faults.length === everyone ? faults : faults.filter((fault) => fault.schedule === undefined);
@@ -182,19 +182,9 @@ export class Page {
     this.answer.classList.toggle("stale", old);
   }
 
-  private showThese(names: readonly string[]): void {
-    this.shown = names;
-    this.changed();
-  }
-
   private showBeside(name: string, shows: boolean): void {
     const others = this.drawn.filter((other) => other !== name);
-    this.showThese(shows ? [...others, name] : others);
-  }
-
-  private explainToggled(): void {
-    this.later();
-    if (this.explainer.open) void this.explaining.ask();
+    this.show(shows ? [...others, name] : others);
   }
 
   private useConfig(config: api.Config): void {
@@ -225,9 +215,9 @@ export class Page {
     }, 4000);
   }
 
-  private async download(format: api.Format): Promise<void> {
+  private async downloadAs(format: api.Format): Promise<void> {
     const names = format.several ? this.drawn : this.drawn.slice(0, 1);
-    const { blob, name } = await api.download(this.questionOf(names), format.name);
+    const { blob, name } = await api.download(this.question(names), format.name);
     saveFile(blob, name);
   }
 

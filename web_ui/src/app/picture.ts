@@ -7,7 +7,8 @@ declare const pipeplan: { readonly mountTimeline: typeof mountTimeline };
 
 export class Picture {
   readonly element = document.createElement("div");
-  private timeline: Timeline | null = null;
+  /** Null until something was shown. */
+  timeline: Timeline | null = null;
   private data: TimelineData | null = null;
 
   constructor(

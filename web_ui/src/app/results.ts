@@ -1,7 +1,7 @@
 /** The comparison as a table: a row per schedule, the best first, and below them why others are not possible. */
 
 import { make } from "../dom.js";
-import { memoryScale, memoryText, percent, timeText } from "../format.js";
+import { memoryScale, memoryText, percent, type Scale, Times } from "../format.js";
 import type { Comparison, Result } from "./api.js";
 import { type Bar, barsOf } from "./bars.js";
 
@@ -12,7 +12,13 @@ export interface Choice {
   beside(name: string, shows: boolean): void;
 }
 
-type Column = readonly [heading: string, title: string, cell: (result: Result) => string | Node];
+/** A column; `key` is its class, by which narrow pages leave it out. */
+interface Column {
+  readonly key: string;
+  readonly heading: string;
+  readonly title: string;
+  cell(result: Result): string | Node;
+}
 
 export class ResultTable {
   readonly element = make("div", { class: "results" });
@@ -20,12 +26,17 @@ export class ResultTable {
   constructor(private readonly choice: Choice) {}
 
   show(comparison: Comparison): void {
-    const rows = comparison.results.map((result) => this.row(result, comparison));
-    const refused = comparison.refused.map((each) => refusedRow(each.schedule, each.message));
+    const { results } = comparison;
+    const shown = columns(results);
+    const scale = scaleOf(results);
+    const rows = results.map((result) => this.row(result, shown, scale, comparison.drawn.includes(result.schedule)));
+    const refused = comparison.refused.map((each) => refusedRow(each.schedule, each.message, shown.length));
     const head = make(
       "tr",
       {},
-      ...columns(comparison).map(([text, title]) => make("th", { scope: "col", title }, text)),
+      make("th", { scope: "col", class: "box", title: "which timelines are shown below" }, "show"),
+      make("th", { scope: "col" }, "schedule"),
+      ...shown.map(({ key, heading, title }) => make("th", { scope: "col", class: key, title }, heading)),
     );
     const focused = document.activeElement?.getAttribute("data-key") ?? "";
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows, ...refused));
@@ -34,13 +45,11 @@ export class ResultTable {
     if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
-  private row(result: Result, comparison: Comparison): HTMLElement {
+  private row(result: Result, shown: readonly Column[], scale: Scale, shows: boolean): HTMLElement {
     const name = result.schedule;
-    const shows = comparison.drawn.includes(name);
-    const cells = columns(comparison)
-      .slice(2)
-      .map(([, , cell]) => make("td", {}, cell(result)));
-    const row = make("tr", { class: shows ? "shows" : "" }, this.box(name, shows), this.name(result), ...cells);
+    const cells = shown.map(({ key, cell }) => make("td", { class: key }, cell(result)));
+    const kind = `${shows ? "shows" : ""}${result.over === null ? "" : " excluded"}`;
+    const row = make("tr", { class: kind }, this.box(name, shows), this.name(result, scale), ...cells);
     row.addEventListener("click", (event) => {
       if (event.target instanceof HTMLTableCellElement) this.choice.only(name);
     });
@@ -58,7 +67,7 @@ export class ResultTable {
     return make("td", { class: "box" }, box);
   }
 
-  private name(result: Result): HTMLElement {
+  private name(result: Result, scale: Scale): HTMLElement {
     const name = result.schedule;
     const link = make(
       "button",
@@ -67,48 +76,86 @@ export class ResultTable {
     );
     link.addEventListener("click", () => this.choice.only(name));
     const cell = make("th", { scope: "row" }, link);
-    if (!result.fits) cell.append(" ", make("span", { class: "over", title: "over the memory limit" }, "over"));
+    if (result.over !== null) cell.append(" ", make("span", { class: "over" }, overText(result.over, scale)));
     return cell;
   }
 }
 
-function columns({ results }: Comparison): readonly Column[] {
-  const bars = new Map(barsOf(results.map((result) => result.makespan)).map((bar, at) => [results[at], bar]));
+function columns(results: readonly Result[]): readonly Column[] {
   const unit = results[0]?.time_unit ?? "";
-  const peaks = results.map(peakOf);
-  const inBytes = results.some((result) => result.peak_bytes !== null);
-  const scale = memoryScale(inBytes ? "bytes" : "activations", Math.max(...peaks));
+  const times = Times.of([...results.map((result) => result.makespan), ...results.map(boundOf)], unit);
+  const spans = results.map((result) => result.makespan);
+  const bars = new Map(barsOf(spans, times).map((bar, at) => [results[at], bar]));
+  const scale = scaleOf(results);
   return [
-    ["show", "which timelines are shown below", () => ""],
-    ["schedule", "", () => ""],
-    ["chunks", "chunks a rank", (result) => String(result.chunks)],
-    [`makespan${unit === "" ? "" : `, ${unit}`}`, "from 0 to the last op's end", (result) => withBar(bars.get(result))],
-    ["bubble", "idle time as a share of all time", (result) => percent(result.bubble.idle_over_total)],
-    ["over ideal", "idle time relative to busy time", (result) => percent(result.bubble.over_ideal)],
-    ["of span", "idle share of the longest span of a rank", (result) => percent(result.bubble.span)],
-    [
-      `peak, ${scale.unit === "activations" ? "act." : scale.unit}`,
-      inBytes
-        ? "the most that a rank holds"
-        : "the most that a rank holds, in activations: 1 is what all its chunks hold for one microbatch",
-      (result) => memoryText(peakOf(result), scale),
-    ],
-    ["bound", "no schedule of this placement and these costs is faster", (result) => bound(result)],
-    ["gap", "optimality gap: how far the makespan is above the bound", gap],
+    {
+      key: "makespan",
+      heading: `makespan${times.unit === "" ? "" : `, ${times.unit}`}`,
+      title: "from 0 to the last op's end",
+      cell: (result) => withBar(bars.get(result)),
+    },
+    {
+      key: "bubble",
+      heading: "bubble",
+      title: "idle time as a share of all time",
+      cell: (result) => percent(result.bubble.idle_over_total),
+    },
+    {
+      key: "peak",
+      heading: `peak, ${scale.unit === "activations" ? "act." : scale.unit}`,
+      title:
+        scale.unit === "activations"
+          ? "the most that a rank holds, in activations: 1 is what all its chunks hold for one microbatch"
+          : "the most that a rank holds",
+      cell: (result) => memoryText(peakOf(result), scale),
+    },
+    { key: "gap", heading: "gap", title: "optimality gap: how far the makespan is above the bound", cell: gap },
+    {
+      key: "bound",
+      heading: "bound",
+      title: "no schedule of this placement and these costs is faster",
+      cell: (result) => make("span", { title: result.bound_reason }, times.number(boundOf(result))),
+    },
+    { key: "chunks", heading: "chunks", title: "chunks a rank", cell: (result) => String(result.chunks) },
+    {
+      key: "ideal",
+      heading: "over ideal",
+      title: "idle time relative to busy time",
+      cell: (result) => percent(result.bubble.over_ideal),
+    },
+    {
+      key: "span",
+      heading: "of span",
+      title: "idle share of the longest span of a rank",
+      cell: (result) => percent(result.bubble.span),
+    },
   ];
+}
+
+function scaleOf(results: readonly Result[]): Scale {
+  const inBytes = results.some((result) => result.peak_bytes !== null);
+  return memoryScale(inBytes ? "bytes" : "activations", Math.max(...results.map(peakOf)));
 }
 
 function peakOf(result: Result): number {
   return Math.max(...(result.peak_bytes ?? result.peak_activation));
 }
 
-function bound(result: Result): HTMLElement {
-  return make("span", { title: result.bound_reason }, timeText(result.lower_bound));
+function boundOf(result: Result): number {
+  return result.lower_bound;
 }
 
 /** A schedule over its memory limit has no optimality gap: the bound holds for schedules within the limit. */
 function gap(result: Result): string {
   return result.gap === null ? "\u2013" : percent(Math.max(result.gap, 0));
+}
+
+/** Which rank is over its limit, and by how much; a limit in activations stands beside memory in bytes in its own unit. */
+function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scale: Scale): string {
+  const same = (unit === "bytes") === (scale.unit !== "activations");
+  const form = same ? scale : memoryScale(unit, peak);
+  const name = form.unit === "activations" ? "act." : form.unit;
+  return `over: rank ${rank} holds ${memoryText(peak, form)}, limit ${memoryText(limit, form)} ${name}`;
 }
 
 /** A number beside its bar; numbers of one column are equally wide, so that their bars have the same scale. */
@@ -121,17 +168,19 @@ function withBar(bar: Bar | undefined): string | HTMLElement {
   return make("span", { class: "with-bar" }, make("span", { class: "track", "aria-hidden": "true" }, fill), number);
 }
 
-function refusedRow(name: string, message: string): HTMLElement {
+function refusedRow(name: string, message: string, columns: number): HTMLElement {
   return make(
     "tr",
     { class: "refused" },
-    make("td"),
+    make("td", { class: "box" }),
     make("th", { scope: "row" }, name),
-    make("td", { colspan: 8 }, message),
+    make("td", { colspan: columns }, message),
   );
 }
 
 function notes(comparison: Comparison): Node[] {
   const undrawn = comparison.undrawn.map((name) => `${name} is too large to draw here; download its page or picture.`);
-  return [...comparison.warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
+  // Each row says for itself what is over its limit.
+  const warnings = comparison.warnings.filter((text) => !text.includes("over the memory limit"));
+  return [...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
 }

@@ -1,0 +1,36 @@
+/** Panels between the table and the timelines: each is one file, made from the page around it, and opened by its button. */
+
+import type { Comparison, OwnFile, Question } from "./api.js";
+import type { Picture } from "./picture.js";
+
+export interface Panel {
+  /** In the page's address: `open=search`. */
+  readonly name: string;
+  /** What its button says. */
+  readonly title: string;
+  readonly element: HTMLElement;
+  /** It was opened or closed. */
+  toggled?(open: boolean): void;
+  /** There is a new comparison; `open` as long as the panel is. */
+  answered?(comparison: Comparison, open: boolean): void;
+}
+
+/** The page as its panels know it. */
+export interface Host {
+  /** What is asked on the page; with names, the part about these schedules. */
+  question(names?: readonly string[]): Question;
+  /** The last answer; null before the first one. */
+  readonly comparison: Comparison | null;
+  /** The schedules whose timelines show. */
+  readonly drawn: readonly string[];
+  /** The timelines. */
+  readonly picture: Picture;
+  /** Let a schedule of one's own join the comparison, in place of one of the same name, and show its timeline. */
+  add(file: OwnFile): void;
+  /** Show these schedules' timelines. */
+  show(names: readonly string[]): void;
+  /** Offer a file of one schedule, in a format of the server, for download. */
+  download(name: string, format: string): Promise<void>;
+}
+
+export type MakePanel = (host: Host) => Panel;
