@@ -61,6 +61,16 @@ class Times:
         """A time without its unit: ``2.02``, ``1,234``."""
         return _unsigned_zero(f"{value * self.scale:,.{self.decimals}f}")
 
+    def parts(self, values: Iterable[float]) -> list[str]:
+        """The numbers of parts, each rounded so that they add up to the :meth:`number` of their sum; a part of 0 stays 0."""
+        written, total, before = [], 0.0, 0.0
+        for value in values:
+            total += value
+            after = round(total * self.scale, self.decimals)
+            written.append(_unsigned_zero(f"{after - before:,.{self.decimals}f}"))
+            before = after
+        return written
+
     def text(self, value: float) -> str:
         """A time with its unit: ``2.02 s``; without one ``28.2``."""
         return f"{self.number(value)} {self.unit}".rstrip()

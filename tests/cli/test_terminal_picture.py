@@ -34,9 +34,9 @@ def seen(run, monkeypatch):
     return seen
 
 
-def test_a_terminal_shows_the_picture_below_the_table(seen):
+def test_a_terminal_shows_the_picture_above_the_table(seen):
     shown = seen(SMALL)
-    assert shown.index("makespan") < shown.index(ROW)
+    assert shown.index(ROW) < shown.index("bubble")
 
 
 @pytest.mark.parametrize("options", [" --json", " --no-visualization"])
@@ -49,8 +49,14 @@ def test_no_picture_where_a_config_file_wants_none(seen):
     assert ROW not in seen(f"{SMALL} -c none.yaml")
 
 
-def test_no_picture_in_a_pipe(run):
-    assert ROW not in run(SMALL)[1]
+def test_a_pipe_gets_the_picture_of_one_schedule_in_letters_and_none_of_several(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = run(SMALL)[1]
+    assert shown.index(ROW) < shown.index("bubble")
+    assert "\x1b" not in shown
+    assert max(map(len, shown.splitlines())) <= 60
+    assert "rank 1 " not in run(f"{SMALL} --no-visualization")[1]
+    assert ROW not in run("compare 1f1b -p 2 -m 2 -f 1")[1]
 
 
 def test_no_picture_in_a_terminal_too_narrow_for_one(seen, monkeypatch):

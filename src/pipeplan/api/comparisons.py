@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
+from pipeplan.api.leads import Lead, leads_of
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.results import Result
+from pipeplan.api.results import Result, gap_above
 from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
 from pipeplan.costs import Settings
@@ -16,6 +18,27 @@ from pipeplan.drawing import View
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Schedule, Timeline
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What was asked of a comparison.
+
+    Attributes
+    ----------
+    meant
+        The schedules by their names.
+    settings
+        Shape and costs.
+    """
+
+    meant: Mapping[str, str | Schedule | Timeline]
+    settings: Settings
+
+    def again(self, result: Result, settings: Settings) -> Result:
+        """One of them on other settings. Raises what :func:`pipeplan.simulate` does."""
+        meant = self.meant[result.name]
+        return simulated(meant, settings_for(meant, settings), called=result.name)
 
 
 @final
@@ -31,22 +54,49 @@ class Comparison(Presentable):
         Those within the memory limit first, the shortest makespan first.
     refused
         The schedules that this shape, these costs or this limit rule out, each with the reason.
+    asked
+        What was compared; None where results were put together.
     """
 
     results: tuple[Result, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
+    asked: Compared | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Every schedule's warnings, each behind its name; one that all share stands once."""
+        return self._by_text(lambda result: result.warnings)
+
+    def _by_text(self, said: Callable[[Result], Iterable[str]]) -> tuple[str, ...]:
         by_text: dict[str, list[str]] = {}
         for result in self.results:
-            for text in result.warnings:
+            for text in said(result):
                 by_text.setdefault(text, []).append(result.name)
         everyone = len(self.results)
         return tuple(
             text if len(names) == everyone > 1 else f"{', '.join(names)}: {text}" for text, names in by_text.items()
         )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is assumed of the times, behind the names of the schedules that it is assumed of, where these are not all."""
+        return self._by_text(lambda result: result.notes)
+
+    @cached_property
+    def least_bound(self) -> Result:
+        """The result whose lower bound is the least: no schedule of any placement here can be shorter than that bound."""
+        return min(self.results, key=lambda result: result.bound.value)
+
+    def least_gap(self, result: Result) -> float | None:
+        """How far a result is above the least bound, as a share of it; None over the memory limit."""
+        return gap_above(result.makespan, self.least_bound.bound) if result.fits else None
+
+    @cached_property
+    def leads(self) -> tuple[Lead, ...]:
+        """What would change which schedule is the first; simulated when it is asked for."""
+        if self.asked is None or len({result.name for result in self.results}) < len(self.results):
+            return ()
+        return leads_of(self.results, self.asked.settings, self.asked.again)
 
     @property
     def fits(self) -> bool:
@@ -90,11 +140,22 @@ class Comparison(Presentable):
         return [result.view() for result in self.results]
 
     def to_dict(self) -> dict[str, Any]:
-        """``results`` as a list of the JSON of one result, ``refused`` by name, ``warnings``."""
+        """``results`` as a list of the JSON of one result, ``refused`` by name, ``warnings``, and what the table says."""
+        least = self.least_bound
+        placement = least.schedule.placement
         return {
             "results": [result.to_dict() for result in self.results],
             "refused": dict(self.refused),
             "warnings": list(self.warnings),
+            "notes": list(self.notes),
+            "least_bound": {
+                "value": least.bound.value,
+                "reason": least.bound.reason,
+                "placement": placement.name,
+                "chunks": placement.chunks,
+                "slices": least.schedule.slices,
+            },
+            "leads": [lead.to_dict() for lead in self.leads],
         }
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
@@ -113,6 +174,7 @@ class Comparison(Presentable):
                 "fits": result.fits,
                 "lower_bound": result.bound.value,
                 "gap": result.gap,
+                "least_gap": self.least_gap(result),
             }
             for result in self.results
         ]
@@ -147,11 +209,11 @@ def compare(*schedules: ScheduleLike, **settings: Unpack[Given]) -> Comparison:
     >>> table.best.name, table["1f1b"].makespan
     ('zbv', 33.0)
     """
-    results, refused = compared(schedules, settings_of(settings))
+    asked, results, refused = _compared(schedules, settings_of(settings))
     for error in refused.values():
         if not results or (schedules and isinstance(error, InputError)):
             raise error
-    return Comparison(tuple(results), {name: str(error) for name, error in refused.items()})
+    return Comparison(tuple(results), {name: str(error) for name, error in refused.items()}, asked)
 
 
 def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
@@ -169,6 +231,13 @@ def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[
     InputError
         For a variant that none of the schedules has, and for ranks and stages that contradict each other.
     """
+    _, results, refused = _compared(sources, settings)
+    return results, refused
+
+
+def _compared(
+    sources: Iterable[ScheduleLike], settings: Settings
+) -> tuple[Compared, list[Result], dict[str, PipeplanError]]:
     settings = same_ranks(settings)
     found: list[tuple[str, str | Schedule | Timeline]] = []
     results: list[Result] = []
@@ -180,12 +249,16 @@ def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[
             refused[label(source)] = error
     _require_variant([meant for _, meant in found], settings.variant)
     settings = with_shape_of([meant for _, meant in found], settings)
-    for name, meant in found:
+    meant: dict[str, str | Schedule | Timeline] = {}
+    for name, each in found:
         try:
-            results.append(simulated(meant, settings_for(meant, settings), called=name))
+            results.append(simulated(each, settings_for(each, settings), called=name))
         except PipeplanError as error:
             refused[name] = error
-    return sorted(results, key=lambda result: (not result.fits, result.makespan)), refused
+        else:
+            # By the name of the result, which may be another one: a file's schedule has its own.
+            meant[results[-1].name] = each
+    return Compared(meant, settings), sorted(results, key=lambda result: (not result.fits, result.makespan)), refused
 
 
 def _require_variant(found: Iterable[str | Schedule | Timeline], variant: str | None) -> None:

@@ -9,7 +9,7 @@ from pipeplan.api import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.cli.terminal_picture import show_in_terminal
+from pipeplan.cli.terminal_picture import show_below
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()
@@ -39,10 +39,10 @@ def compare(
             print_json(comparison.to_dict())
             for name, reason in comparison.refused.items():
                 tell(f"not possible here: {name}: {reason}")
+            for warning in comparison.warnings:
+                tell(f"warning: {warning}")
         else:
             comparison.print()
             if asked.pictures:
-                show_in_terminal((result.view() for result in comparison.results), asked.look)
-        for warning in comparison.warnings:
-            tell(f"warning: {warning}")
+                show_below((result.view() for result in comparison.results), asked.look)
     return 0 if comparison.fits else 1

@@ -9,7 +9,7 @@ from pipeplan.api import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.cli.terminal_picture import show_in_terminal
+from pipeplan.cli.terminal_picture import show_above
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()
@@ -26,8 +26,8 @@ def simulate(
 ) -> int:
     """Times, bubble, memory, bound and picture of one schedule.
 
-    Without `--output` and `--json` it draws `pipeline_NAME.png`, and a terminal shows a small picture too. Exits with 1 if a
-    rank is over its memory limit.
+    The picture in letters comes first, in colours where it is a terminal, then the table. Without `--output` and `--json`
+    it also draws `pipeline_NAME.png`; `--no-visualization` leaves both out. Exits with 1 if a rank is over its memory limit.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def simulate(
             for warning in result.warnings:
                 tell(f"warning: {warning}")
         else:
-            result.print()
             if asked.pictures:
-                show_in_terminal([result.view()], asked.look)
+                show_above(result.view(), asked.look)
+            result.print()
     return 0 if result.fits else 1

@@ -1,8 +1,7 @@
-"""The picture in the terminal, below the table."""
+"""The picture in the terminal: above the table of one schedule, below that of several."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 
 from pipeplan.api import Look
@@ -15,25 +14,42 @@ MOST_LANES = 16
 """Ranks of one picture; of more, the first and the last ones are shown."""
 
 
-def show_in_terminal(views: Iterable[View], look: Look) -> None:
-    """Draw views on stdout if it is a terminal: the first, and as many more as fit on the screen with it."""
-    if not sys.stdout.isatty():
-        return
+def show_above(view: View, look: Look) -> None:
+    """Draw a view on stdout, with a blank line below: in a terminal in its colours, in a file or a pipe in plain letters."""
     from rich.console import Console
     from rich.text import Text
 
     console = Console()
     if console.width < NARROWEST:
         return
+    colored = console.is_terminal and console.color_system is not None and not console.no_color
+    picture = _drawn(view, look, console.width, colored=colored)
+    if console.is_terminal:
+        console.print(Text.from_ansi(picture), no_wrap=True, highlight=False)
+    else:
+        print("\n".join(line.rstrip() for line in picture.split("\n")))
+    print()
+
+
+def show_below(views: Iterable[View], look: Look) -> None:
+    """Draw views on stdout if it is a terminal: the first, and as many more as fit on the screen with it."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    if not console.is_terminal or console.width < NARROWEST:
+        return
     colored = console.color_system is not None and not console.no_color
     used = 0
     for view in views:
-        picture = text_of(
-            view, width=console.width, color=colored, theme=look.get("theme", "light"), max_lanes=MOST_LANES
-        )
+        picture = _drawn(view, look, console.width, colored=colored)
         height = picture.count("\n") + 2
         if used and used + height > console.height:
             return
         console.print()
         console.print(Text.from_ansi(picture), no_wrap=True, highlight=False)
         used += height
+
+
+def _drawn(view: View, look: Look, width: int, *, colored: bool) -> str:
+    return text_of(view, width=width, color=colored, theme=look.get("theme", "light"), max_lanes=MOST_LANES)

@@ -24,13 +24,14 @@ from pipeplan.api.tables import parts
 from pipeplan.api.tables.calibrations import calibration_parts
 from pipeplan.api.tables.catalogue import catalogue_parts
 from pipeplan.api.tables.checks import verdict_parts
+from pipeplan.api.tables.comparisons import comparison_parts
 from pipeplan.api.tables.differences import diff_parts
 from pipeplan.api.tables.estimates import estimates_parts
 from pipeplan.api.tables.explanations import explanation_parts
 from pipeplan.api.tables.machines import machine_parts
 from pipeplan.api.tables.plans import plan_parts
 from pipeplan.api.tables.presets import gpu_parts, model_parts
-from pipeplan.api.tables.results import comparison_parts, result_parts
+from pipeplan.api.tables.results import result_parts
 from pipeplan.api.tables.searches import front_parts
 from pipeplan.api.tables.training_runs import cost_parts, training_parts
 from pipeplan.api.training_runs import CostProfile, TrainingRun

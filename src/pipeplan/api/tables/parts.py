@@ -7,11 +7,10 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
+from pipeplan.api.tables.fitting import Facts, FittingTable
 from pipeplan.model import one_line
 
 MOST_RANKS = 32
@@ -59,24 +58,34 @@ def size(value: float) -> str:
     return f"{value:,.1f} TiB"
 
 
+def sizes(values: Sequence[float]) -> list[str]:
+    """The bytes of one column, in the unit in which the largest is read best: ``11.5 GiB``, ``0.2 GiB``."""
+    largest = max(map(abs, values), default=0.0)
+    unit, scale = "TiB", 1024.0**4
+    for power, name in enumerate(("B", "KiB", "MiB", "GiB")):
+        if largest < 1024.0 ** (power + 1):
+            unit, scale = name, 1024.0**power
+            break
+    return [f"{value / scale:,.1f} {unit}" for value in values]
+
+
 def line(text: str, style: str = "") -> Text:
     """A text in one line, in which a name does nothing."""
     return Text(one_line(text), style=style)
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> Table:
+def facts(rows: Iterable[tuple[str, str]]) -> Facts:
     """Names with what they are."""
-    table = Table.grid(padding=(0, 3))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in rows:
-        table.add_row(name, line(text))
-    return table
+    return Facts([(name, line(text)) for name, text in rows])
 
 
-def columns(*headings: str, padding: int = 0) -> Table:
-    """A table whose first column is text, which is folded where the lines are too short, and whose others are numbers."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, padding), pad_edge=False, header_style="bold")
+def columns(*headings: str, padding: int = 0, least: Sequence[str] = ()) -> FittingTable:
+    """A table whose first column is text and whose others are numbers.
+
+    Where the lines are too short for all of them columns are left out, which a line below says: those whose headings are in
+    ``least`` first, then from the last one on. The first column always stays.
+    """
+    table = FittingTable(padding=padding, least=least)
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="right" if place else "left", no_wrap=place > 0, overflow="fold")
     return table

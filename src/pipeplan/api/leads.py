@@ -1,0 +1,215 @@
+"""What would change which schedule of a comparison leads, slower transfers or less memory: simulated, not guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pipeplan.api.results import Result
+from pipeplan.costs import Settings
+from pipeplan.errors import PipeplanError
+from pipeplan.model import tolerances
+from pipeplan.strategies import is_strategy, strategy
+
+MOST_WORK = 500_000
+"""Ops that are timed to find out, half a second of work; a comparison that would need more says nothing of transfers."""
+
+_EACH = 1_000
+"""What one more simulation costs besides its ops, in ops."""
+
+_BUILDING = 15
+"""How many times as long an op takes in a schedule that is made from its costs."""
+
+_GRID = 6
+"""Transfer times that are looked at before the place between two of them is narrowed down."""
+
+_HALVINGS = 10
+
+_REACH = 2.0
+"""How much slower transfers are looked at, in forwards of one microbatch on a rank."""
+
+_MOST_STEPS = 3
+"""Limits below each other that are named."""
+
+Again = Callable[[Result, Settings], Result]
+"""Simulates a schedule of the comparison on other settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """The schedule that would be the shortest.
+
+    Attributes
+    ----------
+    change
+        ``transfer``: where a transfer takes longer than ``at``; ``memory``: where a rank has no more than ``at``.
+    leader
+        The schedule that leads before: of several that are equally short, the one that keeps the lead for longest, or needs
+        least memory.
+    at
+        A time, or memory in activations or bytes, as the comparison has them.
+    schedule, makespan
+        Which one it is, and how long it then takes; for ``transfer`` where it takes over. None where ``at`` is as far as
+        was looked, and the first one still leads.
+    left_out
+        Schedules that are made from their costs and were too many ops to be made again: they stand as they are.
+    """
+
+    change: Literal["transfer", "memory"]
+    leader: str
+    at: float
+    schedule: str | None
+    makespan: float | None
+    left_out: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a part of the JSON of a comparison."""
+        return {
+            "change": self.change,
+            "leader": self.leader,
+            "at": self.at,
+            "schedule": self.schedule,
+            "makespan": self.makespan,
+        }
+
+
+def leads_of(results: Sequence[Result], settings: Settings, again: Again) -> tuple[Lead, ...]:
+    """What would lead, the transfer first; empty where nothing else fits or the comparison is too large.
+
+    Parameters
+    ----------
+    results
+        The best first, those over their limit last.
+    settings
+        That they were simulated on.
+    """
+    fitting = [result for result in results if result.fits]
+    if len(fitting) < 2:
+        return ()
+    return (*_with_slower_transfers(fitting, settings, again), *_with_less_memory(fitting, settings, again))
+
+
+def made_from_costs(result: Result) -> bool:
+    """Whether other costs or limits would give another order."""
+    return is_strategy(result.name) and strategy(result.name).looks_at_costs
+
+
+@dataclass(slots=True)
+class _Race:
+    """Makespans by transfer time, each simulated once."""
+
+    settings: Settings
+    again: Again
+    known: dict[tuple[str, float], float] = field(default_factory=dict)
+
+    def makespan(self, result: Result, more: float) -> float:
+        """With transfers that take ``more`` time; infinite where the schedule cannot be had then."""
+        key = (result.name, more)
+        if key not in self.known:
+            slower = replace(self.settings, p2p_time=self.settings.p2p_time + more)
+            try:
+                self.known[key] = self.again(result, slower).makespan
+            except PipeplanError:
+                self.known[key] = float("inf")
+        return self.known[key]
+
+    def winner(self, leader: Result, rivals: Sequence[Result], more: float) -> Result | None:
+        """The rival that is shorter than the leader, and than the others."""
+        best = min(rivals, key=lambda rival: self.makespan(rival, more), default=None)
+        if best is None or self.makespan(best, more) >= self.makespan(leader, more) * (1 - tolerances.ROUNDING):
+            return None
+        return best
+
+
+def _with_slower_transfers(fitting: Sequence[Result], settings: Settings, again: Again) -> Iterator[Lead]:
+    """When another schedule takes over, or how far none does."""
+    race, now = _Race(settings, again), fitting[0].costs.transfer.time()
+    reach = _REACH * float(fitting[0].costs.forward.sum()) / fitting[0].schedule.ranks
+    runners = _runners(fitting)
+    if runners is None:
+        return
+    left_out = tuple(result.name for result in fitting if result not in runners)
+    leader = min(_tied(runners), key=lambda result: race.makespan(result, reach / _GRID))
+    last = race.makespan(leader, reach)
+    rivals = [result for result in runners if result is not leader and _least(result) < last]
+    low = 0.0
+    for step in range(1, _GRID + 1):
+        high = reach * step / _GRID
+        found = race.winner(leader, rivals, high)
+        if found is not None:
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                earlier = race.winner(leader, rivals, middle)
+                low, high, found = (middle, high, found) if earlier is None else (low, middle, earlier)
+            yield Lead("transfer", leader.name, now + high, found.name, race.makespan(found, high), left_out)
+            return
+        low = high
+    yield Lead("transfer", leader.name, now + reach, None, None, left_out)
+
+
+def _runners(fitting: Sequence[Result]) -> list[Result] | None:
+    """Those that can be simulated again and again; None where even the orders that stay as they are are too many ops."""
+    orders = [result for result in fitting if not made_from_costs(result)]
+    if sum(map(_work, fitting)) * _GRID <= MOST_WORK:
+        return list(fitting)
+    if not orders or orders[0] is not fitting[0] or sum(map(_work, orders)) * _GRID > MOST_WORK:
+        return None
+    return orders
+
+
+def _tied(fitting: Sequence[Result]) -> list[Result]:
+    """Those that are as short as the first one."""
+    shortest = fitting[0].makespan * (1 + tolerances.ROUNDING)
+    return [result for result in fitting if result.makespan <= shortest]
+
+
+def _least(result: Result) -> float:
+    """What it takes at least with slower transfers: an order as long as now, one that is made anew as long as its bound."""
+    return result.bound.value if made_from_costs(result) else result.makespan
+
+
+def _work(result: Result) -> int:
+    return len(result.schedule) * (_BUILDING if made_from_costs(result) else 1) + _EACH
+
+
+def _with_less_memory(fitting: Sequence[Result], settings: Settings, again: Again) -> Iterator[Lead]:
+    """The shortest one under each limit that rules out the one before."""
+    in_bytes = fitting[0].memory.peak_bytes is not None
+    leader = ahead = min(_tied(fitting), key=peak_of)
+    for _ in range(_MOST_STEPS):
+        smaller = [
+            result
+            for result in fitting
+            if not made_from_costs(result) and peak_of(result) < peak_of(ahead) * (1 - tolerances.MEMORY)
+        ]
+        if not smaller:
+            return
+        best = min(smaller, key=lambda result: result.makespan)
+        limit = peak_of(best)
+        for other in _made_within(fitting, settings, again, limit, in_bytes=in_bytes):
+            if other.makespan < best.makespan * (1 - tolerances.ROUNDING):
+                best = other
+        yield Lead("memory", leader.name, limit, best.name, best.makespan)
+        ahead = best
+
+
+def _made_within(
+    fitting: Sequence[Result], settings: Settings, again: Again, limit: float, *, in_bytes: bool
+) -> Iterator[Result]:
+    """The schedules that are made from their costs, under a limit."""
+    limited = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
+    for result in fitting:
+        if made_from_costs(result) and _work(result) <= MOST_WORK // 20:
+            try:
+                found = again(result, limited)
+            except PipeplanError:
+                continue
+            if found.fits:
+                yield found
+
+
+def peak_of(result: Result) -> float:
+    """What the rank holds that holds most: bytes where they are known, else activations."""
+    bytes_ = result.memory.peak_bytes
+    return float((result.memory.peak_activation if bytes_ is None else bytes_).max())

@@ -1,0 +1,136 @@
+"""A comparison as a table for a terminal, with how short any schedule can be, and what would change the order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from pipeplan.api.comparisons import Comparison
+from pipeplan.api.leads import Lead, peak_of
+from pipeplan.api.results import Result
+from pipeplan.api.tables.parts import columns, line, size, sizes
+from pipeplan.api.tables.results import activations_of, notes
+from pipeplan.model import counted, one_line
+from pipeplan.readable import Times, change, percent
+
+_SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE = (
+    "idle/\nspan",
+    "idle/\nwork",
+    "chunks",
+    "gap\nany",
+    "gap\nown",
+    "idle/\ntotal",
+)
+_LEAST = (_SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE)
+"""The columns that narrow terminals do without, in this order."""
+
+
+def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
+    """A row a schedule, the ones over their memory limit marked; then what the columns are, and what the table says."""
+    first = comparison.best
+    yield line(f"{first.schedule.ranks} ranks, {first.schedule.microbatches} microbatches", "bold")
+    yield Text("")
+    times = _times(comparison)
+    yield _table(comparison, times)
+    if not all(result.fits for result in comparison):
+        yield Text("! over the memory limit")
+    yield Text("")
+    yield from map(line, _sentences(comparison, times))
+    yield from _refused(comparison)
+    yield Text("")
+    yield line(
+        "idle/total: of the ranks' whole time; idle/work: of the time they work; idle/span: of the longest span. "
+        "gap: above the bound of the own placement, and of any here."
+    )
+    yield from notes(comparison.notes)
+    yield from notes(text for text in comparison.warnings if "over the memory limit" not in text)
+
+
+def _times(comparison: Comparison) -> Times:
+    unit = comparison.best.timeline.unit
+    return Times.of((value for result in comparison for value in (result.makespan, result.bound.value)), unit)
+
+
+def _table(comparison: Comparison, times: Times) -> RenderableType:
+    unit = f"\n({one_line(times.unit)})" if times.unit else ""
+    in_bytes = comparison.best.memory.peak_bytes is not None
+    peak = "peak\nmemory" if in_bytes else "peak\nact."
+    table = columns("schedule", _CHUNKS, f"makespan{unit}", _IDLE, _WORK, _SPAN, peak, _OWN, _ANY, least=_LEAST)
+    peaks = [peak_of(result) for result in comparison]
+    for result, held in zip(comparison, sizes(peaks) if in_bytes else activations_of(peaks), strict=True):
+        bubble = result.timeline.bubble
+        shares = (bubble.idle_over_total, bubble.over_ideal, bubble.span)
+        gaps = (result.gap, comparison.least_gap(result))
+        table.add_row(
+            one_line(result.name) + ("" if result.fits else " !"),
+            str(result.schedule.placement.chunks),
+            times.number(result.makespan),
+            *map(percent, shares),
+            held,
+            *("-" if gap is None else percent(gap) for gap in gaps),
+        )
+    return table
+
+
+def _sentences(comparison: Comparison, times: Times) -> Iterator[str]:
+    """The least bound, and what would change the order."""
+    yield _bounded(comparison, times)
+    for lead in comparison.leads:
+        if lead.change == "transfer":
+            yield _slower(comparison, lead)
+    steps = [lead for lead in comparison.leads if lead.change == "memory"]
+    if steps:
+        yield _smaller(comparison, steps, times)
+
+
+def _bounded(comparison: Comparison, times: Times) -> str:
+    least, first = comparison.least_bound, comparison.best
+    placement, slices = least.schedule.placement, least.schedule.slices
+    where = f"{placement.name}, {counted(placement.chunks, 'chunk')} a rank" + (
+        f", {slices} slices" if slices > 1 else ""
+    )
+    bound = f"No schedule of any placement here can be shorter than {times.text(least.bound.value)} ({where})"
+    gap = comparison.least_gap(first)
+    if gap is None:
+        return f"{bound}."
+    return f"{bound}: {first.name} {'is that short' if gap == 0 else f'is {percent(gap)} above it'}."
+
+
+def _slower(comparison: Comparison, lead: Lead) -> str:
+    first = comparison.best
+    now, at = first.costs.transfer.time(), float(f"{lead.at:.3g}")
+    form = Times.of((at, now), first.timeline.unit)
+    today = f" (now {form.text(now)})" if now else ""
+    besides = f" ({' and '.join(lead.left_out)} not made again)" if lead.left_out else ""
+    if lead.schedule is None:
+        return f"{lead.leader} leads up to a transfer of {form.text(at)} at least{today}{besides}."
+    until = f"{lead.leader} leads until a transfer takes more than {form.text(at)}{today}"
+    return f"{until}; then {lead.schedule} does{besides}."
+
+
+def _smaller(comparison: Comparison, steps: list[Lead], times: Times) -> str:
+    leader = comparison[steps[0].leader]
+    in_bytes = leader.memory.peak_bytes is not None
+    unit = "" if in_bytes else " activations"
+    held = [size(value) if in_bytes else f"{value:.4g}" for value in (peak_of(leader), *(step.at for step in steps))]
+    found = [
+        f"{at}{unit if place == 0 else ''} {step.schedule} ({_longer(leader, step, times)})"
+        for place, (at, step) in enumerate(zip(held[1:], steps, strict=True))
+    ]
+    return f"{leader.name} needs {held[0]}{unit} on a rank; with less, the shortest is at {', at '.join(found)}."
+
+
+def _longer(first: Result, step: Lead, times: Times) -> str:
+    assert step.makespan is not None
+    return f"{times.text(step.makespan)}, {change(step.makespan / first.makespan - 1)}"
+
+
+def _refused(comparison: Comparison) -> Iterator[RenderableType]:
+    if not comparison.refused:
+        return
+    yield Text("\nnot possible here:")
+    for name, reason in comparison.refused.items():
+        yield Padding(line(f"{name}: {reason.splitlines()[0].removeprefix(f'{name}: ')}"), (0, 0, 0, 2))
