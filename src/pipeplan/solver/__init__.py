@@ -4,7 +4,7 @@ from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import Proving
-from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, published
+from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, best_published, published
 from pipeplan.solver.exact.engine import Exact
 from pipeplan.solver.front import Front, Mark, pareto
 from pipeplan.solver.independent import Effort, Spread
@@ -12,7 +12,7 @@ from pipeplan.solver.limit_searches import Point
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.portfolio import ENGINES, search
 from pipeplan.solver.problem import Objective, Problem
-from pipeplan.solver.result import Found, Improvement, SearchProgress
+from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Jitter, Robustness, robustness
 from pipeplan.solver.run import Engine, Run
 from pipeplan.solver.seeds import search_seeds
@@ -38,10 +38,12 @@ __all__ = [
     "Point",
     "Problem",
     "Proving",
+    "Published",
     "Robustness",
     "Run",
     "SearchProgress",
     "Spread",
+    "best_published",
     "pareto",
     "published",
     "robustness",

@@ -37,6 +37,8 @@ class Budget:
         self.limit_seconds = seconds
         self.limit_evaluations = evaluations
         self.evaluations = 0
+        self.under_way = 0
+        """Evaluations that stand for what is being worked on: part of what is shown as spent, and of nothing else."""
         self.stopped = Event()
         self._clock = clock
         self._begin = clock()
@@ -93,7 +95,7 @@ class Budget:
         if self.limit_seconds:
             shares.append(self.seconds / self.limit_seconds)
         if self.limit_evaluations:
-            shares.append(self.evaluations / self.limit_evaluations)
+            shares.append((self.evaluations + self.under_way) / self.limit_evaluations)
         return min(max(shares), 1.0)
 
     def share_in(self, seconds: float) -> float:

@@ -121,7 +121,8 @@ def _no_slower_with_more(points: list[Point]) -> list[Point]:
     known: list[Point] = []
     for point in points:
         if known and known[-1].value < point.value:
-            result = replace(known[-1].result, problem=point.result.problem, bound=point.result.bound)
+            own = {name: getattr(point.result, name) for name in ("problem", "bound", "published", "every_published")}
+            result = replace(known[-1].result, **own)
             point = replace(point, peak=known[-1].peak, result=result)  # noqa: PLW2901
         known.append(point)
     return known

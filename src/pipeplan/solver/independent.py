@@ -17,7 +17,7 @@ from pipeplan.model import Schedule
 from pipeplan.simulation import Bound, simulate
 from pipeplan.solver.portfolio import search
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Found, Improvement, SearchProgress
+from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Jitter, Robustness
 from pipeplan.sweeps import Finished, Task, sweep
 
@@ -62,6 +62,8 @@ class Answer:
     seconds: float
     history: tuple[Improvement, ...]
     robustness: Robustness | None
+    published: Published | None = None
+    every_published: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +176,8 @@ def _answer(found: Found) -> Answer:
         seconds=found.seconds,
         history=found.history,
         robustness=found.robustness,
+        published=found.published,
+        every_published=found.every_published,
     )
 
 
@@ -189,6 +193,8 @@ def _found(problem: Problem, answer: Answer) -> Found:
         seconds=answer.seconds,
         history=answer.history,
         robustness=answer.robustness,
+        published=answer.published,
+        every_published=answer.every_published,
     )
 
 

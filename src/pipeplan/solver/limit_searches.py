@@ -116,6 +116,7 @@ def _ended(result: Found, share: float) -> SearchProgress:
         seconds=result.seconds,
         share=share,
         best=lambda: result.schedule,
+        published=result.published,
     )
 
 

@@ -124,6 +124,8 @@ def _answer(run: Run, jitter: Jitter | None) -> Found:
         history=tuple(run.history),
         interrupted=run.budget.stopped.is_set(),
         robustness=steady,
+        published=run.published,
+        every_published=run.every_published,
     )
 
 

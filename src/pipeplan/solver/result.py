@@ -22,6 +22,14 @@ class Improvement:
 
 
 @dataclass(frozen=True, slots=True)
+class Published:
+    """A published schedule of a problem's placement that is within its limits: its name, and its objective."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class SearchProgress:
     """How far a search is.
 
@@ -37,6 +45,8 @@ class SearchProgress:
         How much of the budget that is, from 0 to 1.
     best
         Makes the best schedule so far.
+    published
+        The best published schedule within the limits; None while none is known.
     """
 
     value: float
@@ -46,6 +56,7 @@ class SearchProgress:
     seconds: float
     share: float
     best: Callable[[], Schedule]
+    published: Published | None = None
 
     @property
     def optimality_gap(self) -> float:
@@ -75,6 +86,10 @@ class Found:
         Whether it was stopped by the user before its budget was spent.
     robustness
         What jitter of the op times does to the schedule, where that was asked for.
+    published
+        The best published schedule of this placement within the limits, as it is published; None where none fits.
+    every_published
+        Whether all of them were tried: a search that is stopped, or soon proves something optimal, has not.
     """
 
     problem: Problem
@@ -86,6 +101,8 @@ class Found:
     history: tuple[Improvement, ...]
     interrupted: bool = False
     robustness: Robustness | None = None
+    published: Published | None = None
+    every_published: bool = False
 
     @property
     def schedule(self) -> Schedule:

@@ -16,10 +16,10 @@ from pipeplan.simulation import Bound, simulate
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Improvement, SearchProgress
+from pipeplan.solver.result import Improvement, Published, SearchProgress
 
 REPORT_EVERY = 0.5
-"""Seconds between two reports while workers work."""
+"""Seconds between two reports while nothing else is to be said."""
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
@@ -61,6 +61,8 @@ class Run:
         The best lineage; None before anything feasible was found.
     history
         Every improvement.
+    published, every_published
+        The best published schedule that fits, of those tried so far; whether all were.
     """
 
     def __init__(
@@ -80,8 +82,11 @@ class Run:
         self.bound: Bound = problem.bound
         self.best: Lineage | None = None
         self.history: list[Improvement] = []
+        self.published: Published | None = None
+        self.every_published = False
         self._lineages: dict[str, Lineage] = {}
         self._report = report
+        self._reported = 0.0
 
     @property
     def is_over(self) -> bool:
@@ -114,29 +119,32 @@ class Run:
                 )
                 self.report()
 
-    def offer_schedule(self, schedule: Schedule, name: str) -> None:
+    def offer_published(self, schedule: Schedule, name: str) -> None:
+        """Take a published schedule as :meth:`offer_schedule` does; the best of them is what a search has to beat."""
+        value = self.offer_schedule(schedule, name)
+        if np.isfinite(value) and (self.published is None or value < self.published.value):
+            self.published = Published(name, value)
+            self.report()
+        self.report_meanwhile()
+
+    def offer_schedule(self, schedule: Schedule, name: str) -> float:
         """Take a valid schedule of this placement and number of microbatches as a lineage of its own, if it fits.
 
         A candidate runs weight backwards in the order of their input backwards. Where those of a rank take different
         times or memory, another order can be better, or the only one that fits; then the schedule is kept as it stands.
+
+        Gives the objective of the schedule as it stands; infinite where it does not fit.
         """
         self.budget.evaluations += 1
         candidate = self.encoder.encode(schedule)
-        value = self._value_as_is(schedule)
+        value = value_as_is(schedule, self.problem)
         if candidate.value <= value * (1 + tolerances.ROUNDING):
             self.offer(candidate, name, name)
         elif np.isfinite(value):
             if not np.isfinite(candidate.value):
                 candidate = self.encoder.from_order(self.encoder.one_by_one())
             self._take(Lineage(name, name, candidate, value, schedule))
-
-    def _value_as_is(self, schedule: Schedule) -> float:
-        """The objective of a schedule as it stands; infinite where it does not fit, or is none of the problem."""
-        split = schedule.has(Kind.I) and not self.problem.split_backward
-        other = split or schedule.has(Kind.R)
-        if other or any(check_memory(schedule, self.problem.memory_limit)):
-            return np.inf
-        return self.problem.value(simulate(schedule, self.problem.costs).timeline)
+        return value
 
     def schedule(self, lineage: Lineage) -> Schedule:
         """The schedule of a lineage."""
@@ -153,6 +161,7 @@ class Run:
         best = self.best
         if self._report is None or best is None:
             return
+        self._reported = self.budget.seconds
         self._report(
             SearchProgress(
                 value=best.value,
@@ -162,8 +171,14 @@ class Run:
                 seconds=self.budget.seconds,
                 share=self.budget.share,
                 best=lambda: self.schedule(best),
+                published=self.published,
             )
         )
+
+    def report_meanwhile(self) -> None:
+        """Tell the listener if it was not told for a while."""
+        if self.budget.seconds - self._reported >= REPORT_EVERY:
+            self.report()
 
     def map(self, work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> list[Outcome]:
         """``work`` of every task, in the order of the tasks, on the workers, reporting meanwhile.
@@ -213,6 +228,14 @@ class Run:
     def random(self, *names: int) -> np.random.Generator:
         """A generator that depends on the search's seed and on these numbers, and on nothing else."""
         return np.random.default_rng([self.seed, *names])
+
+
+def value_as_is(schedule: Schedule, problem: Problem) -> float:
+    """The objective of a schedule as it stands; infinite where it does not fit, or is none of the problem."""
+    split = schedule.has(Kind.I) and not problem.split_backward
+    if split or schedule.has(Kind.R) or any(check_memory(schedule, problem.memory_limit)):
+        return np.inf
+    return problem.value(simulate(schedule, problem.costs).timeline)
 
 
 class Engine(Protocol):

@@ -89,3 +89,4 @@ class ListScheduling:
                 due = starts + np.where(encoder.is_forward, -lead * work, 0.0)
                 run.budget.evaluations += 1
                 run.offer(list_schedule(encoder, due, stretch * work), NAME, NAME)
+            run.report_meanwhile()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -11,7 +12,8 @@ from pipeplan.costs import Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Schedule
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.run import Run
+from pipeplan.solver.result import Published
+from pipeplan.solver.run import Run, value_as_is
 from pipeplan.strategies import STRATEGIES, Shape, Strategy
 
 EVERY_GROUP_UP_TO = 200
@@ -38,7 +40,7 @@ class FixedOrders:
         for name, schedule in fixed_orders(run.problem, every_group_up_to=self.every_group_up_to):
             if run.is_optimal or run.budget.stopped.is_set():
                 return
-            run.offer_schedule(schedule, name)
+            run.offer_published(schedule, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +60,16 @@ class DrivenByCosts:
         if run.budget.out_of_time:
             return
         for name, schedule in driven_by_costs(run.problem, activations_a_rank=self.activations_a_rank):
-            run.offer_schedule(schedule, name)
+            run.offer_published(schedule, name)
             if run.is_optimal or run.budget.out_of_time:
                 return
+        run.every_published = True
+
+
+def best_published(problem: Problem) -> Published | None:
+    """The best published schedule of this placement that is within the limits, as it is published; None where none fits."""
+    values = (Published(name, value_as_is(schedule, problem)) for name, schedule in published(problem))
+    return min((each for each in values if np.isfinite(each.value)), key=attrgetter("value"), default=None)
 
 
 def published(problem: Problem) -> Iterator[tuple[str, Schedule]]:

@@ -98,11 +98,14 @@ class _Proof:
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(self.solver.solve, self.model.model, self._listener())
             try:
+                begun = self.run.budget.seconds
                 while not answer.done() or not self.events.empty():
                     self._take_next()
+                    self._report(self.run.budget.seconds - begun)
                     if self.run.budget.out_of_time:
                         self.solver.stop_search()
             finally:
+                self.run.budget.under_way = 0
                 self._stop(answer)
         self._conclude(self.solver.status_name(answer.result()))
         spent, left = int(self.solver.deterministic_time / self._evaluation), self.run.budget.evaluations_left
@@ -122,6 +125,13 @@ class _Proof:
         if budget.evaluations_left is not None:
             parameters.num_workers = 1
             parameters.max_deterministic_time = share * budget.evaluations_left * self._evaluation
+
+    def _report(self, seconds: float) -> None:
+        """Say how far it is; what the solver has spent by its own measure is known at its end, and is about its seconds."""
+        left = self.run.budget.evaluations_left
+        if left is not None:
+            self.run.budget.under_way = int(min(seconds / self._evaluation, self.options.share * left))
+        self.run.report_meanwhile()
 
     def _take_next(self) -> None:
         try:
