@@ -5,9 +5,9 @@ BIN := .venv/bin
 BEFORE ?= HEAD~1
 # What the peers' tests need beside pytest's own.
 PEERS_TOOLS := pytest pytest-xdist hypothesis
-SOURCES := src tests benchmarks examples deploy
+SOURCES := src tests benchmarks examples deploy docs/build
 
-.PHONY: demo test lint peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline web-ui web-ui-check clean
+.PHONY: demo test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline web-ui web-ui-check clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -20,6 +20,19 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# The site of the documentation, in build/site, and the tests that look at it in a browser.
+docs: .venv/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	PIPEPLAN_SITE=build/site $(BIN)/python -m pytest -q tests/docs/test_site.py
+
+# The same at http://127.0.0.1:8000, made again whenever a page is saved.
+docs-serve: .venv/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --livereload
+
+# What is published: dist/*.whl, installed and run in bare environments.
+wheel: .venv/.installed-dev
+	PIPEPLAN_WHEEL=dist $(BIN)/python -m pytest -q tests/test_wheel.py
 
 # Other implementations beside ours, in an environment of their own (tests/peers).
 peers: .venv-peers/.installed
@@ -68,6 +81,10 @@ web_ui/node_modules: web_ui/package-lock.json
 .venv/.installed-dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --group dev
 	touch $@ .venv/.installed
+
+.venv/.installed-docs: .venv/.installed-dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	touch $@
 
 .venv-peers/.installed: pyproject.toml constraints.txt tests/peers/constraints.txt tests/peers/peers.py
 	$(PYTHON) -m venv .venv-peers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.build import commands, gallery, links, python_pages, schemas, strategies
+from docs.build import commands, executed, gallery, links, python_pages, schemas, strategies
 
 TAKEN = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 """Pages that stand at the top of the repository."""
@@ -26,6 +26,10 @@ def everything(root: Path) -> Iterator[tuple[str, str | bytes]]:
     yield from gallery.pages()
     yield from python_pages.pages()
     yield from schemas.pages(root)
+    for path in executed.pages():
+        if path.is_relative_to(root / "docs"):
+            folder = path.parent.relative_to(root / "docs")
+            yield from ((str(folder / name), content) for name, content in executed.left_behind(path))
     for page, origin in TAKEN.items():
         yield page, links.moved((root / origin).read_text(encoding="utf-8"), origin, page)
     for path, origin in COPIED.items():

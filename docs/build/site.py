@@ -45,6 +45,13 @@ def on_page_content(html: str, /, *, page: Page, config: MkDocsConfig, files: Fi
     return links.references(html)
 
 
+def on_post_page(html: str, /, *, page: Page, config: MkDocsConfig) -> str:
+    """The theme's dialog of the search gets a name, which readers of screens need."""
+    return html.replace(
+        'data-md-component="search" role="dialog"', 'data-md-component="search" role="dialog" aria-label="Search"'
+    )
+
+
 def on_post_build(*, config: MkDocsConfig, **_: Any) -> None:
     """Refuses a site that would fetch something from elsewhere when it is read."""
     for fault in outside.fetched(Path(config.site_dir)):

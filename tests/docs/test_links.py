@@ -1,0 +1,31 @@
+"""Links of pages, between the repository and the site."""
+
+from docs.build import links
+
+
+def test_links_that_leave_the_documentation_become_text():
+    page = (
+        "see [`model/op.py`](../../src/pipeplan/model/op.py), [settings](settings.md#time) and [a](https://a.example/b)"
+    )
+    shown = "see `model/op.py`, [settings](settings.md#time) and [a](https://a.example/b)"
+    assert links.within_the_site(page, "reference/formats.md") == shown
+
+
+def test_what_stands_in_a_block_is_no_link():
+    page = "```python\nrows[0](../../x)\n```\n[x](../../x)\n"
+    assert links.within_the_site(page, "how-to/a.md") == "```python\nrows[0](../../x)\n```\nx\n"
+
+
+def test_a_file_of_the_repository_keeps_its_links_as_a_page():
+    text = "[formats](docs/reference/formats.md#png), [tests](tests/browser.py)"
+    page = links.moved(text, "CHANGELOG.md", "changelog.md")
+    assert page == "[formats](reference/formats.md#png), [tests](../tests/browser.py)"
+    assert links.within_the_site(page, "changelog.md") == "[formats](reference/formats.md#png), tests"
+
+
+def test_names_in_docstrings_become_references():
+    html = "<p>see :func:<code>pipeplan.simulate</code> and :class:<code>~pipeplan.errors.RunError</code></p>"
+    assert links.references(html) == (
+        '<p>see <autoref optional identifier="pipeplan.simulate"><code>simulate</code></autoref> and '
+        '<autoref optional identifier="pipeplan.errors.RunError"><code>RunError</code></autoref></p>'
+    )

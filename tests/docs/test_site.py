@@ -1,0 +1,69 @@
+"""The site as it was built by ``make docs``: complete, searchable and accessible, opened as files without any server."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from docs.build import commands, strategies
+from tests.browser import chromium, serious_faults
+
+if "PIPEPLAN_SITE" not in os.environ:
+    pytest.skip("the site is looked at where it was built: make docs", allow_module_level=True)
+
+SITE = Path(os.environ["PIPEPLAN_SITE"]).resolve()
+PAGES = ("index.html", "reference/strategies/zbv.html", "reference/commands/simulate.html")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens a page of the site as a file, in a window of that width and scheme; nothing may fail or leave the machine."""
+    contexts, faults = [], []
+
+    def page_at(path, *, width=1440, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: faults.append(request.url) if request.url.startswith("http") else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(f"{SITE.as_uri()}/{path}", wait_until="load")
+        return page
+
+    yield page_at
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+def test_every_command_and_strategy_has_its_page():
+    names = [*(f"reference/commands/{name}" for name in commands.names()), "reference/commands/index"]
+    names += [*(f"reference/strategies/{name}" for name in strategies.names()), "reference/strategies/index"]
+    assert [name for name in names if not (SITE / f"{name}.html").is_file()] == []
+
+
+def test_the_search_finds_without_a_server(opened):
+    page = opened("explanation/modelling.html")
+    page.keyboard.press("f")
+    page.keyboard.type("hanayo")
+    found = page.locator(".md-search-result__link").first
+    found.wait_for(timeout=10_000)
+    found.click()
+    page.wait_for_url("**/hanayo.html**")
+
+
+def test_a_phone_shows_pages_without_scrolling_sideways(opened):
+    for path in PAGES:
+        page = opened(path, width=390)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_have_no_serious_accessibility_fault(opened, scheme):
+    for path in PAGES:
+        assert serious_faults(opened(path, scheme=scheme)) == []
