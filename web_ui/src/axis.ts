@@ -39,12 +39,12 @@ export function drawAxis(surface: Surface, frame: Frame): void {
 
 /** The unit of the axis: that of the latest time that shows, where all the timelines have the same. */
 function axisForm(frame: Frame): Times {
-  const units = new Set(frame.plots.map((plot) => plot.view.unit));
+  const units = new Set(frame.shown.map((plot) => plot.view.unit));
   return Times.of([frame.x.domain()[1]], units.size === 1 ? [...units][0] : "");
 }
 
 function axisName(frame: Frame, { unit }: Times): string {
-  const views = frame.plots.map((plot) => plot.view);
+  const views = frame.shown.map((plot) => plot.view);
   if (views.every((view) => view.source === "order")) return "place";
   const units = unit === "" ? [...new Set(views.map((view) => view.unit))].filter((own) => own !== "") : [unit];
   return units.length > 0 ? `time (${units.join(", ").slice(0, 12)})` : "time";

@@ -4,6 +4,7 @@ import { CanvasSurface } from "./canvas_surface.js";
 import type { Description } from "./describe.js";
 import { make } from "./dom.js";
 import { type Frame, RIGHT } from "./frame.js";
+import { type Drag, Grabs, type Point } from "./grabs.js";
 import { drawHighlights, type Lit } from "./highlight.js";
 import { type Hit, hitAt } from "./hit.js";
 import { AXIS, comfortableHeight, layOut } from "./layout.js";
@@ -20,12 +21,15 @@ export interface ChartHandlers {
   resized(): void;
   hovered(hit: Hit | null): void;
   clicked(hit: Hit | null): void;
+  /** What a drag from a point does; null for panning. */
+  grabbed(event: PointerEvent, point: Point): Drag | null;
 }
 
 export class Chart {
   readonly element = make("div", { class: "pp-chart", tabindex: 0, role: "application" });
   readonly tooltip = new Tooltip();
   readonly zoom: TimeZoom;
+  readonly grabs: Grabs;
   scroll = 0;
   private readonly under = make("canvas", { "aria-hidden": "true" });
   private readonly over = make("canvas", { "aria-hidden": "true" });
@@ -36,10 +40,12 @@ export class Chart {
 
   constructor(private readonly handlers: ChartHandlers) {
     this.element.append(this.under, this.over, this.thumb, this.tooltip.element);
+    this.grabs = new Grabs(this.element, (event, point) => handlers.grabbed(event, point));
     this.zoom = new TimeZoom(this.element, {
       moved: () => handlers.moved(),
       scrolled: (by) => this.scrollBy(by),
       stretched: (by) => handlers.stretched(by),
+      busy: () => this.grabs.holds,
     });
     this.element.addEventListener("pointermove", (event) => this.pointed(event));
     this.element.addEventListener("pointerleave", () => handlers.hovered(null));
@@ -52,24 +58,24 @@ export class Chart {
   frame: Frame | null = null;
 
   /** Ask for as much height as the lanes can use. */
-  prefer(plots: readonly Plot[], state: State): void {
+  prefer(shown: readonly Plot[], state: State): void {
     this.element.style.setProperty(
       "--pp-height",
-      `${AXIS + Math.ceil(comfortableHeight(plots, state) * state.tall)}px`,
+      `${AXIS + Math.ceil(comfortableHeight(shown, state) * state.tall)}px`,
     );
   }
 
   /** Lay everything out for the size that the element has now. */
-  arrange(plots: readonly Plot[], theme: Theme, state: State): Frame {
+  arrange(plots: readonly Plot[], shown: readonly Plot[], theme: Theme, state: State): Frame {
     const { clientWidth: width, clientHeight: height } = this.element;
-    const left = this.leftOf(plots);
-    const last = Math.max(...plots.map((plot) => plot.view.makespan)) || 1;
-    this.zoom.fit(left, Math.max(width - RIGHT, left + 1), last, Math.min(...plots.map((plot) => plot.shortest)));
+    const left = this.leftOf(shown);
+    const last = Math.max(...shown.map((plot) => plot.view.makespan)) || 1;
+    this.zoom.fit(left, Math.max(width - RIGHT, left + 1), last, Math.min(...shown.map((plot) => plot.shortest)));
     this.zoom.follow(state.span);
-    const content = layOut(plots, state, height - AXIS);
+    const content = layOut(shown, state, height - AXIS);
     this.scroll = Math.min(Math.max(this.scroll, 0), Math.max(0, content.height - (height - AXIS)));
     this.showScroll(content.height, height - AXIS);
-    this.frame = { plots, theme, state, content, width, height, left, scroll: this.scroll, x: this.zoom.x };
+    this.frame = { plots, shown, theme, state, content, width, height, left, scroll: this.scroll, x: this.zoom.x };
     return this.frame;
   }
 
@@ -119,6 +125,10 @@ export class Chart {
 
   private hitOf(event: MouseEvent): Hit | null {
     const { left, top } = this.element.getBoundingClientRect();
-    return this.frame === null ? null : hitAt(this.frame, event.clientX - left, event.clientY - top);
+    return this.hitAt({ x: event.clientX - left, y: event.clientY - top });
+  }
+
+  hitAt({ x, y }: Point): Hit | null {
+    return this.frame === null ? null : hitAt(this.frame, x, y);
   }
 }

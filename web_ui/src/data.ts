@@ -78,8 +78,20 @@ export interface ThemeJson {
   curves: readonly string[];
 }
 
+/** A ratio of each op, which colours it: 1 in the middle, such as measured over planned; 0 for an op without one. */
+export interface ScaleJson {
+  title: string;
+  /** What is below 1 and what is above: `["faster", "slower"]`. */
+  ends: readonly [string, string];
+  /** The ratio at the upper end of the scale, above 1; null to let it follow the numbers. */
+  reach: number | null;
+  /** By view, in the order of its bars; null for a view that keeps the colours of its kinds. */
+  values: readonly (Column | null)[];
+}
+
 export interface TimelineData {
   views: readonly ViewJson[];
+  scale?: ScaleJson | null;
   /** Each theme by the number of shades that a view needs: `copies * chunks`. */
   themes: Record<ThemeName, Record<string, ThemeJson>>;
 }

@@ -32,6 +32,7 @@ export function describeBar(
     facts: [
       ["where", whereOf(plot, bar)],
       [source === "order" ? "place" : source === "measured" ? "measured" : "time", spanText(plot, bar)],
+      ...shadeOf(theme, { view, bar }),
       ...othersOf(plots, plot, bar, overlaid),
       ...waitsOf(plot, bar),
       ...memoryOf(plot, bar),
@@ -83,6 +84,11 @@ function whereOf(plot: Plot, bar: number): string {
 
 function laneName(plot: Plot, bar: number): string {
   return plot.view.lanes.label[plot.lane[bar]];
+}
+
+function shadeOf({ shading }: Theme, { view, bar }: BarRef): [string, string][] {
+  const value = shading?.valueOf(view, bar) ?? null;
+  return shading === null || value === null ? [] : [[shading.title, shading.text(value)]];
 }
 
 /** The same op in the other views, against this one. */

@@ -53,7 +53,7 @@ export function fileName(frame: Frame, ending: string): string {
 }
 
 export function titleOf(frame: Frame): string {
-  return frame.plots.map((plot) => plot.view.title).join(", ");
+  return frame.shown.map((plot) => plot.view.title).join(", ");
 }
 
 function drawPage(surface: Surface, frame: Frame, lit: Lit, height: number): void {
@@ -68,7 +68,7 @@ function heightOf(surface: Surface, frame: Frame): number {
 }
 
 function legend(surface: Surface, frame: Frame): number {
-  const entries = legendEntries(frame.plots, frame.theme, frame.state);
+  const entries = legendEntries(frame.shown, frame.theme, frame.state);
   const width = frame.width - frame.left - MARGIN;
   return drawLegend(surface, entries, frame.theme, frame.left, frame.height + MARGIN, width);
 }

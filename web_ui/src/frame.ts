@@ -10,7 +10,10 @@ export const FONT = 'system-ui, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-ser
 export const RIGHT = 14;
 
 export interface Frame {
+  /** All of them, by the numbers of their views. */
   readonly plots: readonly Plot[];
+  /** Those that are drawn. */
+  readonly shown: readonly Plot[];
   readonly theme: Theme;
   readonly state: State;
   readonly content: Content;

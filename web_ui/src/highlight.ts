@@ -1,6 +1,7 @@
 /** Highlights over the picture: the hovered and the focused op, chains, the critical path, what a search found. */
 
 import { drawCurveOf } from "./curves.js";
+import { type Ghost, markAt } from "./editing.js";
 import { type Frame, plotWidth, spanOf, toPicture, visibleRows } from "./frame.js";
 import { AXIS, type Row } from "./layout.js";
 import { Part } from "./part.js";
@@ -20,6 +21,8 @@ export interface Lit {
   readonly critical: readonly (readonly BarRef[])[];
   readonly found: readonly BarRef[];
   readonly current: BarRef | null;
+  /** An op that is being moved. */
+  readonly ghost: Ghost | null;
 }
 
 interface Box {
@@ -43,6 +46,7 @@ export function drawHighlights(surface: Surface, frame: Frame, lit: Lit): void {
     if (lit.selected !== null) ring(surface, frame, lit.selected, text, 2.5);
     if (lit.hovered !== null) drawHovered(surface, frame, lit.hovered);
     if (lit.focused !== null) focusRing(surface, frame, lit.focused);
+    if (lit.ghost !== null) drawGhost(surface, frame, lit.ghost);
   });
 }
 
@@ -107,7 +111,7 @@ function drawPath(surface: Surface, frame: Frame, path: readonly BarRef[], colou
 
 function connect(surface: Surface, frame: Frame, one: BarRef, other: BarRef, colour: string): void {
   const plot = frame.plots[one.view];
-  if (plot.lane[one.bar] === plot.lane[other.bar]) return;
+  if (plot.lane[one.bar] === plot.lane[other.bar] || rowOf(frame, plot, 0) === undefined) return;
   const places = [middleOf(frame, one), middleOf(frame, other)];
   const [begin, end] = [frame.x(plot.end[one.bar]), frame.x(plot.start[other.bar])];
   surface.line([begin - 0.5, places[0], end + 0.5, places[1]], colour, 1.5);
@@ -150,4 +154,47 @@ function focusRing(surface: Surface, frame: Frame, ref: BarRef): void {
   const width = Math.max(box.width, 4);
   surface.outline(box.x - 4, box.y - 4, width + 7, box.height + 8, page, 4);
   surface.outline(box.x - 3, box.y - 3, width + 5, box.height + 6, text, 2);
+}
+
+/** The op where it hangs, what it would leave, and a mark where it would go. */
+function drawGhost(surface: Surface, frame: Frame, ghost: Ghost): void {
+  const { view, bar } = ghost.op;
+  const plot = frame.plots[view];
+  const row = rowOf(frame, plot, ghost.op.rank);
+  if (row === undefined) return;
+  const { page, text, limit } = frame.theme.base;
+  const colour = ghost.refused === null ? text : limit;
+  const [y, height] = stripOf(frame, row, EDGES[plot.part[bar]]);
+  const [x, end] = [frame.x(plot.start[bar]), frame.x(plot.end[bar])];
+  const hangs = frame.x(plot.start[bar] + ghost.shift);
+  surface.rect(x, y, end - x, height, page, 0.7);
+  surface.rect(hangs, y - 3, end - x, height, frame.theme.bars[view].fill[plot.code[bar]], 0.9);
+  surface.outline(hangs, y - 3, Math.max(end - x, 3), height, colour, 2);
+  const name = plot.name(bar);
+  if (surface.textWidth(name, 11) + 4 <= end - x) {
+    const ink = frame.theme.bars[view].ink[plot.code[bar]];
+    surface.text(name, hangs + (end - x) / 2, y - 3 + height / 2, { fill: ink, size: 11, align: "center" });
+  }
+  if (ghost.refused !== null) drawCross(surface, hangs + (end - x) / 2, y - 3 + height / 2, frame);
+  else if (ghost.to !== ghost.op.index) drawMark(surface, frame.x(markAt(plot, ghost)), row, frame);
+}
+
+function drawMark(surface: Surface, x: number, row: Row, frame: Frame): void {
+  const { page, text } = frame.theme.base;
+  const top = Math.round(toPicture(frame, row.top)) - 3;
+  surface.rect(x - 3, top, 6, row.height + 6, page);
+  surface.rect(x - 1.5, top, 3, row.height + 6, text);
+  surface.rect(x - 5, top, 10, 3, text);
+  surface.rect(x - 5, top + row.height + 3, 10, 3, text);
+}
+
+function drawCross(surface: Surface, x: number, y: number, frame: Frame): void {
+  const { page, limit } = frame.theme.base;
+  for (const [colour, thickness] of [
+    [page, 6],
+    [limit, 3],
+  ] as const) {
+    surface.line([x - 6, y - 6, x + 6, y + 6], colour, thickness);
+    surface.line([x - 6, y + 6, x + 6, y - 6], colour, thickness);
+  }
 }

@@ -8,6 +8,8 @@ import type { TimelineData } from "./data.js";
 import { Timeline, type TimelineOptions } from "./timeline.js";
 
 export type { TimelineData } from "./data.js";
+export type { Editing, Move, PlacedOp } from "./editing.js";
+export type { State } from "./state.js";
 export type { Timeline, TimelineOptions } from "./timeline.js";
 
 /** Fill an element with a timeline of data as `timeline_data` in pipeplan.drawing.html makes it. */

@@ -4,6 +4,7 @@ import type { Frame } from "./frame.js";
 import { Part } from "./part.js";
 import { firstAbove, type Plot } from "./plot.js";
 import type { BarRef } from "./search.js";
+import type { Flippable } from "./toolbar.js";
 
 export interface Commands {
   focus(ref: BarRef): void;
@@ -14,11 +15,13 @@ export interface Commands {
   showAll(): void;
   scrollBy(pages: number): void;
   stretchBy(factor: number): void;
-  flip(name: "gaps" | "memory" | "critical"): void;
+  flip(name: Flippable): void;
   switchLayout(): void;
   switchTheme(): void;
   search(): void;
   step(by: number): void;
+  /** Move the focused op by so many places; false where nothing is edited. */
+  moveBy(by: number): boolean;
   help(): void;
 }
 
@@ -37,6 +40,7 @@ const KEYS: Record<string, (commands: Commands) => void> = {
   g: (commands) => commands.flip("gaps"),
   m: (commands) => commands.flip("memory"),
   c: (commands) => commands.flip("critical"),
+  v: (commands) => commands.flip("scale"),
   o: (commands) => commands.switchLayout(),
   t: (commands) => commands.switchTheme(),
   n: (commands) => commands.step(1),
@@ -58,7 +62,8 @@ const MOVES: Record<string, Move> = {
 
 /** Do what a key stands for; false where it stands for nothing. */
 export function pressed(event: KeyboardEvent, frame: Frame, focused: BarRef | null, commands: Commands): boolean {
-  if (event.ctrlKey || event.metaKey || event.altKey) return false;
+  if (event.ctrlKey || event.metaKey) return false;
+  if (event.altKey) return altered(event.key, commands);
   if (event.shiftKey && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
     commands.panBy(event.key === "ArrowLeft" ? -0.2 : 0.2);
     return true;
@@ -72,6 +77,12 @@ export function pressed(event: KeyboardEvent, frame: Frame, focused: BarRef | nu
   const command = KEYS[event.key];
   command?.(commands);
   return command !== undefined;
+}
+
+/** Alt with an arrow, where an op can be moved; the browser's own where none can. */
+function altered(key: string, commands: Commands): boolean {
+  if (key !== "ArrowLeft" && key !== "ArrowRight") return false;
+  return commands.moveBy(key === "ArrowLeft" ? -1 : 1);
 }
 
 /** The first op of the first lane that has one, within what shows. */

@@ -27,7 +27,7 @@ interface Place {
  * for a number have room for that, and by their microbatch otherwise.
  */
 export function drawLabels(surface: Surface, frame: Frame, rows: readonly Row[]): void {
-  for (const plot of frame.plots) {
+  for (const plot of frame.shown) {
     const own = rows.filter((row) => row.plot === plot);
     if (own.length === 0) continue;
     for (const halves of [false, true]) drawSize(surface, frame, plot, own, halves);

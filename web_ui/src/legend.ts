@@ -3,10 +3,13 @@
 import { make } from "./dom.js";
 import type { Theme } from "./palette.js";
 import type { Plot } from "./plot.js";
+import type { Shading } from "./shading.js";
 import type { State } from "./state.js";
 import type { Surface } from "./surface.js";
 
 export interface Entry {
+  /** What stands before its colours, where they are a scale. */
+  readonly before?: string;
   readonly fills: readonly string[];
   readonly title: string;
 }
@@ -19,15 +22,34 @@ const LINE = 22;
 
 /** The entries that the plots need: each swatch once, reasons where they show. */
 export function legendEntries(plots: readonly Plot[], theme: Theme, state: State): Entry[] {
+  const { shading } = theme;
+  const own = plots.filter((plot) => shading?.colours(plot.index) !== true);
+  const scale = shading !== null && own.length < plots.length ? [scaleEntry(shading, theme)] : [];
+  return [...scale, ...kindEntries(own, theme), ...(state.gaps ? reasonEntries(plots, theme) : [])];
+}
+
+/** The scale with what its ends stand for. */
+function scaleEntry(shading: Shading, theme: Theme): Entry {
+  const [low, high] = shading.ends;
+  return {
+    before: `${shading.title}: ${(1 / shading.reach).toFixed(2)} (${low})`,
+    fills: shading.ramp(theme.name, 9),
+    title: `${shading.reach.toFixed(2)} (${high})`,
+  };
+}
+
+function kindEntries(plots: readonly Plot[], theme: Theme): Entry[] {
+  if (plots.length === 0) return [];
+  const themed = theme.withShades(Math.max(...plots.map((plot) => plot.shades)));
   const kinds = new Set(plots.flatMap((plot) => [...new Set(plot.kind)].map((kind) => plot.view.kinds[kind])));
   const shown = plots[0].view.kinds.filter((kind) => kinds.has(kind) && !kinds.has(TWINS[kind]));
   const entries: Entry[] = shown.map((kind) => {
-    const { fill, title } = theme.base.kinds[kind];
+    const { fill, title } = themed.kinds[kind];
     return { fills: [...new Set(fill)], title: TWIN_TITLES[kind] ?? title };
   });
   const shades = shadesMean(plots);
   if (shades !== null) entries.push({ fills: [], title: shades });
-  return [...entries, ...(state.gaps ? reasonEntries(plots, theme) : [])];
+  return entries;
 }
 
 function reasonEntries(plots: readonly Plot[], theme: Theme): Entry[] {
@@ -49,13 +71,16 @@ function shadesMean(plots: readonly Plot[]): string | null {
 
 export function fillLegend(element: HTMLElement, entries: readonly Entry[]): void {
   element.replaceChildren(
-    ...entries.map(({ fills, title }) => {
+    ...entries.map(({ before, fills, title }) => {
       const swatches = fills.map((fill) => {
         const swatch = make("span", { class: "pp-swatch" });
         swatch.style.background = fill;
         return swatch;
       });
-      return make("li", {}, make("span", { class: "pp-swatches", "aria-hidden": "true" }, ...swatches), title);
+      const colours = make("span", { class: "pp-swatches", "aria-hidden": "true" }, ...swatches);
+      return before === undefined
+        ? make("li", {}, colours, title)
+        : make("li", { class: "pp-scale" }, `${before} `, colours, title);
     }),
   );
 }
@@ -71,13 +96,15 @@ export function drawLegend(
 ): number {
   let x = left;
   let y = top + LINE / 2;
-  for (const { fills, title } of entries) {
-    const needed = fills.length * SWATCH + 6 + surface.textWidth(title, SIZE) + 18;
+  for (const { before, fills, title } of entries) {
+    const lead = before === undefined ? 0 : surface.textWidth(before, SIZE) + 6;
+    const needed = lead + fills.length * SWATCH + 6 + surface.textWidth(title, SIZE) + 18;
     if (x > left && x + needed > left + width) [x, y] = [left, y + LINE];
+    if (before !== undefined) surface.text(before, x, y, { fill: theme.base.text, size: SIZE });
     fills.forEach((fill, at) => {
-      surface.rect(x + at * SWATCH, y - SWATCH / 2, SWATCH, SWATCH, fill);
+      surface.rect(x + lead + at * SWATCH, y - SWATCH / 2, SWATCH, SWATCH, fill);
     });
-    const at = x + fills.length * SWATCH + (fills.length > 0 ? 6 : 0);
+    const at = x + lead + fills.length * SWATCH + (fills.length > 0 ? 6 : 0);
     surface.text(title, at, y, { fill: theme.base.text, size: SIZE });
     x += needed;
   }

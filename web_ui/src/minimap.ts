@@ -35,8 +35,8 @@ export class Minimap {
     this.last = last;
     this.surface.begin(this.width, HEIGHT, window.devicePixelRatio);
     this.surface.rect(0, 0, this.width, HEIGHT, theme.base.lane);
-    const each = HEIGHT / plots.length;
-    const strips = plots.flatMap((plot) => stripsOf(frame, plot, plot.index * each + 1, each - 2));
+    const each = HEIGHT / frame.shown.length;
+    const strips = frame.shown.flatMap((plot, at) => stripsOf(frame, plot, at * each + 1, each - 2));
     this.surface.strips(strips, { from: 0, scale: this.width / last, left: 0, width: this.width });
     for (const { view, bar } of found) {
       const x = (plots[view].start[bar] / last) * this.width;

@@ -2,6 +2,7 @@
 
 import type { ThemeJson, ThemeName, TimelineData } from "./data.js";
 import type { Plot } from "./plot.js";
+import type { Shading } from "./shading.js";
 
 export class Palette {
   /** Red, green and blue of each code, 0 to 255. */
@@ -26,13 +27,27 @@ export class Theme {
   readonly base: ThemeJson;
   readonly bars: readonly Palette[];
   readonly gaps: readonly Palette[];
+  private readonly themes: Record<string, ThemeJson>;
 
-  constructor(data: TimelineData, name: ThemeName, plots: readonly Plot[]) {
+  /** `shading`: of the plots that it has numbers for. */
+  constructor(
+    data: TimelineData,
+    readonly name: ThemeName,
+    plots: readonly Plot[],
+    readonly shading: Shading | null = null,
+  ) {
     const themes = data.themes[name];
-    const most = Math.max(...plots.map((plot) => plot.shades));
-    this.base = themes[String(most)];
-    this.bars = plots.map((plot) => barPalette(plot, themes[String(plot.shades)]));
+    this.themes = themes;
+    this.base = this.withShades(Math.max(...plots.map((plot) => plot.shades)));
+    this.bars = plots.map((plot) =>
+      shading?.colours(plot.index) === true ? shading.palette(name) : barPalette(plot, themes[String(plot.shades)]),
+    );
     this.gaps = plots.map((plot) => gapPalette(plot, this.base));
+  }
+
+  /** The theme with so many shades a kind. */
+  withShades(count: number): ThemeJson {
+    return this.themes[String(count)];
   }
 }
 

@@ -1,9 +1,10 @@
 /** What is picked: the op under the pointer, the focused and the selected one, and what a search found. */
 
+import type { Ghost } from "./editing.js";
 import type { Lit } from "./highlight.js";
 import type { Hit } from "./hit.js";
 import type { Plot } from "./plot.js";
-import { type BarRef, findBars, parseQuery } from "./search.js";
+import { type BarRef, findBars, parseQuery, sameBar } from "./search.js";
 import type { State } from "./state.js";
 
 /** With more matches than this, only the current one is highlighted. */
@@ -17,6 +18,7 @@ export class Picks {
   found: readonly BarRef[] = [];
   private current = -1;
   private chain: readonly BarRef[] = [];
+  ghost: Ghost | null = null;
   private critical: readonly (readonly BarRef[])[] = [];
 
   /** What lies under the pointer; whether it is something else than before. */
@@ -29,18 +31,32 @@ export class Picks {
   }
 
   get lit(): Lit {
-    const { lane, hovered, focused, selected, chain, critical } = this;
+    const { lane, hovered, focused, selected, chain, critical, ghost } = this;
     const found = this.found.length <= MOST_RINGS ? this.found : [];
-    return { lane, hovered, focused, selected, chain, critical, found, current: this.found[this.current] ?? null };
+    return {
+      lane,
+      hovered,
+      focused,
+      selected,
+      chain,
+      critical,
+      found,
+      ghost,
+      current: this.found[this.current] ?? null,
+    };
   }
 
-  /** Follow a changed state, or new data, for which everything is looked up again. */
+  /** Follow other data, for which everything is looked up again; the focus stays on the op of its name. */
+  renew(before: readonly Plot[], plots: readonly Plot[], state: State): void {
+    this.hovered = null;
+    this.lane = null;
+    this.ghost = null;
+    this.focused = kept(this.focused, before, plots);
+    this.follow(plots, null, state);
+  }
+
+  /** Follow a changed state. */
   follow(plots: readonly Plot[], before: State | null, state: State): void {
-    if (before === null) {
-      this.hovered = null;
-      this.lane = null;
-      this.focused = kept(this.focused, plots);
-    }
     if (before?.op !== state.op) this.select(plots, state.op);
     if (before?.critical !== state.critical) {
       this.critical = state.critical ? plots.map((plot) => refs(plot, plot.links.critical())) : [];
@@ -82,6 +98,9 @@ function refs(plot: Plot, bars: readonly number[]): BarRef[] {
   return bars.map((bar) => ({ view: plot.index, bar }));
 }
 
-function kept(ref: BarRef | null, plots: readonly Plot[]): BarRef | null {
-  return ref !== null && ref.bar < (plots[ref.view]?.bars ?? 0) ? ref : null;
+function kept(ref: BarRef | null, before: readonly Plot[], plots: readonly Plot[]): BarRef | null {
+  const [own, other] = ref === null ? [] : [before[ref.view], plots[ref.view]];
+  if (ref === null || own === undefined || other === undefined) return null;
+  const bar = sameBar(own, ref.bar, other);
+  return bar < 0 ? null : { view: ref.view, bar };
 }

@@ -21,7 +21,7 @@ export class Track {
     readonly items: Int32Array,
     readonly start: Float64Array,
     readonly end: Float64Array,
-    readonly code: Uint16Array,
+    public code: Uint16Array,
     private readonly reach: Float64Array,
   ) {}
 
@@ -44,8 +44,8 @@ export class Plot {
   readonly microbatch: Int32Array;
   readonly slice: Int32Array;
   readonly group: Int32Array;
-  /** What each bar's colour is: kind * shades + shade. */
-  readonly code: Uint16Array;
+  /** What each bar's colour is: kind * shades + shade, or a step of a scale. */
+  code: Uint16Array;
   readonly shades: number;
   /** Tracks of each lane, strips last. */
   readonly tracks: readonly (readonly Track[])[];
@@ -109,6 +109,12 @@ export class Plot {
   number(bar: number): string {
     if (this.microbatch[bar] < 0) return "";
     return this.slice[bar] > 0 ? `${this.microbatch[bar]}.${this.slice[bar]}` : `${this.microbatch[bar]}`;
+  }
+
+  /** Colour the bars by these codes; null for those of their kinds. */
+  recolour(codes: Uint16Array | null): void {
+    this.code = codes ?? this.colourCodes();
+    for (const track of this.tracks.flat()) track.code = codesOf(track.items, this.code);
   }
 
   private colourCodes(): Uint16Array {

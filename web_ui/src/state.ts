@@ -8,10 +8,14 @@ export type ThemeChoice = ThemeName | "auto";
 export interface State {
   /** The times between which the picture shows; null for all. */
   readonly span: readonly [number, number] | null;
+  /** The views that are drawn, by their numbers in order; null for all. */
+  readonly shown: readonly number[] | null;
   readonly layout: Layout;
   readonly gaps: boolean;
   readonly memory: boolean;
   readonly critical: boolean;
+  /** Colours by the data's scale, where it has one, instead of by kind. */
+  readonly scale: boolean;
   readonly theme: ThemeChoice;
   /** How much higher lanes are than would fit. */
   readonly tall: number;
@@ -22,10 +26,12 @@ export interface State {
 
 export const INITIAL: State = {
   span: null,
+  shown: null,
   layout: "stacked",
   gaps: false,
   memory: true,
   critical: false,
+  scale: true,
   theme: "auto",
   tall: 1,
   query: "",
@@ -44,6 +50,8 @@ export function toFragment(state: State): string {
   if (state.gaps) parts.set("gaps", "1");
   if (!state.memory) parts.set("memory", "0");
   if (state.critical) parts.set("critical", "1");
+  if (!state.scale) parts.set("scale", "0");
+  if (state.shown !== null) parts.set("show", state.shown.join(","));
   if (state.theme !== INITIAL.theme) parts.set("theme", state.theme);
   if (state.tall !== 1) parts.set("tall", short(state.tall));
   if (state.query !== "") parts.set("find", state.query);
@@ -59,6 +67,8 @@ export function fromFragment(fragment: string): State {
     gaps: parts.get("gaps") === "1",
     memory: parts.get("memory") !== "0",
     critical: parts.get("critical") === "1",
+    scale: parts.get("scale") !== "0",
+    shown: shownOf(parts.get("show")),
     theme: themeOf(parts.get("theme")),
     tall: Math.min(Math.max(finite(parts.get("tall")) ?? 1, 1), MOST_TALL),
     query: (parts.get("find") ?? "").slice(0, 64),
@@ -72,6 +82,11 @@ function spanOf(parts: URLSearchParams): [number, number] | null {
   const from = finite(parts.get("from"));
   const to = finite(parts.get("to"));
   return from !== null && to !== null && from >= 0 && to > from ? [from, to] : null;
+}
+
+function shownOf(text: string | null): number[] | null {
+  if (text === null || !/^\d{1,4}(,\d{1,4})*$/.test(text)) return null;
+  return [...new Set(text.split(",").map(Number))].sort((one, other) => one - other);
 }
 
 function themeOf(text: string | null): ThemeChoice {

@@ -4,8 +4,10 @@ import { Chart } from "./chart.js";
 import type { ThemeName, TimelineData } from "./data.js";
 import { type Description, describeBar, describeGap, sentence } from "./describe.js";
 import { make } from "./dom.js";
+import { type Editing, type Ghost, step } from "./editing.js";
 import { download, fileName, pngOf, svgOf, titleOf } from "./export.js";
 import type { Frame } from "./frame.js";
+import type { Drag, Point } from "./grabs.js";
 import { Help } from "./help.js";
 import { boxOf } from "./highlight.js";
 import type { Hit } from "./hit.js";
@@ -13,10 +15,12 @@ import { type Commands, pressed } from "./keyboard.js";
 import { AXIS, canOverlay } from "./layout.js";
 import { fillLegend, legendEntries } from "./legend.js";
 import { Minimap } from "./minimap.js";
+import { dragOf } from "./moving.js";
 import { Theme } from "./palette.js";
 import { Picks } from "./picks.js";
 import { Plot } from "./plot.js";
 import { type BarRef, findBars, parseQuery } from "./search.js";
+import { Shading } from "./shading.js";
 import { fromFragment, MOST_TALL, type State, toFragment } from "./state.js";
 import { fillTables } from "./table.js";
 import { type Actions, Toolbar } from "./toolbar.js";
@@ -26,6 +30,10 @@ export interface TimelineOptions {
   readonly fragment?: string;
   /** Called with the new fragment whenever the state has changed. */
   readonly onFragment?: (fragment: string) => void;
+  /** Called when another op is selected, or none. */
+  readonly onSelect?: (op: State["op"]) => void;
+  /** Lets ops be moved; see `editing`. */
+  readonly editing?: Editing;
 }
 
 /** An op that is jumped to gets at least this many pixels. */
@@ -47,6 +55,8 @@ export class Timeline {
   private plots: readonly Plot[] = [];
   private theme: Theme | null = null;
   private state: State;
+  private shading: Shading | null = null;
+  private editing: Editing | null;
   private waiting = 0;
   private stale: "lights" | "picture" | "all" = "all";
 
@@ -56,12 +66,14 @@ export class Timeline {
     private readonly options: TimelineOptions = {},
   ) {
     this.state = fromFragment(options.fragment ?? "");
+    this.editing = options.editing ?? null;
     this.chart = new Chart({
       moved: () => this.moved(),
       stretched: (by) => this.stretchBy(by),
       resized: () => this.refresh("all"),
       hovered: (hit) => this.hover(hit),
       clicked: (hit) => this.click(hit),
+      grabbed: (event, point) => this.grab(event, point),
     });
     this.minimap = new Minimap((middle) => this.centre(middle));
     this.toolbar = new Toolbar(this.actions());
@@ -74,13 +86,27 @@ export class Timeline {
   update(data: TimelineData): void {
     if (data.views.length === 0) throw new Error("a timeline needs at least one view");
     this.data = data;
+    const before = this.plots;
     this.plots = data.views.map((view, index) => new Plot(view, index));
-    this.picks.follow(this.plots, null, this.state);
+    this.shade();
+    this.picks.renew(before, this.plots, this.state);
     this.useTheme();
     this.fillTables();
     this.chart.element.setAttribute("aria-label", this.label());
-    this.chart.prefer(this.plots, this.state);
+    this.chart.prefer(this.shown, this.state);
     this.refresh("all");
+  }
+
+  /** Draw only some of the views, by their numbers; null for all. The others keep whatever is chosen in them. */
+  show(views: readonly number[] | null): void {
+    this.set({ shown: views === null ? null : [...views].sort((one, other) => one - other) });
+  }
+
+  /** Let ops be moved, or no longer. */
+  edit(editing: Editing | null): void {
+    this.editing = editing;
+    this.chart.grabs.cancel();
+    this.chart.element.classList.toggle("pp-editing", editing !== null);
   }
 
   /** Change what a person could have changed. */
@@ -88,9 +114,12 @@ export class Timeline {
     const before = this.state;
     this.state = { ...before, ...change };
     this.picks.follow(this.plots, before, this.state);
-    if (before.theme !== this.state.theme) this.useTheme();
-    this.chart.prefer(this.plots, this.state);
+    if (before.scale !== this.state.scale) this.shade();
+    if (before.theme !== this.state.theme || before.scale !== this.state.scale) this.useTheme();
+    if (before.shown !== this.state.shown) this.fillTables();
+    this.chart.prefer(this.shown, this.state);
     this.refresh("all");
+    if (before.op !== this.state.op) this.options.onSelect?.(this.state.op);
     this.options.onFragment?.(toFragment(this.state));
   }
 
@@ -140,6 +169,22 @@ export class Timeline {
     this.root.remove();
   }
 
+  /** The plots that are drawn; all of them where none of those asked for is there. */
+  private get shown(): readonly Plot[] {
+    const { shown } = this.state;
+    const chosen = shown === null ? this.plots : this.plots.filter((plot) => shown.includes(plot.index));
+    return chosen.length > 0 ? chosen : this.plots;
+  }
+
+  /** Colour ops by the data's scale where that is asked for. */
+  private shade(): void {
+    const { scale = null } = this.data;
+    this.shading = scale !== null && this.state.scale ? new Shading(scale) : null;
+    for (const plot of this.plots) {
+      plot.recolour(this.shading?.colours(plot.index) === true ? this.shading.codes(plot.index, plot.bars) : null);
+    }
+  }
+
   private build(): void {
     const { root, chart, toolbar, minimap, details } = this;
     details.addEventListener("toggle", () => this.fillTables());
@@ -158,7 +203,7 @@ export class Timeline {
   private useTheme(): void {
     const system: ThemeName = this.dark.matches ? "dark" : "light";
     const name = this.state.theme === "auto" ? system : this.state.theme;
-    this.theme = new Theme(this.data, name, this.plots);
+    this.theme = new Theme(this.data, name, this.plots, this.shading);
     const { page, lane, grid, text, faint, limit } = this.theme.base;
     for (const [part, colour] of Object.entries({ page, lane, grid, text, faint, limit })) {
       this.root.style.setProperty(`--pp-${part}`, colour);
@@ -186,7 +231,7 @@ export class Timeline {
       this.chart.light(this.chart.frame, this.picks.lit);
       return this.chart.frame;
     }
-    const frame = this.chart.arrange(this.plots, this.themeNow(), this.state);
+    const frame = this.chart.arrange(this.plots, this.shown, this.themeNow(), this.state);
     this.chart.draw(frame);
     this.chart.light(frame, this.picks.lit);
     if (stale === "all") this.drawAround(frame);
@@ -196,25 +241,26 @@ export class Timeline {
 
   /** What stands around the picture and does not change while it moves. */
   private drawAround(frame: Frame): void {
-    const last = Math.max(...this.plots.map((plot) => plot.view.makespan)) || 1;
+    const last = Math.max(...this.shown.map((plot) => plot.view.makespan)) || 1;
     this.minimap.element.style.marginLeft = `${frame.left}px`;
     this.minimap.draw(frame, last, this.picks.found);
-    fillLegend(this.legend, legendEntries(this.plots, frame.theme, this.state));
+    fillLegend(this.legend, legendEntries(this.shown, frame.theme, this.state));
     const possible = {
-      gaps: this.plots.some((plot) => plot.gaps !== null),
-      memory: this.plots.some((plot) => plot.memory !== null),
-      overlay: canOverlay(this.plots),
+      gaps: this.shown.some((plot) => plot.gaps !== null),
+      memory: this.shown.some((plot) => plot.memory !== null),
+      overlay: canOverlay(this.shown),
+      scale: (this.data.scale ?? null) !== null,
     };
     this.toolbar.update(this.state, possible, this.picks.foundText(this.state.query));
   }
 
   /** Tables cost as much as pictures, so they are made once somebody opens them. */
   private fillTables(): void {
-    if (this.details.open) fillTables(this.tables, this.plots, this.themeNow());
+    if (this.details.open) fillTables(this.tables, this.shown, this.themeNow());
   }
 
   private label(): string {
-    const titles = this.plots.map((plot) => plot.view.title).join(", ");
+    const titles = this.shown.map((plot) => plot.view.title).join(", ");
     return `Timeline of ${titles}. Arrow keys move from op to op, question mark lists the keys; the same figures stand in the summary table.`;
   }
 
@@ -236,6 +282,37 @@ export class Timeline {
   private descriptionOf(hit: Hit): Description | null {
     if (hit.bar >= 0) return this.describe({ view: hit.plot.index, bar: hit.bar });
     return hit.gap >= 0 ? describeGap(hit.plot, this.themeNow(), hit.gap) : null;
+  }
+
+  private grab(event: PointerEvent, point: Point): Drag | null {
+    const hit = this.chart.hitAt(point);
+    if (hit === null || this.editing === null || event.shiftKey || !this.grabbable(event, hit)) return null;
+    return dragOf(this.editing, hit, { frame: () => this.draw(), show: (ghost) => this.hang(ghost) });
+  }
+
+  /** A finger moves the picture unless it lies on the op that is selected already. */
+  private grabbable({ pointerType }: PointerEvent, { plot, bar }: Hit): boolean {
+    const { selected } = this.picks;
+    return pointerType !== "touch" || (selected?.view === plot.index && selected.bar === bar);
+  }
+
+  private hang(ghost: Ghost | null): void {
+    this.picks.ghost = ghost;
+    this.chart.tooltip.hide();
+    this.status.textContent = ghost?.refused ?? "";
+    this.refresh("lights");
+  }
+
+  /** Move the focused op by keys. */
+  private moveBy(by: number): boolean {
+    const ref = this.picks.focused ?? this.picks.selected;
+    if (this.editing === null) return false;
+    if (ref === null) return true;
+    const move = step(this.plots[ref.view], ref.bar, by);
+    const refused = move === null ? "it is at the end of its rank" : (this.editing.refuses?.(move) ?? null);
+    if (refused !== null) this.status.textContent = refused;
+    else if (move !== null && this.editing.canGrab?.(move.op) !== false) this.editing.moved(move);
+    return true;
   }
 
   private click(hit: Hit | null): void {
@@ -284,7 +361,7 @@ export class Timeline {
   }
 
   private showAround(middle: number, width: number): void {
-    const last = Math.max(...this.plots.map((plot) => plot.view.makespan));
+    const last = Math.max(...this.shown.map((plot) => plot.view.makespan));
     const from = Math.min(Math.max(0, middle - width / 2), Math.max(0, last - width));
     this.set({ span: width >= last ? null : [from, from + width] });
   }
@@ -338,7 +415,8 @@ export class Timeline {
       scrollBy: (pages) => chart.scrollBy(pages * (chart.element.clientHeight - AXIS)),
       stretchBy: (factor) => this.stretchBy(factor),
       flip: (name) => toolbar.flip(name),
-      switchLayout: () => canOverlay(this.plots) && toolbar.switchLayout(),
+      moveBy: (by) => this.moveBy(by),
+      switchLayout: () => canOverlay(this.shown) && toolbar.switchLayout(),
       switchTheme: () => toolbar.switchTheme(),
       search: () => toolbar.search.select(),
       step: (by) => this.step(by),
@@ -347,6 +425,10 @@ export class Timeline {
   }
 
   private release(): void {
+    if (this.chart.grabs.dragging) {
+      this.chart.grabs.cancel();
+      return;
+    }
     this.picks.focused = null;
     this.set({ op: null, query: "" });
   }

@@ -17,7 +17,11 @@ export interface Possible {
   readonly gaps: boolean;
   readonly memory: boolean;
   readonly overlay: boolean;
+  readonly scale: boolean;
 }
+
+/** What a key or a button turns on and off. */
+export type Flippable = "gaps" | "memory" | "critical" | "scale";
 
 const THEMES: Record<State["theme"], State["theme"]> = { auto: "light", light: "dark", dark: "auto" };
 
@@ -36,6 +40,7 @@ export class Toolbar {
   private readonly gaps: HTMLButtonElement;
   private readonly memory: HTMLButtonElement;
   private readonly critical: HTMLButtonElement;
+  private readonly scale: HTMLButtonElement;
   private readonly layout: HTMLButtonElement;
   private readonly theme: HTMLButtonElement;
 
@@ -43,6 +48,7 @@ export class Toolbar {
     this.gaps = this.toggle("Idle reasons", "colour idle time by its reason (g)", "gaps");
     this.memory = this.toggle("Memory", "show memory (m)", "memory");
     this.critical = this.toggle("Critical path", "highlight the critical path (c)", "critical");
+    this.scale = this.toggle("Ratios", "colour ops by their ratio instead of by kind (v)", "scale");
     this.layout = button("Overlay", "overlay the schedules (o)", () => this.switchLayout());
     this.theme = button("Theme", "light, dark, or the system's setting (t)", () => this.switchTheme());
     this.search.addEventListener("input", () => actions.find(this.search.value));
@@ -56,6 +62,8 @@ export class Toolbar {
     press(this.memory, state.memory && possible.memory, possible.memory);
     press(this.critical, state.critical, true);
     press(this.layout, state.layout === "overlaid" && possible.overlay, possible.overlay);
+    press(this.scale, state.scale && possible.scale, possible.scale);
+    this.scale.hidden = !possible.scale;
     this.layout.hidden = !possible.overlay;
     this.theme.textContent = `Theme: ${state.theme}`;
     this.found.textContent = found;
@@ -71,11 +79,11 @@ export class Toolbar {
   }
 
   /** Turn something on or off. */
-  flip(name: "gaps" | "memory" | "critical"): void {
+  flip(name: Flippable): void {
     if (!this[name].disabled) this.actions.set({ [name]: !this.actions.state()[name] });
   }
 
-  private toggle(text: string, title: string, name: "gaps" | "memory" | "critical"): HTMLButtonElement {
+  private toggle(text: string, title: string, name: Flippable): HTMLButtonElement {
     return button(text, title, () => this.flip(name));
   }
 
@@ -102,7 +110,7 @@ export class Toolbar {
   }
 
   private showGroup(): HTMLElement {
-    return group("", this.gaps, this.memory, this.critical, this.layout);
+    return group("", this.scale, this.gaps, this.memory, this.critical, this.layout);
   }
 
   private saveGroup(): HTMLElement {

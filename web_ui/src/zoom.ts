@@ -11,6 +11,8 @@ export interface ZoomHandlers {
   scrolled(by: number): void;
   /** Lanes should be so many times as high. */
   stretched(by: number): void;
+  /** Whether the pointer is doing something else. */
+  busy(): boolean;
 }
 
 const WHEEL_SCROLL = 0.6;
@@ -29,7 +31,7 @@ export class TimeZoom {
   ) {
     this.selection = select<HTMLElement, unknown>(element);
     this.behaviour
-      .filter((event: MouseEvent) => !event.button && !(event instanceof WheelEvent && isScroll(event)))
+      .filter((event: MouseEvent) => this.zooms(event))
       .constrain((transform) => this.held(transform))
       .clickDistance(4)
       .on("zoom", (event: D3ZoomEvent<HTMLElement, unknown>) => this.zoomed(event));
@@ -80,6 +82,11 @@ export class TimeZoom {
     const [left, right] = this.base.range();
     const { k } = zoomTransform(this.element);
     this.behaviour.translateBy(this.selection, (-share * (right - left)) / k, 0);
+  }
+
+  private zooms(event: MouseEvent): boolean {
+    if (event instanceof WheelEvent) return !isScroll(event);
+    return !event.button && !this.handlers.busy();
   }
 
   private transformOf([from, to]: readonly [number, number]): ZoomTransform {

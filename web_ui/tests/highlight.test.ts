@@ -11,6 +11,7 @@ const NOTHING: Lit = {
   critical: [],
   found: [],
   current: null,
+  ghost: null,
 };
 const frame = frameOf([plotOf(TWO_BY_TWO, {}, TWO_BY_TWO_LINKS)], 1014);
 const bar = (at: number) => ({ view: 0, bar: at });

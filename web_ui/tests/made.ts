@@ -112,9 +112,10 @@ const THEME = {
   curves: ["#010101", "#020202", "#030303", "#040404"],
 } as const;
 
+export const THEMES: TimelineData["themes"] = { light: { "1": THEME }, dark: { "1": THEME } };
+
 export function themeOf(plots: readonly Plot[]): Theme {
-  const data: TimelineData = { views: [], themes: { light: { "1": THEME }, dark: { "1": THEME } } };
-  return new Theme(data, "light", plots);
+  return new Theme({ views: [], themes: THEMES }, "light", plots);
 }
 
 /** A frame that shows a span of times, or all, `width` pixels wide; lanes begin at 100. */
@@ -123,7 +124,7 @@ export function frameOf(plots: readonly Plot[], width = 1000, change: Partial<St
   const content = layOut(plots, state, height - AXIS);
   const last = Math.max(...plots.map((plot) => plot.view.makespan));
   const x = scaleLinear(state.span ?? [0, last], [100, width - RIGHT]);
-  return { plots, theme: themeOf(plots), state, content, width, height, left: 100, scroll: 0, x };
+  return { plots, shown: plots, theme: themeOf(plots), state, content, width, height, left: 100, scroll: 0, x };
 }
 
 /** A surface whose letters are all as wide as half their size. */

@@ -3,10 +3,12 @@ import { fromFragment, INITIAL, MOST_TALL, type State, toFragment } from "../src
 
 const EVERYTHING: State = {
   span: [3.25, 9],
+  shown: [0, 2],
   layout: "overlaid",
   gaps: true,
   memory: false,
   critical: true,
+  scale: false,
   theme: "dark",
   tall: 2.5,
   query: "3F7",

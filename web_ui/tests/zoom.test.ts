@@ -20,6 +20,7 @@ beforeEach(() => {
     },
     scrolled: () => undefined,
     stretched: () => undefined,
+    busy: () => false,
   });
   zoom.fit(100, 1100, 10, 1);
 });

@@ -1,0 +1,92 @@
+/** Drags over the picture that are not panning: they are asked for first, and the pointer is theirs until it is let go. */
+
+export interface Point {
+  readonly x: number;
+  readonly y: number;
+}
+
+export interface Drag {
+  move(point: Point): void;
+  drop(): void;
+  cancel(): void;
+}
+
+/** A pointer that moved no further than this has clicked. */
+const CLICK = 4;
+
+export class Grabs {
+  private drag: Drag | null = null;
+  private begun = false;
+  private from: Point = { x: 0, y: 0 };
+  private swallow = false;
+
+  /** `take` says what a drag from a point does, or null to leave it to panning. */
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly take: (event: PointerEvent, point: Point) => Drag | null,
+  ) {
+    element.addEventListener("pointerdown", (event) => this.down(event));
+    element.addEventListener("pointermove", (event) => this.move(event));
+    element.addEventListener("pointerup", () => this.up());
+    element.addEventListener("pointercancel", () => this.cancel());
+    element.addEventListener("click", (event) => this.click(event), { capture: true });
+  }
+
+  /** Whether a pointer is down that panning must leave alone. */
+  get holds(): boolean {
+    return this.drag !== null;
+  }
+
+  /** Whether something is being dragged. */
+  get dragging(): boolean {
+    return this.drag !== null && this.begun;
+  }
+
+  cancel(): void {
+    const { drag, begun } = this;
+    this.drag = null;
+    if (begun) {
+      this.swallow = true;
+      drag?.cancel();
+    }
+  }
+
+  private down(event: PointerEvent): void {
+    this.swallow = false;
+    if (!event.isPrimary) {
+      this.cancel();
+      return;
+    }
+    if (event.button !== 0) return;
+    this.from = this.pointOf(event);
+    this.begun = false;
+    this.drag = this.take(event, this.from);
+  }
+
+  private move(event: PointerEvent): void {
+    if (this.drag === null || !event.isPrimary) return;
+    const point = this.pointOf(event);
+    if (!this.begun && Math.hypot(point.x - this.from.x, point.y - this.from.y) < CLICK) return;
+    if (!this.begun) this.element.setPointerCapture(event.pointerId);
+    this.begun = true;
+    this.drag.move(point);
+  }
+
+  private up(): void {
+    const { drag, begun } = this;
+    this.drag = null;
+    this.swallow = begun && drag !== null;
+    if (begun) drag?.drop();
+  }
+
+  /** A drag ends with a click, which nobody meant. */
+  private click(event: MouseEvent): void {
+    if (this.swallow) event.stopImmediatePropagation();
+    this.swallow = false;
+  }
+
+  private pointOf(event: PointerEvent): Point {
+    const { left, top } = this.element.getBoundingClientRect();
+    return { x: event.clientX - left, y: event.clientY - top };
+  }
+}
