@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.api.results import gap_above, result_of
+from pipeplan.api.results import result_of
+from pipeplan.api.search_record import gap_above
 from pipeplan.api.searches import placement_named
 from pipeplan.api.tables.parts import number
 from pipeplan.cli import main

@@ -27,7 +27,8 @@ from pipeplan.api.outputs import (
 from pipeplan.api.pictures import Look
 from pipeplan.api.plans import Plan
 from pipeplan.api.presets import Gpus, Models, gpus, models
-from pipeplan.api.results import Result, SearchRecord
+from pipeplan.api.results import Result
+from pipeplan.api.search_record import SearchRecord
 from pipeplan.api.simulations import simulate, timed, without_times
 from pipeplan.api.sources import as_taken_by, file_of, read, same_ranks, shape_of
 from pipeplan.api.training_runs import CostProfile, TrainingRun, model_files, profile, run

@@ -10,7 +10,8 @@ from typing import Any, Unpack, final
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.leads import Lead, leads_of
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.results import Result, gap_above
+from pipeplan.api.results import Result
+from pipeplan.api.search_record import gap_above
 from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
 from pipeplan.costs import Settings

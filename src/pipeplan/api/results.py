@@ -5,74 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import msgspec
 import numpy as np
 
 from pipeplan.api.presentable import Presentable
+from pipeplan.api.search_record import SearchRecord, gap_above
 from pipeplan.costs import Costs, Limits
 from pipeplan.drawing import View, view_of
 from pipeplan.formats import placement_record, timeline_columns
 from pipeplan.model import MemoryUse, Schedule, Timeline, tolerances
 from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times, step_time
-
-if TYPE_CHECKING:
-    from pipeplan.solver import Objective, Robustness
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchRecord:
-    """How a search came to a schedule, and what it has proven.
-
-    Attributes
-    ----------
-    objective, value, bound
-        What was made small, what it is, and the least that it can be.
-    optimal
-        Whether the bound proves that no schedule has a smaller one.
-    found_by
-        The engine that found it, and what it started from.
-    evaluations, seconds
-        What the search spent.
-    interrupted
-        Whether the user stopped it before its budget was spent.
-    jitter
-        The objective when op times vary, where that was asked for.
-    """
-
-    objective: Objective
-    value: float
-    bound: Bound
-    optimal: bool
-    found_by: str
-    evaluations: int
-    seconds: float
-    interrupted: bool = False
-    jitter: Robustness | None = None
-
-    @property
-    def gap(self) -> float:
-        """``value / bound - 1``: how far from optimal the objective can be."""
-        return gap_above(self.value, self.bound)
-
-    def to_dict(self) -> dict[str, Any]:
-        """What ``search --json`` adds to the JSON of one result."""
-        return {
-            "found_by": self.found_by,
-            "optimal": self.optimal,
-            "evaluations": self.evaluations,
-            "seconds": self.seconds,
-            "interrupted": self.interrupted,
-            "objective": {
-                "name": self.objective,
-                "value": self.value,
-                "lower_bound": self.bound.value,
-                "bound_reason": self.bound.reason,
-                "gap": self.gap,
-            },
-            "jitter": None if self.jitter is None else {"mean": self.jitter.mean, "p95": self.jitter.p95},
-        }
 
 
 @final
@@ -231,12 +175,6 @@ def result_of(
         notes=tuple(notes),
         search=search,
     )
-
-
-def gap_above(value: float, bound: Bound) -> float:
-    """``value / bound - 1``, without what rounding makes of nothing."""
-    gap = value / bound.value - 1
-    return 0.0 if abs(gap) <= tolerances.ROUNDING else gap
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> str | None:

@@ -11,7 +11,8 @@ from typing import Unpack
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.fronts import FrontPoint, ParetoFront
 from pipeplan.api.outputs import FilePath
-from pipeplan.api.results import Result, SearchRecord, result_of
+from pipeplan.api.results import Result, result_of
+from pipeplan.api.search_record import SearchRecord
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, label, resolve
 from pipeplan.costs import Settings

@@ -76,6 +76,14 @@ class JitterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     p95: float
 
 
+class PublishedRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A published schedule that a search has to beat: its name, that of its placement, and its objective."""
+
+    schedule: str
+    placement: str
+    value: float
+
+
 class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The JSON of one result: of ``pipeplan simulate --json``, of the web API and of ``Result.to_dict()``.
 
@@ -112,6 +120,10 @@ class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     interrupted: bool | UnsetType = UNSET
     objective: ObjectiveRecord | UnsetType = UNSET
     jitter: JitterRecord | UnsetType | None = UNSET
+    best_published: PublishedRecord | UnsetType | None = UNSET
+    gain: float | UnsetType | None = UNSET
+    best_published_anywhere: PublishedRecord | UnsetType | None = UNSET
+    gain_anywhere: float | UnsetType | None = UNSET
 
 
 class TimesRecord(ScheduleRecord, kw_only=True):
