@@ -1,0 +1,121 @@
+"""How a search came to a schedule, what it has proven, and what it gained over the published ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipeplan.model import tolerances
+from pipeplan.simulation import Bound
+
+if TYPE_CHECKING:
+    from pipeplan.solver import Objective, Robustness
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedSchedule:
+    """A published schedule on a search's costs and within its limits.
+
+    Attributes
+    ----------
+    name, placement
+        Its name, with its variant or group where that is not its own, and that of its placement.
+    value
+        The objective.
+    """
+
+    name: str
+    placement: str
+    value: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """``schedule``, ``placement``, ``value``."""
+        return {"schedule": self.name, "placement": self.placement, "value": self.value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRecord:
+    """How a search came to a schedule, what it has proven, and what it gained.
+
+    Attributes
+    ----------
+    objective, value, bound
+        What was made small, what it is, and the least that it can be.
+    optimal
+        Whether the bound proves that no schedule of the placement has a smaller one.
+    found_by
+        The engine that found it, and what it started from.
+    evaluations, seconds
+        What the search spent.
+    interrupted
+        Whether the user stopped it before its budget was spent.
+    jitter
+        The objective when op times vary, where that was asked for.
+    best_published
+        The best published schedule of the search's placement within the limit; None where none fits.
+    best_published_anywhere
+        The best one of any placement; None where none fits, and for shapes so large that others were not looked at.
+    """
+
+    objective: Objective
+    value: float
+    bound: Bound
+    optimal: bool
+    found_by: str
+    evaluations: int
+    seconds: float
+    interrupted: bool = False
+    jitter: Robustness | None = None
+    best_published: PublishedSchedule | None = None
+    best_published_anywhere: PublishedSchedule | None = None
+
+    @property
+    def gap(self) -> float:
+        """``value / bound - 1``: how far from optimal the objective can be."""
+        return gap_above(self.value, self.bound)
+
+    @property
+    def gain(self) -> float | None:
+        """By what share the objective is smaller than that of the best published schedule of its placement."""
+        return None if self.best_published is None else _gain(self.value, self.best_published)
+
+    @property
+    def gain_anywhere(self) -> float | None:
+        """By what share it is smaller than that of the best published schedule of any placement; below 0: larger."""
+        return None if self.best_published_anywhere is None else _gain(self.value, self.best_published_anywhere)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``search --json`` adds to the JSON of one result."""
+        here, anywhere = self.best_published, self.best_published_anywhere
+        return {
+            "found_by": self.found_by,
+            "optimal": self.optimal,
+            "evaluations": self.evaluations,
+            "seconds": self.seconds,
+            "interrupted": self.interrupted,
+            "objective": {
+                "name": self.objective,
+                "value": self.value,
+                "lower_bound": self.bound.value,
+                "bound_reason": self.bound.reason,
+                "gap": self.gap,
+            },
+            "jitter": None if self.jitter is None else {"mean": self.jitter.mean, "p95": self.jitter.p95},
+            "best_published": None if here is None else here.to_dict(),
+            "gain": self.gain,
+            "best_published_anywhere": None if anywhere is None else anywhere.to_dict(),
+            "gain_anywhere": self.gain_anywhere,
+        }
+
+
+def gap_above(value: float, bound: Bound) -> float:
+    """``value / bound - 1``, without what rounding makes of nothing."""
+    return _rounded(value / bound.value - 1)
+
+
+def _gain(value: float, published: PublishedSchedule) -> float:
+    return _rounded(1 - value / published.value)
+
+
+def _rounded(share: float) -> float:
+    return 0.0 if abs(share) <= tolerances.ROUNDING else share
