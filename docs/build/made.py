@@ -26,10 +26,10 @@ def everything(root: Path) -> Iterator[tuple[str, str | bytes]]:
     yield from gallery.pages()
     yield from python_pages.pages()
     yield from schemas.pages(root)
-    for path in executed.pages():
-        if path.is_relative_to(root / "docs"):
-            folder = path.parent.relative_to(root / "docs")
-            yield from ((str(folder / name), content) for name, content in executed.left_behind(path))
+    for shown in executed.pages():
+        if shown.is_relative_to(root / "docs"):
+            folder = shown.parent.relative_to(root / "docs")
+            yield from (((folder / name).as_posix(), content) for name, content in executed.left_behind(shown))
     for page, origin in TAKEN.items():
         yield page, links.moved((root / origin).read_text(encoding="utf-8"), origin, page)
     for path, origin in COPIED.items():
