@@ -14,6 +14,7 @@ const BUNDLES = [
     folder: here("../src/pipeplan/drawing/html/assets/"),
     globalName: "pipeplan",
   },
+  { name: "report", entry: "src/report/main.ts", folder: here("../src/pipeplan/drawing/html/assets/") },
   { name: "app", entry: "src/app/main.ts", folder: here("../src/pipeplan/web/assets/") },
   { name: "plan", entry: "src/plan/main.ts", folder: here("../src/pipeplan/web/assets/") },
 ];

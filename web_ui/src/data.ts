@@ -3,7 +3,7 @@
 export const VERSION = 1;
 
 /** A list of numbers, or `TYPE:BASE64` of a little-endian numpy array, such as `f8:AAAAAAAA8D8=`. */
-export type Column = readonly number[] | string;
+export type Column = ArrayLike<number> | string;
 
 export interface LanesJson {
   label: readonly string[];

@@ -23,6 +23,7 @@ _WORDS: dict[Content, str] = {
     "timeline": "a timeline",
     "costs": "costs",
     "record": "the record of any answer",
+    "report": "pages with a table",
     "pictures": "pictures",
     "front picture": "a picture of a front",
     "plan picture": "a picture of a plan",

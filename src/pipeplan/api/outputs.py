@@ -15,6 +15,7 @@ from pipeplan.api.explanations import Explanation
 from pipeplan.api.fronts import ParetoFront
 from pipeplan.api.pictures import PICTURES, Look
 from pipeplan.api.presentable import Presentable
+from pipeplan.api.reports import comparison_report
 from pipeplan.api.results import Result
 from pipeplan.api.trainer_settings import MEGATRON
 from pipeplan.api.training_runs import CostProfile, TrainingRun
@@ -40,6 +41,7 @@ _WHOLE: tuple[Content, ...] = (
     "settings",
     "costs",
     "plan picture",
+    "report",
     "pictures",
     "front picture",
 )
@@ -174,7 +176,7 @@ def content_as(
         For what the format has no words for.
     """
     content = next(each for each in order if each in contents and each in chosen.writers)
-    drawn = content in {"pictures", "front picture", "plan picture"}
+    drawn = content in {"report", "pictures", "front picture", "plan picture"}
     beside = (training,) if content == "settings" else ()
     written = chosen.writers[content](contents[content](chosen), *beside, **(look if drawn else {}))
     text = written.text if isinstance(written, TrainerSettings) else written
@@ -231,6 +233,7 @@ def _of_answer(answer: Presentable) -> Contents:
         return {**_of_result(answer.result), **contents}
     if isinstance(answer, Comparison):
         contents["pictures"] = partial(_views, answer.results)
+        contents["report"] = lambda chosen: comparison_report(answer, _views(answer.results, chosen))
     elif isinstance(answer, ParetoFront):
         contents["front picture"] = lambda _: answer.front_view()
     elif views := answer.views():
@@ -285,6 +288,7 @@ _HELD: dict[Content, str] = {
     "timeline": "one timeline",
     "costs": "the costs of one schedule",
     "record": "figures",
+    "report": "a page",
     "pictures": "a picture",
     "front picture": "a picture",
     "plan picture": "a picture",

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from pipeplan.drawing import View, text_of
-from pipeplan.drawing.html import html_page
+from pipeplan.drawing.html import Report, html_page, report_page
 from pipeplan.formats import Format
 
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ def _page(views: Sequence[View], **look: Unpack[Look]) -> str:
     return html_page(views, theme=look.get("theme"))
 
 
+def _report(report: Report, **look: Unpack[Look]) -> str:
+    """A page with a table, as :func:`_page` otherwise."""
+    return report_page(report, theme=look.get("theme"))
+
+
 def _letters(views: Sequence[View], **_: Unpack[Look]) -> str:
     """The views one below the other, in letters."""
     return "".join(f"{text_of(view, width=_COLUMNS)}\n\n" for view in views).removesuffix("\n")
@@ -94,6 +99,7 @@ PICTURES = (
         ending=".html",
         media="text/html; charset=utf-8",
         draw=_page,
+        draw_report=_report,
         explains=True,
     ),
     Format(

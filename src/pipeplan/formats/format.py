@@ -10,7 +10,9 @@ from pipeplan.costs import Costs
 from pipeplan.formats.training import TrainerSettings, Training
 from pipeplan.model import MemoryUse, Schedule, Timeline
 
-Content = Literal["schedule", "settings", "timeline", "costs", "record", "pictures", "front picture", "plan picture"]
+Content = Literal[
+    "schedule", "settings", "timeline", "costs", "record", "report", "pictures", "front picture", "plan picture"
+]
 """What a format can hold: one schedule without times, as a trainer's settings, or with times; costs, figures, pictures."""
 
 
@@ -62,9 +64,9 @@ class Format:
         A trainer's settings for a schedule, which takes what it must know beside.
     convert_schedule
         Like ``write_schedule``, where that leaves out what a schedule holds, without leaving anything out.
-    draw, draw_front, draw_plan
-        A picture of views, of a front of memory and time, or of a plan; see :mod:`pipeplan.drawing`, which formats do
-        not know.
+    draw, draw_report, draw_front, draw_plan
+        A picture of views, a page of views with a table, a picture of a front of memory and time, or of a plan; see
+        :mod:`pipeplan.drawing`, which formats do not know.
     explains
         Whether its pictures also say why ranks idle.
     read
@@ -87,6 +89,7 @@ class Format:
     write_costs: Callable[[Costs], str] | None = None
     write_record: Callable[[Mapping[str, Any]], str] | None = None
     draw: Callable[..., bytes | str] | None = None
+    draw_report: Callable[..., bytes | str] | None = None
     draw_front: Callable[..., bytes | str] | None = None
     draw_plan: Callable[..., bytes | str] | None = None
     explains: bool = False
@@ -102,6 +105,7 @@ class Format:
             "timeline": self.write_timeline,
             "costs": self.write_costs,
             "record": self.write_record,
+            "report": self.draw_report,
             "pictures": self.draw,
             "front picture": self.draw_front,
             "plan picture": self.draw_plan,

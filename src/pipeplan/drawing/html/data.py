@@ -31,13 +31,21 @@ def timeline_data(views: View | Sequence[View]) -> dict[str, Any]:
         For no views.
     """
     chosen = [views] if isinstance(views, View) else list(views)
-    if not chosen:
+    return {"themes": themes_for(chosen), "views": [view.to_json_dict(packed) for view in chosen]}
+
+
+def themes_for(views: Sequence[View]) -> dict[str, Any]:
+    """The colours that views need: light and dark, each by the number of shades.
+
+    Raises
+    ------
+    ValueError
+        For no views.
+    """
+    if not views:
         raise ValueError("a timeline needs at least one view")
-    shades = sorted({view.copies * view.chunks for view in chosen})
-    return {
-        "views": [view.to_json_dict(packed) for view in chosen],
-        "themes": {theme.name: _by_shades(theme, shades) for theme in (LIGHT, DARK)},
-    }
+    shades = sorted({view.copies * view.chunks for view in views})
+    return {theme.name: _by_shades(theme, shades) for theme in (LIGHT, DARK)}
 
 
 def _by_shades(theme: Theme, shades: Sequence[int]) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""The built timeline: a script that defines ``pipeplan.mountTimeline(element, data, options)``, and its style sheet."""
+"""What is built from ``web_ui/``: scripts and style sheets.
+
+``timeline`` defines ``pipeplan.mountTimeline(element, data, options)``; ``report``, which uses it, fills the page of a
+comparison, or of a run beside its plan.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-AssetName = Literal["timeline.js", "timeline.css"]
+AssetName = Literal["timeline.js", "timeline.css", "report.js", "report.css"]
 
 
 @cache

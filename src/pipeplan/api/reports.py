@@ -1,0 +1,91 @@
+"""What the pages of answers say beside their timelines: tables, sentences and what was assumed, ready for JSON.
+
+``web_ui/src/report/contract.ts`` is the other side of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pipeplan.api.comparisons import Comparison
+from pipeplan.api.results import Result
+from pipeplan.drawing import View
+from pipeplan.drawing.html import Report
+from pipeplan.model import one_line
+from pipeplan.strategies import STRATEGIES
+
+
+def comparison_report(comparison: Comparison, views: Sequence[View]) -> Report:
+    """The page of several schedules; ``views`` are those of its results, in their order."""
+    schedule = comparison.best.schedule
+    shape = f"{schedule.ranks} ranks, {schedule.microbatches} microbatches"
+    names = f"{len(comparison)} schedules" if len(comparison) > 1 else one_line(comparison.best.name)
+    return Report(
+        kind="comparison",
+        title=f"{names} on {shape}",
+        facts=comparison_facts(comparison),
+        views=tuple(views),
+    )
+
+
+def comparison_facts(comparison: Comparison) -> dict[str, Any]:
+    """What the page of a comparison says: a row a schedule, the shape and the costs that all of them have, and notes."""
+    best = comparison.best
+    in_bytes = best.memory.peak_bytes is not None
+    limits = best.limits
+    return {
+        "ranks": best.schedule.ranks,
+        "microbatches": best.schedule.microbatches,
+        "unit": best.timeline.unit,
+        "memory_unit": "bytes" if in_bytes else "activations",
+        "limit": None if limits is None or limits.in_activations == in_bytes else float(limits.values.max()),
+        "costs": _costs(best),
+        "rows": [_row(result, in_bytes) for result in comparison],
+        "refused": [
+            {"schedule": one_line(name), "message": reason.splitlines()[0].removeprefix(f"{name}: ")}
+            for name, reason in comparison.refused.items()
+        ],
+        "notes": _notes(comparison),
+    }
+
+
+def _row(result: Result, in_bytes: bool) -> dict[str, Any]:
+    placement, bubble, memory = result.schedule.placement, result.timeline.bubble, result.memory
+    peaks = memory.peak_bytes if in_bytes and memory.peak_bytes is not None else memory.peak_activation
+    named = STRATEGIES.get(result.name)
+    return {
+        "schedule": one_line(result.name),
+        "placement": placement.name,
+        "chunks": placement.chunks,
+        "makespan": result.makespan,
+        "bubble": bubble.idle_over_total,
+        "peak": float(peaks.max()),
+        "fullest": int(np.argmax(peaks)),
+        "fits": result.fits,
+        "bound": result.bound.value,
+        "bound_reason": result.bound.reason,
+        "from_costs": named is not None and named.looks_at_costs,
+    }
+
+
+def _costs(result: Result) -> dict[str, Any]:
+    """What a rank does and holds for one microbatch, on average over the ranks: the same for every schedule."""
+    costs, ranks = result.costs, result.schedule.ranks
+    times = {"forward": costs.forward, "backward_input": costs.backward_input, "backward_weight": costs.backward_weight}
+    return {
+        **{name: float(values.sum()) / ranks for name, values in times.items()},
+        "backward": float(costs.backward.sum()) / ranks,
+        "even": all(bool(np.allclose(values, values[0])) for values in (*times.values(), costs.backward)),
+        "transfer": costs.transfer.time(),
+        "activation": float(costs.memory.activation.sum()) / ranks if costs.memory.in_bytes else None,
+    }
+
+
+def _notes(comparison: Comparison) -> list[str]:
+    """What was assumed and what the reader should know, without being over the limit, which the table says."""
+    notes = dict.fromkeys(note for result in comparison for note in result.notes)
+    warnings = (text for text in comparison.warnings if "over the memory limit: " not in text)
+    return [*notes, *warnings]

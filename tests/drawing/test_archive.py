@@ -1,0 +1,110 @@
+"""Archived views hold every number exactly, in few bytes; the page's reader is held to the same views by a file of them."""
+
+import json
+import re
+import zlib
+from base64 import b64decode
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pipeplan.drawing import View, view_of
+from pipeplan.drawing.html import archived, timeline_data
+from pipeplan.drawing.html.archive import _Columns
+from tests.drawing.examples import one_f_one_b, view_named
+
+CASES = Path(__file__).parents[2] / "web_ui" / "tests" / "report" / "archived.json"
+"""What web_ui/tests/report/archive.test.ts reads; written anew by this module run as a program."""
+
+CODING = re.compile(r"@(\d+):(\d+):([itf])(\d)(?:/(\d+))?")
+
+
+def examples() -> dict[str, View]:
+    uneven = one_f_one_b()
+    return {
+        "whole times": view_named("zbv", 3, 4, memory=True),
+        "no memory": view_of(uneven),
+        "times without a common part": view_of(replace(uneven, start=uneven.start / 7, end=uneven.end / 7)),
+        "a title like a column": view_of(uneven, title="@0:4:i1"),
+    }
+
+
+def read(text: str) -> dict[str, Any]:
+    """What a page reads, with lists for columns."""
+    data = zlib.decompress(b64decode(text))
+    length = int.from_bytes(data[:4], "little")
+    head, body = json.loads(data[4 : 4 + length]), data[4 + length :]
+    times = column(head["times"], body, [])
+    view = {name: filled(own, body, times) for name, own in head["view"].items()}
+    return view | {name: head["view"][name] for name in ("title", "unit")}
+
+
+def filled(value: Any, body: bytes, times: list[float]) -> Any:
+    if isinstance(value, dict):
+        return {name: filled(own, body, times) for name, own in value.items()}
+    return column(value, body, times)
+
+
+def column(value: Any, body: bytes, times: list[float]) -> Any:
+    found = CODING.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        return value
+    offset, count, width = int(found[1]), int(found[2]), int(found[4])
+    planes = np.frombuffer(body, np.uint8, count * width, offset).reshape(width, count)
+    values = np.frombuffer(planes.T.tobytes(), f"<{'f' if found[3] == 'f' else 'i'}{width}")
+    if found[3] == "f":
+        return values.tolist()
+    sums = np.cumsum(values.astype(np.int64))
+    return [times[at] for at in sums] if found[3] == "t" else (sums / int(found[5] or 1)).tolist()
+
+
+@pytest.mark.parametrize("name", examples())
+def test_nothing_is_lost(name):
+    view = examples()[name]
+    assert read(archived(view)) == view.to_json_dict()
+
+
+@given(st.data(), arrays(np.float64, st.integers(0, 30), elements=st.floats(allow_nan=False, allow_infinity=False)))
+def test_columns_are_exactly_what_they_were(data, numbers):
+    known = np.unique(numbers)
+    of_times = data.draw(st.lists(st.sampled_from(known.tolist() or [0.0]), max_size=30)) if len(known) else []
+    whole = data.draw(arrays(np.int64, st.integers(0, 30), elements=st.integers(-(2**30), 2**30)))
+    columns = _Columns(known)
+    times = columns.times()
+    written = [columns.add(each) for each in (np.array(of_times, np.float64), numbers / 3, whole)]
+    opened_times = column(times, columns.bytes, [])
+    assert opened_times == known.tolist()
+    assert [column(each, columns.bytes, opened_times) for each in written] == [
+        of_times,
+        (numbers / 3).tolist(),
+        whole.tolist(),
+    ]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_that_are_none_are_refused(value):
+    with pytest.raises(ValueError, match="finite"):
+        _Columns(np.zeros(1)).add(np.full(30, value))
+
+
+def test_an_archive_is_a_tenth_of_its_view():
+    view = view_named("zbv", 8, 24, memory=True)
+    assert 10 * len(archived(view)) < len(json.dumps(timeline_data(view)["views"][0]))
+
+
+def test_the_page_is_held_to_the_views_of_now():
+    kept = json.loads(CASES.read_text("utf-8"))
+    assert kept.keys() == examples().keys()
+    for name, view in examples().items():
+        assert kept[name]["view"] == read(kept[name]["archived"]) == view.to_json_dict()
+
+
+if __name__ == "__main__":
+    cases = {name: {"archived": archived(view), "view": view.to_json_dict()} for name, view in examples().items()}
+    CASES.write_text(json.dumps(cases) + "\n", "utf-8")

@@ -1,0 +1,45 @@
+/** What a page of a comparison shows, in its address, beside the state of its timeline. */
+
+import type { Sort, SortKey } from "./ranking.js";
+import { SHORTEST_FIRST } from "./ranking.js";
+
+export interface Shown {
+  /** The schedules drawn; null: those that the page begins with. */
+  readonly drawn: readonly string[] | null;
+  /** The memory limit, in the unit of the comparison; undefined: as it was made for, null: none. */
+  readonly limit: number | null | undefined;
+  readonly sort: Sort;
+}
+
+export const AS_MADE: Shown = { drawn: null, limit: undefined, sort: SHORTEST_FIRST };
+
+const KEYS: readonly SortKey[] = ["schedule", "chunks", "makespan", "bubble", "peak", "bound", "gap", "best"];
+
+/** What differs from how the page begins, as parts of a fragment. */
+export function toParts({ drawn, limit, sort }: Shown): URLSearchParams {
+  const parts = new URLSearchParams();
+  if (drawn !== null) parts.set("draw", drawn.join(","));
+  if (limit !== undefined) parts.set("limit", limit === null ? "none" : String(Number(limit.toPrecision(9))));
+  if (sort.key !== SHORTEST_FIRST.key || sort.descending) parts.set("sort", `${sort.descending ? "-" : ""}${sort.key}`);
+  return parts;
+}
+
+/** What a fragment says; what is missing or makes no sense is as the page begins. */
+export function fromFragment(fragment: string): Shown {
+  const parts = new URLSearchParams(fragment.replace(/^#/, ""));
+  const show = parts.get("draw");
+  return { drawn: show === null ? null : show.split(",").filter(Boolean), limit: limitOf(parts), sort: sortOf(parts) };
+}
+
+function limitOf(parts: URLSearchParams): number | null | undefined {
+  const text = parts.get("limit");
+  if (text === "none") return null;
+  const value = text === null || text === "" ? Number.NaN : Number(text);
+  return Number.isFinite(value) && value > 0 ? value : undefined;
+}
+
+function sortOf(parts: URLSearchParams): Sort {
+  const text = parts.get("sort") ?? "";
+  const key = KEYS.find((known) => known === text.replace(/^-/, ""));
+  return key === undefined ? SHORTEST_FIRST : { key, descending: text.startsWith("-") };
+}

@@ -1,0 +1,133 @@
+/** A comparison as a table: a row a schedule, ticked where its timeline is drawn, grey where it is over the limit. */
+
+import { make } from "../dom.js";
+import { percent, Times } from "../format.js";
+import type { Comparison } from "./contract.js";
+import { type MemoryForm, memoryForm } from "./memory_form.js";
+import { leastBound, type Ranked, ranked, type Sort, type SortKey } from "./ranking.js";
+import { type Column, headings, refilled } from "./sortable.js";
+
+/** More timelines than these below each other are too small to compare. */
+export const MOST_DRAWN = 4;
+
+export interface TableHandlers {
+  sorted(sort: Sort): void;
+  /** Draw this one, or no longer. */
+  ticked(name: string, drawn: boolean): void;
+  /** Draw this one alone. */
+  only(name: string): void;
+}
+
+interface Forms {
+  readonly times: Times;
+  readonly memory: MemoryForm;
+  readonly longest: number;
+  readonly limit: number | null;
+}
+
+export class ComparisonTable {
+  readonly element = make("div", { class: "pr-table", tabindex: 0, role: "region", "aria-label": "schedules" });
+
+  constructor(private readonly handlers: TableHandlers) {}
+
+  show(comparison: Comparison, drawn: readonly string[], limit: number | null, sort: Sort): void {
+    const times = comparison.rows.flatMap(({ makespan, bound }) => [makespan, bound]);
+    const forms: Forms = {
+      times: Times.of(times, comparison.unit),
+      memory: memoryForm(comparison),
+      longest: Math.max(...comparison.rows.map(({ makespan }) => makespan)),
+      limit,
+    };
+    const tick = make("th", { scope: "col", class: "tick" }, make("span", { class: "pr-unseen" }, "drawn below"));
+    const head = headings(columns(comparison, forms), sort, (next) => this.handlers.sorted(next));
+    const rows = ranked(comparison, limit, sort).map((each) => this.row(each, drawn, forms));
+    refilled(
+      this.element,
+      make("table", {}, make("thead", {}, make("tr", {}, tick, ...head)), make("tbody", {}, ...rows)),
+    );
+  }
+
+  private row({ row, over, gap, best }: Ranked, drawn: readonly string[], forms: Forms): HTMLElement {
+    const { times, memory, longest } = forms;
+    const shows = drawn.includes(row.schedule);
+    const ends = over
+      ? [make("td", { colspan: 2, class: "reason" }, reasonOf(row, forms))]
+      : [cell(percent(gap ?? 0), "minor"), cell(percent(best ?? 0))];
+    return make(
+      "tr",
+      { class: [over && "over", shows && "drawn"].filter(Boolean).join(" ") },
+      this.tick(row.schedule, shows, drawn.length),
+      this.name(row.schedule, row.placement),
+      cell(String(row.chunks), "minor"),
+      make("td", { class: "makespan" }, bar(times.number(row.makespan), row.makespan / longest, row.bound / longest)),
+      cell(percent(row.bubble)),
+      cell(memory.number(row.peak)),
+      make("td", { class: "minor", title: row.bound_reason }, times.number(row.bound)),
+      ...ends,
+    );
+  }
+
+  private tick(name: string, shows: boolean, count: number): HTMLElement {
+    const full = !shows && count >= MOST_DRAWN;
+    const box = make("input", { type: "checkbox", "aria-label": `draw ${name}`, "data-focus": `tick ${name}` });
+    box.checked = shows;
+    box.disabled = full;
+    if (full) box.title = `${MOST_DRAWN} timelines at most: untick one first`;
+    box.addEventListener("change", () => this.handlers.ticked(name, box.checked));
+    return make("td", { class: "tick" }, box);
+  }
+
+  private name(name: string, placement: string): HTMLElement {
+    const link = make("button", { type: "button", title: `draw ${name} alone`, "data-focus": `only ${name}` }, name);
+    link.addEventListener("click", () => this.handlers.only(name));
+    return make("th", { scope: "row" }, link, make("small", {}, placement));
+  }
+}
+
+function columns(comparison: Comparison, { times, memory }: Forms): readonly Column<SortKey>[] {
+  const unit = times.unit === "" ? "" : `, ${times.unit}`;
+  const { bound, placement } = leastBound(comparison);
+  return [
+    { key: "schedule", name: "schedule", help: "with its placement: which rank holds which stage", kind: "name" },
+    { key: "chunks", name: "chunks", help: "chunks of the model a rank", kind: "minor" },
+    {
+      key: "makespan",
+      name: `makespan${unit}`,
+      help: "from 0 to the last op's end; the line on the bar is the bound of its placement",
+      kind: "makespan",
+    },
+    { key: "bubble", name: "bubble", help: "idle time as a share of all time" },
+    { key: "peak", name: `peak, ${memory.unit}`, help: "the most that a rank holds" },
+    {
+      key: "bound",
+      name: `bound${unit}`,
+      help: "no schedule of this placement and these costs is shorter",
+      kind: "minor",
+    },
+    { key: "gap", name: "gap", help: "how far the makespan is above the bound of its placement", kind: "minor" },
+    {
+      key: "best",
+      name: "over best",
+      help: `how far the makespan is above ${times.text(bound)}, the least bound of all placements here (${placement})`,
+    },
+  ];
+}
+
+function reasonOf({ peak, fits }: Ranked["row"], { memory, limit }: Forms): string {
+  const more = peak - (limit ?? peak);
+  return more > 0 || fits ? `needs ${memory.text(more)} more` : "over a rank's own limit";
+}
+
+function cell(text: string, kind = ""): HTMLElement {
+  return make("td", { class: kind }, text);
+}
+
+/** A number beside its bar: all bars have one track, which is as long as the longest makespan, and a line at the bound. */
+function bar(text: string, share: number, bound: number): HTMLElement {
+  const fill = make("span", { class: "fill" });
+  fill.style.width = `${100 * share}%`;
+  const line = make("span", { class: "bound" });
+  line.style.left = `${100 * Math.min(bound, 1)}%`;
+  const track = make("span", { class: "track", "aria-hidden": "true" }, fill, line);
+  return make("span", { class: "bar" }, make("span", { class: "number" }, text), track);
+}

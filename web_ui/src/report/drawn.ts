@@ -1,0 +1,72 @@
+/** The timelines below the table: those that are ticked, each opened when it is first needed. */
+
+import type { TimelineData, ViewJson } from "../data.js";
+import { make } from "../dom.js";
+import type { mountTimeline, Timeline } from "../index.js";
+import { fromFragment } from "../state.js";
+
+/** The timeline's own script, which every page with a timeline loads. */
+declare const pipeplan: { readonly mountTimeline: typeof mountTimeline };
+
+/** Opens the timeline of a schedule. */
+export type Opener = (name: string) => Promise<ViewJson>;
+
+export class Drawn {
+  readonly element = make("div", { class: "pr-drawn" });
+  timeline: Timeline | null = null;
+  private names: readonly string[] = [];
+  private asked = 0;
+  private readonly host = make("div", { class: "pr-timeline" });
+  private readonly empty = make("p", { class: "pr-empty", hidden: true }, "Tick a schedule to see its timeline.");
+  private readonly trouble = make("p", { class: "pr-empty", role: "alert", hidden: true });
+
+  /** `begin` is the fragment to begin with; `moved` is called when another part of the timelines shows. */
+  constructor(
+    private begin: string,
+    private readonly moved: () => void,
+  ) {
+    this.element.append(this.empty, this.trouble, this.host);
+  }
+
+  /** Draw these, from top to bottom; of several requests the last one counts. */
+  async show(names: readonly string[], open: Opener, themes: TimelineData["themes"]): Promise<void> {
+    this.asked += 1;
+    const mine = this.asked;
+    this.empty.hidden = names.length > 0;
+    this.host.hidden = names.length === 0;
+    if (names.length === 0) return;
+    try {
+      const views = await Promise.all(names.map(open));
+      if (mine === this.asked) this.fill(names, { views, themes });
+      this.trouble.hidden = true;
+    } catch (error) {
+      this.trouble.textContent = `This timeline could not be opened: ${error instanceof Error ? error.message : error}.`;
+      this.trouble.hidden = false;
+    }
+  }
+
+  /** What is seen of them, as the fragment of an address. */
+  get fragment(): string {
+    return this.timeline?.fragment ?? this.begin;
+  }
+
+  set fragment(fragment: string) {
+    if (this.timeline === null) this.begin = fragment;
+    else this.timeline.setFragment(fragment);
+  }
+
+  private fill(names: readonly string[], data: TimelineData): void {
+    const before = this.names;
+    this.names = names;
+    if (this.timeline === null) {
+      this.timeline = pipeplan.mountTimeline(this.host, data, { fragment: this.begin, onFragment: () => this.moved() });
+      return;
+    }
+    const { op } = fromFragment(this.timeline.fragment);
+    this.timeline.update(data);
+    if (op === null) return;
+    // The selected op's timeline may stand elsewhere now, or be gone.
+    const view = names.indexOf(before[op.view] ?? "");
+    if (view !== op.view) this.timeline.set({ op: view < 0 ? null : { view, name: op.name } });
+  }
+}

@@ -1,0 +1,108 @@
+/** The memory limit: makespan against memory, with a slider along the memory, a field, and what fits in words. */
+
+import { make } from "../dom.js";
+import type { Comparison } from "./contract.js";
+import { type MemoryForm, memoryForm } from "./memory_form.js";
+import { answer, ranked, SHORTEST_FIRST } from "./ranking.js";
+import { roundStep, type Scale, scaleOf } from "./scale.js";
+import { Tradeoff } from "./tradeoff.js";
+
+const LEFT = 64;
+const RIGHT = 14;
+/** Half of the slider's thumb, which stays within the slider. */
+const THUMB = 9;
+const NARROW = 240;
+/** Left of the leanest schedule there is room for its name: this share of what lies between it and the fullest. */
+const ROOM = 0.24;
+
+export interface LimitHandlers {
+  /** In the unit of the comparison; null for no limit. */
+  limited(limit: number | null): void;
+  pointed(name: string): void;
+}
+
+export class LimitControl {
+  readonly element = make("section", { class: "pr-limit", "aria-label": "memory limit" });
+  private readonly answer = make("p", { class: "pr-answer", role: "status" });
+  private readonly picture: Tradeoff;
+  private readonly slider = make("input", { type: "range", "aria-label": "memory limit", class: "pr-slider" });
+  private readonly field = make("input", { type: "number", min: 0, step: "any", id: "pr-limit", placeholder: "none" });
+  private readonly unit = make("span");
+  private readonly clear = make("button", { type: "button" }, "No limit");
+  private readonly observer: ResizeObserver;
+  private shown: { comparison: Comparison; limit: number | null; drawn: readonly string[] } | null = null;
+
+  constructor(private readonly handlers: LimitHandlers) {
+    this.picture = new Tradeoff((name) => handlers.pointed(name));
+    this.clear.addEventListener("click", () => this.handlers.limited(null));
+    this.slider.addEventListener("input", () => this.slid());
+    this.field.addEventListener("change", () => this.typed());
+    const label = make("label", { for: "pr-limit" }, "Memory limit a rank");
+    const line = make("div", { class: "pr-field" }, label, this.field, this.unit, this.clear);
+    const caption = make("p", { class: "pr-caption", "aria-hidden": "true" });
+    this.element.append(this.answer, line, this.picture.element, this.slider, caption);
+    this.observer = new ResizeObserver(() => this.draw());
+    this.observer.observe(this.element);
+  }
+
+  show(comparison: Comparison, limit: number | null, drawn: readonly string[]): void {
+    this.shown = { comparison, limit, drawn };
+    const form = memoryForm(comparison);
+    const { low, high, step } = rangeOf(comparison);
+    for (const [name, value] of Object.entries({ min: low, max: high, step }))
+      this.slider.setAttribute(name, String(value));
+    this.slider.value = String(limit === null ? high : limit / form.divisor);
+    const fitting = ranked(comparison, limit, SHORTEST_FIRST).filter(({ over }) => !over).length;
+    const said = limit === null ? "no limit" : form.text(limit);
+    this.slider.setAttribute("aria-valuetext", `${said}: ${fitting} of ${comparison.rows.length} schedules fit`);
+    if (document.activeElement !== this.field) this.field.value = limit === null ? "" : form.number(limit);
+    this.unit.textContent = form.unit;
+    this.clear.disabled = limit === null;
+    const said2 = answer(comparison, limit);
+    if (this.answer.textContent !== said2) this.answer.textContent = said2;
+    this.draw();
+  }
+
+  private draw(): void {
+    if (this.shown === null) return;
+    const { comparison, limit, drawn } = this.shown;
+    const width = Math.max(this.element.clientWidth, NARROW);
+    const form = memoryForm(comparison);
+    const { low, high } = rangeOf(comparison);
+    const across: Scale = scaleOf(low * form.divisor, high * form.divisor, LEFT, width - RIGHT);
+    this.picture.show(comparison, across, { limit, drawn }, width);
+    this.slider.style.marginLeft = `${LEFT - THUMB}px`;
+    this.slider.style.width = `${width - LEFT - RIGHT + 2 * THUMB}px`;
+    const caption = this.element.lastElementChild as HTMLElement;
+    caption.textContent = `makespan over peak memory (${form.unit}); the line joins those that none beats in both`;
+  }
+
+  private slid(): void {
+    if (this.shown === null) return;
+    const value = Number(this.slider.value);
+    const atEnd = value >= Number(this.slider.max);
+    this.handlers.limited(atEnd ? null : value * memoryForm(this.shown.comparison).divisor);
+  }
+
+  private typed(): void {
+    if (this.shown === null) return;
+    const value = Number(this.field.value);
+    const given = this.field.value.trim() !== "" && value > 0;
+    this.handlers.limited(given ? value * memoryForm(this.shown.comparison).divisor : null);
+  }
+}
+
+/** The ends and steps of the slider, in the unit in which memory is written: from below the leanest to above the fullest. */
+export function rangeOf(comparison: Comparison): { low: number; high: number; step: number } {
+  const form: MemoryForm = memoryForm(comparison);
+  const peaks = comparison.rows.map(({ peak }) => peak / form.divisor);
+  const [least, most] = [Math.min(...peaks), Math.max(...peaks)];
+  const step = roundStep(Math.max(most - least, most / 10) / 200);
+  const span = Math.max(most - least, 0.2 * most);
+  const low = Math.max(Math.floor((least - ROOM * span) / step), 0) * step;
+  return { low: rounded(low), high: rounded(Math.ceil((most + 0.06 * span) / step) * step), step };
+}
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(12));
+}

@@ -1,0 +1,22 @@
+/** How the memory of one comparison is written: all of it in one unit. */
+
+import { memoryScale } from "../format.js";
+import type { Comparison } from "./contract.js";
+
+export interface MemoryForm {
+  /** `GiB`, or `activations`. */
+  readonly unit: string;
+  /** What makes one of the unit. */
+  readonly divisor: number;
+  number(value: number): string;
+  text(value: number): string;
+}
+
+export function memoryForm({ rows, memory_unit }: Pick<Comparison, "rows" | "memory_unit">): MemoryForm {
+  const { unit, divisor } = memoryScale(memory_unit, Math.max(...rows.map(({ peak }) => peak)));
+  const number = (value: number) => {
+    const scaled = value / divisor;
+    return memory_unit === "bytes" ? scaled.toFixed(1) : String(Number(scaled.toPrecision(4)));
+  };
+  return { unit, divisor, number, text: (value) => `${number(value)} ${unit}` };
+}

@@ -1,0 +1,110 @@
+/** The rows of a comparison under a memory limit and in an order, and what comes first in words. */
+
+import { change, Times } from "../format.js";
+import type { Comparison, Row } from "./contract.js";
+import { memoryForm } from "./memory_form.js";
+
+export type SortKey = "schedule" | "chunks" | "makespan" | "bubble" | "peak" | "bound" | "gap" | "best";
+
+export interface Sort {
+  readonly key: SortKey;
+  readonly descending: boolean;
+}
+
+export const SHORTEST_FIRST: Sort = { key: "makespan", descending: false };
+
+export interface Ranked {
+  readonly row: Row;
+  /** Its place among the rows, and so its timeline's. */
+  readonly at: number;
+  readonly over: boolean;
+  /** The makespan above the bound of its placement, and above the least bound of all; null over the limit. */
+  readonly gap: number | null;
+  readonly best: number | null;
+}
+
+/** More than the limit by this share is over it; less is rounding. */
+const ROUNDING = 1e-9;
+
+/** The rows in an order; those over the limit stand below the others in every one. */
+export function ranked(comparison: Comparison, limit: number | null, sort: Sort): Ranked[] {
+  const least = leastBound(comparison).bound;
+  const rows = comparison.rows.map((row, at): Ranked => {
+    const over = isOver(comparison, row, limit);
+    const above = (bound: number) => (over ? null : Math.max(row.makespan / bound - 1, 0));
+    return { row, at, over, gap: above(row.bound), best: above(least) };
+  });
+  const sign = sort.descending ? -1 : 1;
+  return rows.sort(
+    (one, other) =>
+      Number(one.over) - Number(other.over) ||
+      sign * compared(sortedBy(one, sort.key), sortedBy(other, sort.key)) ||
+      one.at - other.at,
+  );
+}
+
+function isOver({ limit: own }: Comparison, row: Row, limit: number | null): boolean {
+  if (limit === null) return false;
+  return row.peak > limit * (1 + ROUNDING) || (limit === own && !row.fits);
+}
+
+function sortedBy({ row, gap, best }: Ranked, key: SortKey): number | string {
+  if (key === "gap") return gap ?? 0;
+  if (key === "best") return best ?? 0;
+  return row[key];
+}
+
+function compared(one: number | string, other: number | string): number {
+  if (typeof one === "string" || typeof other === "string") return String(one).localeCompare(String(other), "en");
+  return one - other;
+}
+
+/** The placement whose bound is least: no schedule of any placement here can be shorter. */
+export function leastBound({ rows }: Comparison): Row {
+  return rows.reduce((least, row) => (row.bound < least.bound ? row : least));
+}
+
+/** Those to draw first: the shortest within the limit, and what everybody knows, or the second. */
+export function firstDrawn(comparison: Comparison, limit: number | null): string[] {
+  const names = ranked(comparison, limit, SHORTEST_FIRST).map(({ row }) => row.schedule);
+  const known = names.includes(KNOWN) && names[0] !== KNOWN ? KNOWN : names[1];
+  return [names[0], known].filter((name) => name !== undefined);
+}
+
+const KNOWN = "1f1b";
+
+/** Which one to take within the limit, and what it gains or costs against others. */
+export function answer(comparison: Comparison, limit: number | null): string {
+  const rows = ranked(comparison, limit, SHORTEST_FIRST);
+  const memory = memoryForm(comparison);
+  const times = Times.of(
+    rows.map(({ row }) => row.makespan),
+    comparison.unit,
+  );
+  const within = rows.filter(({ over }) => !over);
+  if (within.length === 0) {
+    const leanest = rows.reduce((least, each) => (each.row.peak < least.row.peak ? each : least)).row;
+    return `None fits ${memory.text(limit ?? 0)}: the leanest, ${leanest.schedule}, needs ${memory.text(leanest.peak)}.`;
+  }
+  const [{ row: first }] = within;
+  const what = `${first.schedule} is the shortest${limit === null ? "" : ` within ${memory.text(limit)}`}`;
+  return `${what}: ${times.text(first.makespan)} with ${memory.text(first.peak)}${against(first, rows)}.`;
+}
+
+/** `, 18.6% shorter than 1f1b and 10.6% longer than zbv, which needs 27.8 GiB`. */
+function against(first: Row, rows: readonly Ranked[]): string {
+  const known = rows.find(({ row }) => row.schedule === KNOWN)?.row;
+  const unlimited = rows.reduce((least, each) => (each.row.makespan < least.row.makespan ? each : least)).row;
+  const parts: string[] = [];
+  if (known !== undefined && known !== first) parts.push(lengthAgainst(first, known));
+  if (unlimited !== first && unlimited !== known && unlimited.makespan < first.makespan) {
+    parts.push(`${lengthAgainst(first, unlimited)}, which does not fit`);
+  }
+  return parts.length > 0 ? `, ${parts.join(", ")}` : "";
+}
+
+function lengthAgainst(one: Row, other: Row): string {
+  const text = change(one.makespan / other.makespan - 1);
+  if (text === "0.0%") return `as long as ${other.schedule}`;
+  return `${text.slice(1)} ${text.startsWith("-") ? "shorter" : "longer"} than ${other.schedule}`;
+}

@@ -1,0 +1,45 @@
+/** A table whose headings sort it, by click or key. */
+
+import { make } from "../dom.js";
+
+export interface Column<Key extends string> {
+  readonly key: Key;
+  /** What stands in its heading; a row's own name where it is a row's heading. */
+  readonly name: string;
+  readonly help: string;
+  /** A class of its cells. */
+  readonly kind?: string;
+}
+
+export interface Order<Key extends string> {
+  readonly key: Key;
+  readonly descending: boolean;
+}
+
+/** The headings; `chosen` gets the order that a click on one of them asks for. */
+export function headings<Key extends string>(
+  columns: readonly Column<Key>[],
+  order: Order<Key>,
+  chosen: (order: Order<Key>) => void,
+): HTMLTableCellElement[] {
+  return columns.map(({ key, name, help, kind }) => {
+    const sorted = key === order.key;
+    const arrow = make(
+      "span",
+      { class: "arrow", "aria-hidden": "true" },
+      sorted && order.descending ? "\u25bc" : "\u25b2",
+    );
+    const button = make("button", { type: "button", title: help, "data-focus": `sort ${key}` }, name, arrow);
+    button.addEventListener("click", () => chosen({ key, descending: sorted && !order.descending }));
+    const sort = order.descending ? "descending" : "ascending";
+    return make("th", { scope: "col", class: kind ?? "", "aria-sort": sorted ? sort : "none" }, button);
+  });
+}
+
+/** Replace what an element holds; what had the keyboard's focus by its `data-focus` keeps it. */
+export function refilled(element: HTMLElement, ...children: readonly Node[]): void {
+  const focused = document.activeElement?.getAttribute("data-focus") ?? "";
+  const within = element.contains(document.activeElement);
+  element.replaceChildren(...children);
+  if (within && focused !== "") element.querySelector<HTMLElement>(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
+}

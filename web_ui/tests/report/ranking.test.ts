@@ -1,0 +1,103 @@
+import { describe, expect, test } from "vitest";
+import { freeLabels, front } from "../../src/report/front.js";
+import { answer, firstDrawn, leastBound, ranked, SHORTEST_FIRST, type SortKey } from "../../src/report/ranking.js";
+import { comparison, gib, row, SMALL } from "./made.js";
+
+const names = (limit: number | null, key: SortKey = "makespan", descending = false) =>
+  ranked(SMALL, limit, { key, descending }).map(({ row: { schedule } }) => schedule);
+
+describe("the order of rows", () => {
+  test("is the one asked for, and of equals the one they came in", () => {
+    expect(names(null)).toEqual(["zbv", "v-half", "1f1b", "v-min"]);
+    expect(names(null, "peak")).toEqual(["v-min", "v-half", "zbv", "1f1b"]);
+    expect(names(null, "peak", true)).toEqual(["zbv", "1f1b", "v-half", "v-min"]);
+    expect(names(null, "schedule")).toEqual(["1f1b", "v-half", "v-min", "zbv"]);
+    expect(names(null, "gap")).toEqual(["zbv", "v-half", "v-min", "1f1b"]);
+  });
+
+  test("puts those over the limit last, whatever it is", () => {
+    expect(names(gib(20))).toEqual(["v-half", "v-min", "zbv", "1f1b"]);
+    expect(names(gib(20), "peak", true)).toEqual(["v-half", "v-min", "zbv", "1f1b"]);
+  });
+
+  test("says where each row's timeline is", () => {
+    expect(ranked(SMALL, gib(20), SHORTEST_FIRST).map(({ at }) => at)).toEqual([1, 3, 0, 2]);
+  });
+});
+
+describe("what is above a bound", () => {
+  test("counts from the bound of the placement, and from the least of all", () => {
+    const [zbv] = ranked(SMALL, null, SHORTEST_FIRST);
+    expect(zbv.gap).toBeCloseTo(100 / 95 - 1);
+    expect(zbv.best).toBeCloseTo(100 / 90 - 1);
+    expect(leastBound(SMALL).schedule).toBe("1f1b");
+  });
+
+  test("is not said over the limit, and never below 0", () => {
+    const over = ranked(SMALL, gib(20), SHORTEST_FIRST).filter(({ over }) => over);
+    expect(over.map(({ gap, best }) => [gap, best])).toEqual([
+      [null, null],
+      [null, null],
+    ]);
+    expect(ranked(comparison([row("x", 90 - 1e-12, 1)]), null, SHORTEST_FIRST)[0].gap).toBe(0);
+  });
+});
+
+test("a limit that is just met is met", () => {
+  expect(ranked(SMALL, gib(17) * (1 - 1e-12), SHORTEST_FIRST).filter(({ over }) => !over)).toHaveLength(2);
+});
+
+test("under the limit it was made for, what did not fit its own rank's limit is over", () => {
+  const made = comparison([row("a", 100, 20, { fits: false }), row("b", 110, 20)], { limit: gib(24) });
+  const over = (limit: number | null) => ranked(made, limit, SHORTEST_FIRST).map((each) => each.over);
+  expect(over(gib(24))).toEqual([false, true]);
+  expect(over(null)).toEqual([false, false]);
+});
+
+describe("the answer", () => {
+  test.each([
+    [null, "zbv is the shortest: 100 ms with 28.0 GiB, 20.0% shorter than 1f1b."],
+    [
+      20,
+      "v-half is the shortest within 20.0 GiB: 110 ms with 17.0 GiB, 12.0% shorter than 1f1b, " +
+        "10.0% longer than zbv, which does not fit.",
+    ],
+    [
+      15,
+      "v-min is the shortest within 15.0 GiB: 130 ms with 14.0 GiB, 4.0% longer than 1f1b, " +
+        "30.0% longer than zbv, which does not fit.",
+    ],
+    [10, "None fits 10.0 GiB: the leanest, v-min, needs 14.0 GiB."],
+  ])("within %s GiB", (limit, said) => {
+    expect(answer(SMALL, limit === null ? null : gib(limit))).toBe(said);
+  });
+
+  test("compares nothing with itself", () => {
+    expect(answer(comparison([row("1f1b", 125, 28)]), null)).toBe("1f1b is the shortest: 125 ms with 28.0 GiB.");
+  });
+
+  test("is in activations where there are no bytes", () => {
+    const small = comparison([row("1f1b", 33, 0, { peak: 4.5 })], { unit: "", memory_unit: "activations" });
+    expect(answer(small, 8)).toBe("1f1b is the shortest within 8 activations: 33 with 4.5 activations.");
+  });
+});
+
+test("the shortest that fits and the best known are drawn first", () => {
+  expect(firstDrawn(SMALL, null)).toEqual(["zbv", "1f1b"]);
+  expect(firstDrawn(SMALL, gib(20))).toEqual(["v-half", "1f1b"]);
+  expect(firstDrawn(comparison([row("1f1b", 1, 1), row("x", 2, 1)]), null)).toEqual(["1f1b", "x"]);
+  expect(firstDrawn(comparison([row("x", 2, 1)]), null)).toEqual(["x"]);
+});
+
+test("the front is what none beats in both", () => {
+  expect(front(SMALL.rows).map(({ schedule }) => schedule)).toEqual(["v-min", "v-half", "zbv"]);
+});
+
+test("names lie over no other and not beyond the edges", () => {
+  const label = (text: string, x: number, y: number) => ({ text, x, y, width: 40 });
+  const placed = freeLabels([label("a", 20, 30), label("b", 62, 35), label("c", 200, 300)], 0, 100);
+  expect(placed.map(({ text, x, y }) => [text, x, y])).toEqual([
+    ["c", 200, 97],
+    ["b", 62, 35],
+  ]);
+});
