@@ -105,6 +105,7 @@ def test_with_its_extras_it_proves_and_serves(with_extras, tmp_path):
     assert json.loads(ran(with_extras / "pipeplan", "search", *question, folder=tmp_path))["optimal"] is True
     command = [with_extras / "python", "-u", "-m", "pipeplan", "serve", "--port", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        assert server.stdout is not None
         try:
             address = next(match.group(0) for line in server.stdout if (match := re.search(r"http://[\w.:]+", line)))
             with urllib.request.urlopen(address, timeout=30) as answer:

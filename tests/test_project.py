@@ -1,0 +1,84 @@
+"""The files around the package: the citation, the workflows, what contributors are told."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FORMS = [path for path in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")) if path.name != "config.yml"]
+
+CITATION_KEYS = {
+    *(
+        "abstract",
+        "authors",
+        "cff-version",
+        "commit",
+        "contact",
+        "date-released",
+        "doi",
+        "identifiers",
+        "keywords",
+        "license",
+    ),
+    *(
+        "license-url",
+        "message",
+        "preferred-citation",
+        "references",
+        "repository",
+        "repository-artifact",
+        "repository-code",
+    ),
+    *("title", "type", "url", "version"),
+}
+"""All that the schema of the Citation File Format 1.2.0 knows."""
+
+
+def test_the_citation_has_what_its_format_requires():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert {"authors", "cff-version", "message", "title"} <= set(citation) <= CITATION_KEYS
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["type"] in {"software", "dataset"}
+    assert all({"name"} <= set(author) or {"family-names"} <= set(author) for author in citation["authors"])
+    assert str(citation["version"]) == PROJECT["version"]
+    assert citation["license"] == PROJECT["license"]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_use_actions_of_one_release_and_commands_that_are_here(path):
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    used = [step["uses"] for step in steps if "uses" in step]
+    assert [action for action in used if not re.fullmatch(r"[\w.-]+/[\w.-]+@v\d+\.\d+\.\d+", action)] == []
+    assert ".ci/run" in [step.get("run") for step in steps]
+    for job in workflow["jobs"].values():
+        needed = job.get("needs", [])
+        assert {needed} if isinstance(needed, str) else set(needed) <= set(workflow["jobs"])
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_forms_of_issues_ask_for_something(path):
+    form = yaml.safe_load(path.read_text())
+    assert {"name", "description", "body"} <= set(form)
+    fields = [field for field in form["body"] if field["type"] != "markdown"]
+    assert len({field["id"] for field in fields}) == len(fields)
+    assert all(field["type"] in {"checkboxes", "dropdown", "input", "textarea"} for field in fields)
+    assert all("label" in field["attributes"] for field in fields)
+
+
+def test_contributors_are_told_of_commands_that_exist():
+    told = set(re.findall(r"`?make ([\w-]+)", (ROOT / "CONTRIBUTING.md").read_text()))
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert told <= targets
+    assert {"test", "docs", "wheel"} <= told
+
+
+def test_ci_runs_the_tests_the_site_and_the_wheel():
+    run = (ROOT / ".ci" / "run").read_text()
+    assert all(f"make {target}\n" in run for target in ("test", "docs", "wheel"))
