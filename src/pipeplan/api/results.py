@@ -144,10 +144,11 @@ class Result(Presentable):
 
     def __repr__(self) -> str:
         verdict = "over the memory limit" if self.gap is None else f"gap to the bound {self.gap:.2%}"
+        gain = "" if self.search is None else self.search.gain_in_short
         return (
             f"<Result {self.name}: makespan {self.makespan:.6g}{self.timeline.unit}, "
             f"bubble (idle / total) {self.timeline.bubble.idle_over_total:.4f}, "
-            f"peak {self.memory.peak_activation.max():.4g} activations, {verdict}>"
+            f"peak {self.memory.peak_activation.max():.4g} activations, {verdict}{gain}>"
         )
 
 

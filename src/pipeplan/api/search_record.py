@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeplan.model import tolerances
+from pipeplan.readable import change
 from pipeplan.simulation import Bound
 
 if TYPE_CHECKING:
@@ -83,6 +84,13 @@ class SearchRecord:
     def gain_anywhere(self) -> float | None:
         """By what share it is smaller than that of the best published schedule of any placement; below 0: larger."""
         return None if self.best_published_anywhere is None else _gain(self.value, self.best_published_anywhere)
+
+    @property
+    def gain_in_short(self) -> str:
+        """The gain behind a comma, for one line; empty where no published schedule fits."""
+        if self.best_published is None or self.gain is None:
+            return ""
+        return f", {change(-self.gain)} against {self.best_published.name}"
 
     def to_dict(self) -> dict[str, Any]:
         """What ``search --json`` adds to the JSON of one result."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Unpack
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.fronts import FrontPoint, ParetoFront
 from pipeplan.api.outputs import FilePath
+from pipeplan.api.published import published_elsewhere, published_here, within
 from pipeplan.api.results import Result, result_of
-from pipeplan.api.search_record import SearchRecord
+from pipeplan.api.search_record import PublishedSchedule, SearchRecord
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, label, resolve
 from pipeplan.costs import Settings
@@ -124,7 +126,8 @@ def search(
             start=schedules,
             progress=progress,
         )
-    return result_found(found, given)
+    others = published_elsewhere(problem, given)
+    return result_found(found, given, [each for each, _ in others])
 
 
 def pareto(
@@ -167,8 +170,9 @@ def pareto(
         For fewer than two points, and what :func:`pipeplan.search` raises it for.
     """
     given = replace(settings_of(settings), memory_limit=None)
+    problem = problem_of(given, placement=placement, objective=objective, full_backward=full_backward)
     found = front_of(
-        problem_of(given, placement=placement, objective=objective, full_backward=full_backward),
+        problem,
         points=points,
         seconds=seconds,
         evaluations=evaluations,
@@ -178,12 +182,13 @@ def pareto(
         dask=dask,
         store=None if store is None else Path(store),
     )
+    others = published_elsewhere(problem, given)
     front = tuple(
         FrontPoint(
             None if point.limit == float("inf") else point.limit,
             point.peak,
             point.value,
-            result_found(point.result, given),
+            result_found(point.result, given, [each for each, peak in others if within(peak, point.limit)]),
         )
         for point in found.points
     )
@@ -195,10 +200,11 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def result_found(found: Found, settings: Settings) -> Result:
-    """What the solver found as a result, under the name of a search."""
+def result_found(found: Found, settings: Settings, others: Iterable[PublishedSchedule] = ()) -> Result:
+    """What the solver found as a result, under the name of a search; ``others`` are published ones of other placements."""
     simulation = found.simulation
     timeline = replace(simulation.timeline, schedule=found.schedule.renamed("search"))
+    here = published_here(found)
     record = SearchRecord(
         objective=found.problem.objective,
         value=found.value,
@@ -209,6 +215,10 @@ def result_found(found: Found, settings: Settings) -> Result:
         seconds=found.seconds,
         interrupted=found.interrupted,
         jitter=found.robustness,
+        best_published=here,
+        best_published_anywhere=min(
+            (each for each in (here, *others) if each is not None), key=attrgetter("value"), default=None
+        ),
     )
     return result_of(
         replace(simulation, timeline=timeline),

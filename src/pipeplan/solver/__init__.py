@@ -8,13 +8,13 @@ from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, best_p
 from pipeplan.solver.exact.engine import Exact
 from pipeplan.solver.front import Front, Mark, pareto
 from pipeplan.solver.independent import Effort, Spread
-from pipeplan.solver.limit_searches import Point
+from pipeplan.solver.limit_searches import Point, peak_of
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.portfolio import ENGINES, search
 from pipeplan.solver.problem import Objective, Problem
 from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Jitter, Robustness, robustness
-from pipeplan.solver.run import Engine, Run
+from pipeplan.solver.run import Engine, Run, value_as_is
 from pipeplan.solver.seeds import search_seeds
 
 __all__ = [
@@ -45,8 +45,10 @@ __all__ = [
     "Spread",
     "best_published",
     "pareto",
+    "peak_of",
     "published",
     "robustness",
     "search",
     "search_seeds",
+    "value_as_is",
 ]

@@ -98,7 +98,9 @@ def _best(found: dict[int, Found]) -> Found:
     best = min((found[seed] for seed in sorted(found)), key=_merit)
     return replace(
         best,
-        published=min((each.published for each in found.values() if each.published), key=attrgetter("value"), default=None),
+        published=min(
+            (each.published for each in found.values() if each.published), key=attrgetter("value"), default=None
+        ),
         every_published=any(each.every_published for each in found.values()),
         bound=max((each.bound for each in found.values()), key=attrgetter("value")),
         evaluations=sum(each.evaluations for each in found.values()),

@@ -36,12 +36,12 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
             ("gap to the bound", _gap(result)),
         ]
     )
-    story = [] if result.search is None else search_parts(result.search)
+    story = [] if result.search is None else search_parts(result)
     return (
         line(heading, "bold"),
+        *story,
         Padding(figures, (1, 0)),
         _ranks(result, times),
-        *story,
         *notes(result.notes),
         *warnings(result.warnings),
     )

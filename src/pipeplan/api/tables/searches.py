@@ -2,59 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeplan.api.tables.parts import columns, facts, number, size
+from pipeplan.api.search_words import costs_in_words, gain_of, gain_of_front, limit_in_words
+from pipeplan.api.tables.parts import columns, facts, line, sizes
 from pipeplan.model import one_line
+from pipeplan.readable import Times, percent
 
 if TYPE_CHECKING:
     # A result's table must not load the solver.
     from pipeplan.api.fronts import ParetoFront
-    from pipeplan.api.results import SearchRecord
+    from pipeplan.api.results import Result
+    from pipeplan.api.search_record import SearchRecord
 
-_OBJECTIVES = {"makespan": "makespan", "span": "longest span"}
 
-
-def search_parts(search: SearchRecord) -> tuple[RenderableType, ...]:
-    """How a search came to a schedule, and what it has proven."""
-    verdict = (
-        "optimal: no schedule is better" if search.optimal else f"at most {search.gap:.2%} above the best possible"
-    )
+def search_parts(result: Result) -> tuple[RenderableType, ...]:
+    """What a search gained, how it came to its schedule, what it has proven, and on which costs and limit."""
+    search = result.search
+    assert search is not None
+    times = Times.of((search.value, search.bound.value), result.timeline.unit)
     stopped = ", stopped by the user" if search.interrupted else ""
     rows = [
-        ("search for the least", f"{_OBJECTIVES[search.objective]}: {number(search.value)}, {verdict}"),
-        *_bound(search),
-        ("found by", search.found_by),
-        ("tried", f"{search.evaluations:,} schedules in {search.seconds:.1f} s{stopped}"),
+        ("gain", " ".join(gain_of(result))),
+        *_span(search, times),
+        (
+            "found by",
+            f"{search.found_by}, of {search.evaluations:,} schedules tried in {search.seconds:.1f} s{stopped}",
+        ),
+        ("costs", costs_in_words(result.costs, result.schedule.placement)),
+        ("memory limit", limit_in_words(result.limits)),
     ]
     if search.jitter is not None:
-        rows.append(("under jitter", f"mean {number(search.jitter.mean)}, p95 {number(search.jitter.p95)}"))
+        rows.append(("under jitter", f"mean {times.text(search.jitter.mean)}, p95 {times.text(search.jitter.p95)}"))
     return (Padding(facts(rows), (1, 0, 0, 0)),)
 
 
-def _bound(search: SearchRecord) -> list[tuple[str, str]]:
-    """The bound on a span; the one on the makespan stands among the schedule's figures."""
+def _span(search: SearchRecord, times: Times) -> list[tuple[str, str]]:
+    """A search for the longest span's least; the makespan and its bound stand among the schedule's figures."""
     if search.objective == "makespan":
         return []
-    return [("bound on the span", f"{number(search.bound.value)} ({search.bound.reason})")]
+    verdict = "optimal" if search.optimal else f"gap {percent(search.gap)}"
+    bound = f"bound {times.text(search.bound.value)} ({search.bound.reason})"
+    return [("least longest span", f"{times.text(search.value)}, {bound}, {verdict}")]
 
 
 def front_parts(front: ParetoFront) -> tuple[RenderableType, ...]:
-    """The front from little memory to much, and the published schedules of the same placement."""
-    memory = size if front.in_bytes else number
-    table = columns("found by", "limit", "peak", "time", "bound", "gap", padding=1)
-    for point in front.points:
+    """The front from little memory to much, and the published schedules of the same placement that no other beats."""
+    first = front.points[0].result
+    unit = first.timeline.unit
+    times = Times.of((value for point in front for value in (point.value, _bound_of(point.result))), unit)
+    in_unit = f" ({times.unit})" if times.unit else ""
+    table = columns(
+        "limit", "peak", f"time{in_unit}", "gain", "over", "gap to\nbound", padding=1, least=["gap to\nbound"]
+    )
+    limits = _memories([point.limit for point in front], in_bytes=front.in_bytes)
+    peaks = _memories([point.peak for point in front], in_bytes=front.in_bytes)
+    for point, limit, peak in zip(front, limits, peaks, strict=True):
         search = point.result.search
         assert search is not None
-        limit = "none" if point.limit is None else memory(point.limit)
-        verdict = "optimal" if search.optimal else f"{search.gap:.2%}"
-        figures = memory(point.peak), number(point.value), number(search.bound.value)
-        table.add_row(one_line(search.found_by), limit, *figures, verdict)
-    published = columns("published", "peak", "time", padding=1)
-    for mark in front.published:
-        published.add_row(one_line(mark.name), memory(mark.peak), number(mark.value))
-    return Text("memory against time\n", style="bold"), table, Text(""), published
+        gain = "" if search.gain is None else percent(search.gain)
+        over = "none fits" if search.best_published is None else one_line(search.best_published.name)
+        verdict = "optimal" if search.optimal else percent(search.gap)
+        table.add_row(limit, peak, times.number(point.value), gain, over, verdict)
+    kept = front.best_published
+    published = columns("published", "peak", f"time{in_unit}", padding=1)
+    for mark, peak in zip(kept, _memories([mark.peak for mark in kept], in_bytes=front.in_bytes), strict=True):
+        published.add_row(one_line(mark.name), peak, times.number(mark.value))
+    beaten = len(front.published) - len(kept)
+    more = [line(f"{beaten} more published schedules need more memory and are no shorter")] if beaten else []
+    said = [("gain", gain_of_front(front)), ("costs", costs_in_words(first.costs, first.schedule.placement))]
+    heading = Text("memory against time", style="bold")
+    return heading, Padding(facts(said), (1, 0)), table, Text(""), published, *more
+
+
+def _bound_of(result: Result) -> float:
+    assert result.search is not None
+    return result.search.bound.value
+
+
+def _memories(values: Sequence[float | None], *, in_bytes: bool) -> list[str]:
+    """Memory as people read it, all in one form; none where there is no limit."""
+    given = [0.0 if value is None else value for value in values]
+    form = Times.of(given, "")
+    texts = sizes(given) if in_bytes else [form.number(value) for value in given]
+    return ["none" if value is None else text for value, text in zip(values, texts, strict=True)]

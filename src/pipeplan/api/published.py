@@ -1,0 +1,86 @@
+"""The best published schedules that a search has to beat: of its own placement, and of any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from pipeplan.api.search_record import PublishedSchedule
+from pipeplan.api.sources import as_taken_by, build, shape_of
+from pipeplan.costs import Settings
+from pipeplan.errors import PipeplanError
+from pipeplan.model import tolerances
+from pipeplan.solver import Found, Problem, best_published, peak_of, value_as_is
+from pipeplan.strategies import STRATEGIES, Strategy
+
+EVERYTHING_UP_TO = 2048
+"""Ranks times microbatches up to which strategies that look at costs are run for the comparison: they take a second then."""
+
+ORDERS_UP_TO = 16_384
+"""The same of the others."""
+
+
+def published_here(found: Found) -> PublishedSchedule | None:
+    """The best published schedule of the placement that was searched; None where none fits.
+
+    The search has tried them before anything else. One that proves something optimal before it has tried them all leaves
+    the rest to this, where that takes no time.
+    """
+    best, problem = found.published, found.problem
+    surely = found.every_published or (best is not None and best.value <= found.value)
+    if not surely and _size(problem) <= EVERYTHING_UP_TO:
+        best = best_published(problem)
+    return None if best is None else PublishedSchedule(best.name, problem.placement.name, best.value)
+
+
+def published_elsewhere(problem: Problem, settings: Settings) -> list[tuple[PublishedSchedule, float]]:
+    """The published schedules of other placements, and those that cut sequences, that are within the settings' limits.
+
+    Each with what its worst rank holds, in the unit of a front. Of shapes that are too large none is looked at.
+    """
+    return list(_elsewhere(problem, settings)) if _size(problem) <= ORDERS_UP_TO else []
+
+
+def within(peak: float, limit: float) -> bool:
+    """Whether what the worst rank holds is within a limit, infinite for none."""
+    return peak <= limit * (1 + tolerances.MEMORY)
+
+
+def _size(problem: Problem) -> int:
+    return problem.placement.ranks * problem.microbatches
+
+
+def _elsewhere(problem: Problem, settings: Settings) -> Iterator[tuple[PublishedSchedule, float]]:
+    alike = replace(settings, ranks=problem.placement.ranks, stages=None)
+    for strategy in STRATEGIES.values():
+        if strategy.looks_at_costs and _size(problem) > EVERYTHING_UP_TO:
+            continue
+        try:
+            found = _of(strategy, as_taken_by(strategy, alike), problem)
+        except PipeplanError:
+            continue  # It does not take this shape, these costs or this limit.
+        if found is not None:
+            yield found
+
+
+def _of(strategy: Strategy, settings: Settings, problem: Problem) -> tuple[PublishedSchedule, float] | None:
+    """What a strategy makes of the settings, and its peak, unless it is of the problem's own kind or does not fit."""
+    placement = strategy.placed(shape_of(strategy, settings))
+    if placement.rank_of == problem.placement.rank_of and strategy.slices == 1:
+        return None
+    there = Problem(
+        placement,
+        problem.microbatches,
+        settings.costs(placement),
+        settings.limits(placement),
+        objective=problem.objective,
+        split_backward=problem.split_backward,
+    )
+    schedule = build(strategy, settings)
+    value = value_as_is(schedule, there)
+    if not np.isfinite(value):
+        return None
+    cut = f", {schedule.slices} slices" if schedule.slices > 1 else ""
+    return PublishedSchedule(strategy.name, placement.name + cut, value), peak_of(schedule, there)

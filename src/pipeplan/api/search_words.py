@@ -1,0 +1,147 @@
+"""What a search says of itself: what it gained over the best published schedule, and on which costs and limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeplan.readable import Times, percent
+
+if TYPE_CHECKING:
+    from pipeplan.api.fronts import ParetoFront
+    from pipeplan.api.results import Result
+    from pipeplan.api.search_record import PublishedSchedule, SearchRecord
+    from pipeplan.costs import Costs, Limits
+    from pipeplan.model import Floats, Placement
+
+NOTHING = 5e-4
+"""A share below which nothing is gained or lost: it is rounded away."""
+
+LONGER_SECONDS = 60
+"""What is proposed where a search has gained nothing."""
+
+
+def gain_of(result: Result) -> tuple[str, ...]:
+    """What a search gained over the best published schedule of its placement, and of any, a sentence each.
+
+    Raises
+    ------
+    ValueError
+        For a result that no search has found.
+    """
+    if result.search is None:
+        raise ValueError("no search has found this result")
+    return tuple(_gains(result.search, result.timeline.unit))
+
+
+def gain_words(record: SearchRecord, unit: str) -> str:
+    """The first sentence of :func:`gain_of`."""
+    return next(_gains(record, unit))
+
+
+def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
+    here, anywhere = record.best_published, record.best_published_anywhere
+    times = Times.of((record.value, *(each.value for each in (here, anywhere) if each is not None)), unit)
+    yield _gain_here(record, here, times)
+    if anywhere is not None and anywhere != here and record.gain_anywhere is not None:
+        yield _gain_anywhere(anywhere, record.gain_anywhere, times)
+
+
+def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
+    if here is None or record.gain is None:
+        return "No published schedule of this placement fits: there is none to compare with."
+    known = f"{here.name} ({times.text(here.value)}), the best published schedule of this placement that fits"
+    if record.gain > NOTHING:
+        return f"{times.text(record.value)} is {percent(record.gain)} shorter than {known}."
+    if record.gain < -NOTHING:
+        return (
+            f"{times.text(record.value)} is {percent(-record.gain)} longer than {known}: jitter changes it the least."
+        )
+    if record.optimal:
+        return f"Nothing is gained over {known}: it is proven that none of this placement is shorter."
+    least = 1 - record.bound.value / record.value
+    longer = max(LONGER_SECONDS, 10 * round(record.seconds))
+    return (
+        f"Nothing is gained over {known}. A shorter one would save at most {percent(least)}; a search of {longer} seconds "
+        "may find it."
+    )
+
+
+def _gain_anywhere(anywhere: PublishedSchedule, gain: float, times: Times) -> str:
+    named = f"{anywhere.name} ({anywhere.placement}, {times.text(anywhere.value)})"
+    if gain > NOTHING:
+        return f"Of all placements the best published one is {named}: this is {percent(gain)} shorter."
+    if gain < -NOTHING:
+        return f"On another placement {named} is {percent(1 - 1 / (1 - gain))} shorter than this."
+    return f"Of all placements the best published one is {named}, as short as this."
+
+
+def gain_of_front(front: ParetoFront) -> str:
+    """Under which limit a front gains the most over the best published schedule, and under how many it gains nothing."""
+    searches = [(point, point.result.search) for point in front if point.result.search is not None]
+    alone = sum(search.best_published is None for _, search in searches)
+    gains = [(search.gain, point, search) for point, search in searches if search.gain is not None]
+    said = []
+    if gains:
+        gain, point, search = max(gains, key=lambda each: each[0])
+        assert search.best_published is not None
+        nothing = sum(each <= NOTHING for each, _, _ in gains)
+        if gain > NOTHING:
+            limit = (
+                "without a limit" if point.limit is None else f"at a limit of {_size(point.limit, not front.in_bytes)}"
+            )
+            less = f"; none under {nothing} of {len(front)} limits" if nothing else ""
+            said.append(
+                f"up to {percent(gain)} over the best published schedule ({search.best_published.name}, {limit}){less}"
+            )
+        else:
+            said.append("none over the best published schedules")
+    if alone:
+        said.append(f"under {alone} of {len(front)} limits no published schedule fits")
+    return "; ".join(said)
+
+
+def costs_in_words(costs: Costs, placement: Placement) -> str:
+    """The times of one microbatch on all the stages of a rank, from the shortest to the longest rank; and a transfer."""
+    kinds = (costs.forward, costs.backward, costs.backward_input, costs.backward_weight)
+    loads = [_of_ranks(each, placement) for each in kinds]
+    transfer = costs.transfer.time()
+    times = Times.of((float(each) for load in loads for each in load), costs.time_unit)
+    forward, backward, inputs, weights = (_range(load, times) for load in loads)
+    return (
+        f"forward {forward}, backward {backward} ({inputs} for inputs, {weights} for weights) of a rank; "
+        f"transfer {times.text(transfer) if transfer else 'none'}"
+    )
+
+
+def limit_in_words(limits: Limits | None) -> str:
+    """The memory limit of the ranks."""
+    if limits is None:
+        return "none"
+    values = [_size(float(value), limits.in_activations) for value in (limits.values.min(), limits.values.max())]
+    return f"{values[0]} on every rank" if values[0] == values[1] else f"{values[0]} to {values[1]}, by rank"
+
+
+def _size(value: float, in_activations: bool) -> str:
+    if in_activations:
+        return f"{value:,.4g} activation{'' if value == 1 else 's'}"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} TiB"
+
+
+def _of_ranks(times: Floats, placement: Placement) -> Floats:
+    """What a rank takes for one microbatch in one direction, shape (ranks,)."""
+    found = np.zeros(placement.ranks)
+    for ranks in placement.table:
+        np.maximum(found, np.bincount(ranks, weights=times, minlength=placement.ranks), out=found)
+    return found
+
+
+def _range(load: Floats, times: Times) -> str:
+    low, high = times.number(float(load.min())), times.text(float(load.max()))
+    return high if low == times.number(float(load.max())) else f"{low} to {high}"
