@@ -22,7 +22,61 @@ def test_reasons_add_up_and_what_ifs_are_simulated():
 
 def test_a_strategy_that_takes_only_even_numbers_gets_two_more():
     found = pipeplan.explain("dualpipe", ranks=4, microbatches=8)
-    assert [what.change for what in found.what_ifs] == ["2 more microbatches"]
+    changes = [what.change for what in found.what_ifs if what.kind == "microbatches"]
+    assert changes == ["16 microbatches", "2 more microbatches"]
+
+
+def test_other_schedules_help_the_shortest_first_and_each_with_less_memory_than_the_one_before():
+    costs: dict[str, Any] = {"ranks": 4, "microbatches": 8, "p2p_time": 0.1}
+    found = pipeplan.explain("1f1b", **costs)
+    others = [what for what in found.helping if what.kind == "schedule"]
+    assert [what.change for what in others] == ["zbv", "v-half", "seq1f1b", "v-min"]
+    peaks = [what.peak for what in others]
+    assert peaks == sorted(set(peaks), reverse=True)
+    for what in others:
+        alone = pipeplan.simulate(what.change, **costs)
+        assert (what.makespan, what.peak_activation) == (alone.makespan, alone.memory.peak_activation.max())
+    times = [what.per_microbatch for what in found.helping]
+    assert times == sorted(times)
+    assert times[-1] < found.per_microbatch
+
+
+def test_chunks_are_tried_where_a_strategy_takes_them():
+    found = pipeplan.explain("interleaved-1f1b", ranks=4, microbatches=8)
+    (chunks,) = (what for what in found.what_ifs if what.change == "4 chunks a rank")
+    assert chunks.makespan == pipeplan.simulate("interleaved-1f1b", ranks=4, microbatches=8, chunks=4).makespan
+    assert chunks in found.helping
+
+
+def test_over_the_limit_what_fits_helps_and_recomputation_is_among_it():
+    found = pipeplan.explain("gpipe", ranks=4, microbatches=16, memory_limit="6act")
+    assert all(what.fits for what in found.helping)
+    assert {"schedule", "recomputation"} <= {what.kind for what in found.helping}
+    assert "8 microbatches" in {what.change for what in found.what_ifs if not what.fits}
+
+
+def test_the_limit_itself_is_lifted_for_a_schedule_that_keeps_it():
+    found = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
+    (lifted,) = (what for what in found.what_ifs if what.kind == "memory")
+    assert lifted.makespan == pipeplan.simulate("zb-auto", ranks=4, microbatches=8).makespan
+    assert lifted.peak_activation > 3
+
+
+def test_the_longest_wait_names_its_op_and_the_rank_that_it_comes_back_from():
+    found = pipeplan.explain("1f1b", ranks=4, microbatches=8, p2p_time=0.1)
+    wait = found.waits[0]
+    assert wait is not None
+    assert (wait.start, wait.end, str(wait.op), wait.source) == (4.0, pytest.approx(10.6), "0B0", 3)
+    assert pipeplan.explain("zbv", ranks=4, microbatches=8).waits == (None,) * 4
+
+
+def test_more_work_than_is_timed_is_not_tried(monkeypatch):
+    monkeypatch.setattr("pipeplan.api.remedies.MOST_WORK", 2_000)
+    found = pipeplan.explain("1f1b", ranks=4, microbatches=8)
+    assert [what.change for what in found.what_ifs if what.kind == "schedule"] == ["interleaved-zb"]
+    monkeypatch.setattr("pipeplan.api.remedies.MOST_WORK", 0)
+    found = pipeplan.explain("1f1b", ranks=4, microbatches=8)
+    assert not any(what.kind == "schedule" for what in found.what_ifs)
 
 
 def test_causes_are_positions_among_all_ops():
@@ -44,13 +98,40 @@ def test_notebooks_show_results_comparisons_timelines_and_schedules():
 
 def test_the_command(capsys):
     assert main(["explain", "zb-h1", "-p", "4", "-m", "8", "--p2p-time", "0.1"]) == 0
-    text = capsys.readouterr().out
-    assert "critical path" in text
-    assert "transfers free" in text
+    text = " ".join(capsys.readouterr().out.split())
+    for said in (
+        "zb-h1: 28.2 for 8 microbatches, 3.525 each; its ranks idle 14.9% of that time",
+        "Rank 0 idles 4.2 of 28.2 (14.9%): 3.6 waiting for ops on other ranks, 0.6 waiting for messages. Its longest wait, "
+        "3.6 from 4.0 to 7.6, is for the backward of microbatch 0 to come back from rank 3.",
+        "critical path",
+        "transfers free 27.0 3.375 -4.3% 4",
+        "To do first: train with zbv: 26.8 a step in place of 28.2 (-5.0%), with the same memory.",
+    ):
+        assert said in text
     assert main(["explain", "zb-h1", "-p", "4", "-m", "8", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     reasons = document["explain"]["reasons"]
     assert [sum(values) for values in zip(*reasons.values(), strict=True)] == pytest.approx(document["idle"])
+    assert {"change", "makespan", "gain", "per_microbatch", "peak_activation"} <= set(
+        document["explain"]["what_ifs"][0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "zbv -p 4 -m 8",
+            "No order of ops on this placement is shorter than 25.5; with 16 microbatches a microbatch takes",
+        ),
+        ("gpipe -p 4 -m 16 --memory-limit 6act", "This is over its memory limit. To do first: train with"),
+        ("gpipe -p 4 -m 16 --memory-limit 0.1act", "Nothing tried here is within it"),
+        ("interleaved-1f1b -p 2 -m 2 -v 8 -f 1 2", "To do first:"),
+    ],
+)
+def test_the_last_sentence_says_what_to_do(capsys, line, said):
+    main(["explain", *line.split(), "--times-per", "rank", "--pad-times"])
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
 def test_more_ranks_than_can_be_walked_back_are_refused_and_a_page_does_without(tmp_path):

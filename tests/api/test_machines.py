@@ -55,8 +55,8 @@ def test_an_explanation_says_what_is_lost_between_ops():
     # 8 forwards and backwards and the 3 + 3 before and behind them, each with its gap.
     assert document["critical_path"]["overhead"] == pytest.approx(22 * 0.85)
     assert min(document["reasons"]["overhead"]) == pytest.approx(16 * 0.85)
-    assert document["what_ifs"][0]["change"] == "nothing lost between ops"
-    assert document["what_ifs"][0]["gain"] == pytest.approx(22 * 0.85)
+    (without,) = (what for what in document["what_ifs"] if what["change"] == "nothing lost between ops")
+    assert without["gain"] == pytest.approx(22 * 0.85)
 
 
 def test_losses_go_through_a_costs_file(tmp_path):

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.presentable import Presentable
+from pipeplan.api.remedies import Remedy, remedies
 from pipeplan.api.results import Result
-from pipeplan.api.simulations import simulated, timed
+from pipeplan.api.simulations import timed
 from pipeplan.api.sources import label, opened
+from pipeplan.api.waits import Wait, longest_waits
 from pipeplan.costs import Settings
 from pipeplan.drawing import View
-from pipeplan.errors import PipeplanError
 from pipeplan.model import Floats, Timeline
-from pipeplan.simulation import CriticalPath, IdleTimes, Reason, Simulation, WhatIf, critical_path, what_ifs
+from pipeplan.simulation import CriticalPath, IdleTimes, Reason, critical_path
+
+LEAST_GAIN = 5e-4
+"""The share of its time that a microbatch must save for a change to help: less is written as 0.0%."""
 
 
 @final
@@ -35,30 +39,51 @@ class Explanation(Presentable):
     path
         The chain of ops and messages that made the makespan what it is.
     what_ifs
-        Changes, each with the makespan it would give: simulated again, not guessed. Empty for a timeline that has its times
-        already.
+        Changes, each with the makespan it would give: simulated again, not guessed; the best first. Empty for a timeline
+        that has its times already.
     """
 
     result: Result
     idle: IdleTimes
     path: CriticalPath
-    what_ifs: tuple[WhatIf, ...]
+    what_ifs: tuple[Remedy, ...]
 
     @cached_property
     def totals(self) -> Floats:
         """Idle time by rank and reason, shape (ranks, reasons)."""
         return self.idle.totals(self.result.schedule.ranks)
 
+    @property
+    def per_microbatch(self) -> float:
+        """The makespan by the number of microbatches."""
+        return self.result.makespan / self.result.schedule.microbatches
+
+    @property
+    def helping(self) -> tuple[Remedy, ...]:
+        """The changes that help, the best first.
+
+        They make a microbatch shorter; over the memory limit, they are those that fit.
+        """
+        fits, enough = self.result.fits, self.per_microbatch * (1 - LEAST_GAIN)
+        return tuple(what for what in self.what_ifs if what.fits and (not fits or what.per_microbatch < enough))
+
+    @cached_property
+    def waits(self) -> tuple[Wait | None, ...]:
+        """The longest wait of every rank between its first op and its last; None where it has none."""
+        return longest_waits(self.result.timeline, self.idle)
+
     def views(self) -> Sequence[View]:
         """The result's timeline with the reasons in its gaps."""
         return [self.result.view(reasons=True)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The result's figures, and under ``explain`` the reasons by rank, the critical path and the what-ifs."""
+        """The result's figures, and under ``explain`` the reasons and longest waits by rank, the path and the what-ifs."""
         path, makespan = self.path, self.result.makespan
         return self.result.to_dict() | {
             "explain": {
                 "reasons": {reason.key: self.totals[:, reason].tolist() for reason in Reason},
+                "longest_waits": [None if wait is None else wait.to_dict() for wait in self.waits],
+                "per_microbatch": self.per_microbatch,
                 "critical_path": {
                     "by_kind": {kind.name: time for kind, time in path.by_kind.items()},
                     "by_stage": path.by_stage.tolist(),
@@ -66,10 +91,7 @@ class Explanation(Presentable):
                     "transfer": path.transfer,
                     "ops": len(path.ops),
                 },
-                "what_ifs": [
-                    {"change": what.change, "makespan": what.makespan, "gain": makespan - what.makespan}
-                    for what in self.what_ifs
-                ],
+                "what_ifs": [what.to_dict() | {"gain": makespan - what.makespan} for what in self.what_ifs],
             }
         }
 
@@ -107,8 +129,8 @@ def explain(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given]) 
     Examples
     --------
     >>> explanation = pipeplan.explain("1f1b", ranks=4, microbatches=8, p2p_time=0.5)
-    >>> explanation.what_ifs[0].change
-    'transfers free'
+    >>> [what.change for what in explanation.helping[:2]]
+    ['zb-h2', 'dualpipe']
     """
     return explained(*asked(schedule, settings))
 
@@ -118,25 +140,10 @@ def explained(source: ScheduleLike, settings: Settings) -> Explanation:
     found = opened(source)
     result = timed(found, settings, called=label(source))
     stands = isinstance(found, Timeline) and result.timeline is found
+    meant = found.schedule if isinstance(found, Timeline) else found
     return Explanation(
         result,
         result.idle_times(),
         critical_path(result.timeline, result.costs),
-        () if stands else _what_ifs(found if isinstance(found, str) else None, settings, result),
+        () if stands else remedies(meant, settings, result),
     )
-
-
-def _what_ifs(name: str | None, settings: Settings, result: Result) -> tuple[WhatIf, ...]:
-    changes = what_ifs(Simulation(result.timeline, result.costs), communication=settings.communication)
-    return (*changes, *([] if name is None else _more_microbatches(name, settings, result)))
-
-
-def _more_microbatches(name: str, settings: Settings, result: Result) -> list[WhatIf]:
-    """The same strategy with one more microbatch, or with the fewest more that it takes."""
-    for more in (1, 2):
-        try:
-            grown = simulated(name, replace(settings, microbatches=result.schedule.microbatches + more))
-        except PipeplanError:
-            continue
-        return [WhatIf(f"{more} more microbatch{'es' if more > 1 else ''}", grown.makespan)]
-    return []

@@ -10,7 +10,7 @@ from pipeplan.api.results import Result
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
 from pipeplan.model import tolerances
-from pipeplan.strategies import is_strategy, strategy
+from pipeplan.strategies import Strategy, is_strategy, strategy
 
 MOST_WORK = 500_000
 """Ops that are timed to find out, half a second of work; a comparison that would need more says nothing of transfers."""
@@ -170,7 +170,12 @@ def _least(result: Result) -> float:
 
 
 def _work(result: Result) -> int:
-    return len(result.schedule) * (_BUILDING if made_from_costs(result) else 1) + _EACH
+    return work_of(len(result.schedule), strategy(result.name) if is_strategy(result.name) else None)
+
+
+def work_of(ops: int, made_by: Strategy | None) -> int:
+    """What one simulation costs, in ops of one that is large and stands as it is."""
+    return ops * (_BUILDING if made_by is not None and made_by.looks_at_costs else 1) + _EACH
 
 
 def _with_less_memory(fitting: Sequence[Result], settings: Settings, again: Again) -> Iterator[Lead]:

@@ -1,0 +1,203 @@
+"""What would help a schedule: other costs, other schedules, chunks, microbatches, memory. Simulated, not guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pipeplan.api.comparisons import settings_for
+from pipeplan.api.leads import peak_of, work_of
+from pipeplan.api.results import Result
+from pipeplan.api.simulations import simulated
+from pipeplan.api.sources import shape_of
+from pipeplan.costs import Settings
+from pipeplan.errors import PipeplanError
+from pipeplan.model import Schedule, counted, tolerances
+from pipeplan.simulation import Simulation, what_ifs
+from pipeplan.strategies import STRATEGIES, Strategy, strategy
+
+MOST_WORK = 500_000
+"""Ops of other schedules that are timed: those first whose authors promise the shortest idle time."""
+
+MOST_SCHEDULES = 4
+"""Other schedules that are named: the shortest of those of which no other is shorter and needs less memory."""
+
+RemedyKind = Literal["costs", "schedule", "chunks", "microbatches", "memory", "recomputation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """One change, and what the step becomes with it.
+
+    Attributes
+    ----------
+    change
+        In words: ``transfers free``, ``zbv``, ``1 more microbatch``.
+    kind
+        What is changed.
+    makespan, microbatches
+        Of the step with it; only ``microbatches`` changes their number.
+    peak_activation, peak_bytes
+        What the fullest rank then holds; ``peak_bytes`` is None without bytes.
+    fits
+        Whether every rank is within its memory limit.
+    """
+
+    change: str
+    kind: RemedyKind
+    makespan: float
+    microbatches: int
+    peak_activation: float
+    peak_bytes: float | None
+    fits: bool
+
+    @property
+    def per_microbatch(self) -> float:
+        """The makespan by the number of microbatches: what steps of different numbers are compared by."""
+        return self.makespan / self.microbatches
+
+    @property
+    def peak(self) -> float:
+        """What the fullest rank holds: bytes where they are known, else activations."""
+        return self.peak_activation if self.peak_bytes is None else self.peak_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a part of the JSON of an explanation."""
+        return {
+            "change": self.change,
+            "kind": self.kind,
+            "makespan": self.makespan,
+            "microbatches": self.microbatches,
+            "per_microbatch": self.per_microbatch,
+            "peak_activation": self.peak_activation,
+            "peak_bytes": self.peak_bytes,
+            "fits": self.fits,
+        }
+
+
+def remedies(meant: str | Schedule, settings: Settings, result: Result) -> tuple[Remedy, ...]:
+    """What was tried, the best first: within the memory limit, and the shortest for each microbatch.
+
+    Parameters
+    ----------
+    meant
+        What was simulated: a strategy's name, or a schedule as such, which has its own chunks and microbatches.
+    settings
+        That it was simulated on.
+    """
+    found = [*_costs(settings, result)]
+    if isinstance(meant, str):
+        found += _same_strategy(strategy(meant), settings, result)
+    found += _other_schedules(settings, result)
+    return tuple(sorted(found, key=lambda each: (not each.fits, round_off(each.per_microbatch), each.peak)))
+
+
+def round_off(value: float) -> float:
+    """A time without what rounding has added to it, for telling equal ones from shorter ones."""
+    return float(f"{value:.12g}")
+
+
+def _remedy(change: str, kind: RemedyKind, result: Result) -> Remedy:
+    bytes_ = result.memory.peak_bytes
+    return Remedy(
+        change=change,
+        kind=kind,
+        makespan=result.makespan,
+        microbatches=result.schedule.microbatches,
+        peak_activation=float(result.memory.peak_activation.max()),
+        peak_bytes=None if bytes_ is None else float(bytes_.max()),
+        fits=result.fits,
+    )
+
+
+def _costs(settings: Settings, result: Result) -> Iterator[Remedy]:
+    """The same order of ops on other costs: its memory stays as it is."""
+    now = _remedy("", "costs", result)
+    for what in what_ifs(Simulation(result.timeline, result.costs), communication=settings.communication):
+        yield replace(now, change=what.change, makespan=what.makespan)
+
+
+def _same_strategy(found: Strategy, settings: Settings, result: Result) -> Iterator[Remedy]:
+    """The same strategy with one more microbatch, or the fewest more that it takes, and in other ways."""
+    for more in (1, 2):
+        grown = _tried(found.name, replace(settings, microbatches=result.schedule.microbatches + more))
+        if grown is not None:
+            yield _remedy(counted(more, "more microbatch"), "microbatches", grown)
+            break
+    for kind, words, changed in _ways(found, settings, result):
+        tried = _tried(found.name, changed)
+        if tried is not None:
+            yield _remedy(words, kind, tried)
+
+
+def _ways(found: Strategy, settings: Settings, result: Result) -> Iterator[tuple[RemedyKind, str, Settings]]:
+    """Twice the microbatches, other chunks, and where memory is short less of it or more."""
+    microbatches, chunks = result.schedule.microbatches, result.schedule.placement.chunks
+    yield "microbatches", f"{2 * microbatches} microbatches", replace(settings, microbatches=2 * microbatches)
+    if not found.fixed_chunks:
+        for other in (2 * chunks, chunks // 2):
+            if other:
+                yield "chunks", f"{counted(other, 'chunk')} a rank", replace(settings, chunks=other, stages=None)
+    if result.limits is not None and found.looks_at_costs:
+        yield "memory", "no memory limit", replace(settings, memory_limit=None)
+    if not result.fits and microbatches > 1:
+        yield (
+            "microbatches",
+            counted(microbatches // 2, "microbatch"),
+            replace(settings, microbatches=microbatches // 2),
+        )
+    if settings.recompute not in ("none", ()):
+        yield "recomputation", "nothing recomputed", replace(settings, recompute="none")
+    elif result.limits is not None:
+        yield "recomputation", "all stages recomputed", replace(settings, recompute="all")
+
+
+def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
+    """The best of the other strategies on the same ranks, microbatches and costs, which are shorter or within the limit."""
+    schedule = result.schedule
+    settings = replace(settings, ranks=schedule.ranks, microbatches=schedule.microbatches, stages=None, variant=None)
+    spent, found = 0, []
+    for name, work in _promising(settings, result.name):
+        if spent + work > MOST_WORK:
+            continue
+        spent += work
+        tried = _tried(name, settings_for(name, settings))
+        if tried is not None and (tried.fits or not result.fits):
+            found.append(tried)
+    shorter = [
+        each for each in found if each.fits > result.fits or round_off(each.makespan) < round_off(result.makespan)
+    ]
+    for each in _undominated(shorter)[:MOST_SCHEDULES]:
+        yield _remedy(each.name, "schedule", each)
+
+
+def _promising(settings: Settings, besides: str) -> list[tuple[str, int]]:
+    """The other strategies that take the shape, with the work of trying each: the least idle time promised first."""
+    promised = []
+    for name, each in STRATEGIES.items():
+        try:
+            shape = shape_of(each, settings_for(name, settings))
+        except PipeplanError:
+            continue
+        if name != besides:
+            # Rules that are sought by repeating a block take time with the square of the ranks.
+            work = work_of(3 * shape.forwards + shape.ranks**2, each)
+            promised.append((each.looks_at_costs, each.bubble.value(shape), name, work))
+    return [(name, work) for _, _, name, work in sorted(promised, key=lambda each: each[:2])]
+
+
+def _undominated(found: Sequence[Result]) -> list[Result]:
+    """Those of which no other is as short and needs as little memory, the shortest first."""
+    kept: list[Result] = []
+    for each in sorted(found, key=lambda each: (not each.fits, round_off(each.makespan), peak_of(each))):
+        if all(peak_of(each) < peak_of(other) * (1 - tolerances.MEMORY) for other in kept):
+            kept.append(each)
+    return kept
+
+
+def _tried(name: str, settings: Settings) -> Result | None:
+    try:
+        return simulated(name, settings)
+    except PipeplanError:
+        return None
