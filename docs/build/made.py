@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.build import commands, executed, gallery, links, python_pages, schemas, strategies
+from docs.build import architecture, commands, executed, gallery, links, python_pages, schemas, strategies
 
 TAKEN = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 """Pages that stand at the top of the repository."""
@@ -26,6 +26,7 @@ def everything(root: Path) -> Iterator[tuple[str, str | bytes]]:
     yield from gallery.pages()
     yield from python_pages.pages()
     yield from schemas.pages(root)
+    yield from architecture.pictures(root)
     for shown in executed.pages():
         if shown.is_relative_to(root / "docs"):
             folder = shown.parent.relative_to(root / "docs")

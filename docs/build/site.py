@@ -14,7 +14,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs.build import links, made, navigation, outside
+from docs.build import architecture, links, made, navigation, outside
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,8 @@ def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links to files of the repository that the site does not hold become their text."""
+    """Links to files of the repository that the site does not hold become their text, marks what code makes."""
+    markdown = markdown.replace("<!-- made: folders -->", architecture.table(ROOT))
     return links.within_the_site(markdown, page.file.src_uri)
 
 
