@@ -231,14 +231,22 @@ def pages() -> list[Path]:
 
 
 def left_behind(page: Path) -> Iterator[tuple[str, bytes]]:
-    """The files that a page shows of what its commands made: their paths beside the page, and what they hold."""
+    """The files that a page shows of what its commands made: their paths beside the page, and what they hold.
+
+    Raises
+    ------
+    FileNotFoundError
+        For a file that no command of the page makes, with what went wrong there.
+    """
     names = sorted(set(re.findall(rf"\bmade/{re.escape(page.stem)}/([\w.+-]*\w)", page.read_text(encoding="utf-8"))))
     if not names:
         return
-    if not _kept(page).is_dir():
-        run(page)
+    faults = [] if _kept(page).is_dir() else run(page)[1]
     for name in names:
-        yield f"made/{page.stem}/{name}", (_kept(page) / name).read_bytes()
+        path = _kept(page) / name
+        if not path.is_file():
+            raise FileNotFoundError("\n\n".join([f"{page}: no command made {name}", *faults]))
+        yield f"made/{page.stem}/{name}", path.read_bytes()
 
 
 def _kept(page: Path) -> Path:

@@ -110,3 +110,11 @@ def test_a_page_shows_what_its_commands_made(tmp_path, monkeypatch):
     page.write_text(page.read_text().replace("drawn", "redrawn"))
     assert list(executed.left_behind(page)) == [("made/first/a.svg", b"redrawn\n")]
     assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_a_picture_that_no_command_makes_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(executed, "KEPT", tmp_path / "kept")
+    page = tmp_path / "first.md"
+    page.write_text("```console\n$ false > b.svg\n```\n\n![A picture](made/first/a.svg)\n")
+    with pytest.raises(FileNotFoundError, match=r"(?s)no command made a.svg.*exits with 1"):
+        list(executed.left_behind(page))
