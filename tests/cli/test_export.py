@@ -54,13 +54,13 @@ def test_a_trainers_settings_and_the_csv_that_they_name(run):
     assert code == 0
     assert "--parallelism.pipeline_parallel_schedule_csv zbv.csv\n" in out
     assert "tok_embeddings layers.0,layers.1 layers.2 layers.3,norm,lm_head\n" in out
-    assert "zbv.csv, which these settings name, is written beside them with -o FILE\n" in err
+    assert "wrote zbv.csv, which these settings name: " in err
     assert "warning: with torchtitan's default loss" in err
-    assert not list(Path().iterdir())
+    assert Path("zbv.csv").read_text() == run("export zbv -p 2 -m 4 --to torch-csv")[1]
     Path("plans").mkdir()
     code, out, err = run(f"{line} -o plans/a.torchtitan.sh")
     assert (code, out) == (0, "")
-    assert "wrote plans/a.torchtitan.sh and plans/a.torchtitan.csv\n" in err
+    assert "wrote plans/a.torchtitan.sh\nwrote plans/a.torchtitan.csv, which plans/a.torchtitan.sh names: " in err
     assert (
         "--parallelism.pipeline_parallel_schedule_csv plans/a.torchtitan.csv\n"
         in Path("plans/a.torchtitan.sh").read_text()
@@ -81,6 +81,24 @@ def test_settings_never_overwrite_the_schedule_that_they_are_of(run):
     assert Path("settings.order.csv").read_text() == PLAN
 
 
+def test_settings_on_stdout_leave_an_input_that_they_would_name_as_it_is(run):
+    Path("plan.csv").write_text(SPLIT)
+    code, out, err = run("export plan.csv --to torchtitan --merge-backward --layers-per-stage 1 1")
+    assert code == 0
+    assert "plan.csv" in out
+    assert "plan.csv, which these settings name, is an input and stays as it is" in err
+    assert Path("plan.csv").read_text() == SPLIT
+
+
+def test_the_formats_are_listed_where_none_is_named(run):
+    code, out, err = run("export")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == list(export_formats())
+    assert run("export zbv -p 2") == (2, out, "pipeplan: --to is missing: name one of these formats\n")
+    assert run("export -o a.csv")[0] == 2
+    assert not list(Path().iterdir())
+
+
 def test_settings_in_a_pipe_come_alone(run):
     code, _, err = run("export 1f1b -p 2 -m 2 --to torchtitan -o /dev/null")
     assert (code, err) == (0, "wrote /dev/null\n")
@@ -94,6 +112,7 @@ def test_settings_in_a_pipe_come_alone(run):
             "export --to json --mtp 1",
             "--mtp-layers is for the settings of a trainer (megatron, torchtitan, torchtitan-python), ",
         ),
+        ("export --to megatron --csv a.csv", "the settings of megatron name no CSV"),
         ("export --to torchtitan --microbatch-size 0", "--microbatch-size must be at least 1, not 0"),
         ("export --to torchtitan --trainer-version 0.1", "torchtitan 0.1 is not known here"),
         ("export --to torchtitan --trainer-version main", "say how many a sequence has with --sequence-length"),

@@ -1,11 +1,45 @@
+import json
 from dataclasses import fields
+from pathlib import Path
 
+import pipeplan
 from pipeplan.cli.options import SettingOptions
 from pipeplan.costs.settings import SETTING_NAMES
 
 
 def test_there_is_an_option_for_every_setting():
     assert {field.name for field in fields(SettingOptions)} == {*SETTING_NAMES, "config"}
+
+
+def test_sizes_have_units_in_the_shell_in_files_and_in_python(run):
+    sizes = "--static-bytes 1GiB 5e8 --p2p-bytes 64MiB --p2p-bandwidth 1e8"
+    code, out, _ = run(f"simulate -p 2 -m 2 --activation-bytes 2GiB {sizes} --json")
+    Path("c.yaml").write_text(
+        "ranks: 2\nmicrobatches: 2\nactivation_bytes: 2 GiB\nstatic_bytes: [1GiB, 5.0e8]\np2p_bytes: 64MiB\n"
+        "p2p_bandwidth: 1.0e8\n"
+    )
+    assert run("simulate -c c.yaml --json")[1] == out
+    found = pipeplan.simulate("1f1b", ranks=2, microbatches=2, activation_bytes="2GiB", static_bytes=["1GiB", 5e8])
+    assert json.loads(out)["peak_bytes"] == found.to_dict()["peak_bytes"] == [5 * 2**30, 2 * 2**30 + 5e8]
+    Path("c.yaml").write_text("activation_bytes: lots\n")
+    code, _, err = run("simulate -c c.yaml")
+    assert code == 2
+    assert "activation_bytes: 'lots' is no size; write bytes, or 2GiB" in err
+
+
+def test_help_is_a_command_too(run):
+    assert run("help") == run("--help")
+    assert run("help explain") == run("explain --help")
+
+
+def test_completion_is_installed_for_a_shell(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    code, _, err = run("--install-completion --shell bash")
+    assert code == 0
+    (script,) = tmp_path.rglob("completions/pipeplan")
+    assert str(script) in err
+    assert "--memory-limit" in script.read_text()
+    assert str(script) in (tmp_path / ".bashrc").read_text()
 
 
 def test_the_machines_are_listed(run):

@@ -125,7 +125,12 @@ def export(
     result = simulated(wanted(resolve(meant, known)), known) if wanted else timed(meant, known)
     if chosen.write_settings is None:
         return Export(exported(result, to))
-    return Export.of_settings(to, result.schedule, training)
+    made = Export.of_settings(to, result.schedule, training)
+    if training.csv is not None and not made.files:
+        raise InputError(
+            f"the settings of {to} name no CSV: it makes the order of ops from them by itself", field="csv"
+        )
+    return made
 
 
 def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSettings:

@@ -11,13 +11,16 @@ from cyclopts import App, Parameter
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
+from pipeplan.cli.command_help import register_help
 from pipeplan.errors import PipeplanError
 
 _HELP = """The workbench for pipeline-parallel training schedules.
 
-`pipeplan compare -p 4 -m 8` lists every schedule that fits, the fastest first;
-`pipeplan simulate zbv -p 4 -m 8` draws one of them;
-`pipeplan plan --model config.json --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192` finds what to train with.
+- `pipeplan compare -p 4 -m 8` lists every schedule that fits, the fastest first
+- `pipeplan simulate zbv -p 4 -m 8` draws one of them
+- `pipeplan explain 1f1b -p 4 -m 8` says why its ranks idle, and what would help
+- `pipeplan plan --model config.json --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192` finds what to train with
+
 Exit codes: 0 done; 1 the answer is no; 2 the input is wrong.
 """
 
@@ -25,7 +28,7 @@ _COMMANDS = {
     "schedules": "List the schedules, or describe one.",
     "simulate": "Times, bubble, memory, bound and picture of one schedule.",
     "compare": "Several schedules, or all that fit the shape, sorted by makespan.",
-    "explain": "Why each rank idles, and the critical path.",
+    "explain": "Why each rank idles, and what would help.",
     "search": "A better schedule under a memory limit, and how far from optimal it can be.",
     "plan": "The configuration to train with: from a model, a cluster and a batch to degrees, schedule and flags.",
     "estimate": "Step time and memory of given configurations, without a search.",
@@ -50,6 +53,7 @@ def _app() -> App:
     )
     for name, text in _COMMANDS.items():
         app.command(f"pipeplan.cli.{name}:{name}", name=name, help=text)
+    register_help(app, _COMMANDS)
     return app
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,20 +11,20 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from pipeplan import api
-from pipeplan.api import as_keywords, export_formats, file_of
+from pipeplan.api import Export, as_keywords, export_formats, file_of
 from pipeplan.cli.answers import tell
 from pipeplan.cli.options import OUTPUT, Debug, SettingOptions
 from pipeplan.cli.rearrangement import RearrangementOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.trainer_options import TrainerOptions
-from pipeplan.files import require_apart
+from pipeplan.files import require_apart, write_text
 
 _SETTINGS = SettingOptions()
 _REARRANGED = RearrangementOptions()
 _TRAINER = TrainerOptions()
 
 _FORMATS = "\n".join(f"- {each.name}: {each.help}" for each in export_formats().values())
-_TO = Parameter(group=OUTPUT, help=f"The format.\n\n{_FORMATS}")
+_TO = Parameter(group=OUTPUT, help=f"The format; without it they are listed.\n\n{_FORMATS}")
 _FILE = Parameter(name=["--output", "-o"], group=OUTPUT, help="The file; stdout without it.")
 
 
@@ -31,7 +32,7 @@ def export(
     name: str | None = None,
     /,
     *,
-    to: Annotated[str, _TO],
+    to: Annotated[str | None, _TO] = None,
     output: Annotated[Path | None, _FILE] = None,
     rearranged: RearrangementOptions = _REARRANGED,
     trainer: TrainerOptions = _TRAINER,
@@ -40,24 +41,52 @@ def export(
 ) -> int:
     """Write a schedule in another tool's format.
 
+    A trainer's settings name a CSV with the order of ops, which is written too: beside `--output`, or by its name. Without
+    `--to` the formats are listed; where a schedule was to be exported, the exit code is then 2.
+
     Parameters
     ----------
     name
         A schedule's name, or a CSV or JSON file that holds one. Default: 1f1b.
     """
+    if to is None:
+        return _listed(asking=name is None and output is None)
     asked = request(() if name is None else (name,), settings, writes=() if output is None else (output,))
     given: Any = {**as_keywords(asked.settings), **trainer.given()}
     text = api.export(asked.name, to, **asdict(rearranged), **given)
+    read = [path for path in (file_of(asked.name), *settings.files()) if path is not None]
     if output is None:
         sys.stdout.write(text)
-        for path in text.files:
-            tell(f"{path}, which these settings name, is written beside them with -o FILE")
+        _write_named(text, read)
     else:
-        files = [output, *map(Path, text.written_to(output).files)]
-        read = [path for path in (file_of(asked.name), *settings.files()) if path is not None]
-        require_apart(files, read)
+        named = [Path(path) for path in text.written_to(output).files]
+        require_apart([output, *named], read)
         text.save(output)
-        tell(f"wrote {' and '.join(map(str, files))}")
+        tell(f"wrote {output}")
+        for path in named:
+            tell(f"wrote {path}, which {output} names: give it another place with --csv")
     for warning in text.warnings:
         tell(f"warning: {warning}")
     return 0
+
+
+def _listed(*, asking: bool) -> int:
+    """The formats as the answer; who wanted one of them written did not say which."""
+    from pipeplan.api.tables.parts import facts, show  # brings rich, which an export does without
+
+    show(facts((each.name, f"{each.help} ({each.ending})") for each in export_formats().values()))
+    if asking:
+        return 0
+    tell("pipeplan: --to is missing: name one of these formats")
+    return 2
+
+
+def _write_named(text: Export, read: Sequence[Path]) -> None:
+    """Write the files that settings on stdout name, unless they are there or are an input, which is never overwritten."""
+    for name, content in text.files.items():
+        path = Path(name)
+        if any(path.exists() and path.samefile(other) for other in read if other.exists()):
+            tell(f"{path}, which these settings name, is an input and stays as it is: name another file with --csv")
+        else:
+            write_text(path, content)
+            tell(f"wrote {path}, which these settings name: give it another place with --csv")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter, Token
 
 from pipeplan.api import Look, output_endings
-from pipeplan.costs import SETTINGS, Setting, SettingKind, load_layers
+from pipeplan.costs import SETTINGS, Setting, SettingKind, load_layers, parse_size
 from pipeplan.drawing import SizeName, ThemeName
 from pipeplan.errors import CostError, InputError
 
@@ -43,6 +43,21 @@ def _to_numbers(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
     if not numbers:
         raise CostError(f"{tokens[0].keyword} needs a number, or one per stage")
     return numbers
+
+
+def _size(token: Token, word: str) -> float:
+    return parse_size(word, token.keyword or "a size")
+
+
+def _to_sizes(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
+    sizes = tuple(_size(tokens[0], word) for word in _words(tokens))
+    if not sizes:
+        raise CostError(f"{tokens[0].keyword} needs a number of bytes, or one per stage")
+    return sizes
+
+
+def _to_size(_: Any, tokens: Sequence[Token]) -> float:
+    return _size(tokens[0], tokens[0].value.removeprefix("="))
 
 
 def _to_number(_: Any, tokens: Sequence[Token]) -> float:
@@ -107,6 +122,8 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
 def option_of(setting: Setting, group: Group) -> Any:
     """The annotation of a setting's option."""
     held, convert, many = (Literal[setting.choices], None, False) if setting.kind == "choice" else _TYPES[setting.kind]
+    if setting.in_bytes:
+        convert = _to_sizes if many else _to_size
     option = _option(group, setting.full_help, *setting.options, convert=convert, many=many)
     return Annotated[held | None, option]
 

@@ -4,7 +4,7 @@ from pipeplan.costs.config import Config, load_config, load_layers, merged, sett
 from pipeplan.costs.costs_file import require_costs_file, write_costs_file
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
-from pipeplan.costs.limits import Limits, parse_limit
+from pipeplan.costs.limits import Limits, parse_limit, parse_size
 from pipeplan.costs.machines import MACHINES, Machine
 from pipeplan.costs.overhead import Overhead
 from pipeplan.costs.setting import COUNT, GROUPS, POSITIVE, Group, Setting, SettingKind
@@ -45,6 +45,7 @@ __all__ = [
     "load_layers",
     "merged",
     "parse_limit",
+    "parse_size",
     "per_stage",
     "require_costs_file",
     "settings_given",

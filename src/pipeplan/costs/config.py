@@ -16,6 +16,7 @@ import msgspec
 
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer
+from pipeplan.costs.limits import parse_size
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
 from pipeplan.documents import read_document
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
@@ -135,6 +136,7 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
     known = _known_names(values, SETTING_NAMES, where)
     given = {name: _plain(value) for name, value in known.items() if value is not None}
     try:
+        given |= {name: _sizes(name, given[name]) for name in given if SETTINGS[name].in_bytes}
         if isinstance(given.get("layers"), Sequence):
             given["layers"] = [_plain_layer(layer) for layer in given["layers"]]
         for name, value in given.items():
@@ -178,6 +180,13 @@ def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) 
 def _plain(value: Any) -> Any:
     """Arrays and numpy's numbers as lists and numbers."""
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _sizes(name: str, value: Any) -> Any:
+    """Sizes that are texts with their unit as numbers of bytes; anything else as it stands. Raises CostError."""
+    if isinstance(value, str):
+        return parse_size(value, name)
+    return [_sizes(name, each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _plain_layer(layer: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Memory limits: from ``12GiB`` or ``8act`` to a number for every rank."""
+"""Sizes and memory limits: from ``12GiB`` or ``8act`` to numbers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,32 @@ class Limits:
 
 
 _LIMIT = re.compile(r"\s*([-0-9.eE+]+)\s*(act|activations?|[KMGT]i?B|B|)\s*")
+_SIZE = re.compile(r"\s*([-+0-9.eE]+|[-+]?inf|nan)\s*([KMGT]i?B|B|)\s*")
 _UNITS = {"": 1.0, "B": 1.0} | {
     f"{prefix}{binary}B": float((1024 if binary else 1000) ** power)
     for power, prefix in enumerate("KMGT", start=1)
     for binary in ("", "i")
 }
+
+
+def parse_size(value: str, field: str) -> float:
+    """A number of bytes with its unit, or without: ``2GiB`` is 2 * 2**30, ``1.5e9`` itself.
+
+    Parameters
+    ----------
+    field
+        The setting that it is of, for the error.
+
+    Raises
+    ------
+    CostError
+        For text that is no size.
+    """
+    match = _SIZE.fullmatch(value)
+    try:
+        return float(match[1]) * _UNITS[match[2]]  # type: ignore[index]
+    except (TypeError, ValueError):
+        raise CostError(f"{field}: '{value}' is no size; write bytes, or 2GiB", field=field) from None
 
 
 def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:

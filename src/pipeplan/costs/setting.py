@@ -146,6 +146,11 @@ class Setting:
     longest: int = 40
 
     @property
+    def in_bytes(self) -> bool:
+        """Whether its numbers are sizes, which may also be texts with their unit: ``2GiB``."""
+        return self.unit == "bytes" and self.kind in ("number", "per_stage")
+
+    @property
     def timing(self) -> bool:
         """Whether it says how long something takes."""
         return self.group in ("times", "details") and self.kind not in ("flag", "text")

@@ -114,7 +114,7 @@ class SettingsTable:
         unit="time", range=NOT_NEGATIVE, aliases=("p2p_latency",), slider=(0, 2, 0.05),
     )  # fmt: skip
     p2p_bytes: float = setting(
-        0.0, kind="number", title="Bytes of a transfer", group="details", help="Bytes of a transfer.", default="0",
+        0.0, kind="number", title="Bytes of a transfer", group="details", help="Bytes of a transfer, such as 64MiB.", default="0",
         unit="bytes", range=NOT_NEGATIVE,
     )  # fmt: skip
     p2p_bandwidth: float | None = setting(
@@ -147,7 +147,7 @@ class SettingsTable:
     )  # fmt: skip
     activation_bytes: Times | None = setting(
         kind="per_stage", title="Activation bytes", group="memory", default="none", unit="bytes", range=DIVISOR,
-        help="Bytes that one microbatch holds: on all the chunks of a rank together, or one number per stage.",
+        help="Bytes that one microbatch holds, such as 2GiB: on all the chunks of a rank together, or one number per stage.",
     )  # fmt: skip
     weight_activation_bytes: Times | None = setting(
         kind="per_stage", title="The part that only W frees", group="memory", default="all of them", unit="bytes",
@@ -197,6 +197,9 @@ class SettingsTable:
 GivenTimes = float | Sequence[float] | NDArray[Any]
 """One number, or one per stage; an array is as good as a list."""
 
+GivenSizes = float | str | Sequence[float | str] | NDArray[Any]
+"""The same of sizes: bytes, or texts with a unit such as ``2GiB``."""
+
 
 class SettingsGiven(TypedDict, total=False):
     """The settings as keyword arguments: ``def simulate(schedule, /, **settings: Unpack[SettingsGiven])``."""
@@ -218,16 +221,16 @@ class SettingsGiven(TypedDict, total=False):
     layers: Sequence[Layer | Mapping[str, float]] | None
     layers_per_stage: Sequence[int] | None
     p2p_time: float | None
-    p2p_bytes: float | None
+    p2p_bytes: float | str | None
     p2p_bandwidth: float | None
     communication: Communication | None
     machine: str | None
     op_gap: float | None
     message_time: float | None
     step_time: float | None
-    activation_bytes: GivenTimes | None
-    weight_activation_bytes: GivenTimes | None
-    static_bytes: GivenTimes | None
+    activation_bytes: GivenSizes | None
+    weight_activation_bytes: GivenSizes | None
+    static_bytes: GivenSizes | None
     memory_limit: float | str | Sequence[float | str] | None
     group_size: int | None
     slices: int | None

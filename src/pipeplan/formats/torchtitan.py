@@ -345,7 +345,7 @@ FORMATS = (
     Format(
         name="torchtitan",
         title="torchtitan flags",
-        help="The command-line flags with which torchtitan trains by the schedule's CSV, which -o writes too.",
+        help="The command-line flags with which torchtitan trains by the schedule's CSV, which is written too.",
         ending=".torchtitan.sh",
         media="text/x-shellscript; charset=utf-8",
         write_settings=torchtitan_flags,
