@@ -66,7 +66,8 @@ def test_the_longest_wait_names_its_op_and_the_rank_that_it_comes_back_from():
     found = pipeplan.explain("1f1b", ranks=4, microbatches=8, p2p_time=0.1)
     wait = found.waits[0]
     assert wait is not None
-    assert (wait.start, wait.end, str(wait.op), wait.source) == (4.0, pytest.approx(10.6), "0B0", 3)
+    assert (wait.start, wait.end) == pytest.approx((4.0, 10.6))
+    assert (str(wait.op), wait.source) == ("0B0", 3)
     assert pipeplan.explain("zbv", ranks=4, microbatches=8).waits == (None,) * 4
 
 

@@ -131,11 +131,21 @@ def test_compare_in_json(run):
 def test_schedules(run):
     code, out, _ = run("schedules")
     assert code == 0
-    for text in ("gpipe: ", "zbv-heuristic: ", "peak activations", "arXiv:1806.03377"):
+    for text in ("gpipe: ", "zbv-heuristic: ", "    v, 2 chunks a rank; idle 3.5%, peak 8\n"):
         assert text in out
+    assert max(map(len, out.splitlines())) <= 80
     code, out, _ = run("schedules 1F1B")
     assert code == 0
     assert "rank 0 | 0F0 0F1 0F2" in out
+    assert re.search(r"(?m)^rank 0 F0F1F2F3\.", out)
+    assert "arXiv:1806.03377" in out
+    assert re.search(r"(?m)^4 +8 +33 +27\.3% +4$", out)
+    assert re.search(r"(?m)^8 +32 +117 +17\.9% +8$", out)
+    assert re.search(r"(?m)^8 +8 +not possible$", run("schedules dualpipe --no-visualization")[1])
+    (described,) = json.loads(run("schedules 1f1b --json")[1])["schedules"]
+    assert described["timings"][0] == {
+        "ranks": 4, "microbatches": 8, "makespan": 33.0, "idle": 3 / 11, "peak": 4.0, "refused": None
+    }  # fmt: skip
     code, out, _ = run("schedules --json")
     assert {"name", "placement", "accepts", "bubble", "memory", "paper"} <= set(json.loads(out)["schedules"][0])
 

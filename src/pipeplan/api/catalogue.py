@@ -1,17 +1,61 @@
-"""Every schedule that has a name."""
+"""Every schedule that has a name, with what it comes to on a few shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal, final, overload
 
 from pipeplan.api.machines import Machines
 from pipeplan.api.presentable import Presentable
-from pipeplan.costs import MACHINES
+from pipeplan.api.simulations import simulated
+from pipeplan.costs import MACHINES, Settings
 from pipeplan.drawing import View
-from pipeplan.errors import InputError
+from pipeplan.errors import InputError, PipeplanError
 from pipeplan.strategies import STRATEGIES, Strategy, strategy
+
+SHAPES = ((4, 8), (4, 32), (8, 8), (8, 32))
+"""Ranks and microbatches of the shapes on which schedules are timed."""
+
+LARGEST_SHAPE = SHAPES[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """A schedule on one shape where a forward takes 1, each half of a backward too, and transfers nothing.
+
+    Attributes
+    ----------
+    ranks, microbatches
+        The shape; chunks and slices are the strategy's own.
+    makespan, idle, peak
+        Idle time as a share of the whole, memory in activations; None where the strategy cannot take the shape.
+    refused
+        Why it cannot; None where it can.
+    """
+
+    ranks: int
+    microbatches: int
+    makespan: float | None = None
+    idle: float | None = None
+    peak: float | None = None
+    refused: str | None = None
+
+
+def timing(found: Strategy, ranks: int, microbatches: int) -> Timing:
+    """What a strategy comes to on a shape."""
+    try:
+        result = simulated(found.name, Settings(ranks=ranks, microbatches=microbatches))
+    except PipeplanError as error:
+        return Timing(ranks=ranks, microbatches=microbatches, refused=str(error).splitlines()[0])
+    return Timing(
+        ranks=ranks,
+        microbatches=microbatches,
+        makespan=result.makespan,
+        idle=result.timeline.bubble.idle_over_total,
+        peak=float(result.memory.peak_activation.max()),
+    )
 
 
 @final
@@ -42,13 +86,22 @@ class Catalogue(Presentable):
         """The strategy of this name or alias. Raises UnknownNameError, naming the nearest one."""
         return strategy(name)
 
+    @cached_property
+    def timings(self) -> tuple[Timing, ...]:
+        """Of the one that was asked for, a timing for each of ``SHAPES``; of all, one each for the largest of them."""
+        shapes = SHAPES if len(self) == 1 else (LARGEST_SHAPE,)
+        return tuple(timing(found, *shape) for found in self.strategies for shape in shapes)
+
     def views(self) -> Sequence[View]:
         """None: a strategy is drawn when it is simulated."""
         return []
 
     def to_dict(self) -> dict[str, Any]:
-        """``schedules``: what each takes, what its authors promise, and who they are."""
-        return {"schedules": [_record(found) for found in self.strategies]}
+        """``schedules``: what each takes, what its authors promise, and who they are; of one alone also its timings."""
+        records = [_record(found) for found in self.strategies]
+        if len(self) == 1:
+            records[0]["timings"] = [asdict(each) for each in self.timings]
+        return {"schedules": records}
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [_record(found) for found in self.strategies]

@@ -114,8 +114,8 @@ class SettingsTable:
         unit="time", range=NOT_NEGATIVE, aliases=("p2p_latency",), slider=(0, 2, 0.05),
     )  # fmt: skip
     p2p_bytes: float = setting(
-        0.0, kind="number", title="Bytes of a transfer", group="details", help="Bytes of a transfer, such as 64MiB.", default="0",
-        unit="bytes", range=NOT_NEGATIVE,
+        0.0, kind="number", title="Bytes of a transfer", group="details", help="Bytes of a transfer, such as 64MiB.",
+        default="0", unit="bytes", range=NOT_NEGATIVE,
     )  # fmt: skip
     p2p_bandwidth: float | None = setting(
         kind="number", title="Bandwidth, bytes a time", group="details", help="Bytes a link carries in a unit of time.",
