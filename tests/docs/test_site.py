@@ -67,3 +67,12 @@ def test_a_phone_shows_pages_without_scrolling_sideways(opened):
 def test_pages_have_no_serious_accessibility_fault(opened, scheme):
     for path in PAGES:
         assert serious_faults(opened(path, scheme=scheme)) == []
+
+
+def test_the_button_of_a_block_copies_its_commands(opened):
+    page = opened("how-to/check.html")
+    block = page.locator(".language-console").first
+    block.hover()
+    button = block.locator("[data-clipboard-target]")
+    button.click()
+    assert button.get_attribute("data-clipboard-text") == "pipeplan check mine.csv"
