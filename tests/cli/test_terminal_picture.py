@@ -103,7 +103,7 @@ def test_pictures_in_letters_are_files_too(run):
 @pytest.mark.parametrize(
     ("options", "width", "page"),
     [
-        ("", 1920, LIGHT.page),
+        ("", SIZES["page"].width / 72 * SIZES["page"].dpi, LIGHT.page),
         (" --size slide --theme dark", 1920, DARK.page),
         (" --size page", SIZES["page"].width / 72 * SIZES["page"].dpi, LIGHT.page),
         (" --size column --theme light", SIZES["column"].width / 72 * SIZES["column"].dpi, LIGHT.page),

@@ -145,11 +145,11 @@ def test_views_share_one_time_axis_and_each_has_its_memory():
     assert {len(ax.get_lines()) for ax in axes[1::2]} == {4}
 
 
-def test_a_slide_that_memory_would_fill_is_left_to_the_lanes():
-    views = [view_named("1f1b", 4, 8, memory=True)] * 4
-    figure = figure_of(views, size="slide")
-    assert figure.get_size_inches().tolist() == pytest.approx([960 / 72, 540 / 72])
-    assert len(figure.axes) == 4
+def test_a_page_that_memory_would_fill_is_left_to_the_lanes():
+    view = view_named("1f1b", 4, 8, memory=True)
+    slide = figure_of([view, view], size="slide")
+    assert slide.get_size_inches().tolist() == pytest.approx([960 / 72, 540 / 72])
+    assert [len(figure_of([view] * views, size="column").axes) for views in (2, 4)] == [4, 4]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -171,9 +171,12 @@ def test_nothing_is_clipped_and_nothing_overlaps(size, name):
         assert figure.bbox.y0 <= box.y0 < box.y1 <= figure.bbox.y1
     assert entries.y1 <= extent(memory).y0
     assert legend_of(memory).get_window_extent().y1 <= lanes.get_window_extent().y0
-    titles = [child for child in lanes.get_children() if isinstance(child, Text) and child.get_text()]
-    left, right = sorted((title.get_window_extent() for title in titles), key=lambda box: box.x0)
-    assert left.x1 < right.x0
+    titles = {child.get_text(): child.get_window_extent() for child in lanes.get_children() if isinstance(child, Text)}
+    about = next(box for text, box in titles.items() if text.startswith("8 ranks, 32 microbatches"))
+    figures = next(box for text, box in titles.items() if text.startswith("makespan"))
+    assert titles[name].x1 < figures.x0
+    assert about.y1 <= titles[name].y0
+    assert lanes.get_window_extent().y1 <= about.y0
 
 
 def test_memory_curves_and_caps_are_drawn():
@@ -196,7 +199,7 @@ def test_of_many_ranks_the_curves_that_matter_are_colored():
 def test_the_legend_names_what_is_there():
     view = view_named("dualpipe", 4, 8)
     titles = [entry.title for entry in legend_entries([view], LIGHT)]
-    assert titles == ["forward", "backward", "backward for inputs", "backward for weights", "direction 0 and 1"]
+    assert titles == ["forward", "backward", "backward for inputs", "backward for weights", "direction 0 and 1", "idle"]
     one = np.zeros(1)
     gaps = Gaps(
         lane=one.astype(int),
@@ -237,7 +240,7 @@ def test_pictures_are_the_same_bytes_each_time(kind, begins, tmp_path):
 
 def test_a_slide_is_full_hd():
     file = BytesIO()
-    save_picture(view_of(one_f_one_b()), file, format="png")
+    save_picture(view_of(one_f_one_b()), file, size="slide", format="png")
     header = np.frombuffer(file.getvalue()[16:24], ">u4")
     assert header.tolist() == [1920, 1080]
 

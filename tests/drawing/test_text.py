@@ -22,21 +22,21 @@ def test_plain_text_is_exact_and_named():
         "1f1b: simulated, makespan 9, idle 33.3%",
         "rank 0 F0F1....B0--..B1--",
         "rank 1 ..F0B0--F1B1--....",
-        "       0                9",
+        "       |0        |5",
         "F forward  B backward  . idle",
     ]
 
 
 def test_colored_text_has_a_cell_a_unit_of_time():
     text = text_of(view_of(one_f_one_b()), color=True)
-    assert plain(text)[1:3] == ["rank 0 01  0  1", "rank 1  00 11"]
+    assert plain(text)[1:3] == ["rank 0 F0F1····B0  ··B1", "rank 1 ··F0B0  F1B1  ····"]
     forward = "48;2;" + ";".join(str(int(LIGHT.shades(Kind.F, 1)[0][at : at + 2], 16)) for at in (1, 3, 5))
     assert text.splitlines()[1].count(forward) == 1
 
 
 def test_narrow_text_is_exact_as_long_as_a_cell_a_unit_fits():
     lines = text_of(view_of(one_f_one_b()), width=12).splitlines()
-    assert lines[1:4] == ["0 FF..B0.B1", "1 .FB0FB1..", "  0       9"]
+    assert lines[1:4] == ["0 FF..B0.B1", "1 .FB0FB1..", "  |0"]
 
 
 def test_overlapped_pairs_have_two_lines():
@@ -79,7 +79,7 @@ def test_mixed_cells_keep_the_shares_of_time():
 def test_of_many_ranks_the_first_and_the_last_are_shown():
     lines = text_of(view_named("1f1b", 100, 4), max_lanes=6).splitlines()
     assert [line.split()[1] for line in lines if line.startswith("rank")] == ["0", "1", "2", "97", "98", "99"]
-    assert "... 94 more" in lines
+    assert "... 94 more: rank 3 to rank 96" in lines
 
 
 def test_an_order_says_that_it_has_no_times():

@@ -67,6 +67,7 @@ def view_of(
     title: str = "",
     limit: MemoryLimit | ArrayLike | None = None,
     reasons: IdleTimes | None = None,
+    costs: str = "",
 ) -> View:
     """The view of a timeline.
 
@@ -81,6 +82,8 @@ def view_of(
         the curves then follow.
     reasons
         Why each rank idles.
+    costs
+        What the costs are called that it was simulated on.
 
     Raises
     ------
@@ -101,6 +104,7 @@ def view_of(
         links=_links(schedule),
         memory=_curves(timeline, memory, limit),
         gaps=None if reasons is None else _gaps(schedule, reasons),
+        costs=costs,
     )
 
 

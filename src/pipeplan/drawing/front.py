@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import pairwise
 from pathlib import PurePath
 from typing import BinaryIO
 
@@ -12,39 +12,53 @@ from pipeplan.drawing.style import names_as_text, our_style  # before matplotlib
 
 # isort: split
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from pipeplan.drawing.front_key import Key, counted_names, key_of, write_key
+from pipeplan.drawing.naming import Point, Room, write_labels
+from pipeplan.drawing.outliers import cut_above, mark_cut
 from pipeplan.drawing.sizes import Size, SizeName, size_named
 from pipeplan.drawing.static import save_figure
 from pipeplan.drawing.theme import Theme, ThemeName, theme_named
-from pipeplan.drawing.view import time_text
-from pipeplan.drawing.words import fitted, width_of
+from pipeplan.drawing.time_axis import TimeTicks
+from pipeplan.drawing.words import fitted
+from pipeplan.readable import Times
 
 WIDE = 2.5
 """The ratio of the largest to the least value from which on an axis is logarithmic."""
 
+_SMALL = 0.85
+"""Size of names and ticks, in that of the page's letters."""
 
-_AXES = 0.85
-"""The share of a page's width that the axes have, about."""
+_NARROW = 60
+"""A page that is fewer letters wide than this has its key below the chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontView:
-    """What a picture of a front shows: pairs of (peak memory, time), and published schedules by name beside them.
+    """What a picture of a front shows: pairs of (peak memory, time), and other schedules by name beside them.
 
     Attributes
     ----------
     memory_label, time_label
-        Of the axes, with units.
+        Of the axes; the memory's with its unit.
     points
         The front, by memory.
     bounds
         For each point, the lower bound on its time; empty where none is known.
     marks
-        Name, peak memory and time of published schedules.
+        Name, peak memory and time of other schedules.
     ours, others
         What the legend calls points and marks.
+    names
+        Of the points; their times where it is empty.
+    key
+        What names stand for, where they are only numbers or letters; it is drawn in a plan's picture.
+    unit
+        Of the times; may be empty.
+    about
+        What stands below the title: shape and costs.
     """
 
     title: str
@@ -55,109 +69,212 @@ class FrontView:
     marks: Sequence[tuple[str, float, float]]
     ours: str = "search"
     others: str = "published"
+    names: Sequence[str] = ()
+    key: Sequence[tuple[str, str]] = ()
+    unit: str = ""
+    about: str = ""
 
 
-def draw_front(
-    view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "slide"
-) -> Axes:
+def draw_front(view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "page") -> Axes:
     """Draw a front into axes, or into those of a new figure, and return the axes; nothing is shown.
+
+    Every point has its name beside it. Where they are too many for that, points have numbers, and names stand in a key: on a
+    new figure beside the axes, otherwise within them.
 
     Raises
     ------
     UnknownNameError
         For an unknown theme or size.
     """
+    colors, page = theme_named(theme), size_named(size)
     with names_as_text():
-        return _drawn(view, ax, theme_named(theme), size_named(size))
+        if ax is not None:
+            draw_chart(view, ax, colors, page)
+            name_points(view, ax, colors, page, whole=False)
+            return ax
+        for key in (None, key_of(view.marks, named_points(view))):
+            chart, beside = _figure(page, colors, keyed=key is not None)
+            draw_chart(view, chart, colors, page)
+            settle(chart.figure)
+            if name_points(view, chart, colors, page, key):
+                break
+        if key is not None and beside is not None:
+            write_key(beside, key.entries, colors, _SMALL * page.font)
+        return chart
 
 
-def _drawn(view: FrontView, ax: Axes | None, colors: Theme, page: Size) -> Axes:
-    height = page.height or 0.6 * page.width
-    if ax is None:
-        figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout="constrained")
-        ax = figure.add_subplot(facecolor=colors.page)
-    memory, times = zip(*view.points, strict=True)
+def _figure(page: Size, colors: Theme, *, keyed: bool) -> tuple[Axes, Axes | None]:
+    """The axes of a new figure, and those of a key beside them, or below them on a narrow page."""
+    narrow = page.width < _NARROW * page.font
+    height = page.height or page.whole((1.3 if narrow and keyed else 0.75 if narrow else 0.58) * page.width)
+    figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout="constrained")
+    if not keyed:
+        return figure.add_subplot(facecolor=colors.page), None
+    grid = (
+        figure.add_gridspec(2, 1, height_ratios=(1, 0.7))
+        if narrow
+        else figure.add_gridspec(1, 2, width_ratios=(1, 0.42))
+    )
+    beside = figure.add_subplot(grid[1])
+    beside.set_axis_off()
+    return figure.add_subplot(grid[0], facecolor=colors.page), beside
+
+
+def settle(figure: Figure | SubFigure) -> None:
+    """Give axes their final places."""
+    assert isinstance(figure, Figure)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def draw_chart(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
+    """Draw a front without its names: axes, points, bounds, legend."""
+    memory, spent = zip(*view.points, strict=True)
     ours = colors.curves[0]
-    ax.step(memory, times, where="post", color=ours, linewidth=0.15 * page.font, zorder=2)
-    ax.plot(memory, times, "o", color=ours, markersize=0.5 * page.font, label=view.ours, zorder=3)
+    ax.step(memory, spent, where="post", color=ours, linewidth=0.15 * page.font, zorder=2)
+    ax.plot(memory, spent, "o", color=ours, markersize=0.5 * page.font, label=view.ours, zorder=3)
     if view.bounds:
+        ax.vlines(memory, view.bounds, spent, color=colors.limit, linewidth=0.5, alpha=0.6, zorder=2)
         ax.plot(memory, view.bounds, "_", color=colors.limit, markersize=0.8 * page.font, label="lower bound", zorder=3)
     if view.marks:
-        _, peaks, spent = zip(*view.marks, strict=True)
-        ax.plot(peaks, spent, "D", color=colors.curves[1], markersize=0.42 * page.font, label=view.others, zorder=3)
-    title = fitted(view.title, 1.15 * page.font, 0.85 * page.width, bold=True)
-    ax.set_title(title, loc="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text, parse_math=False)
-    memory_label = fitted(view.memory_label, page.font, 0.85 * page.width)
-    ax.set_xlabel(memory_label, fontsize=page.font, color=colors.text, parse_math=False)
-    time_label = fitted(view.time_label, page.font, 0.85 * height)
-    ax.set_ylabel(time_label, fontsize=page.font, color=colors.text, parse_math=False)
-    if _far_apart([*memory, *(peak for _, peak, _ in view.marks)]):
-        ax.set_xscale("log")
-    if _far_apart([*times, *view.bounds, *(spent for _, _, spent in view.marks)]):
-        ax.set_yscale("log")
-    for axis in (ax.xaxis, ax.yaxis):
-        if axis.get_scale() == "log":
-            axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)))
-            axis.set_minor_formatter(NullFormatter())
-        axis.set_major_formatter(lambda value, _: time_text(value))
-    _name_published(view, ax, colors, page)
-    ax.tick_params(which="both", labelsize=0.9 * page.font, colors=colors.text)
-    ax.grid(color=colors.grid, linewidth=0.5, zorder=0)
+        _, peaks, taken = zip(*view.marks, strict=True)
+        ax.plot(peaks, taken, "D", color=colors.curves[1], markersize=0.42 * page.font, label=view.others, zorder=3)
+    _write_around(view, ax, colors, page)
+    across = Values([*memory, *(peak for _, peak, _ in view.marks)])
+    upwards = Values([*spent, *(time for *_, time in view.marks)], view.bounds, view.unit)
+    _scale(ax, across, colors, page, upper=False)
+    _scale(ax, upwards, colors, page, upper=True)
+    ax.tick_params(which="both", labelsize=_SMALL * page.font, colors=colors.text, length=0.3 * page.font)
+    ax.grid(color=colors.grid, linewidth=0.5, alpha=0.6)
+    ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(colors.text)
-    ax.legend(fontsize=0.9 * page.font, frameon=False, labelcolor=colors.text, loc="best")
-    return ax
 
 
-def _name_published(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
-    """Names above the marks of published schedules; one that would run into its neighbour's stands higher."""
-    size = 0.8 * page.font
-    rightmost = max((peak for _, peak, _ in view.marks), default=0.0)
-    ax.autoscale_view()
-    to_share = ax.transScale + ax.transLimits
-    taken = -1.0
-    for name, x, y in _labelled(view.marks):
-        text = fitted(name, size, 0.3 * page.width)
-        width = width_of(text, size) / (_AXES * page.width)
-        centered = x < rightmost
-        left = float(to_share.transform((x, y))[0]) - (width / 2 if centered else width)
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What an axis shows; ``below`` are bounds, which cannot be larger than all others."""
+
+    shown: Sequence[float]
+    below: Sequence[float] = ()
+    unit: str = ""
+
+
+def _write_around(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
+    """Title, names of the axes, legend between title and chart."""
+    times = Times.of([spent for _, spent in view.points], view.unit)
+    room, font = 0.6 * page.width, page.font
+    said = f"{view.time_label} ({times.unit})" if times.unit else view.time_label
+    ax.set_xlabel(fitted(view.memory_label, font, room), fontsize=font, color=colors.text, parse_math=False)
+    ax.set_ylabel(fitted(said, font, 0.4 * page.width), fontsize=font, color=colors.text, parse_math=False)
+    lines = 1.7 if view.about else 0.0
+    ax.set_title(
+        fitted(view.title, 1.15 * font, 0.85 * page.width, bold=True), loc="left", fontsize=1.15 * font,
+        fontweight="bold", color=colors.text, parse_math=False, pad=(2.1 + lines) * font,
+    )  # fmt: skip
+    if view.about:
         ax.annotate(
-            text,
-            (x, y),
-            (0, (0.5 if left > taken else 1.4) * page.font),
-            textcoords="offset points",
-            ha="center" if centered else "right",
-            fontsize=size,
-            color=colors.text,
-        )
-        taken = max(taken, left + width)
+            fitted(view.about, 0.9 * font, 0.85 * page.width), (0, 1), (0, 2.3 * font), xycoords="axes fraction",
+            textcoords="offset points", fontsize=0.9 * font, color=colors.faint, parse_math=False,
+        )  # fmt: skip
+    ax.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize=_SMALL * font, frameon=False, borderpad=0.3,
+        labelcolor=colors.text, handletextpad=0.3, columnspacing=1.4, borderaxespad=0.2,
+    )  # fmt: skip
 
 
-def _far_apart(values: Sequence[float]) -> bool:
-    """Whether equal steps should stand for equal factors, so that small values can be told from each other."""
-    return min(values) > 0 and max(values) > WIDE * min(values)
+def _scale(ax: Axes, values: Values, colors: Theme, page: Size, *, upper: bool) -> None:
+    """Limits and ticks of an axis: cut where few values are far off, logarithmic where values are of several sizes."""
+    cut, times = cut_above(values.shown), Times.of(values.shown, values.unit)
+    least, most = min([*values.shown, *values.below]), max(values.shown) if cut is None else cut
+    axis, limit, scale = (ax.yaxis, ax.set_ylim, ax.set_yscale) if upper else (ax.xaxis, ax.set_xlim, ax.set_xscale)
+    if least > 0 and most > WIDE * least:
+        scale("log")
+        room = (most / least) ** 0.07
+        limit(least / room, most * room)
+        axis.set_major_locator(LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)))
+        axis.set_minor_formatter(NullFormatter())
+        axis.set_major_formatter(lambda value, _: f"{value * times.scale:,.4g}")
+    else:
+        room = 0.07 * (most - least) or 0.5 * most or 1.0
+        limit(least - room, most + (1.6 * room if cut is not None else room))
+        axis.set_major_locator(MaxNLocator(8, steps=(1, 2, 2.5, 5, 10)))
+        axis.set_major_formatter(TimeTicks(times))
+    if cut is not None:
+        mark_cut(ax, colors.text, page.font, upper=upper)
 
 
-def _labelled(marks: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float]]:
-    """The fastest published schedule at each amount of memory: where several share it, their names would not fit.
+def named_points(view: FrontView) -> list[tuple[str, float, float]]:
+    """The points with their names."""
+    times = Times.of([spent for _, spent in view.points], view.unit)
+    names = view.names or [times.number(spent) for _, spent in view.points]
+    return [(name, *point) for name, point in zip(names, view.points, strict=True)]
 
-    A limit in a name (``zbv-heuristic at 8 activations``) is left out, since the axis shows it, and no name is repeated.
+
+def name_points(
+    view: FrontView, ax: Axes, colors: Theme, page: Size, key: Key | None = None, *, whole: bool = True
+) -> bool:
+    """Write a name beside every point and mark, in axes whose size is final: the key's numbers where one is given.
+
+    Gives whether there was room for all. Where not, nothing is written: with a key, or if ``whole`` is not wanted, those
+    for which there is room.
     """
-    named: dict[str, tuple[str, float, float]] = {}
-    peaks = set()
-    for name, peak, time in sorted(marks, key=itemgetter(1, 2)):
-        short = name.split(" at ")[0]
-        if peak not in peaks and short not in named:
-            named[short] = short, peak, time
-        peaks.add(peak)
-    return list(named.values())
+    size = _SMALL * page.font
+    ours = named_points(view)
+    everything = [(x, y) for _, x, y in [*ours, *view.marks]]
+    bounds = [(x, bound) for (x, _), bound in zip(view.points, view.bounds, strict=False)]
+    stems = [(point, bound) for point, bound in zip(view.points, bounds, strict=False)]
+    room = Room(ax, [*everything, *bounds], [*_steps(view.points), *stems], size)
+    wanted = key.labels if key is not None else _by_place([*ours, *view.marks])
+    labels = [room.label(_beyond(text, point, ax, view), point) for text, point in wanted]
+    found = [label for label in labels if label is not None]
+    if len(found) < len(labels) and key is None and whole:
+        return False
+    write_labels(ax, found, size, colors.text, colors.faint)
+    _mark_beyond(ax, everything, colors, page)
+    return len(found) == len(labels)
+
+
+def _steps(points: Sequence[Point]) -> list[tuple[Point, Point]]:
+    """The pieces of the line through the front."""
+    pairs = list(pairwise(points))
+    across = [(one, (other[0], one[1])) for one, other in pairs]
+    return [*across, *(((other[0], one[1]), other) for one, other in pairs)]
+
+
+def _by_place(named: Sequence[tuple[str, float, float]]) -> list[tuple[str, Point]]:
+    """One label a place, with the names of all that stand there."""
+    places: dict[Point, list[str]] = {}
+    for name, x, y in named:
+        places.setdefault((x, y), []).append(name)
+    return [(", ".join(counted_names(names)), place) for place, names in places.items()]
+
+
+def _beyond(text: str, point: Point, ax: Axes, view: FrontView) -> str:
+    """A label, with the value of a point that lies beyond an axis."""
+    x, y = point
+    if y > ax.get_ylim()[1]:
+        said = Times.of([y], view.unit).text(y)
+        return f"{said} \N{UPWARDS ARROW}" if text in said else f"{text}: {said} \N{UPWARDS ARROW}"
+    return f"{text}: {x:,.4g} \N{RIGHTWARDS ARROW}" if x > ax.get_xlim()[1] else text
+
+
+def _mark_beyond(ax: Axes, points: Sequence[Point], colors: Theme, page: Size) -> None:
+    """Arrows at the edge for points that lie beyond it."""
+    right, high = ax.get_xlim()[1], ax.get_ylim()[1]
+    for x, y in points:
+        if x > right or y > high:
+            ax.plot(
+                min(x, right), min(y, high), "^" if y > high else ">", color=colors.text, markersize=0.6 * page.font,
+                clip_on=False, zorder=4,
+            )  # fmt: skip
 
 
 def save_front(
     view: FrontView,
     file: PurePath | str | BinaryIO,
     *,
-    size: SizeName = "slide",
+    size: SizeName = "page",
     theme: ThemeName = "light",
     format: str | None = None,
 ) -> None:

@@ -23,6 +23,9 @@ _SPACE: dict[Namer, float] = {bar_names: 0.35, bar_numbers: 0.12}
 _WORTHWHILE = 0.25
 """The least share of bars that must have room for a label; a few labels here and there say nothing."""
 
+_NEARLY_ALL = 0.9
+"""The share of a stage's ops of a kind that must have room for their label; else none of them has one."""
+
 _TALL = 0.74
 """The largest share of a bar's height that the size of its label may take; digits fill 0.73 of their size."""
 
@@ -41,9 +44,9 @@ def fit_labels(
 ) -> tuple[Labels, ...]:
     """The labels that fit when a unit of time and a bar of a whole lane measure so many points.
 
-    Ops are named in full (``3F7``) where nearly all have room for it in a comfortable size, else by their microbatch. A
-    label that would have to be smaller than ``smallest`` is left out. Whole bars and the halves of overlapped pairs have a
-    size each.
+    Ops are named in full (``3F7``) where nearly all have room for it in a comfortable size, else by their microbatch: of
+    the ops of one kind and stage, all or none. No label is smaller than ``smallest``. Whole bars and the halves of
+    overlapped pairs have a size each.
     """
     halves = (bars.part == Part.UPPER) | (bars.part == Part.LOWER)
     width = (bars.end - bars.start) * points_per_time
@@ -74,16 +77,26 @@ class _Sized:
 
     def fit(self, bars: Bars, namer: Namer) -> tuple[Labels | None, float]:
         """The labels, None where too few fit, and the largest size at which nine in ten would fit."""
-        roomy = self.width >= _DIGIT * self.smallest
-        if roomy.mean() < _WORTHWHILE:
+        if (self.width >= _DIGIT * self.smallest).mean() < _WORTHWHILE:
             return None, 0.0
-        chosen, width = self.bars[roomy], self.width[roomy]
-        names = namer(bars, chosen)
+        names = namer(bars, self.bars)
         needed = text_widths(names) + _SPACE[namer]
-        common = float(np.quantile(width / needed, 0.1))
-        size = min(max(common, self.smallest), self.largest)
-        fits = needed * size <= width * (1 + tolerances.DRAWN)
-        if fits.sum() < _WORTHWHILE * len(self.bars):
+        common = float(np.quantile(self.width / needed, 0.1))
+        chosen = self._of_whole_stages(bars, needed)
+        if chosen.mean() < _WORTHWHILE:
             return None, common
-        text = tuple(name for name, fit in zip(names, fits.tolist(), strict=True) if fit)
-        return Labels(chosen[fits], text, size), common
+        size = float(np.quantile((self.width / needed)[chosen], 0.1))
+        size = min(max(size, self.smallest), self.largest)
+        fits = np.flatnonzero(chosen & (needed * size <= self.width * (1 + tolerances.DRAWN)))
+        text = tuple(names[place] for place in fits.tolist())
+        return Labels(self.bars[fits], text, size), common
+
+    def _of_whole_stages(self, bars: Bars, needed: Floats) -> NDArray[np.bool_]:
+        """The bars of which nearly all of the same kind and stage have room for a label."""
+        stages = int(bars.stage.max()) + 1
+        group = bars.kind[self.bars].astype(np.int64) * stages + bars.stage[self.bars]
+        _, group = np.unique(group, return_inverse=True)
+        room = needed * self.smallest <= self.width * (1 + tolerances.DRAWN)
+        share = np.bincount(group, room) / np.bincount(group)
+        chosen: NDArray[np.bool_] = (share >= _NEARLY_ALL)[group]
+        return chosen

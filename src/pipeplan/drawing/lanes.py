@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.labels import Labels, fit_labels
+from pipeplan.drawing.narrow import draw_shares, together_in, too_narrow
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.style import FONT
 from pipeplan.drawing.theme import Theme
@@ -26,23 +27,48 @@ EDGES = {Part.FULL: (-0.43, 0.43), Part.UPPER: (-0.43, 0.0), Part.LOWER: (0.0, 0
 """Top and bottom of each part, from the middle of a lane of height 1; down is positive."""
 
 _LANE = EDGES[Part.FULL][1] - EDGES[Part.FULL][0]
-_TOUCHING = 4.0
-"""Height of a lane in points below which lanes touch: gaps so narrow would only flicker."""
+
+_TOUCHING = 7.0
+"""Height of a lane in points below which lanes touch: gaps so narrow would be taken for idling."""
 
 
-def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float) -> None:
-    """Draw lanes, gaps, bars and labels from time 0 to ``end`` into axes of the size that they have now."""
+def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float, *, named: bool = True) -> None:
+    """Draw lanes, gaps, bars and labels from time 0 to ``end`` into axes of the size that they have now.
+
+    Ops that would be too narrow to see are drawn as shares (:mod:`pipeplan.drawing.narrow`).
+    """
     lanes = len(view.lanes.label)
+    per_time, height = measures(ax, end)
+    divided = too_narrow(view, per_time)
+    together = together_in(lanes, height, size.font, one=not named) if divided else 1
+    shown = -(-lanes // together)
     ax.set_xlim(0, end)
-    ax.set_ylim(lanes - 0.5, -0.5)
+    ax.set_ylim(shown - 0.5, -0.5)
+    per_lane = height / shown
+    if divided:
+        draw_shares(view, ax, theme, per_lane, together)
+    else:
+        fill = _LANE if per_lane >= _TOUCHING else 1.0
+        _draw_idle(view, ax, theme, fill / _LANE)
+        _draw_bars(view, ax, theme, fill / _LANE, per_time)
+        _draw_labels(view, ax, theme, fit_labels(view.bars, per_time, fill * per_lane, size.font, size.smallest))
+    _label_lanes(_names(view, together) if named else [], ax, theme, size, per_lane)
+
+
+def measures(ax: Axes, end: float) -> tuple[float, float]:
+    """The width of a unit of time, where axes go from 0 to ``end``, and the axes' height; in points."""
     box = ax.get_window_extent()
     points = 72 / ax.figure.dpi
-    per_time, per_lane = box.width * points / end, box.height * points / lanes
-    fill = _LANE if per_lane >= _TOUCHING else 1.0
-    _draw_idle(view, ax, theme, fill / _LANE)
-    _draw_bars(view, ax, theme, fill / _LANE, per_time)
-    _draw_labels(view, ax, theme, fit_labels(view.bars, per_time, fill * per_lane, size.font, size.smallest))
-    _label_lanes(view, ax, theme, size, per_lane)
+    return box.width * points / end, box.height * points
+
+
+def _names(view: View, together: int) -> list[str]:
+    """What lanes are called; one of several ranks by its first and its last."""
+    names = view.lanes.label
+    if together == 1:
+        return list(names)
+    groups = [names[first : first + together] for first in range(0, len(names), together)]
+    return [f"{group[0]}\N{EN DASH}{group[-1].split()[-1]}" for group in groups]
 
 
 def _draw_idle(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
@@ -142,13 +168,13 @@ def _glyphs(text: str) -> Path:
     return Path((path.vertices - [(box.x0 + box.x1) / 2, 36.5]) / 100, path.codes)
 
 
-def _label_lanes(view: View, ax: Axes, theme: Theme, size: Size, per_lane: float) -> None:
+def _label_lanes(names: Sequence[str], ax: Axes, theme: Theme, size: Size, per_lane: float) -> None:
     """Name as many lanes as there is room for, at even steps, and hide the frame."""
     step = 1
-    while step * per_lane < 1.15 * size.font and step < len(view.lanes.label):
+    while step * per_lane < 1.15 * size.font and step < len(names):
         step *= 2
-    shown = range(0, len(view.lanes.label), step)
-    ax.set_yticks(list(shown), [view.lanes.label[lane] for lane in shown])
+    shown = range(0, len(names), step)
+    ax.set_yticks(list(shown), [names[lane] for lane in shown])
     ax.tick_params(colors=theme.text, labelsize=size.font, length=0, axis="y")
     ax.spines[:].set_visible(False)
     ax.set_facecolor(theme.page)

@@ -16,9 +16,16 @@ from pipeplan.drawing.color import Ramp
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES, Theme
 from pipeplan.drawing.view import View
+from pipeplan.drawing.words import fitted
 from pipeplan.model import Kind
 
 _GREYS = Ramp(0.42, 0.82, 0.0, 0.0)
+
+NOTE = 1.6
+"""Height of the note below the legend, in font sizes."""
+
+_SMALL = 0.9
+"""Size of the note's letters, in font sizes."""
 
 _SWATCH = 3.6
 """Width of a swatch with the space around it, in font sizes."""
@@ -30,6 +37,7 @@ class Entry:
 
     fills: tuple[str, ...]
     title: str
+    edge: str = "none"
 
 
 def legend_entries(views: Sequence[View], theme: Theme) -> list[Entry]:
@@ -41,6 +49,8 @@ def legend_entries(views: Sequence[View], theme: Theme) -> list[Entry]:
         entries.append(Entry(_GREYS.shades(shades), _what_shades_mean(views)))
     reasons = {view.gaps.reasons[code] for view in views if view.gaps for code in np.unique(view.gaps.reason)}
     named = {key: title for key, title in REASON_TITLES.items() if key in reasons}
+    if not named and any(view.idle_over_total > 0 for view in views):
+        entries.append(Entry((theme.lane,), "idle", theme.grid))
     return entries + [Entry((theme.reasons[key],), f"idle: {title}") for key, title in named.items()]
 
 
@@ -78,14 +88,21 @@ def _columns(entries: int, rows: int) -> int:
     return math.ceil(entries / rows)
 
 
-def draw_legend(figure: Figure, entries: Sequence[Entry], size: Size, theme: Theme) -> None:
-    """Draw the entries along the bottom of a figure."""
-    handles: list[Any] = [tuple(Patch(facecolor=fill) for fill in entry.fills) for entry in entries]
+def draw_legend(figure: Figure, entries: Sequence[Entry], size: Size, theme: Theme, note: str = "") -> None:
+    """Draw the entries along the bottom of a figure, and a note below them."""
+    bottom = NOTE * size.font / (figure.get_figheight() * 72) if note else 0.0
+    if note:
+        said = fitted(note, _SMALL * size.font, size.width - size.font)
+        figure.text(0.5, 0.35 * bottom, said, ha="center", fontsize=_SMALL * size.font, color=theme.faint)
+    handles: list[Any] = [
+        tuple(Patch(facecolor=fill, edgecolor=entry.edge, linewidth=0.6) for fill in entry.fills) for entry in entries
+    ]
     legend = figure.legend(
         handles,
         [entry.title for entry in entries],
         handler_map={tuple: HandlerTuple(ndivide=None, pad=0)},
         loc="lower center",
+        bbox_to_anchor=(0.5, bottom),
         ncols=max(1, _columns(len(entries), legend_rows(entries, size))),
         frameon=False,
         fontsize=size.font,

@@ -1,4 +1,4 @@
-"""Draws the memory below a view's lanes: a step curve per rank, those that matter in colour, and the limit."""
+"""Draws the memory below a view's lanes: a band that holds all ranks, those that matter as curves, and the limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.ticker import MaxNLocator
 
 from pipeplan.drawing.sizes import Size
@@ -17,6 +16,9 @@ from pipeplan.model import Floats
 _TEXT = 0.9
 """Size of the small text, in that of the page's."""
 
+_MOST_STEPS = 1200
+"""Of the band: more could not be told apart."""
+
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -24,14 +26,16 @@ def draw_memory(view: View, ax: Axes, theme: Theme, size: Size, end: float) -> N
     """Draw the view's memory from time 0 to ``end``; its legend stands above the axes."""
     curves = view.memory
     assert curves is not None
-    scale, unit = _unit(curves)
+    scale, unit = memory_unit(curves.peak, curves.unit)
     chosen = lanes_that_matter(curves)
     highest = float(max(curves.peak.max(), 0.0 if curves.limit is None else curves.limit.max())) / scale
     ax.set_xlim(0, end)
     ax.set_ylim(0, 1.12 * highest if highest > 0 else 1)
-    others = [lane for lane in range(len(curves.peak)) if lane not in chosen]
-    steps = [np.stack(_steps(curves, lane, view.makespan, scale), axis=1) for lane in others]
-    ax.add_collection(LineCollection(steps, colors=theme.grid, linewidths=0.5), autolim=False)
+    if len(chosen) < len(curves.peak):
+        times, least, most = band_of(curves, view.makespan)
+        ax.fill_between(
+            times, least / scale, most / scale, step="post", color=theme.grid, alpha=0.5, lw=0, label="all ranks"
+        )
     width = size.font / 7
     for lane, color in zip(chosen, theme.curves, strict=False):
         label = f"{view.lanes.label[lane]}: peak {curves.peak[lane] / scale:.4g}"
@@ -47,6 +51,21 @@ def lanes_that_matter(curves: Curves) -> list[int]:
     return (
         sorted({0, lanes - 1, int(curves.peak.argmax()), int(curves.peak.argmin())}) if lanes > 4 else [*range(lanes)]
     )
+
+
+def band_of(curves: Curves, end: float) -> tuple[Floats, Floats, Floats]:
+    """Times up to the end, and from each to the next the least and the most that any rank holds."""
+    times = np.unique(curves.time)
+    times = times[times < end] if len(times) <= _MOST_STEPS else np.linspace(0.0, end, _MOST_STEPS, endpoint=False)
+    least, most = np.full(len(times), np.inf), np.zeros(len(times))
+    for lane in range(len(curves.peak)):
+        time, level = curves.of(lane)
+        at_first = level[np.searchsorted(time, times, "right") - 1]
+        column = np.searchsorted(times, time, "right") - 1
+        for found, extreme in ((least, np.minimum), (most, np.maximum)):
+            extreme(found, at_first, out=found)
+            extreme.at(found, column, level)
+    return np.append(times, end), np.append(least, least[-1:]), np.append(most, most[-1:])
 
 
 def _steps(curves: Curves, lane: int, end: float, scale: float) -> tuple[Floats, Floats]:
@@ -66,11 +85,11 @@ def _limits(curves: Curves, scale: float, chosen: list[int]) -> Iterator[tuple[f
         yield limit / scale, f"limit{of}: {limit / scale:.4g}"
 
 
-def _unit(curves: Curves) -> tuple[float, str]:
-    """What to divide by, and the name of what is left."""
-    if curves.unit == "activations":
+def memory_unit(peaks: Floats, unit: str) -> tuple[float, str]:
+    """What to divide amounts by, and the name of what is left."""
+    if unit == "activations":
         return 1.0, "activations"
-    power = min(max(int(np.log2(max(curves.peak.max(), 1.0))) // 10, 0), len(_BINARY) - 1)
+    power = min(max(int(np.log2(max(peaks.max(), 1.0))) // 10, 0), len(_BINARY) - 1)
     return float(1024**power), _BINARY[power]
 
 

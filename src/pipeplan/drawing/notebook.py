@@ -12,9 +12,10 @@ from html import escape
 from io import BytesIO
 
 from pipeplan.drawing.from_timeline import order_of, view_of
+from pipeplan.drawing.headings import figures_of, times_of
 from pipeplan.drawing.static import save_picture
 from pipeplan.drawing.theme import ThemeName
-from pipeplan.drawing.view import View, time_text
+from pipeplan.drawing.view import View
 from pipeplan.model import Schedule, Timeline
 
 Shown = View | Timeline | Schedule
@@ -60,5 +61,4 @@ def _figures(view: View) -> str:
     title = view.title or "schedule"
     if view.source == "order":
         return f"{title}: the order of {len(view.bars)} ops on {len(view.lanes.label)} ranks"
-    unit = f" {view.unit}" if view.unit else ""
-    return f"{title}: {view.source}, makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
+    return f"{title}: {view.source}, {figures_of(view, times_of([view]))}"

@@ -12,9 +12,11 @@ from pipeplan.drawing.style import names_as_text, our_style  # before matplotlib
 # isort: split
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
-from pipeplan.drawing.front import FrontView, draw_front
+from pipeplan.drawing.front import FrontView, draw_chart, name_points, settle
+from pipeplan.drawing.front_key import key_height, write_key
 from pipeplan.drawing.shares import MEMORY_SHARES, TIME_SHARES, Share
 from pipeplan.drawing.sizes import Size, SizeName, size_named
 from pipeplan.drawing.static import save_figure
@@ -30,6 +32,12 @@ _MOST_LABELS = 16
 
 _NARROW = 60
 """A page that is fewer letters wide than this has its parts below each other."""
+
+_KEY = 0.78
+"""Size of the key's letters, in that of the page's."""
+
+_AROUND = 4.0
+"""Height of the axis and the legend around bars, in that of a bar."""
 
 _FEWEST = 4
 """Fewer bars than this leave room below them."""
@@ -60,7 +68,7 @@ class PlanView:
     limit: float
 
 
-def draw_plan(view: PlanView, *, theme: ThemeName = "light", size: SizeName = "slide") -> Figure:
+def draw_plan(view: PlanView, *, theme: ThemeName = "light", size: SizeName = "page") -> Figure:
     """A figure of a plan; nothing is shown.
 
     Raises
@@ -69,36 +77,62 @@ def draw_plan(view: PlanView, *, theme: ThemeName = "light", size: SizeName = "s
         For an unknown theme or size.
     """
     with names_as_text():
-        return _drawn(view, theme_named(theme), size_named(size), theme, size)
+        return _drawn(view, theme_named(theme), size_named(size))
 
 
-def _drawn(view: PlanView, colors: Theme, page: Size, theme: ThemeName, size: SizeName) -> Figure:
-    narrow = _narrow(page)
-    height = page.height or (1.9 if narrow else 0.62) * page.width
-    figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout="constrained")
+def _drawn(view: PlanView, colors: Theme, page: Size) -> Figure:
+    narrow, key = _narrow(page), view.front.key if view.front is not None else ()
+    columns, below = key_height(key, page.width - 2 * page.font, _KEY * page.font) if key else (1, 0.0)
+    height = page.whole(page.height or (1.9 if narrow else 0.62) * page.width + below)
+    layout = ConstrainedLayoutEngine(rect=(0, below / height, 1, 1 - below / height))
+    figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout=layout)
     title = fitted(view.title, 1.15 * page.font, 0.95 * page.width, bold=True)
     figure.suptitle(title, x=0.01, ha="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
+    bars = _room(view.times), _room(view.memory)
     if narrow:
-        grid = figure.add_gridspec(3, 1, height_ratios=(1.25, 1.0, 1.0))
+        grid = figure.add_gridspec(3, 1, height_ratios=(1.25 * sum(bars) / 2, *bars))
         cells = grid[0], grid[1], grid[2]
     else:
-        grid = figure.add_gridspec(2, 2, width_ratios=(1.0, 1.25))
+        grid = figure.add_gridspec(2, 2, width_ratios=(1.0, 1.15), height_ratios=bars)
         cells = grid[:, 0], grid[0, 1], grid[1, 1]
     front, times, memory = (figure.add_subplot(cell, facecolor=colors.page) for cell in cells)
     if view.front is None:
         front.set_axis_off()
         front.text(0.5, 0.5, "nothing fits", ha="center", fontsize=page.font, color=colors.text)
     else:
-        draw_front(view.front, front, theme=theme, size=size)
+        draw_chart(view.front, front, colors, page)
     _bars(times, view.times, TIME_SHARES, label="seconds a step", colors=colors, page=page)
     said = f"limit, {view.limit:.1f} GiB"
     memory.axvline(view.limit, color=colors.limit, linewidth=0.15 * page.font, label=said, zorder=3)
-    _bars(memory, view.memory, MEMORY_SHARES, label="GiB on each pipeline rank", colors=colors, page=page)
+    _bars(
+        memory,
+        view.memory,
+        MEMORY_SHARES,
+        label="GiB on each pipeline rank",
+        colors=colors,
+        page=page,
+        least=view.limit,
+    )
+    settle(figure)
+    if view.front is not None:
+        name_points(view.front, front, colors, page, whole=False)
+        side = 0.6 * page.font / page.width
+        ax = figure.add_axes((side, 0, 1 - 2 * side, below / height)) if key else None
+        if ax is not None:
+            ax.set_axis_off()
+            write_key(ax, key, colors, _KEY * page.font, columns)
     return figure
 
 
-def _bars(ax: Axes, bars: Bars, shares: Mapping[str, Share], *, label: str, colors: Theme, page: Size) -> None:
-    """Stacked bars, the first on top, with a legend of the parts that any of them has."""
+def _room(bars: Bars) -> float:
+    """The share of the page's height for some bars with their axis and their legend."""
+    return _AROUND + min(max(len(bars), 1), _MOST_LABELS)
+
+
+def _bars(
+    ax: Axes, bars: Bars, shares: Mapping[str, Share], *, label: str, colors: Theme, page: Size, least: float = 0.0
+) -> None:
+    """Stacked bars, the first on top, with a legend of the parts that any of them has; the axis holds ``least``."""
     places = range(len(bars))
     starts = [0.0] * len(bars)
     for key, share in shares.items():
@@ -108,8 +142,14 @@ def _bars(ax: Axes, bars: Bars, shares: Mapping[str, Share], *, label: str, colo
         ax.barh(places, parts, left=starts, height=0.78, color=share.colour(colors), label=share.title, zorder=2)
         starts = [start + part for start, part in zip(starts, parts, strict=True)]
     small = (0.7 if _narrow(page) else 0.82) * page.font
-    room = (0.26 if _narrow(page) else 0.2) * page.width
     every = -(-len(bars) // _MOST_LABELS)
+    for place in places[::every]:
+        ax.annotate(
+            f"{starts[place]:,.4g}", (starts[place], place), (0.4 * small, 0), textcoords="offset points",
+            va="center_baseline", fontsize=small, color=colors.text, zorder=4,
+        )  # fmt: skip
+    ax.set_xlim(0, 1.1 * max([*starts, least]))
+    room = (0.26 if _narrow(page) else 0.2) * page.width
     labelled = places[::every]
     ax.set_yticks(labelled, [_label(bars[place][0], small, room) for place in labelled])
     ax.set_ylim(max(len(bars), _FEWEST) - 0.5, -0.5)
@@ -137,7 +177,7 @@ def save_plan(
     view: PlanView,
     file: PurePath | str | BinaryIO,
     *,
-    size: SizeName = "slide",
+    size: SizeName = "page",
     theme: ThemeName = "light",
     format: str | None = None,
 ) -> None:

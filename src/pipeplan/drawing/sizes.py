@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,20 +44,24 @@ class Size:
     memory: float
     dpi: int
 
+    def whole(self, height: float) -> float:
+        """A height in points that is a whole number of pixels, no less than the one given."""
+        return math.ceil(height * self.dpi / 72 - 1e-6) * 72 / self.dpi
+
     def lane_height(self, lanes: int) -> float:
         """The height of each of so many lanes of one view."""
         return min(max(self.lowest_lane, min(self.lane, self.lanes / lanes)), TALLEST / lanes)
 
 
 SIZES: dict[str, Size] = {
-    "slide": Size(width=960, height=540, font=13, smallest=5, lane=80, lowest_lane=2.5, lanes=360, memory=96, dpi=144),
-    "page": Size(width=792, height=None, font=9, smallest=4.5, lane=22, lowest_lane=4, lanes=400, memory=80, dpi=150),
+    "slide": Size(width=960, height=540, font=13, smallest=9, lane=110, lowest_lane=2.5, lanes=360, memory=96, dpi=144),
+    "page": Size(width=792, height=None, font=10, smallest=7.5, lane=26, lowest_lane=4, lanes=560, memory=84, dpi=175),
     "column": Size(
-        width=243, height=None, font=6.5, smallest=4, lane=10, lowest_lane=1.6, lanes=170, memory=44, dpi=400
+        width=243, height=None, font=6.5, smallest=5, lane=11, lowest_lane=1.6, lanes=170, memory=44, dpi=400
     ),
 }
-"""``slide`` is 16:9 at 1920 x 1080 pixels; ``page`` is 11 inches wide and as high as its lanes need; ``column`` is a column
-of a two-column paper, 3.375 inches."""
+"""``slide`` is 16:9 at 1920 x 1080 pixels; ``page`` is 11 inches wide and as high as what it shows needs; ``column`` is a
+column of a two-column paper, 3.375 inches."""
 
 
 def size_named(name: str) -> Size:

@@ -9,6 +9,7 @@ shown.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.drawing.color import readable_on
+from pipeplan.drawing.headings import figures_of, times_of
 from pipeplan.drawing.theme import KIND_TITLES, Theme, ThemeName, theme_named
-from pipeplan.drawing.view import Part, View, bar_numbers, time_text
+from pipeplan.drawing.view import Part, View, bar_numbers
 from pipeplan.model import Floats, Kind, cell_width, shortened, tolerances
 
 _IDLE = -1
+_DOT = "\N{MIDDLE DOT}"
 _NARROW = 40
+_APART = 9
+"""Cells between two times of the ruler, at least."""
+
 _SHORTEST_TITLE = 8
 
 
@@ -35,8 +41,8 @@ def text_of(
     Parameters
     ----------
     color
-        Blocks in 24-bit ANSI colours, labelled by microbatch; ``rich.text.Text.from_ansi`` takes them to terminals with
-        fewer colours. Else plain letters: ``F3`` begins the forward of microbatch 3, ``-`` continues it, ``.`` is idle time.
+        Blocks in 24-bit ANSI colours, which ``rich.text.Text.from_ansi`` takes to terminals with fewer colours. Else plain
+        letters. Either way ``F3`` begins the forward of microbatch 3; in letters ``-`` continues it, and a dot is idle time.
     max_lanes
         The most ranks to show; where there are more, the first and the last ones.
 
@@ -48,17 +54,23 @@ def text_of(
     palette = theme_named(theme)
     names = [label if width >= _NARROW else label.split()[-1] for label in view.lanes.label]
     margin = max(len(name) for name in names) + 1
-    canvas = _paint(view, max(width - margin, 1), color)
+    canvas = _paint(view, max(width - margin, 1))
     lines = [_headline(view, width)]
     for lane, name in enumerate(names):
         if len(names) > max_lanes and lane == max_lanes // 2:
-            lines.append(f"... {len(names) - max_lanes} more"[:width])
+            lines.append(_folded(names, max_lanes, width))
         if len(names) <= max_lanes or min(lane, len(names) - 1 - lane) < max_lanes // 2:
             heads = [name.ljust(margin), " " * margin]
             rows = canvas.rows_of(lane)
             lines += [head + _row(view, palette, *row, color) for head, row in zip(heads, rows, strict=False)]
     lines.append(" " * margin + _ruler(view, canvas.kind.shape[1]))
     return "\n".join([*lines, *_legend(view, palette, width, color)])
+
+
+def _folded(names: list[str], shown: int, width: int) -> str:
+    """What stands for the ranks in the middle."""
+    first, last = shown // 2, len(names) - shown // 2 - 1
+    return shortened(f"... {len(names) - 2 * (shown // 2)} more: {names[first]} to {names[last]}", width)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,13 +86,13 @@ class _Canvas:
             yield self.kind[row], self.letter[row]
 
 
-def _paint(view: View, columns: int, color: bool) -> _Canvas:
+def _paint(view: View, columns: int) -> _Canvas:
     bars = view.bars
     chosen = np.flatnonzero(bars.part != Part.STRIP)
     rows = 2 if bool(np.isin(bars.part, (Part.UPPER, Part.LOWER)).any()) else 1
     if not len(chosen):
         return _blank(view, rows, columns)
-    labels = _labels(view, chosen, color)
+    labels = _labels(view, chosen)
     scale = _exact_scale(view, chosen, labels, columns)
     if scale is None:
         scale = columns / view.makespan
@@ -94,12 +106,10 @@ def _blank(view: View, rows: int, columns: int) -> _Canvas:
     return _Canvas(np.full(shape, _IDLE, np.int64), np.full(shape, "."), rows)
 
 
-def _labels(view: View, chosen: NDArray[np.intp], color: bool) -> list[str]:
-    numbers = bar_numbers(view.bars, chosen)
-    if color:
-        return numbers
+def _labels(view: View, chosen: NDArray[np.intp]) -> list[str]:
     names = [kind.name for kind in Kind]
     kinds = view.bars.kind[chosen].tolist()
+    numbers = bar_numbers(view.bars, chosen)
     return [f"{names[kind]}{number}" for kind, number in zip(kinds, numbers, strict=True)]
 
 
@@ -126,7 +136,7 @@ def _common_unit(start: Floats, end: Floats) -> float | None:
 
 
 def _place(view: View, chosen: NDArray[np.intp], labels: list[str], rows: int, scale: float) -> _Canvas:
-    """Bars from cell to cell, each with its label at its start where it has room."""
+    """Bars from cell to cell, each with as much of its label at its start as has room: all, or its letter."""
     bars = view.bars
     canvas = _blank(view, rows, round(view.makespan * scale))
     first = np.rint(bars.start[chosen] * scale).astype(int).tolist()
@@ -136,7 +146,7 @@ def _place(view: View, chosen: NDArray[np.intp], labels: list[str], rows: int, s
         top = lane * rows + (part == Part.LOWER)
         bottom = lane * rows + (rows - 1 if part == Part.FULL else part == Part.LOWER)
         canvas.kind[top : bottom + 1, begin:end] = code
-        text = label if len(label) <= end - begin else label[:1] if label[:1].isalpha() else ""
+        text = label if len(label) <= end - begin else label[:1]
         canvas.letter[top : bottom + 1, begin:end] = "-"
         canvas.letter[top, begin:end] = list(text[: end - begin].ljust(end - begin, "-"))
     return canvas
@@ -195,9 +205,14 @@ def _row(view: View, theme: Theme, kind: NDArray[np.int64], letter: NDArray[np.s
         return "".join(letter.tolist())
     pieces = []
     for code, cells in groupby(zip(kind.tolist(), letter.tolist(), strict=True), key=lambda cell: cell[0]):
-        text = "".join(cell[1] if cell[1].isdigit() else " " for cell in cells)
-        pieces.append(text if code == _IDLE else _block(text, _fill(view, theme, code)))
+        text = "".join(" " if cell[1] == "-" else cell[1] for cell in cells)
+        pieces.append(_dots(text, theme) if code == _IDLE else _block(text, _fill(view, theme, code)))
     return "".join(pieces)
+
+
+def _dots(text: str, theme: Theme) -> str:
+    """Idle time: faint dots on the terminal's own ground."""
+    return f"\x1b[38;2;{_numbers(theme.faint)}m{_DOT * len(text)}\x1b[0m"
 
 
 def _fill(view: View, theme: Theme, code: int) -> str:
@@ -207,16 +222,16 @@ def _fill(view: View, theme: Theme, code: int) -> str:
 
 def _block(text: str, fill: str) -> str:
     """A text on a coloured ground."""
-    ink, ground = (
-        ";".join(str(int(color[at : at + 2], 16)) for at in (1, 3, 5)) for color in (readable_on(fill), fill)
-    )
-    return f"\x1b[38;2;{ink};48;2;{ground}m{text}\x1b[0m"
+    return f"\x1b[38;2;{_numbers(readable_on(fill))};48;2;{_numbers(fill)}m{text}\x1b[0m"
+
+
+def _numbers(color: str) -> str:
+    return ";".join(str(int(color[at : at + 2], 16)) for at in (1, 3, 5))
 
 
 def _headline(view: View, width: int) -> str:
     """The title, shortened where the figures would not fit beside it, and the figures."""
-    unit = f" {shortened(view.unit, 12)}" if view.unit else ""
-    figures = f": {view.source}, makespan {time_text(view.makespan)}{unit}, idle {view.idle_over_total:.1%}"
+    figures = f": {view.source}, {figures_of(view, times_of([view]))}"
     if view.source == "order":
         figures = ": order of ops, without times"
     title = shortened(view.title, max(width - cell_width(figures), _SHORTEST_TITLE))
@@ -224,8 +239,26 @@ def _headline(view: View, width: int) -> str:
 
 
 def _ruler(view: View, columns: int) -> str:
-    end = time_text(view.makespan)
-    return "0" + end.rjust(columns - 1) if columns > len(end) + 1 else ""
+    """Round times, each with a mark before it where it is."""
+    if view.makespan <= 0:
+        return ""
+    times = times_of([view])
+    end = view.makespan * times.scale
+    step, decimals = _step(end * _APART / columns)
+    line = ""
+    for place in range(int(end / step) + 1):
+        text = f"|{place * step:,.{decimals}f}" + (f" {shortened(times.unit, 12)}" if times.unit and not place else "")
+        column = round(place * step / end * columns)
+        if column + len(text) <= columns and (not place or column > len(line)):
+            line = line.ljust(column) + text
+    return line
+
+
+def _step(least: float) -> tuple[float, int]:
+    """The least 1, 2 or 5 of a power of ten that is no less, and its decimals."""
+    power = math.floor(math.log10(least))
+    step = next(digit for digit in (1, 2, 5, 10) if digit * 10.0**power >= least * (1 - tolerances.ROUNDING))
+    return step * 10.0**power, max(0, -power if step < 10 else -power - 1)
 
 
 def _legend(view: View, theme: Theme, width: int, color: bool) -> list[str]:
@@ -233,13 +266,22 @@ def _legend(view: View, theme: Theme, width: int, color: bool) -> list[str]:
     if not color:
         return textwrap.wrap("  ".join([*(f"{kind.name} {KIND_TITLES[kind]}" for kind in kinds), ". idle"]), width)
     shades = view.copies * view.chunks
+    entries = [(_swatch(theme, kind, shades), shades + 2, KIND_TITLES[kind]) for kind in kinds]
+    entries.append((_dots("...", theme), 3, "idle"))
     lines, used = [""], 0
-    for kind in kinds:
-        title = KIND_TITLES[kind][: max(width - shades - 1, 0)]
-        entry = shades + len(title) + 3
-        if used and used + entry - 2 > width:
+    for swatch, cells, title in entries:
+        said = title[: max(width - cells - 1, 0)]
+        wide = cells + 1 + len(said)
+        if used and used + 2 + wide > width:
             lines, used = [*lines, ""], 0
-        swatch = "".join(_block(" ", fill) for fill in theme.shades(kind, shades))
-        lines[-1] += f"{swatch} {title}  "
-        used += entry
+        lines[-1] += ("  " if used else "") + f"{swatch} {said}"
+        used += wide + (2 if used else 0)
     return [line.rstrip() for line in lines]
+
+
+def _swatch(theme: Theme, kind: Kind, shades: int) -> str:
+    """A kind's shades, with its letter."""
+    fills = theme.shades(kind, shades)
+    return (
+        _block(" " + kind.name[0], fills[0]) + "".join(_block(" ", fill) for fill in fills[1:]) + _block(" ", fills[-1])
+    )

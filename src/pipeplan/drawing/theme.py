@@ -117,7 +117,7 @@ def _ramps(shift: float) -> dict[Kind, Ramp]:
 LIGHT = Theme(
     name="light",
     page="#ffffff",
-    lane="#eff1f4",
+    lane="#e6e9ee",
     grid="#c4c9d0",
     text="#1b1f24",
     faint="#5f6873",
@@ -139,7 +139,7 @@ LIGHT = Theme(
 DARK = Theme(
     name="dark",
     page="#14171b",
-    lane="#262b31",
+    lane="#2a3037",
     grid="#4a525c",
     text="#e8eaed",
     faint="#a0a8b3",

@@ -181,6 +181,8 @@ class View:
         From 0 to the last end; idle time over all time.
     chunks, copies
         How many shades there are of a kind: ``copies * chunks``.
+    costs
+        What the costs are called that it was simulated on; may be empty.
     """
 
     title: str
@@ -195,10 +197,18 @@ class View:
     links: Links
     memory: Curves | None = None
     gaps: Gaps | None = None
+    costs: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("title", "unit"):
+        for name in ("title", "unit", "costs"):
             object.__setattr__(self, name, one_line(getattr(self, name)))
+
+    @property
+    def shape(self) -> str:
+        """Ranks, microbatches, and chunks and slices where there are several, in words: ``8 ranks, 24 microbatches``."""
+        counts = [(len(self.lanes.label), "rank"), (_most(self.bars.microbatch), "microbatch")]
+        several = [(self.chunks, "chunk"), (_most(self.bars.slice), "slice")]
+        return ", ".join(counted(count, what) for count, what in [*counts, *(pair for pair in several if pair[0] > 1)])
 
     @property
     def shade(self) -> NDArray[np.int64]:
@@ -262,6 +272,12 @@ def bar_numbers(bars: Bars, chosen: Sequence[int] | NDArray[np.intp]) -> list[st
     return ["" if microbatch < 0 else f"{microbatch}.{part}" if part else f"{microbatch}" for microbatch, part in pairs]
 
 
-def time_text(value: float) -> str:
-    """A time as a person reads it: ``2,019,403`` from 100,000 on, at most six digits below."""
-    return f"{value:,.0f}" if abs(value) >= 100_000 else f"{value:,.6g}"
+def counted(count: int, what: str) -> str:
+    """A count with its noun: ``1 rank``, ``24 microbatches``."""
+    several = f"{what}es" if what.endswith(("ch", "x")) else f"{what}s"
+    return f"{count:,} {what if count == 1 else several}"
+
+
+def _most(numbers: Integers) -> int:
+    """How many there are of what is numbered from 0."""
+    return int(numbers.max(initial=-1)) + 1

@@ -1,0 +1,184 @@
+"""Lanes whose ops are too narrow to draw: each moment shows what share of the time goes to what.
+
+A lane's height is then a whole: from below, the share of each kind of op (and chunk) within a window of time around that
+moment, and on top the share of idling. So no colour is mixed of others, as it would be where several ops fall on one pixel.
+Where ranks are too many for lanes of a height that can be seen, neighbours share a lane, which is their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from numpy.typing import NDArray
+
+from pipeplan.drawing.theme import Theme
+from pipeplan.drawing.view import Part, View
+from pipeplan.model import Floats, Kind
+from pipeplan.readable import Times
+
+NARROWEST = 1.5
+"""Width in points of half of the ops below which they are not drawn one by one."""
+
+_OPS = 12
+"""How many ops the window holds: several rounds of what a rank repeats."""
+
+_DOTS = 2.5
+"""Of the image, in a point: about what a screen shows."""
+
+_APART = 12.0
+"""Height of a lane in points from which a line parts it from the next one."""
+
+_LOWEST = 1.6
+"""The least height of a lane, in the size of the page's letters: less would not show the shares."""
+
+IDLE = -1
+REASONS = 1_000_000
+"""Codes of what is no op: idling, and from here on idling for each reason."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """What ranks spend their time on.
+
+    Attributes
+    ----------
+    codes
+        ``kind * shades + shade`` of each share, or ``REASONS`` and a reason for idling, in the order in which they are
+        stacked; idling comes last.
+    share
+        Shape (codes, lanes, moments); they sum to 1.
+    window
+        Over how much time they are means.
+    together
+        How many ranks share a lane.
+    """
+
+    codes: NDArray[np.int64]
+    share: Floats
+    window: float
+    together: int
+
+
+def too_narrow(view: View, points_per_time: float) -> bool:
+    """Whether ops would be drawn narrower than can be seen."""
+    bars = view.bars
+    widths = (bars.end - bars.start)[bars.part != Part.STRIP] * points_per_time
+    return len(widths) > 0 and float(np.median(widths)) < NARROWEST
+
+
+def together_in(lanes: int, height: float, font: float, *, one: bool = False) -> int:
+    """How many neighbours share a lane where ``lanes`` have a height in points; all, where ``one`` should do."""
+    room = max(1, int(height / (_LOWEST * font)))
+    return lanes if one and room < lanes else -(-lanes // room)
+
+
+def window_of(view: View) -> float:
+    """The time over which shares are means."""
+    bars = view.bars
+    return min(_OPS * float(np.median((bars.end - bars.start)[bars.part != Part.STRIP])), view.makespan)
+
+
+def shares_of(view: View, moments: int, together: int = 1) -> Shares:
+    """The shares at so many moments, evenly from 0 to the makespan; of ``together`` neighbouring ranks at a time."""
+    lanes, window = len(view.lanes.label), window_of(view)
+    middle = (np.arange(moments) + 0.5) * (view.makespan / moments)
+    begin, end = np.maximum(middle - window / 2, 0.0), np.minimum(middle + window / 2, view.makespan)
+    spans = _spans(view)
+    codes, code = np.unique(spans.code, return_inverse=True)
+    groups = -(-lanes // together)
+    share = np.zeros((len(codes) + 1, groups, moments))
+    ranks_in = np.bincount(np.arange(lanes) // together, minlength=groups)
+    key = (spans.lane * len(codes) + code) * 2 + (spans.weight == 1.0)
+    order = np.lexsort((spans.start, key))
+    for here in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
+        done = _busy_until(spans.start[here], spans.end[here], np.stack((begin, end)))
+        group = spans.lane[here[0]] // together
+        busy = spans.weight[here[0]] * (done[1] - done[0]) / (end - begin)
+        share[code[here[0]], group] += busy / ranks_in[group]
+    share[-1] = np.maximum(1.0 - share[:-1].sum(axis=0), 0.0)
+    return Shares(np.append(codes, IDLE), share, window, together)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spans:
+    """What lanes are divided among, in columns; ``weight`` is the share of its lane that a span has while it lasts."""
+
+    lane: NDArray[np.int64]
+    start: Floats
+    end: Floats
+    code: NDArray[np.int64]
+    weight: Floats
+
+
+def _spans(view: View) -> _Spans:
+    """Bars and, where their reasons are known, gaps."""
+    bars, gaps = view.bars, view.gaps
+    chosen = bars.part != Part.STRIP
+    code = bars.kind[chosen].astype(np.int64) * (view.copies * view.chunks) + view.shade[chosen]
+    weight = np.where(bars.part[chosen] == Part.FULL, 1.0, 0.5)
+    columns = [(bars.lane[chosen], bars.start[chosen], bars.end[chosen], code, weight)]
+    if gaps is not None:
+        columns.append(
+            (gaps.lane, gaps.start, gaps.end, REASONS + gaps.reason.astype(np.int64), np.ones(len(gaps.lane)))
+        )
+    lane, start, end, code, weight = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return _Spans(lane.astype(np.int64), start, end, code, weight)
+
+
+def _busy_until(start: Floats, end: Floats, times: Floats) -> Floats:
+    """How long bars, which follow each other, have run until each of some times."""
+    corners = np.stack((start, end), axis=1).ravel()
+    done = np.stack((np.zeros(len(start)), end - start), axis=1)
+    done[1:] += np.cumsum(end - start)[:-1, None]
+    found: Floats = np.interp(times, corners, done.ravel())
+    return found
+
+
+def draw_shares(view: View, ax: Axes, theme: Theme, per_lane: float, together: int) -> None:
+    """Draw lanes, each ``per_lane`` points high, as shares: one image from 0 to the makespan; the axes keep their limits."""
+    box = ax.get_window_extent()
+    width = box.width * 72 / ax.figure.dpi * view.makespan / (ax.get_xlim()[1] - ax.get_xlim()[0])
+    moments = max(1, round(width * _DOTS))
+    rows = max(1, round(per_lane * _DOTS))
+    shares = shares_of(view, moments, together)
+    colors = np.array([to_rgb(_fill(view, theme, code)) for code in shares.codes.tolist()])
+    tops = np.cumsum(shares.share, axis=0)[:-1]
+    height = (np.arange(rows)[::-1] + 0.5) / rows
+    # The number of tops below a pixel is the place of its share.
+    place = (tops[:, :, None, :] <= height[None, None, :, None]).sum(axis=0)
+    lanes = tops.shape[1]
+    image = np.round(255 * colors).astype(np.uint8)[place.reshape(lanes * rows, moments)]
+    if per_lane >= _APART:
+        image[::rows] = np.round(255 * np.array(to_rgb(theme.page))).astype(np.uint8)
+    right, bottom = ax.get_xlim(), ax.get_ylim()
+    extent = (0.0, view.makespan, lanes - 0.5, -0.5)
+    ax.imshow(image, extent=extent, aspect="auto", interpolation="nearest", zorder=1)
+    ax.set_xlim(right)
+    ax.set_ylim(bottom)
+
+
+def _fill(view: View, theme: Theme, code: int) -> str:
+    if code == IDLE:
+        return theme.lane
+    if code >= REASONS:
+        assert view.gaps is not None
+        return theme.reasons[view.gaps.reasons[code - REASONS]]
+    shades = view.copies * view.chunks
+    return theme.shades(Kind(code // shades), shades)[code % shades]
+
+
+def narrow_note(views: Sequence[View], points_per_time: float, times: Times) -> str:
+    """What a legend says where some views are drawn as shares; empty where none is."""
+    windows = [window_of(view) for view in views if too_narrow(view, points_per_time)]
+    if not windows:
+        return ""
+    which = "ops" if len(windows) == len(views) else "some ops"
+    unit = "" if times.unit else " of time"
+    return (
+        f"{which} are too narrow to draw: a rank's height is divided by what it spends its time on, "
+        f"averaged over {times.text(max(windows))}{unit}"
+    )

@@ -1,0 +1,176 @@
+"""Lays out a page of views: one or two below each other, more as a table (:mod:`pipeplan.drawing.table`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from pipeplan.drawing.headings import about, about_all, figures_of, times_of
+from pipeplan.drawing.lanes import draw_lanes
+from pipeplan.drawing.legend import NOTE, draw_legend, legend_entries, legend_rows
+from pipeplan.drawing.memory import draw_memory, legend_height
+from pipeplan.drawing.narrow import narrow_note, too_narrow
+from pipeplan.drawing.sizes import TALLEST, Size
+from pipeplan.drawing.table import FEWEST, drawn_table, is_wide
+from pipeplan.drawing.theme import Theme
+from pipeplan.drawing.time_axis import draw_time_axis, points_across
+from pipeplan.drawing.view import View
+from pipeplan.drawing.words import fitted, width_of
+
+_SMALL = 0.9
+"""Size of the small text, in that of the page's."""
+
+_ROW = 6.0
+"""How high the lanes of each of several views may be together, in the size of the letters."""
+
+_MOST_MEMORY = 3.0
+"""How high memory may grow where a page of fixed height has room, in its usual height."""
+
+
+def drawn_page(views: list[View], size: Size, theme: Theme) -> Figure:
+    """A figure of views.
+
+    Raises
+    ------
+    InputError
+        For views whose times are in different units.
+    """
+    if len(views) >= FEWEST and is_wide(size):
+        return drawn_table(views, size, theme)
+    return _Stack(_that_fit(views, size), size, theme).draw()
+
+
+def _that_fit(views: list[View], size: Size) -> list[View]:
+    """The views, without memory where there are many, or where a page of fixed height would be more than half full of it."""
+    memory = sum(size.memory + legend_height(view, size) for view in views if view.memory is not None)
+    if len(views) < FEWEST and (size.height is None or memory <= 0.5 * size.height):
+        return views
+    return [replace(view, memory=None) for view in views]
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """Views below each other, in points from the page's top."""
+
+    views: Sequence[View]
+    size: Size
+    theme: Theme
+
+    def draw(self) -> Figure:
+        size, entries = self.size, legend_entries(self.views, self.theme)
+        below = size.font * (3.6 + 1.7 * legend_rows(entries, size) + (NOTE if self._note else 0.0))
+        lane = self._lane((size.height or 0.0) - below)
+        needed = below + sum(self._heights(lane))
+        height = size.whole(max(size.height or 0.0, needed))
+        more = self._more_memory(height - needed)
+        figure = Figure((size.width / 72, height / 72), facecolor=self.theme.page)
+        FigureCanvasAgg(figure)
+        top = 0.0
+        lowest = None
+        for place, of_view in enumerate(self._heights(lane)):
+            lowest = self._draw_view(figure, place, top, lane, more)
+            top += of_view + (more if self.views[place].memory is not None else 0.0)
+        assert lowest is not None
+        draw_time_axis(lowest, self.views, size, self.theme)
+        draw_legend(figure, entries, size, self.theme, self._note)
+        return figure
+
+    @cached_property
+    def _end(self) -> float:
+        return max(view.makespan for view in self.views) or 1.0
+
+    @cached_property
+    def _narrow(self) -> bool:
+        return any(too_narrow(view, 0.9 * self.size.width / self._end) for view in self.views)
+
+    @cached_property
+    def _note(self) -> str:
+        across = self.size.width - sum(self._margins)
+        return narrow_note(self.views, across / self._end, times_of(self.views))
+
+    @cached_property
+    def _margins(self) -> tuple[float, float]:
+        """What the lanes' names take, and half of the last tick's."""
+        longest = max(len(label) for view in self.views for label in view.lanes.label)
+        if self._narrow:
+            longest += 1 + len(str(len(self.views[0].lanes.label)))
+        return (0.62 * longest + 1.2) * self.size.font, 1.5 * self.size.font
+
+    def _lane(self, room: float) -> float:
+        """The height of a lane: what the size says, or what a page of fixed height leaves."""
+        most = max(len(view.lanes.label) for view in self.views)
+        lanes = sum(len(view.lanes.label) for view in self.views)
+        if self.size.height is None:
+            wanted = self.size.lane_height(most)
+            if len(self.views) >= FEWEST:
+                wanted = min(wanted, max(_ROW * self.size.font / most, self.size.lowest_lane))
+            return min(wanted, TALLEST / lanes)
+        room -= sum(self._heights(0.0))
+        return min(self.size.lane, max(self.size.lowest_lane, room / lanes), TALLEST / lanes)
+
+    def _more_memory(self, room: float) -> float:
+        """What each memory gets of the room that a page of fixed height has left."""
+        curves = sum(view.memory is not None for view in self.views)
+        return min(room / curves, (_MOST_MEMORY - 1) * self.size.memory) if curves else 0.0
+
+    def _heights(self, lane: float) -> list[float]:
+        """Of each view: its title, its lanes and its memory."""
+        return [
+            self._title(place) + lane * len(view.lanes.label) + self._memory(view)
+            for place, view in enumerate(self.views)
+        ]
+
+    def _title(self, place: int) -> float:
+        return (3.7 if self._says(place) else 2.3) * self.size.font
+
+    def _says(self, place: int) -> bool:
+        """Whether a view's shape and costs stand above it: not where they are those of the view before."""
+        return place == 0 or (len(self.views) < FEWEST and about(self.views[place]) != about(self.views[place - 1]))
+
+    def _memory(self, view: View) -> float:
+        """The height of a view's memory with the space above it."""
+        return 0.0 if view.memory is None else self.size.memory + legend_height(view, self.size)
+
+    def _axes(self, figure: Figure, top: float, height: float) -> Axes:
+        """Axes across the page."""
+        width, whole = self.size.width, figure.get_figheight() * 72
+        left, right = self._margins
+        return figure.add_axes((left / width, 1 - (top + height) / whole, 1 - (left + right) / width, height / whole))
+
+    def _draw_view(self, figure: Figure, place: int, top: float, lane: float, more: float) -> Axes:
+        view = self.views[place]
+        top += self._title(place)
+        height = lane * len(view.lanes.label)
+        ax = self._axes(figure, top, height)
+        draw_lanes(view, ax, self.theme, self.size, self._end)
+        self._write_title(ax, place)
+        ax.tick_params(axis="x", bottom=False, labelbottom=False)
+        if view.memory is None:
+            return ax
+        below = self._axes(figure, top + height + legend_height(view, self.size), self.size.memory + more)
+        draw_memory(view, below, self.theme, self.size, self._end)
+        below.tick_params(axis="x", labelbottom=False)
+        return below
+
+    def _write_title(self, ax: Axes, place: int) -> None:
+        """The name and the figures, and below them the shape and the costs."""
+        view = self.views[place]
+        font, pad, room = self.size.font, 0.55 * self.size.font, points_across(ax)
+        if self._says(place):
+            said = fitted(about(view) if len(self.views) < FEWEST else about_all(self.views), _SMALL * font, room)
+            ax.annotate(
+                said, (0, 1), (0, pad), xycoords="axes fraction", textcoords="offset points",
+                fontsize=_SMALL * font, color=self.theme.faint, parse_math=False,
+            )  # fmt: skip
+            pad += 1.4 * font
+        figures = fitted(figures_of(view, times_of(self.views)), font, 0.75 * room)
+        if figures:
+            ax.set_title(figures, loc="right", fontsize=font, color=self.theme.text, pad=pad)
+            room -= width_of(figures, font) + font
+        name = fitted(view.title, 1.15 * font, room, bold=True)
+        ax.set_title(name, loc="left", fontsize=1.15 * font, color=self.theme.text, fontweight="bold", pad=pad)

@@ -1,0 +1,268 @@
+"""Several views as the rows of a table: name, timeline, makespan and idle time, peak memory against the limit.
+
+All timelines share one axis, so that a row's length is its makespan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from pipeplan.drawing.headings import SEPARATOR, about_all, times_of
+from pipeplan.drawing.lanes import draw_lanes
+from pipeplan.drawing.legend import NOTE, draw_legend, legend_entries, legend_rows
+from pipeplan.drawing.memory import memory_unit
+from pipeplan.drawing.narrow import narrow_note
+from pipeplan.drawing.sizes import TALLEST, Size
+from pipeplan.drawing.theme import Theme
+from pipeplan.drawing.time_axis import draw_time_axis
+from pipeplan.drawing.view import View, counted
+from pipeplan.drawing.words import fitted, width_of
+from pipeplan.model import tolerances
+from pipeplan.readable import change, percent
+
+FEWEST = 3
+"""Views that make a table."""
+
+_WIDE = 60
+"""Width of a page, in the size of its letters, from which on a table has room."""
+
+_SMALL = 0.85
+"""Size of the small text, in that of the page's."""
+
+_LANE = 0.6
+_LOWEST, _HIGHEST = 2.5, 6.0
+"""Heights of a lane, and of a row's lanes together, in the size of the letters."""
+
+_MANY = 8
+"""Rows beyond which each is at most two thirds as high."""
+
+_MARGIN, _FIGURES, _MEMORY = 1.0, 10.4, 12.0
+"""Widths of the page's margin, of the column of times and of that of memory, in the size of the letters."""
+
+
+def is_wide(size: Size) -> bool:
+    """Whether a table has room on a page."""
+    return size.width >= _WIDE * size.font
+
+
+def drawn_table(views: Sequence[View], size: Size, theme: Theme) -> Figure:
+    """A figure of views as rows, in their order.
+
+    Raises
+    ------
+    InputError
+        For views whose times are in different units.
+    """
+    return _Table(views, size, theme).draw()
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How a line is written: the room it has in points, its size in that of the page's letters."""
+
+    room: float
+    size: float = 1.0
+    bold: bool = False
+    faint: bool = False
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Rows, in points from the page's left and top."""
+
+    views: Sequence[View]
+    size: Size
+    theme: Theme
+
+    def draw(self) -> Figure:
+        size, entries = self.size, legend_entries(self.views, self.theme)
+        below = size.font * (3.8 + 1.7 * legend_rows(entries, size) + (NOTE if self._note else 0.0))
+        pitch = self._pitch((size.height or 0.0) - below - self._top)
+        rows = pitch * len(self.views)
+        height = size.whole(max(size.height or 0.0, self._top + rows + below))
+        figure = Figure((size.width / 72, height / 72), facecolor=self.theme.page)
+        FigureCanvasAgg(figure)
+        self._write_head(figure)
+        back = self._axes(figure, self._name, self._top, self._timeline, rows)
+        self._draw_back(back)
+        for place, view in enumerate(self.views):
+            top = self._top + place * pitch
+            gap = min(0.7 * size.font, 0.2 * pitch)
+            ax = self._axes(figure, self._name, top + gap / 2, self._timeline, pitch - gap)
+            draw_lanes(view, ax, self.theme, self.size, self._end, named=False)
+            ax.patch.set_visible(False)
+            ax.tick_params(axis="x", bottom=False, labelbottom=False)
+            self._write_row(figure, view, top + pitch / 2, pitch)
+        if self._has_memory:
+            self._draw_memory(figure, rows)
+        draw_time_axis(back, self.views, size, self.theme)
+        draw_legend(figure, entries, size, self.theme, self._note)
+        return figure
+
+    @cached_property
+    def _end(self) -> float:
+        return max(view.makespan for view in self.views) or 1.0
+
+    @cached_property
+    def _has_memory(self) -> bool:
+        units = {None if view.memory is None else view.memory.unit for view in self.views}
+        return len(units) == 1 and None not in units
+
+    @cached_property
+    def _note(self) -> str:
+        return narrow_note(self.views, self._timeline / self._end, times_of(self.views))
+
+    @cached_property
+    def _name(self) -> float:
+        """Where the timelines begin: behind the margin and the longest name."""
+        font, most = self.size.font, self.size.width
+        longest = max(width_of(fitted(view.title, font, most, bold=True), font, True) for view in self.views)
+        return min(longest + (_MARGIN + 1.0) * self.size.font, 0.26 * self.size.width)
+
+    @cached_property
+    def _timeline(self) -> float:
+        """How wide the timelines are."""
+        right = _MARGIN + _FIGURES + (_MEMORY if self._has_memory else 0.0)
+        return self.size.width - self._name - right * self.size.font
+
+    @property
+    def _top(self) -> float:
+        """Where the rows begin."""
+        return 5.6 * self.size.font
+
+    def _pitch(self, room: float) -> float:
+        """From one row to the next."""
+        font, rows = self.size.font, len(self.views)
+        lanes = max(len(view.lanes.label) for view in self.views)
+        highest = _HIGHEST * (1.0 if rows <= _MANY else 2 / 3)
+        wanted = (min(max(_LANE * lanes, _LOWEST), highest) + 0.7) * font
+        if self.size.height is not None:
+            wanted = min(max(room / rows, 1.5 * font), 3 * wanted)
+        return min(wanted, TALLEST / rows)
+
+    def _axes(self, figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+        across, whole = self.size.width, figure.get_figheight() * 72
+        return figure.add_axes((left / across, 1 - (top + height) / whole, width / across, height / whole))
+
+    def _write(self, figure: Figure, text: str, x: float, y: float, look: _Look) -> None:
+        """A line that begins at ``x``, or ends there, and whose middle is ``y`` below the page's top."""
+        size = look.size * self.size.font
+        said = fitted(text, size, look.room, bold=look.bold)
+        figure.text(
+            x / self.size.width,
+            1 - y / (figure.get_figheight() * 72),
+            said,
+            ha="right" if look.right else "left",
+            va="center_baseline",
+            fontsize=size,
+            fontweight="bold" if look.bold else "normal",
+            color=self.theme.faint if look.faint else self.theme.text,
+            parse_math=False,
+        )
+
+    def _write_head(self, figure: Figure) -> None:
+        """What is compared, and what the columns are."""
+        font = self.size.font
+        left, room = _MARGIN * font, self.size.width - 2 * _MARGIN * font
+        title = counted(len(self.views), "schedule") + self._order
+        self._write(figure, title, left, 1.5 * font, _Look(room, size=1.3, bold=True))
+        self._write(figure, about_all(self.views), left, 3.1 * font, _Look(room, size=0.95, faint=True))
+        heads = [("schedule", left, False), ("timeline", self._name, False), ("makespan", self._figures_end, True)]
+        for text, x, right in heads:
+            look = _Look(room, size=_SMALL, faint=True, right=right)
+            self._write(figure, text, x, self._top - 0.7 * font, look)
+
+    @property
+    def _order(self) -> str:
+        """What can be said of the rows' order."""
+        keys = [(self._over(view), view.makespan) for view in self.views]
+        if keys != sorted(keys):
+            return ""
+        return ", the fastest first" + (", those over the memory limit last" if keys[-1][0] else "")
+
+    @property
+    def _figures_end(self) -> float:
+        return self._name + self._timeline + _FIGURES * self.size.font
+
+    def _write_row(self, figure: Figure, view: View, middle: float, pitch: float) -> None:
+        """Name and chunks on the left, makespan and idle time on the right, in two lines where there is room."""
+        font, room = self.size.font, self._name - (_MARGIN + 0.6) * self.size.font
+        tall = pitch >= 2.5 * font
+        up = 0.62 * font if tall else 0.0
+        left, right = _MARGIN * font, self._figures_end
+        said = times_of(self.views).text(view.makespan) if view.source != "order" else ""
+        self._write(figure, view.title, left, middle - up, _Look(room, bold=True, faint=self._over(view)))
+        self._write(figure, said, right, middle - up, _Look(_FIGURES * font, right=True))
+        if tall:
+            small = _Look(room, size=_SMALL, faint=True)
+            self._write(figure, _kind_of(view), left, middle + up, small)
+            self._write(
+                figure, self._beside(view), right, middle + up, replace(small, room=_FIGURES * font, right=True)
+            )
+
+    def _beside(self, view: View) -> str:
+        """How much longer than the fastest, and the idle time."""
+        if view.source == "order":
+            return ""
+        best = min(other.makespan for other in self.views)
+        more = change(view.makespan / best - 1) if view.makespan > best > 0 else ""
+        return SEPARATOR.join(part for part in (more, f"idle {percent(view.idle_over_total)}") if part)
+
+    def _over(self, view: View) -> bool:
+        curves = view.memory
+        if curves is None or curves.limit is None:
+            return False
+        return bool((curves.peak > curves.limit * (1 + tolerances.MEMORY)).any())
+
+    def _draw_back(self, ax: Axes) -> None:
+        """The axis that the rows share, and where the fastest of them ends."""
+        ax.set_xlim(0, self._end)
+        ax.set_facecolor("none")
+        ax.spines[:].set_visible(False)
+        ax.set_yticks([])
+        ax.grid(axis="x", color=self.theme.grid, linewidth=0.4)
+        ax.set_axisbelow(True)
+        ax.axvline(min(view.makespan for view in self.views), color=self.theme.faint, linewidth=0.8, ls=(0, (4, 3)))
+
+    def _draw_memory(self, figure: Figure, rows: float) -> None:
+        """A bar a row: the most that any rank holds; and the limit."""
+        font, theme = self.size.font, self.theme
+        curves = [view.memory for view in self.views if view.memory is not None]
+        peaks = np.array([held.peak.max() for held in curves])
+        limits = np.array([np.nan if held.limit is None else held.limit.max() for held in curves])
+        scale, unit = memory_unit(peaks, curves[0].unit)
+        left, right = self._figures_end + 1.6 * font, self.size.width - _MARGIN * font
+        ax = self._axes(figure, left, self._top, right - left - 2.8 * font, rows)
+        ax.set_facecolor("none")
+        ax.set_axis_off()
+        ax.set_ylim(len(curves) - 0.5, -0.5)
+        ax.set_xlim(0, float(np.nanmax(np.append(peaks, limits))) / scale or 1.0)
+        colors = [theme.limit if self._over(view) else theme.faint for view in self.views]
+        ax.barh(range(len(curves)), peaks / scale, height=0.34, color=colors)
+        decimals = 0 if np.equal(np.mod(peaks / scale, 1), 0).all() else 1
+        for place, peak in enumerate((peaks / scale).tolist()):
+            y = self._top + (place + 0.5) * rows / len(curves)
+            self._write(figure, f"{peak:,.{decimals}f}", right, y, _Look(3 * font, size=_SMALL, right=True))
+        limit = float(np.nanmax(np.append(limits, -np.inf)))
+        if np.isfinite(limit):
+            ax.axvline(limit / scale, color=theme.limit, linewidth=1.0, ls=(0, (4, 2)))
+            ax.annotate(
+                f"limit {limit / scale:.4g}", (limit / scale, len(curves) - 0.5), (0, -0.4 * font), ha="center", va="top",
+                textcoords="offset points", fontsize=_SMALL * font, color=theme.limit,
+            )  # fmt: skip
+        look = _Look(right - left, size=_SMALL, faint=True)
+        self._write(figure, f"peak ({unit})", left, self._top - 0.7 * font, look)
+
+
+def _kind_of(view: View) -> str:
+    """Chunks and directions, in words."""
+    both = ", two directions" if view.copies > 1 else ""
+    return f"{counted(view.chunks, 'chunk')} a rank{both}"
