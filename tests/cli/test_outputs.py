@@ -167,7 +167,7 @@ def failing(monkeypatch):
         ("simulate -o a.svg -o b.json", "makespan"),
         ("compare -o a.svg -o b.json", "makespan"),
         ("explain -o a.svg -o b.json", "critical path"),
-        (f"{SEARCH} -o a.svg -o b.json", "search for the least"),
+        (f"{SEARCH} -o a.svg -o b.json", "memory limit"),
         ("search -p 2 -m 2 --pareto --points 2 --evaluations 20 -o a.svg -o b.json", "memory against time"),
         ("diff plan.csv run.json -o a.svg -o b.html", "planned against measured"),
     ],

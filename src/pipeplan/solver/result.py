@@ -23,10 +23,25 @@ class Improvement:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published schedule of a problem's placement that is within its limits: its name, and its objective."""
+    """A published schedule of a problem's placement that is within its limits.
+
+    Attributes
+    ----------
+    name, value
+        Its name, and its objective.
+    own
+        Whether the schedule by this name has so many chunks and such groups unless it is told otherwise.
+    """
 
     name: str
     value: float
+    own: bool = True
+
+    def beats(self, other: Published | None) -> bool:
+        """Whether it has the smaller objective; of equals, one that is as its name says."""
+        if other is None or abs(self.value - other.value) > tolerances.ROUNDING * other.value:
+            return other is None or self.value < other.value
+        return self.own and not other.own
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,11 +119,14 @@ class Run:
                 )
                 self.report()
 
-    def offer_published(self, schedule: Schedule, name: str) -> None:
-        """Take a published schedule as :meth:`offer_schedule` does; the best of them is what a search has to beat."""
-        value = self.offer_schedule(schedule, name)
-        if np.isfinite(value) and (self.published is None or value < self.published.value):
-            self.published = Published(name, value)
+    def offer_published(self, schedule: Schedule, name: str, *, own: bool) -> None:
+        """Take a published schedule as :meth:`offer_schedule` does; the best of them is what a search has to beat.
+
+        ``own``: whether the schedule by this name is so unless it is told otherwise.
+        """
+        found = Published(name, self.offer_schedule(schedule, name), own)
+        if np.isfinite(found.value) and found.beats(self.published):
+            self.published = found
             self.report()
         self.report_meanwhile()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 
@@ -40,7 +39,7 @@ class FixedOrders:
         for name, schedule in fixed_orders(run.problem, every_group_up_to=self.every_group_up_to):
             if run.is_optimal or run.budget.stopped.is_set():
                 return
-            run.offer_published(schedule, name)
+            run.offer_published(schedule, name, own=_is_own(name, run.problem))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ class DrivenByCosts:
         if run.budget.out_of_time:
             return
         for name, schedule in driven_by_costs(run.problem, activations_a_rank=self.activations_a_rank):
-            run.offer_published(schedule, name)
+            run.offer_published(schedule, name, own=_is_own(name, run.problem))
             if run.is_optimal or run.budget.out_of_time:
                 return
         run.every_published = True
@@ -68,8 +67,17 @@ class DrivenByCosts:
 
 def best_published(problem: Problem) -> Published | None:
     """The best published schedule of this placement that is within the limits, as it is published; None where none fits."""
-    values = (Published(name, value_as_is(schedule, problem)) for name, schedule in published(problem))
-    return min((each for each in values if np.isfinite(each.value)), key=attrgetter("value"), default=None)
+    best: Published | None = None
+    for name, schedule in published(problem):
+        found = Published(name, value_as_is(schedule, problem), _is_own(name, problem))
+        if np.isfinite(found.value) and found.beats(best):
+            best = found
+    return best
+
+
+def _is_own(name: str, problem: Problem) -> bool:
+    """Whether a strategy has the problem's chunks unless it is told otherwise, and this is what it then makes."""
+    return name in STRATEGIES and STRATEGIES[name].chunks == problem.placement.chunks
 
 
 def published(problem: Problem) -> Iterator[tuple[str, Schedule]]:
