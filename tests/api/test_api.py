@@ -250,7 +250,7 @@ def test_compared_schedules_over_their_memory_come_last():
 def test_the_json_of_a_comparison():
     document = json.loads(json.dumps(pipeplan.compare(ranks=3, memory_limit="4act").to_dict()))
     assert all(set(result) == KEYS for result in document["results"])
-    assert set(document) == {"results", "refused", "warnings"}
+    assert set(document) == {"results", "refused", "warnings", "notes", "least_bound", "leads"}
     assert any("zb-h2" in warning and "over the memory limit" in warning for warning in document["warnings"])
 
 
@@ -326,5 +326,5 @@ def test_exported_nodes_are_the_published_ones():
 
 def test_a_result_says_what_it_is():
     text = repr(pipeplan.simulate(parse_schedule("0F0 0B0\n1F0 1B0", name="mine"), time_unit="ms"))
-    assert text.startswith("<Result mine: makespan 6ms, bubble (idle / total) 0.5000, peak 1 activations")
+    assert text.startswith("<Result mine: makespan 6 ms, bubble (idle / total) 50.0%, peak 1 activations")
     assert repr(pipeplan.compare("1f1b", "gpipe")).startswith("<Comparison of 2 schedules, 0 refused\n  <Result 1f1b")

@@ -116,7 +116,7 @@ def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_pat
     assert result.bound == proven
     assert result.gap == pytest.approx(gap)
     assert (document["lower_bound"], document["gap"], document["optimal"]) == (proven.value, result.gap, True)
-    assert f"gap to the bound {gap:.2%}" in repr(result)
+    assert f"gap to the bound {percent(gap)}" in repr(result)
     result.print()
     table = capsys.readouterr().out
     assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} \(no schedule is better: a proof\)$", table)

@@ -383,3 +383,29 @@ def test_a_reader_that_stops_early_is_no_error():
     found = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stderr) == (0, "")
     assert found.stdout.startswith("gpipe: ")
+
+
+def test_a_comparison_says_how_short_any_can_be_what_changes_the_order_and_what_was_assumed_once(run):
+    code, out, err = run("compare -f 1 --p2p-time 0.1 --time-unit ms")
+    said = " ".join(out.split())
+    assert (code, err) == (0, "")
+    assert (
+        "No schedule of any placement here can be shorter than 25.1 ms (bidirectional, 1 chunk a rank): zbv is 6.8% above"
+        in said
+    )
+    assert re.search(r"zbv leads until a transfer takes more than 12\d us \(now 100 us\); then \S+ does\.", said)
+    assert (
+        "zbv needs 4 activations on a rank; with less, the shortest is at 3 activations v-half (29.1 ms, +8.6%)" in said
+    )
+    assert said.count("an overlapped forward and backward are assumed to take the sum of the two") == 1
+    assert re.search(r"(?m)^zbv +2 +26\.8 +10\.4% +11\.7% +6\.3% +4\.0 +3\.9% +6\.8%$", out)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_no_name_of_a_schedule_is_cut_at_any_width(run, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = run("compare -p 4 -m 8")
+    assert re.search(r"(?m)^interleaved-1f1b-overlap +(2 +)?28\.5 ", out)
+    assert re.search(r"(?m)^zbv +(2 +)?25\.5 ", out)
+    assert max(map(len, out.splitlines())) <= width
+    assert ("no room for: " in out) == (width < 80)

@@ -16,6 +16,7 @@ from pipeplan.costs import Costs, Limits
 from pipeplan.drawing import View, view_of
 from pipeplan.formats import placement_record, timeline_columns
 from pipeplan.model import MemoryUse, Schedule, Timeline, tolerances
+from pipeplan.readable import percent, time_text
 from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times, step_time
 
 
@@ -143,11 +144,11 @@ class Result(Presentable):
         return columns
 
     def __repr__(self) -> str:
-        verdict = "over the memory limit" if self.gap is None else f"gap to the bound {self.gap:.2%}"
+        verdict = "over the memory limit" if self.gap is None else f"gap to the bound {percent(self.gap)}"
         gain = "" if self.search is None else self.search.gain_in_short
         return (
-            f"<Result {self.name}: makespan {self.makespan:.6g}{self.timeline.unit}, "
-            f"bubble (idle / total) {self.timeline.bubble.idle_over_total:.4f}, "
+            f"<Result {self.name}: makespan {time_text(self.makespan, self.timeline.unit)}, "
+            f"bubble (idle / total) {percent(self.timeline.bubble.idle_over_total)}, "
             f"peak {self.memory.peak_activation.max():.4g} activations, {verdict}{gain}>"
         )
 

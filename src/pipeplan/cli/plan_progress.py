@@ -9,7 +9,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from pipeplan.api.planning import PlanProgress
-from pipeplan.api.tables.parts import number
+from pipeplan.readable import time_text
 
 
 class ShareLine:
@@ -34,7 +34,7 @@ class ShareLine:
 
     def plan(self, progress: PlanProgress) -> None:
         """Show how far a plan is, with the best so far."""
-        best = "" if progress.best is None else f"  best {number(progress.best.step_time)} s"
+        best = "" if progress.best is None else f"  best {time_text(progress.best.step_time, 's')}"
         said = f"{progress.phase}: {progress.estimated:,} estimated{best}"
         self.bar.update(self.task, completed=progress.share, description=said)
 

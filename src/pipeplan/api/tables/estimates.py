@@ -14,6 +14,7 @@ from pipeplan.api.tables.parts import columns, facts, figure, line
 from pipeplan.api.tables.plans import estimate_parts, step_in_words
 from pipeplan.files import GIBIBYTE
 from pipeplan.model import one_line
+from pipeplan.readable import change, percent
 
 if TYPE_CHECKING:
     from pipeplan.api.estimates import EstimatedRow, Estimates
@@ -49,7 +50,7 @@ def _cells(row: EstimatedRow, measured: bool) -> list[str]:
 
 
 def _beside(value: float | None, error: float | None) -> tuple[str, str]:
-    return ("", "") if value is None or error is None else (figure(value), f"{error:+.1%}")
+    return ("", "") if value is None or error is None else (figure(value), change(error))
 
 
 def _errors(estimates: Estimates) -> Iterator[RenderableType]:
@@ -71,7 +72,7 @@ def _mean(errors: Sequence[float]) -> tuple[str, str, str]:
     """How many, and their mean without and with their signs."""
     if not errors:
         return "", "", ""
-    return str(len(errors)), f"{sum(map(abs, errors)) / len(errors):.1%}", f"{sum(errors) / len(errors):+.1%}"
+    return str(len(errors)), percent(sum(map(abs, errors)) / len(errors)), change(sum(errors) / len(errors))
 
 
 def _one(row: EstimatedRow) -> Iterator[RenderableType]:
@@ -83,7 +84,7 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
     rows = [
         ("step", step_in_words(found)),
         ("tokens a second", f"{found.tokens_per_second:,.0f}"),
-        ("MFU", f"{found.mfu:.1%}"),
+        ("MFU", percent(found.mfu)),
         ("peak memory", f"{found.peak_bytes / GIBIBYTE:.1f} GiB"),
     ]
     for name, value, error in (
@@ -91,7 +92,7 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
         ("peak, measured", row.measured.get("peak_memory_gib"), row.memory_error),
     ):
         if value is not None and error is not None:
-            rows.append((name, f"{figure(value)}; the prediction is off by {error:+.1%}"))
+            rows.append((name, f"{figure(value)}; the prediction is off by {change(error)}"))
     yield Padding(facts(rows), (1, 0))
     yield from estimate_parts(found)
     for assumed in dict.fromkeys((*row.assumed, *found.assumed)):

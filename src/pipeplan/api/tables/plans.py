@@ -16,6 +16,7 @@ from pipeplan.api.tables.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.drawing import MEMORY_SHARES, TIME_SHARES, Share
 from pipeplan.files import GIBIBYTE
 from pipeplan.model import counted, one_line
+from pipeplan.readable import percent
 
 if TYPE_CHECKING:
     # A plan's table must not load the planner for those who print another answer.
@@ -68,7 +69,7 @@ def _choice(plan: Plan, best: Estimate) -> list[tuple[str, str]]:
         ("recomputed or moved", recompute_in_words(chosen)),
         ("step", step_in_words(best)),
         ("tokens a second", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} a GPU)"),
-        ("MFU", f"{best.mfu:.1%} of the dense peak (causal attention half, recomputation not counted)"),
+        ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention half, recomputation not counted)"),
         ("peak memory", f"{best.peak_bytes / GIBIBYTE:.1f} GiB of {limit:.1f} GiB that may be used"),
         ("chosen for", f"{plan.planned.objective}; {_counted(plan)}"),
     ]
@@ -120,7 +121,7 @@ def _front(plan: Plan) -> Iterator[RenderableType]:
     table = columns("front: no other is better in both", "step (s)", "peak (GiB)", "MFU", padding=1)
     shown = _thinned(plan.planned.front)
     for found in shown:
-        figures = figure(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}", f"{found.mfu:.1%}"
+        figures = figure(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}", percent(found.mfu)
         table.add_row(one_line(in_words(found.configuration)), *figures)
     yield table
     if len(shown) < len(plan.planned.front):
@@ -149,7 +150,7 @@ def _spent(found: Estimate) -> Table:
     digits = len(figure(found.step_time).partition(".")[2])
     for name, value in asdict(found.time).items():
         if round(value, digits):
-            table.add_row(TIME_SHARES[name].title, f"{value:,.{digits}f}", f"{value / found.step_time:.1%}")
+            table.add_row(TIME_SHARES[name].title, f"{value:,.{digits}f}", percent(value / found.step_time))
     return table
 
 
@@ -185,8 +186,8 @@ def _searched(plan: Plan) -> Iterator[RenderableType]:
     yield line(
         f"a searched order: {figure(searched.estimate.step_time)} s in place of {figure(searched.instead_of)} s for "
         f"{in_words(searched.estimate.configuration)} (found by {searched.found_by}; at most "
-        f"{searched.optimality_gap:.1%} above the best order){beside}; no flags say it: -o NAME.searched.csv writes it for "
-        "PyTorch's runtime"
+        f"{percent(searched.optimality_gap)} above the best order){beside}; no flags say it: -o NAME.searched.csv writes "
+        "it for PyTorch's runtime"
     )
     yield Text("")
 

@@ -1,0 +1,73 @@
+"""What would change the order of a comparison: it must be what comparing again on the changed settings says."""
+
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.api import Comparison, leads
+
+SHAPE: dict[str, Any] = {"ranks": 4, "microbatches": 8}
+
+
+def test_the_transfer_from_which_another_leads_is_where_comparing_again_says_so():
+    comparison = pipeplan.compare("zbv", "zb-h1", "zb-h2", "gpipe", **SHAPE, p2p_time=0.1)
+    (lead,) = (lead for lead in comparison.leads if lead.change == "transfer")
+    assert (lead.leader, lead.schedule) == ("zbv", "zb-h2")
+    for time, best in ((lead.at * 0.99, "zbv"), (lead.at * 1.01, "zb-h2")):
+        assert pipeplan.compare("zbv", "zb-h1", "zb-h2", "gpipe", **SHAPE, p2p_time=time).best.name == best
+    assert lead.makespan == pytest.approx(pipeplan.simulate("zb-h2", **SHAPE, p2p_time=lead.at).makespan)
+
+
+def test_where_none_takes_over_it_is_said_how_far_was_looked():
+    (lead,) = pipeplan.compare("zb-h2", "gpipe", **SHAPE).leads[:1]
+    assert (lead.change, lead.leader, lead.schedule) == ("transfer", "zb-h2", None)
+    assert pipeplan.compare("zb-h2", "gpipe", **SHAPE, p2p_time=lead.at).best.name == "zb-h2"
+
+
+def test_the_shortest_under_each_smaller_limit():
+    comparison = pipeplan.compare(**SHAPE)
+    steps = [lead for lead in comparison.leads if lead.change == "memory"]
+    assert [(step.at, step.schedule) for step in steps] == [(3.0, "v-half"), (2.5, "seq1f1b"), (2.0, "v-min")]
+    for step in steps:
+        again = pipeplan.compare(**SHAPE, memory_limit=f"{step.at}act")
+        assert (again.best.name, again.best.makespan) == (step.schedule, step.makespan)
+
+
+def test_memory_in_bytes_has_limits_in_bytes():
+    steps = pipeplan.compare("zbv", "v-min", **SHAPE, activation_bytes="1GiB", static_bytes="2GiB").leads[1:]
+    assert [(step.at, step.schedule) for step in steps] == [(4 * 2**30, "v-min")]
+
+
+def test_of_equally_short_ones_the_one_that_keeps_the_lead_is_named():
+    comparison = pipeplan.compare("gpipe", "1f1b", "eager-1f1b", **SHAPE)
+    assert len({result.makespan for result in comparison}) == 1
+    transfer, memory = comparison.leads[:1], comparison.leads[1:]
+    assert transfer[0].leader != "1f1b"
+    assert memory == ()
+
+
+def test_nothing_is_said_of_one_schedule_of_results_put_together_and_of_too_much_work(monkeypatch):
+    assert pipeplan.compare("zbv", **SHAPE).leads == ()
+    comparison = pipeplan.compare("zbv", "gpipe", **SHAPE)
+    assert Comparison(comparison.results).leads == ()
+    monkeypatch.setattr(leads, "MOST_WORK", 10_000)
+    assert [lead.change for lead in comparison.leads] == []
+
+
+def test_schedules_made_from_costs_stand_as_they_are_where_making_them_again_is_too_much_work(monkeypatch):
+    monkeypatch.setattr(leads, "MOST_WORK", 20_000)
+    (lead,) = (
+        lead for lead in pipeplan.compare("zb-h2", "1f1b", "zb-auto", **SHAPE).leads if lead.change == "transfer"
+    )
+    assert lead.left_out == ("zb-auto",)
+
+
+def test_no_schedule_here_can_be_shorter_than_the_least_bound():
+    comparison = pipeplan.compare("zbv", "zb-h1", **SHAPE, p2p_time=0.1)
+    assert comparison.least_bound.name == "zbv"
+    assert comparison.least_gap(comparison["zbv"]) == comparison["zbv"].gap
+    gap = comparison.least_gap(comparison["zb-h1"])
+    assert gap == pytest.approx(comparison["zb-h1"].makespan / comparison["zbv"].bound.value - 1)
+    over = pipeplan.compare("gpipe", "v-min", **SHAPE, memory_limit="3act")
+    assert over.least_gap(over["gpipe"]) is None
