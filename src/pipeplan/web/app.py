@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
 from pipeplan.api import fixed_chunks, schedules
 from pipeplan.errors import PipeplanError
-from pipeplan.web import plans, replies
+from pipeplan.web import plans, replies, searches
 from pipeplan.web.downloads import download as make_download
 from pipeplan.web.downloads import downloads, media
 from pipeplan.web.faults import Fault, Faults, fault, faults_in, refusal
@@ -28,6 +28,8 @@ from pipeplan.web.replies import Reply
 from pipeplan.web.request_size import require_servable
 from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
 from pipeplan.web.responses import ChosenOut, CompareOut, ConfigOut, ExplainOut, FormatOut, ScheduleOut
+from pipeplan.web.search_requests import MOST_SECONDS, FrontIn, SearchIn
+from pipeplan.web.streams import NDJSON, Sessions, streamed
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -59,8 +61,9 @@ def create_app(*, hosts: Iterable[str] = LOOPBACK, any_address: bool = False, wo
 
 
 def create_api(workers: Workers) -> FastAPI:
-    """The app without its guard. Plans have a process of their own, so that nobody waits for one."""
+    """The app without its guard. Plans and searches have processes of their own, so that nobody waits for one."""
     planners = Workers(1, seconds=4 * plans.MOST_SECONDS, waiting=2)
+    searchers = Workers(2, seconds=2 * MOST_SECONDS, waiting=2)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -68,6 +71,7 @@ def create_api(workers: Workers) -> FastAPI:
         yield
         workers.end()
         planners.end()
+        searchers.end()
 
     app = FastAPI(
         title="pipeplan",
@@ -82,6 +86,7 @@ def create_api(workers: Workers) -> FastAPI:
     add_pages(app)
     _add_questions(app, workers)
     _add_plans(app, workers, planners)
+    _add_searches(app, searchers)
     return app
 
 
@@ -175,12 +180,7 @@ def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:
 
         Who closes the connection ends the work.
         """
-        lines = planners.stream(plans.make_plan, question)
-        first = await anext(lines)
-        if first.startswith(_REFUSED):
-            await lines.aclose()
-            return Response(first, 422, media_type=replies.JSON)
-        return StreamingResponse(_lines(first, lines), media_type=_NDJSON)
+        return await streamed(planners.stream(plans.make_plan, question))
 
     @app.post("/api/plan/chosen", responses={200: {"model": ChosenOut}, **_REFUSALS}, summary="Look at a configuration")
     async def chosen(question: ChosenIn) -> Response:
@@ -188,20 +188,30 @@ def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:
         return _response(await workers.ask(plans.look_at, question))
 
 
-async def _lines(first: bytes, others: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
-    """All lines; an error that comes late is one of them, for the answer has begun."""
-    async with aclosing(others):
-        yield first
-        try:
-            async for line in others:
-                yield line
-        except WorkError as error:
-            yield Faults(errors=[Fault(field="", message=str(error))]).model_dump_json().encode() + b"\n"
+def _add_searches(app: FastAPI, searchers: Workers) -> None:
+    sessions = Sessions()
+
+    @app.post("/api/search", responses={200: _LINES, **_REFUSALS}, summary="Search for a better schedule")
+    async def search(question: SearchIn) -> Response:
+        """A better schedule under the memory limit, as lines of JSON: `progress` and the `best` so far, then `found`.
+
+        Who closes the connection ends the work; nothing of it is kept.
+        """
+        return await streamed(sessions.alone(question.session, searchers.stream(searches.make_search, question)))
+
+    @app.post("/api/front", responses={200: _LINES, **_REFUSALS}, summary="Time against memory")
+    async def front(question: FrontIn) -> Response:
+        """The best schedule under each of several limits, as lines of JSON: `progress`, each `point`, then the `front`.
+
+        Who closes the connection ends the work; nothing of it is kept.
+        """
+        return await streamed(sessions.alone(question.session, searchers.stream(searches.make_front, question)))
 
 
-_NDJSON = "application/x-ndjson"
-_LINES: dict[str, Any] = {"description": "Lines of JSON: `progress`, `plan`, `errors`", "content": {_NDJSON: {}}}
-_REFUSED = b'{"errors"'
+_LINES: dict[str, Any] = {
+    "description": "Lines of JSON: `progress`, then the answer; or `errors`",
+    "content": {NDJSON: {}},
+}
 
 _FILE = {"description": "The file", "content": {each.partition(";")[0]: {} for each in media()}}
 

@@ -74,11 +74,17 @@ def _asked(question: Question) -> dict[str, str | FileIn]:
 
 
 def _opened(asked: str | FileIn) -> Meant:
-    return strategy(asked).name if isinstance(asked, str) else _read(asked)
+    return strategy(asked).name if isinstance(asked, str) else read_file(asked)
 
 
-def _read(file: FileIn) -> Schedule | Timeline:
-    """What a file holds, named after the file; where its name has no ending, it is pipeplan's JSON."""
+def read_file(file: FileIn) -> Schedule | Timeline:
+    """What a file holds, named after the file; where its name has no ending, it is pipeplan's JSON.
+
+    Raises
+    ------
+    PipeplanError
+        For a file that holds neither a schedule nor a timeline, or one that is too large.
+    """
     name = file.name if Path(file.name).suffix else f"{file.name}.json"
     if Path(name).suffix.lower() not in endings():
         raise FormatError(f"{file.name} is no schedule file: its ending must be {' or '.join(endings())}")
