@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { Lines } from "../src/app/lines.js";
 import { settingsOf } from "../src/app/values.js";
 import type { Candidate, Plan } from "../src/plan/api.js";
 import { shortened, timeOf } from "../src/plan/bars.js";
 import { rowsOf } from "../src/plan/candidates.js";
 import { axisOf, staircase } from "../src/plan/front_axes.js";
-import { Lines } from "../src/plan/lines.js";
 import { counted, searched } from "../src/plan/notes.js";
 
 function candidate(tensor: number, lost = ""): Candidate {

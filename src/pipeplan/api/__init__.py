@@ -7,6 +7,7 @@ from pipeplan.api.checks import Verdict, check
 from pipeplan.api.comparisons import Comparison, compare, compared, settings_for, with_shape_of
 from pipeplan.api.config_files import load_config
 from pipeplan.api.conversions import convert
+from pipeplan.api.costs_by_name import Shipped, shipped, shipped_costs
 from pipeplan.api.differences import Diff, diff
 from pipeplan.api.estimates import EstimatedRow, Estimates
 from pipeplan.api.explanations import Explanation, explain, explained
@@ -51,6 +52,7 @@ __all__ = [
     "Result",
     "ScheduleLike",
     "SearchRecord",
+    "Shipped",
     "TrainingRun",
     "Verdict",
     "all_formats",
@@ -86,6 +88,8 @@ __all__ = [
     "schedules",
     "settings_for",
     "shape_of",
+    "shipped",
+    "shipped_costs",
     "simulate",
     "timed",
     "with_shape_of",

@@ -1,9 +1,10 @@
-"""What ``--config`` reads: a config file, or costs as ``pipeplan export --to costs`` wrote them."""
+"""What ``--config`` reads: a config file, costs as ``pipeplan export --to costs`` wrote them, or costs by name."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from pipeplan.api.costs_by_name import is_shipped, shipped_costs
 from pipeplan.costs import Config, settings_of
 from pipeplan.costs import load_config as load_settings
 from pipeplan.documents import SIZE_LIMIT
@@ -12,7 +13,7 @@ from pipeplan.formats import is_costs_json, parse_costs_json
 
 
 def load_config(path: Path) -> Config:
-    """Read a config file.
+    """Read a config file; where there is none of this name, the costs that come with pipeplan under it.
 
     Costs are settings with a value for each stage; ``stages`` is then how many there are.
 
@@ -21,6 +22,8 @@ def load_config(path: Path) -> Config:
     InputError
         For a file that cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.
     """
+    if is_shipped(str(path)) and not path.exists():
+        return shipped_costs(str(path))
     if path.suffix.lower() == ".json":
         text = read_text(path, limit=SIZE_LIMIT, what="config file")
         if is_costs_json(text):

@@ -21,6 +21,7 @@ from pipeplan.planner.published_runs.rows import Row, read_rows, row_from
 from pipeplan.planner.selection.choices import CHOICES, read_fixed, short_name, written
 from pipeplan.planner.selection.planning import plan
 from pipeplan.planner.selection.progress import PlanListener, PlanProgress
+from pipeplan.planner.selection.question import default_limit
 from pipeplan.planner.selection.trials import part_of
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "best_layout",
     "calibrated",
     "costs_of",
+    "default_limit",
     "error_bar",
     "estimate",
     "flags_of",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Query, Request
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
-from pipeplan.api import fixed_chunks, schedules
+from pipeplan.api import fixed_chunks, schedules, shipped
 from pipeplan.errors import PipeplanError
 from pipeplan.web import plans, replies, searches
 from pipeplan.web.downloads import download as make_download
@@ -27,7 +27,7 @@ from pipeplan.web.plan_requests import ChosenIn, PlanIn
 from pipeplan.web.replies import Reply
 from pipeplan.web.request_size import require_servable
 from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
-from pipeplan.web.responses import ChosenOut, CompareOut, ConfigOut, ExplainOut, FormatOut, ScheduleOut
+from pipeplan.web.responses import ChosenOut, CompareOut, ConfigOut, ExplainOut, FormatOut, PresetOut, ScheduleOut
 from pipeplan.web.search_requests import MOST_SECONDS, FrontIn, SearchIn
 from pipeplan.web.streams import NDJSON, Sessions, streamed
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
@@ -132,6 +132,16 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
     async def list_settings() -> FormOut:
         """Every setting that a form has a field for, in its group."""
         return form()
+
+    @app.get("/api/presets", summary="All presets")
+    async def list_presets() -> list[PresetOut]:
+        """Costs that come with pipeplan, by name: measured profiles, and configurations whose costs are predicted."""
+        return [PresetOut(name=each.name, origin=each.origin, about=each.about) for each in shipped()]
+
+    @app.get("/api/presets/{name}", responses={200: {"model": ConfigOut}, **_REFUSALS}, summary="The costs of a preset")
+    async def preset(name: Annotated[str, Path(max_length=80)]) -> Response:
+        """The settings that a preset stands for, as a config file has them."""
+        return _response(await workers.ask(replies.preset, name))
 
     @app.post("/api/compare", responses={200: {"model": CompareOut}, **_REFUSALS}, summary="Compare schedules")
     async def compare(question: CompareIn) -> Response:

@@ -8,8 +8,21 @@ from pydantic import BaseModel, Field
 
 from pipeplan.costs import GROUPS, SETTINGS, Setting, SettingKind
 
-_OPEN = ("shape", "times")
-"""The groups that always show."""
+_GROUPS: dict[str, tuple[str, bool]] = {
+    "shape": (GROUPS["shape"], True),
+    "times": (GROUPS["times"], True),
+    "memory": (GROUPS["memory"], True),
+    "details": (GROUPS["details"], False),
+    "held": ("More about memory", False),
+    "more": (GROUPS["more"], False),
+}
+"""The groups of the form in their order: their titles, and whether their fields always show."""
+
+_ELSEWHERE = {"weight_activation_bytes": "held", "static_bytes": "held"}
+"""Settings that stand in another group of the form than in the table."""
+
+_FIRST = ("memory_limit",)
+"""Settings that are the first of their group."""
 
 
 class FieldOut(BaseModel):
@@ -49,18 +62,22 @@ class FormOut(BaseModel):
 def form() -> FormOut:
     """The form, made from the table of settings."""
     return FormOut(
-        groups=[GroupOut(name=name, title=title, open=name in _OPEN) for name, title in GROUPS.items()],
-        fields=[field_of(setting) for setting in SETTINGS.values() if setting.in_form],
+        groups=[GroupOut(name=name, title=title, open=opened) for name, (title, opened) in _GROUPS.items()],
+        fields=[field_of(setting, group=_ELSEWHERE.get(setting.name)) for setting in _in_order() if setting.in_form],
     )
 
 
-def field_of(setting: Setting, suggestions: Iterable[str] = ()) -> FieldOut:
-    """A setting's field."""
+def _in_order() -> list[Setting]:
+    return sorted(SETTINGS.values(), key=lambda setting: setting.name not in _FIRST)
+
+
+def field_of(setting: Setting, suggestions: Iterable[str] = (), *, group: str | None = None) -> FieldOut:
+    """A setting's field, in its own group or in another one."""
     return FieldOut(
         name=setting.name,
         kind=setting.kind,
         title=setting.title,
-        group=setting.group,
+        group=group or setting.group,
         unit=setting.unit,
         help=setting.help,
         default=setting.default,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from pydantic_core import to_json
 
-from pipeplan.api import Comparison, Result, load_config
-from pipeplan.costs import SETTINGS
+from pipeplan.api import Comparison, Result, load_config, shipped_costs
+from pipeplan.costs import SETTINGS, Config
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
 from pipeplan.strategies import is_strategy, strategy
@@ -82,6 +82,19 @@ def config(upload: tuple[str, bytes]) -> Reply:
             found = load_config(path)
         except PipeplanError as error:
             return refused(Fault(field="file", message=fault(error).message.replace(str(path), f"'{name}'")))
+    return config_reply(found)
+
+
+def preset(name: str) -> Reply:
+    """The settings of costs that come with pipeplan."""
+    try:
+        return config_reply(shipped_costs(name))
+    except PipeplanError as error:
+        return refused(fault(error))
+
+
+def config_reply(found: Config) -> Reply:
+    """The settings of a config, for a form."""
     named = found.schedule
     names = [strategy(named).name] if named is not None and is_strategy(named) else []
     notes = [f"the schedule '{named}' is left out: drop its file"] if named is not None and not names else []

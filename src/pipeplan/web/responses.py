@@ -151,6 +151,14 @@ class ExplainOut(BaseModel):
     what_ifs: list[ChangeOut]
 
 
+class PresetOut(BaseModel):
+    """Costs that come with pipeplan."""
+
+    name: str
+    origin: Literal["measured", "planned"]
+    about: str = Field(description="What was measured or is planned, and who published it.")
+
+
 class ConfigOut(BaseModel):
     """What a config file says."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -17,7 +17,7 @@ MOST_POINTS = 12
 
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS)]
 Session = Annotated[str, Field(min_length=1, max_length=80)]
-PlacementName = Literal[tuple(DEFAULT_CHUNKS)]  # type: ignore[valid-type]
+PlacementName: Any = Literal[tuple(DEFAULT_CHUNKS)]
 
 
 class _Searched(Strict):

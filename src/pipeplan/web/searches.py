@@ -145,7 +145,7 @@ def _front(front: ParetoFront) -> Line:
 
 
 def _progress(found: SearchProgress) -> Line:
-    published = getattr(found, "published", None)
+    published = found.published
     return {
         "share": found.share,
         "value": found.value,
@@ -163,7 +163,8 @@ def _servable(settings: Settings, placement: str) -> Settings:
     ops = 3 * settings.pipeline_ranks(chunks) * chunks * (settings.microbatches or 1)
     if ops > MOST_OPS:
         raise ShapeError(
-            f"too large to search here: up to {ops:,} ops, and the limit is {MOST_OPS:,}; 'pipeplan search' has no such limit",
+            f"too large to search here: up to {ops:,} ops, and the limit is {MOST_OPS:,}; "
+            "'pipeplan search' has no such limit",
             field="ranks",
         )
     return settings

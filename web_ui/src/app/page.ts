@@ -110,6 +110,19 @@ export class Page implements Host {
     };
   }
 
+  typed(field: string): string {
+    return this.form.typed[field] ?? "";
+  }
+
+  type(field: string, text: string): void {
+    this.form.typed = { ...this.form.typed, [field]: text };
+    this.changed();
+  }
+
+  labelOf(field: string): string {
+    return this.form.labelOf(field);
+  }
+
   add(file: api.OwnFile): void {
     this.shown = [file.name];
     this.list.add(file);

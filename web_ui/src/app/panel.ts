@@ -25,6 +25,11 @@ export interface Host {
   readonly drawn: readonly string[];
   /** The timelines. */
   readonly picture: Picture;
+  /** What is typed into a field of the form, and typing something else there. */
+  typed(field: string): string;
+  type(field: string, text: string): void;
+  /** What a field is called on the page. */
+  labelOf(field: string): string;
   /** Let a schedule of one's own join the comparison, in place of one of the same name, and show its timeline. */
   add(file: OwnFile): void;
   /** Show these schedules' timelines. */

@@ -76,7 +76,7 @@ export class ResultTable {
     );
     link.addEventListener("click", () => this.choice.only(name));
     const cell = make("th", { scope: "row" }, link);
-    if (result.over !== null) cell.append(" ", make("span", { class: "over" }, overText(result.over, scale)));
+    if (result.over !== null) cell.append(" ", make("span", { class: "over under" }, overText(result.over, scale)));
     return cell;
   }
 }

@@ -2,8 +2,8 @@
 
 import { answered, type Fault, type OwnFile, posted, Refusal, type Settings } from "../app/api.js";
 import type { FormFields } from "../app/fields.js";
+import { lines } from "../app/lines.js";
 import type { TimelineData } from "../data.js";
-import { lines } from "./lines.js";
 
 /** A part of a bar, with its colour on light and on dark pages. */
 export interface Share {

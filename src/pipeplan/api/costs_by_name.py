@@ -1,0 +1,95 @@
+"""Costs that come with pipeplan, by name: profiles that were measured, and configurations whose costs are predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pipeplan.costs import Config
+from pipeplan.costs import load_config as load_settings
+from pipeplan.documents import read_document
+from pipeplan.errors import UnknownNameError
+
+Origin = Literal["measured", "planned"]
+
+_FOLDERS: dict[Origin, str] = {"measured": "profiles", "planned": "configurations"}
+_ENDING = ".yaml"
+_HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """Costs with a name.
+
+    Attributes
+    ----------
+    name
+        What they are asked for by: ``gpt-6.2b-24``.
+    origin
+        ``measured`` on GPUs, or ``planned``: predicted from the model's shape and the GPUs' data sheet.
+    about
+        What was measured or is planned, and who published it, in a sentence or two.
+    """
+
+    name: str
+    origin: Origin
+    about: str
+
+
+def shipped() -> tuple[Shipped, ...]:
+    """All costs that come with pipeplan, the measured ones first; by name.
+
+    Raises
+    ------
+    InputError
+        Never: every file of the package is right.
+    """
+    return tuple(
+        Shipped(file.name.removesuffix(_ENDING), origin, _comment(file.read_text(encoding="utf-8")))
+        for origin in _FOLDERS
+        for file in _files(origin)
+    )
+
+
+def shipped_costs(name: str) -> Config:
+    """The settings that costs with this name stand for.
+
+    Those of a configuration are what a plan predicts: the mean of the stages' times, so that schedules with any number of
+    chunks can be compared, and what the fullest rank holds besides activations.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that none has; says the nearest.
+    """
+    found = next((each for each in shipped() if each.name == name), None)
+    if found is None:
+        raise UnknownNameError("preset", name, [each.name for each in shipped()], field="preset")
+    path = _HERE / _FOLDERS[found.origin] / f"{name}{_ENDING}"
+    return load_settings(path) if found.origin == "measured" else _planned(path)
+
+
+def is_shipped(name: str) -> bool:
+    """Whether costs of this name come with pipeplan."""
+    return any(file.name == f"{name}{_ENDING}" for origin in _FOLDERS for file in _files(origin))
+
+
+def _files(origin: Origin) -> list[Path]:
+    return sorted((_HERE / _FOLDERS[origin]).glob(f"*{_ENDING}"))
+
+
+def _comment(text: str) -> str:
+    """The lines at the top of a file that say what it is."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.lstrip("# "))
+    return " ".join(lines)
+
+
+def _planned(path: Path) -> Config:
+    from pipeplan.api.planned_costs import planned_costs
+
+    return planned_costs(read_document(path, "configuration"))

@@ -1,0 +1,149 @@
+/** Time against memory as a picture: points that choose, joined by a staircase, and published schedules beside them. */
+
+import { make } from "../dom.js";
+import { type Axis, axisOf, staircase } from "../plan/front_axes.js";
+import { type Box, placeLabels } from "./label_places.js";
+
+const WIDTH = 560;
+const HEIGHT = 340;
+const LEFT = 62;
+const RIGHT = 24;
+const TOP = 44;
+const BOTTOM = 46;
+/** Times beyond so many of the shortest one are cut, where others are nearer. */
+const FAR = 1.5;
+const SVG = "http://www.w3.org/2000/svg";
+
+export interface ChartPoint {
+  readonly x: number;
+  readonly y: number;
+  readonly name: string;
+}
+
+export interface ChosenPoint extends ChartPoint {
+  /** What it is, for those who do not see it. */
+  readonly said: string;
+  readonly chosen: boolean;
+}
+
+export interface FrontPicture {
+  readonly across: string;
+  readonly up: string;
+  readonly points: readonly ChosenPoint[];
+  readonly marks: readonly ChartPoint[];
+}
+
+export class FrontChart {
+  readonly element = make("figure", { class: "front", hidden: true });
+
+  constructor(private readonly choose: (at: number) => void) {}
+
+  show({ across, up, points, marks }: FrontPicture): void {
+    this.element.hidden = points.length === 0;
+    if (points.length === 0) return;
+    const focused = document.activeElement?.getAttribute("data-point") ?? "";
+    const top = reach(points);
+    const all = [...points, ...marks.filter((mark) => shows(mark, points, top))];
+    const [x, y] = axes(all.map((point) => ({ ...point, y: Math.min(point.y, top) })));
+    const places = all.map((point) => ({
+      x: x.place(point.x),
+      y: point.y > top ? TOP - 8 : y.place(point.y),
+      name: point.y > top ? `${point.name} \u2191` : point.name,
+    }));
+    const stair = places.slice(0, points.length).map((place) => [place.x, place.y] as const);
+    const within: Box = { left: LEFT + 2, right: WIDTH - 2, top: 2, bottom: HEIGHT - BOTTOM - 2 };
+    const labels = placeLabels(places, stair, within);
+    const picture = svg("svg", {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      role: "group",
+      "aria-label": `${up} against ${across}`,
+    });
+    picture.append(...grid(x, y, across, up), svg("path", { class: "stair", d: staircase(stair) }));
+    for (const place of places.slice(points.length)) {
+      picture.append(svg("path", { class: "mark", d: `M${place.x - 4} ${place.y - 4}l8 8m0 -8l-8 8` }));
+    }
+    picture.append(
+      ...labels.map((label, at) =>
+        svg("text", { class: at < points.length ? "of-point" : "of-mark", x: label.x, y: label.y }, places[at].name),
+      ),
+      ...points.map((point, at) => this.point(point, at, places[at])),
+    );
+    const cut = points.some((point) => point.y > top) ? " With an arrow: slower than the axis reaches." : "";
+    const crosses = marks.length > 0 ? " Crosses: published schedules that no other published one beats." : "";
+    const text = `Dots: found here.${crosses}${cut}`;
+    this.element.replaceChildren(picture, make("figcaption", {}, text));
+    if (focused !== "") this.element.querySelector<SVGElement>(`[data-point="${focused}"]`)?.focus();
+  }
+
+  private point({ said, chosen }: ChosenPoint, at: number, { x, y }: { x: number; y: number }): SVGElement {
+    const point = svg("circle", {
+      class: `point filled${chosen ? " selected" : ""}`,
+      cx: x,
+      cy: y,
+      r: 7,
+      tabindex: 0,
+      role: "button",
+      "aria-label": said,
+      "aria-pressed": String(chosen),
+      "data-point": at,
+    });
+    point.append(svg("title", {}, said));
+    point.addEventListener("click", () => this.choose(at));
+    point.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      this.choose(at);
+    });
+    return point;
+  }
+}
+
+/** Whether a published schedule is near enough to be drawn: one that is far slower would press all others together. */
+function shows(mark: ChartPoint, points: readonly ChartPoint[], top: number): boolean {
+  return mark.y <= top && mark.x <= 2 * Math.max(...points.map((point) => point.x));
+}
+
+/** Up to where times are drawn to scale: the schedules of the smallest limits take many times longer than the others. */
+function reach(points: readonly ChartPoint[]): number {
+  const times = points.map((point) => point.y).sort((one, other) => one - other);
+  const top = FAR * times[0];
+  return times.filter((time) => time <= top).length >= 2 ? top : times[times.length - 1];
+}
+
+function axes(points: readonly ChartPoint[]): readonly [Axis, Axis] {
+  const across = axisOf(
+    points.map((point) => point.x),
+    LEFT,
+    WIDTH - RIGHT,
+  );
+  const up = axisOf(
+    points.map((point) => point.y),
+    HEIGHT - BOTTOM,
+    TOP,
+  );
+  return [across, up];
+}
+
+function grid(x: Axis, y: Axis, across: string, up: string): SVGElement[] {
+  const lines = y.ticks.flatMap((value) => [
+    svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y.place(value), y2: y.place(value) }),
+    svg("text", { x: LEFT - 8, y: y.place(value) + 4, "text-anchor": "end" }, y.text(value)),
+  ]);
+  const columns = x.ticks.map((value) =>
+    svg("text", { x: x.place(value), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, x.text(value)),
+  );
+  const middle = (TOP + HEIGHT - BOTTOM) / 2;
+  return [
+    ...lines,
+    ...columns,
+    svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, across),
+    svg("text", { transform: `translate(14 ${middle}) rotate(-90)`, "text-anchor": "middle" }, up),
+  ];
+}
+
+function svg(tag: string, attributes: Readonly<Record<string, string | number>>, text = ""): SVGElement {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  if (text !== "") element.textContent = text;
+  return element;
+}

@@ -1,0 +1,180 @@
+/** Time against memory: the best schedule under each of several limits, each a point as soon as it is found. */
+
+import { button, make } from "../dom.js";
+import { memoryScale, memoryText, type Scale, Times } from "../format.js";
+import type { Comparison } from "./api.js";
+import { Asking, choiceField, numberField, OBJECTIVES, PLACEMENTS } from "./asking.js";
+import { FrontChart } from "./front_chart.js";
+import type { Host, Panel } from "./panel.js";
+import { type Front, type FrontPoint, front, type SearchProgress } from "./search_api.js";
+
+const BUDGET = 20;
+const LONGEST = 60;
+
+export class FrontPanel implements Panel {
+  readonly name = "front";
+  readonly title = "Time against memory";
+  readonly element = make("section", { class: "trade" });
+  private readonly placement = choiceField("placement", "Placement", PLACEMENTS);
+  private readonly objective = choiceField("objective", "Make small", OBJECTIVES);
+  private readonly points = numberField("points", "Limits", 6, 2, 12);
+  private readonly seconds = numberField("seconds", "Seconds", BUDGET, 1, LONGEST);
+  private readonly asking: Asking;
+  private readonly chart = new FrontChart((at) => this.choose(at));
+  private readonly table = make("div", { class: "scroll" });
+  private found: readonly FrontPoint[] = [];
+  private published: Front["published"] = [];
+  private chosen = -1;
+  private memory: Front["memory"] = "activations";
+
+  constructor(private readonly host: Host) {
+    const fields = [this.placement, this.objective, this.points, this.seconds];
+    this.asking = new Asking("front", host, fields, "Find the trade-off", (signal) => this.ask(signal));
+    this.element.append(
+      make("h2", {}, "Time against memory"),
+      make(
+        "p",
+        { class: "hint" },
+        "The best schedule under each of several memory limits; the limit of the form is not looked at. A click on a point draws its schedule.",
+      ),
+      this.asking.element,
+      make("div", { class: "side-by-side" }, this.chart.element, this.table),
+    );
+  }
+
+  answered(comparison: Comparison): void {
+    if (this.chosen >= 0 && !comparison.drawn.includes(this.nameOf(this.found[this.chosen]))) {
+      this.chosen = -1;
+      this.draw();
+    }
+  }
+
+  private async ask(signal: AbortSignal): Promise<void> {
+    const { settings } = this.host.question([]);
+    const seconds = Number(this.seconds.input.value);
+    this.found = [];
+    this.published = [];
+    this.chosen = -1;
+    this.memory = settings.activation_bytes === undefined ? "activations" : "bytes";
+    this.draw();
+    const asked = {
+      settings,
+      placement: this.placement.input.value,
+      objective: this.objective.input.value,
+      seconds,
+      points: Number(this.points.input.value),
+    };
+    const events = {
+      progress: (progress: SearchProgress) => {
+        const count = this.found.length;
+        this.asking.tell(progress, seconds, `${count} point${count === 1 ? "" : "s"} found`);
+      },
+      point: (point: FrontPoint) => this.take(point),
+    };
+    const last = await front(asked, events, signal);
+    this.found = last.points;
+    this.published = unbeaten(last.published);
+    this.memory = last.memory;
+    this.draw();
+    this.asking.said.textContent = this.verdict();
+  }
+
+  private take(point: FrontPoint): void {
+    this.found = [...this.found, point].sort((one, other) => one.peak - other.peak);
+    this.draw();
+  }
+
+  /** What the front says, from its ends. */
+  private verdict(): string {
+    const first = this.found[0];
+    const last = this.found[this.found.length - 1];
+    if (first === undefined || last === undefined) return "";
+    if (first === last) return "One schedule is the best under every limit.";
+    const { times, scale } = this.forms();
+    const memory = (point: FrontPoint) => this.memoryOf(point.peak, scale);
+    return `From ${times.text(first.value)} with ${memory(first)} a rank to ${times.text(last.value)} with ${memory(last)}.`;
+  }
+
+  private choose(at: number): void {
+    const point = this.found[at];
+    if (point === undefined) return;
+    this.chosen = at;
+    this.draw();
+    this.host.add({ name: this.nameOf(point), text: point.text });
+  }
+
+  private nameOf(point: FrontPoint | undefined): string {
+    if (point === undefined) return "";
+    return `front ${this.placement.input.value} ${this.memoryOf(point.peak, this.forms().scale)}`;
+  }
+
+  private memoryOf(value: number, scale: Scale): string {
+    return `${memoryText(value, scale)} ${scale.unit === "activations" ? "act" : scale.unit}`;
+  }
+
+  private forms(): { times: Times; scale: Scale } {
+    const unit = this.host.comparison?.results[0]?.time_unit ?? "";
+    const all = [...this.found, ...this.published];
+    const times = Times.of(
+      all.map((point) => point.value),
+      unit,
+    );
+    return { times, scale: memoryScale(this.memory, Math.max(...all.map((point) => point.peak), 1)) };
+  }
+
+  private draw(): void {
+    const { times, scale } = this.forms();
+    const place = (point: { peak: number; value: number }) => ({
+      x: point.peak / scale.divisor,
+      y: point.value * times.scale,
+    });
+    this.chart.show({
+      across: `peak memory, ${scale.unit}`,
+      up: times.unit === "" ? "time" : `time, ${times.unit}`,
+      points: this.found.map((point, at) => ({
+        ...place(point),
+        name: times.text(point.value),
+        said: `${times.text(point.value)} with ${this.memoryOf(point.peak, scale)} a rank: draw it`,
+        chosen: at === this.chosen,
+      })),
+      marks: this.published.map((mark) => ({ ...place(mark), name: mark.schedule })),
+    });
+    this.table.replaceChildren(...(this.found.length === 0 ? [] : [this.rows(times, scale)]));
+  }
+
+  private rows(times: Times, scale: Scale): HTMLElement {
+    const heads = ["limit", "takes", "against published", ""];
+    const head = heads.map((text) => (text === "" ? make("td") : make("th", { scope: "col" }, text)));
+    const rows = this.found.map((point, at) => {
+      const limit = point.limit === null ? "none" : this.memoryOf(point.limit, scale);
+      const draw = button("draw", `draw the schedule of ${limit}`, () => this.choose(at));
+      draw.classList.add("link");
+      draw.setAttribute("aria-pressed", String(at === this.chosen));
+      const cells = [times.text(point.value), this.against(point)];
+      return make(
+        "tr",
+        { class: at === this.chosen ? "shows" : "" },
+        make("th", { scope: "row" }, limit),
+        ...cells.map((text) => make("td", {}, text)),
+        make("td", {}, draw),
+      );
+    });
+    return make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
+  }
+
+  /** How a point stands beside the best published schedule that holds no more. */
+  private against({ peak, value }: FrontPoint): string {
+    const within = this.published.filter((mark) => mark.peak <= peak * (1 + 1e-9));
+    const best = within.sort((one, other) => one.value - other.value)[0];
+    if (best === undefined) return this.published.length > 0 ? "none fits" : "";
+    const share = 1 - value / best.value;
+    return share < 5e-4 ? `as ${best.schedule}` : `${(100 * share).toFixed(1)}% shorter than ${best.schedule}`;
+  }
+}
+
+/** The published schedules that no other one beats in both time and memory. */
+function unbeaten(published: Front["published"]): Front["published"] {
+  const beats = (one: Front["published"][number], other: Front["published"][number]) =>
+    one.peak <= other.peak && one.value <= other.value && (one.peak < other.peak || one.value < other.value);
+  return published.filter((mark) => !published.some((other) => beats(other, mark)));
+}

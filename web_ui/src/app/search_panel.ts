@@ -1,0 +1,124 @@
+/** A search for a better schedule, live: its best so far stands in the table and is drawn while it goes on. */
+
+import { make } from "../dom.js";
+import { percent, Times } from "../format.js";
+import type { Comparison } from "./api.js";
+import { Asking, choiceField, limitField, numberField, OBJECTIVES, PLACEMENTS } from "./asking.js";
+import { gainText, provenText } from "./gains.js";
+import type { Host, Panel } from "./panel.js";
+import { type Found, type SearchProgress, search } from "./search_api.js";
+
+const BUDGET = 10;
+const LONGEST = 60;
+
+/** How the row of a search begins. */
+export const SEARCHED = "search";
+
+export class SearchPanel implements Panel {
+  readonly name = "search";
+  readonly title = "Search for a better one";
+  readonly element = make("section", { class: "search" });
+  private readonly placement = choiceField("placement", "Placement", PLACEMENTS);
+  private readonly limit: ReturnType<typeof limitField>;
+  private readonly objective = choiceField("objective", "Make small", OBJECTIVES);
+  private readonly seconds = numberField("seconds", "Seconds", BUDGET, 1, LONGEST);
+  private readonly start = choiceField("start", "Start from", [["", "all that is published"]]);
+  private readonly asking: Asking;
+  private readonly aged = make(
+    "p",
+    { class: "note", hidden: true },
+    "Shape or costs have changed since: search again.",
+  );
+  private asked = "";
+
+  constructor(private readonly host: Host) {
+    this.limit = limitField(host);
+    const fields = [this.placement, this.limit, this.objective, this.seconds, this.start];
+    this.asking = new Asking("search", host, fields, "Search", (signal) => this.search(signal));
+    this.element.append(
+      make("h2", {}, "Search for a better schedule"),
+      make(
+        "p",
+        { class: "hint" },
+        "For this shape, these costs and this limit, from every published schedule that fits. It runs as long as this page is open and nothing of it is kept.",
+      ),
+      this.asking.element,
+      this.aged,
+    );
+  }
+
+  answered(comparison: Comparison): void {
+    const { input } = this.limit;
+    if (input !== document.activeElement) input.value = this.host.typed("memory_limit");
+    const chosen = this.start.input.value;
+    const names = comparison.results.map((result) => result.schedule);
+    const options = ["", ...names].map((name) =>
+      make("option", { value: name }, name === "" ? "all that is published" : name),
+    );
+    this.start.input.replaceChildren(...options);
+    this.start.input.value = names.includes(chosen) ? chosen : "";
+    this.aged.hidden = this.asked === "" || this.asked === JSON.stringify(this.host.question().settings);
+  }
+
+  private async search(signal: AbortSignal): Promise<void> {
+    const start = this.start.input.value;
+    const { settings, schedules, files } = this.host.question(start === "" ? [] : [start]);
+    const seconds = Number(this.seconds.input.value);
+    const placement = this.placement.input.value;
+    const limit = this.host.typed("memory_limit");
+    const name = [SEARCHED, placement, limit].join(" ").trim();
+    const asked = { settings, placement, objective: this.objective.input.value, seconds, start: schedules, files };
+    this.asked = JSON.stringify(settings);
+    this.aged.hidden = true;
+    let last: SearchProgress | null = null;
+    const events = {
+      progress: (progress: SearchProgress) => {
+        last = progress;
+        this.asking.tell(progress, seconds, this.soFar(progress));
+      },
+      best: (text: string) => this.host.add({ name, text }),
+    };
+    const stopped = () => last !== null && this.stopped(last, name);
+    signal.addEventListener("abort", stopped);
+    this.tell(await search(asked, events, signal), name);
+  }
+
+  private soFar({ value, bound, published }: SearchProgress): string {
+    const times = Times.of([value, bound], this.unit);
+    const gap = value > bound ? `at most ${percent(value / bound - 1)} above optimal` : "optimal";
+    const gain = published === null ? "" : `, ${gainText(1 - value / published.value, published.name)}`;
+    return `best ${times.text(value)}, ${gap}${gain}`;
+  }
+
+  private stopped(progress: SearchProgress, name: string): void {
+    this.asking.said.textContent = `Stopped at ${this.soFar(progress)}. It is in the table as \u201c${name}\u201d.`;
+  }
+
+  private tell(found: Found, name: string): void {
+    const { objective, best_published: here } = found;
+    const times = Times.of([objective.value, here?.value ?? objective.value, objective.lower_bound], found.time_unit);
+    const sentences = [
+      `${times.text(objective.value)}${here === null ? "; no published schedule of this placement fits" : `, ${gainText(found.gain ?? 0, here.schedule)} (${times.text(here.value)}), the best published schedule of this placement that fits`}.`,
+      provenText(objective, found.optimal, times),
+      elsewhere(found, times),
+      `Found by ${found.found_by} in ${found.seconds.toFixed(1)} s. It is in the table as \u201c${name}\u201d; Download has it in every format.`,
+    ];
+    this.asking.said.replaceChildren(
+      make("strong", {}, sentences[0]),
+      ` ${sentences.slice(1).filter(Boolean).join(" ")}`,
+    );
+  }
+
+  private get unit(): string {
+    return this.host.comparison?.results[0]?.time_unit ?? "";
+  }
+}
+
+/** How it stands beside the published schedules of all placements, where another one than its own is the best of them. */
+function elsewhere(
+  { best_published: here, best_published_anywhere: there, gain_anywhere: gain }: Found,
+  times: Times,
+): string {
+  if (there === null || there.schedule === here?.schedule) return "";
+  return `Of all placements ${there.schedule} (${times.text(there.value)}) is the best published one: ${gainText(gain ?? 0, "it")}.`;
+}
