@@ -309,14 +309,14 @@ def test_too_much_is_refused_at_the_field(watched):
     watched.type("ranks", "10000")
     watched.type("microbatches", "1000")
     watched.settled(
-        "() => document.querySelector('[data-field=ranks] .error').textContent.includes('too large to serve')"
+        "() => document.querySelector('[data-field=ranks] .error').textContent.includes('Too large to serve')"
     )
     assert "1f1b" in watched.rows()
 
 
 def test_a_page_that_begins_wrong_is_not_blank(watched):
     watched.go("?ranks=-3&forward_times=x&schedules=nonsense,1f1b")
-    assert watched.error_of("ranks") == "ranks must be at least 1, not -3"
+    assert watched.error_of("ranks") == "Ranks must be at least 1, not -3"
     assert "Ranks" in watched.page.text_content(".banner")
     watched.type("ranks", "4")
     watched.type("forward_times", "1")

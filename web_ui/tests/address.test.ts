@@ -8,6 +8,7 @@ const FIELDS = ["ranks", "microbatches", "forward_times", "p2p_time"].map(
     kind: "number",
     title: name,
     group: "shape",
+    unit: "",
     default: "",
     hint: "",
     choices: [],

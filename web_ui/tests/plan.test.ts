@@ -130,6 +130,7 @@ test("what is fixed is sent as pairs, a size with its unit as text", () => {
     kind,
     title: name,
     group: "",
+    unit: "",
     default: "",
     hint: "",
     choices: [],

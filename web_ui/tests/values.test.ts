@@ -3,7 +3,16 @@ import type { Field, Kind } from "../src/app/fields.js";
 import { impliedNumber, partsOf, settingsOf, typedOf } from "../src/app/values.js";
 
 function field(name: string, kind: Kind, more: Partial<Field> = {}): Field {
-  const plain = { title: name, group: "times", default: "", hint: "", choices: [], slider: null, follows: [] };
+  const plain = {
+    title: name,
+    group: "times",
+    unit: "",
+    default: "",
+    hint: "",
+    choices: [],
+    slider: null,
+    follows: [],
+  };
   return { name, kind, ...plain, ...more };
 }
 

@@ -101,6 +101,13 @@ export interface Config {
   readonly notes: readonly string[];
 }
 
+/** Costs that come with pipeplan. */
+export interface Preset {
+  readonly name: string;
+  readonly origin: "measured" | "planned";
+  readonly about: string;
+}
+
 /** A request that was refused, or not answered at all: then its only fault has no field. */
 export class Refusal extends Error {
   constructor(readonly faults: readonly Fault[]) {
@@ -119,6 +126,14 @@ export async function schedules(): Promise<readonly Schedule[]> {
 
 export async function formats(): Promise<readonly Format[]> {
   return (await answered("/api/formats", {})).json() as Promise<readonly Format[]>;
+}
+
+export async function presets(): Promise<readonly Preset[]> {
+  return (await answered("/api/presets", {})).json() as Promise<readonly Preset[]>;
+}
+
+export async function preset(name: string): Promise<Config> {
+  return (await answered(`/api/presets/${encodeURIComponent(name)}`, {})).json() as Promise<Config>;
 }
 
 export async function compare(question: Question, draw: readonly string[] | null): Promise<Comparison> {

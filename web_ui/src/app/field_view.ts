@@ -55,6 +55,10 @@ export class FieldView {
     this.input.setAttribute("aria-invalid", String(message !== ""));
   }
 
+  focus(): void {
+    this.input.focus();
+  }
+
   private typed(): void {
     this.follow();
     this.form.changed();

@@ -18,6 +18,8 @@ export interface Field {
   readonly kind: Kind;
   readonly title: string;
   readonly group: string;
+  /** Of its numbers, in words; empty for counts and words. */
+  readonly unit: string;
   /** What holds where nothing is said, in a word or two. */
   readonly default: string;
   readonly hint: string;

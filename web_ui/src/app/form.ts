@@ -5,6 +5,7 @@ import type { Fault } from "./api.js";
 import { FieldView } from "./field_view.js";
 import type { FormFields, Group } from "./fields.js";
 import { impliedNumber, partsOf, type Typed } from "./values.js";
+import { inWords } from "./words.js";
 
 export class Form {
   readonly element = make("form", { class: "form", autocomplete: "off" });
@@ -44,7 +45,7 @@ export class Form {
     const left = new Set(faults);
     for (const view of this.views) {
       const own = faults.filter((fault) => fault.field === view.field.name);
-      view.fail([...new Set(own.map((fault) => fault.message))].join("; "));
+      view.fail([...new Set(own.map((fault) => inWords(fault, this.settings.fields)))].join("; "));
       for (const fault of own) left.delete(fault);
       const group = view.element.closest("details");
       if (own.length > 0 && group !== null) group.open = true;
@@ -55,6 +56,14 @@ export class Form {
   /** Put something between the groups that are always open and the others. */
   insert(element: HTMLElement): void {
     this.element.querySelector("details.group")?.before(element);
+  }
+
+  /** Put the focus into a field, in its group. */
+  focus(name: string): void {
+    const view = this.views.find((each) => each.field.name === name);
+    const group = view?.element.closest("details");
+    if (group != null) group.open = true;
+    view?.focus();
   }
 
   /** What a field is called on the page. */

@@ -2,8 +2,10 @@
 
 import { make } from "../dom.js";
 import { download as saveFile } from "../export.js";
-import { fromQuery, LONGEST, type PageState, toQuery } from "./address.js";
+import { fromQuery, type PageState, toQuery } from "./address.js";
 import * as api from "./api.js";
+import { Banner } from "./banner.js";
+import { CopyLink } from "./copy_link.js";
 import { Downloads } from "./downloads.js";
 import type { FormFields } from "./fields.js";
 import { FileDrop } from "./files.js";
@@ -13,9 +15,12 @@ import type { Host } from "./panel.js";
 import { PANELS } from "./panel_list.js";
 import { Panels } from "./panels.js";
 import { Picture } from "./picture.js";
+import { Presets } from "./presets.js";
 import { ResultTable } from "./results.js";
 import { ScheduleList } from "./schedule_list.js";
-import { settingsOf, typedOf } from "./values.js";
+import { Sheet } from "./sheet.js";
+import { Tour } from "./tour.js";
+import { settingsOf, type Typed, typedOf } from "./values.js";
 
 /** Milliseconds without a change before the address is written: browsers refuse too many changes. */
 const QUIET = 250;
@@ -38,8 +43,9 @@ export class Page implements Host {
     (format) => this.downloadAs(format),
     () => this.downloadSettings(),
   );
-  private readonly banner = make("p", { class: "banner", role: "alert", hidden: true });
-  private readonly linkSaid = make("span", { class: "link-said", role: "status" });
+  private readonly presets = new Presets((config) => this.useConfig(config));
+  private readonly banner = new Banner("Not up to date: see the message at ", (name) => this.focus(name));
+  private readonly sheet: Sheet;
   private readonly answer = make("div", { class: "answer" });
   private readonly comparing = new Latest(() => this.compare());
   private shown: readonly string[] = [];
@@ -52,13 +58,15 @@ export class Page implements Host {
       PANELS.map((made) => made(this)),
       () => this.later(),
     );
+    this.sheet = new Sheet(part("#controls"), [part("header"), part("main")]);
   }
 
   /** Set everything as the address says, and ask for the first time. */
   async start(): Promise<void> {
     this.build();
     try {
-      const [schedules, formats] = await Promise.all([api.schedules(), api.formats()]);
+      const [schedules, formats, presets] = await Promise.all([api.schedules(), api.formats(), api.presets()]);
+      this.presets.fill(presets);
       this.list.fill(schedules);
       this.downloads.fill(formats.filter((format) => format.written));
       this.drop.fill(formats.filter((format) => format.read));
@@ -74,13 +82,18 @@ export class Page implements Host {
   }
 
   private build(): void {
-    const copy = make("button", { type: "button", class: "button" }, "Copy link");
-    copy.addEventListener("click", () => void this.copyLink());
-    document.querySelector("#actions")?.prepend(this.linkSaid, copy, this.downloads.element);
-    document.querySelector("#controls")?.append(this.drop.element, this.form.element);
-    this.form.insert(this.list.element);
-    this.answer.append(this.table.element, this.panels.element, this.picture.element);
-    document.querySelector("main")?.replaceChildren(this.banner, this.answer);
+    const { form, list, answer } = this;
+    const tour = new Tour();
+    const link = new CopyLink(
+      () => history.replaceState(null, "", this.address()),
+      () => list.files.length > 0,
+    );
+    part("#actions").prepend(link.said, link.button, this.downloads.element, tour.opener);
+    part("#controls").prepend(this.presets.element, this.drop.element, form.element);
+    form.insert(list.element);
+    answer.append(this.table.element, this.panels.element, this.picture.element);
+    part("main").replaceChildren(this.sheet.opener, tour.element, this.banner.element, answer);
+    tour.begin();
   }
 
   private use(state: PageState): void {
@@ -120,7 +133,7 @@ export class Page implements Host {
   }
 
   labelOf(field: string): string {
-    return this.form.labelOf(field);
+    return field === "schedules" ? "Schedules" : this.form.labelOf(field);
   }
 
   add(file: api.OwnFile): void {
@@ -166,6 +179,7 @@ export class Page implements Host {
       this.tell(comparison.refused);
       this.table.show(comparison);
       this.picture.show(comparison.timeline);
+      this.sheet.say(summary(comparison, this.form.typed));
       this.panels.answered(comparison);
     } catch (error) {
       this.fail(error);
@@ -184,15 +198,19 @@ export class Page implements Host {
       stale || faults.length === everyone ? faults : faults.filter((fault) => fault.schedule === undefined);
     const left = this.form.fail(common);
     this.list.fail(textOf(left.filter((fault) => fault.field === "schedules")));
-    const rest = textOf(left.filter((fault) => fault.field !== "schedules"));
-    const marked = [
-      ...new Set(common.filter((fault) => !left.includes(fault)).map((fault) => this.form.labelOf(fault.field))),
-    ];
-    const old = stale || common.length > 0;
-    this.banner.textContent =
-      rest !== "" ? rest : `Not up to date: see the message at ${marked.join(", ") || "Schedules"}.`;
-    this.banner.hidden = !old;
-    this.answer.classList.toggle("stale", old);
+    const rest = left.filter((fault) => fault.field !== "schedules");
+    const names = [...new Set(common.filter((fault) => !rest.includes(fault)).map((fault) => fault.field))];
+    this.answer.classList.toggle("stale", stale || common.length > 0);
+    if (rest.length > 0) this.banner.say(textOf(rest));
+    else if (names.length > 0) this.banner.point(names.map((name) => ({ name, label: this.labelOf(name) })));
+    else this.banner.clear();
+  }
+
+  /** Lead to the field that is at fault. */
+  private focus(name: string): void {
+    this.sheet.reveal();
+    if (name === "schedules") this.list.focus();
+    else this.form.focus(name);
   }
 
   private showBeside(name: string, shows: boolean): void {
@@ -207,25 +225,6 @@ export class Page implements Host {
       this.shown = config.schedules;
     }
     this.changed();
-  }
-
-  private async copyLink(): Promise<void> {
-    history.replaceState(null, "", this.address());
-    const long = location.href.length > LONGEST;
-    const own = this.list.files.length > 0;
-    const copied = await navigator.clipboard?.writeText(location.href).then(
-      () => true,
-      () => false,
-    );
-    const done = copied ? "copied" : "the link is in the address bar";
-    this.linkSaid.textContent = long
-      ? "too long for a link: download the settings"
-      : own
-        ? `${done}, without files`
-        : done;
-    setTimeout(() => {
-      this.linkSaid.textContent = "";
-    }, 4000);
   }
 
   private async downloadAs(format: api.Format): Promise<void> {
@@ -247,4 +246,18 @@ function textOf(faults: readonly (api.Fault & { readonly schedule?: string })[])
     ["", "file", "schedules"].includes(fault.field) ? fault.message : `${fault.field}: ${fault.message}`,
   );
   return [...new Set(texts)].join("; ");
+}
+
+/** What is set, for those who do not see the form. */
+function summary({ results }: api.Comparison, typed: Typed): string {
+  const [first] = results;
+  if (first === undefined) return "Shape, costs and schedules";
+  const limit = typed.memory_limit === undefined ? "" : `, limit ${typed.memory_limit}`;
+  return `${first.ranks} ranks, ${first.microbatches} microbatches${limit}: change`;
+}
+
+function part(selector: string): HTMLElement {
+  const found = document.querySelector<HTMLElement>(selector);
+  if (found === null) throw new Error(`the page has no ${selector}`);
+  return found;
 }

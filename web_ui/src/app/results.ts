@@ -155,7 +155,7 @@ function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scal
   const same = (unit === "bytes") === (scale.unit !== "activations");
   const form = same ? scale : memoryScale(unit, peak);
   const name = form.unit === "activations" ? "act." : form.unit;
-  return `over: rank ${rank} holds ${memoryText(peak, form)}, limit ${memoryText(limit, form)} ${name}`;
+  return `over: rank ${rank} holds ${memoryText(peak, form)} of ${memoryText(limit, form)} ${name}`;
 }
 
 /** A number beside its bar; numbers of one column are equally wide, so that their bars have the same scale. */

@@ -47,6 +47,10 @@ export class ScheduleList {
     this.error.hidden = message === "";
   }
 
+  focus(): void {
+    this.boxes.values().next().value?.focus();
+  }
+
   private choose(names: readonly string[]): void {
     this.names = names;
     this.changed();

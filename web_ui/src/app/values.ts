@@ -2,6 +2,7 @@
 
 import type { Settings, Value } from "./api.js";
 import type { Field } from "./fields.js";
+import { bytesOf, sizeText } from "./sizes.js";
 
 /** What is typed, by the names of the settings; fields that are empty are not in it. */
 export type Typed = Readonly<Record<string, string>>;
@@ -17,8 +18,9 @@ function entryOf(field: Field, text: string): [string, Value][] {
   if (field.kind === "flag") return [[field.name, plain === "1"]];
   if (field.kind === "choice" || field.kind === "text" || field.kind === "stages") return [[field.name, plain]];
   if (field.kind === "pairs") return [[field.name, plain.split(/\s+/)]];
-  const parts = partsOf(plain);
-  return [[field.name, parts.length > 1 ? parts.map(numberOr) : numberOr(parts[0] ?? "")]];
+  const read = field.unit === "bytes" ? sizeOr : numberOr;
+  const parts = partsOf(plain.replace(/(\d)\s+(?=[KMGT]i?B\b)/g, "$1"));
+  return [[field.name, parts.length > 1 ? parts.map(read) : read(parts[0] ?? "")]];
 }
 
 /** Values apart by commas, semicolons, tabs, line ends or blanks, as lists and columns of spreadsheets have them. */
@@ -29,6 +31,10 @@ export function partsOf(text: string): string[] {
 function numberOr(text: string): number | string {
   const value = Number(text);
   return Number.isFinite(value) ? value : text;
+}
+
+function sizeOr(text: string): number | string {
+  return bytesOf(text) ?? numberOr(text);
 }
 
 /** The number that holds for a field where nothing is typed into it; not a number where words say what holds. */
@@ -44,14 +50,15 @@ export function impliedNumber(field: Field, typed: Typed, fields: readonly Field
 
 /** What would have been typed for these settings. */
 export function typedOf(settings: Settings, fields: readonly Field[]): Typed {
-  const known = new Set(fields.map((field) => field.name));
+  const known = new Map(fields.map((field) => [field.name, field]));
   const said = Object.entries(withRanks(settings)).filter(([name, value]) => known.has(name) && value !== false);
-  return Object.fromEntries(said.map(([name, value]) => [name, textOf(value)]));
+  return Object.fromEntries(said.map(([name, value]) => [name, textOf(value, known.get(name)?.unit === "bytes")]));
 }
 
-function textOf(value: Value): string {
+function textOf(value: Value, inBytes: boolean): string {
   if (value === true) return "1";
-  return typeof value === "object" ? value.join(", ") : String(value);
+  if (typeof value === "object") return value.map((each) => textOf(each, inBytes)).join(", ");
+  return inBytes && typeof value === "number" ? sizeText(value) : String(value);
 }
 
 /** Files may give the stages alone; the form has ranks. */

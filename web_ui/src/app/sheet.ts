@@ -1,0 +1,48 @@
+/** On a narrow page the controls are a sheet over the results, opened by a button. */
+
+import { make } from "../dom.js";
+
+/** As in the style. */
+const NARROW = "(max-width: 720px)";
+
+export class Sheet {
+  readonly opener = make("button", {
+    type: "button",
+    class: "sheet-opener",
+    "aria-controls": "controls",
+    "aria-expanded": "false",
+  });
+  private readonly closer = make("button", { type: "button", class: "primary sheet-closer" }, "Show results");
+
+  /** `others` cannot be reached while the sheet is open. */
+  constructor(
+    private readonly sheet: HTMLElement,
+    private readonly others: readonly HTMLElement[],
+  ) {
+    this.say("Shape, costs and schedules");
+    this.opener.addEventListener("click", () => this.toggle(true));
+    this.closer.addEventListener("click", () => this.toggle(false));
+    sheet.addEventListener("keydown", (event) => event.key === "Escape" && this.toggle(false));
+    window.matchMedia(NARROW).addEventListener("change", () => this.toggle(false));
+    sheet.append(make("div", { class: "sheet-end" }, this.closer));
+  }
+
+  /** What the button says that opens the sheet: what is set. */
+  say(text: string): void {
+    this.opener.textContent = text;
+  }
+
+  /** Make a field of the sheet reachable: open it where it is closed. */
+  reveal(): void {
+    if (window.matchMedia(NARROW).matches) this.toggle(true);
+  }
+
+  private toggle(open: boolean): void {
+    if (open === document.body.classList.contains("sheet-open")) return;
+    document.body.classList.toggle("sheet-open", open);
+    this.opener.setAttribute("aria-expanded", String(open));
+    for (const other of this.others) other.inert = open;
+    if (open) this.sheet.querySelector<HTMLElement>("select, input")?.focus();
+    else this.opener.focus();
+  }
+}

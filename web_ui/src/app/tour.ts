@@ -1,0 +1,94 @@
+/** Three tips for the first visit, above the results, each with a ring around what it is about. */
+
+import { button, make } from "../dom.js";
+
+export interface Tip {
+  readonly text: string;
+  /** What it is about: the first of these that shows. */
+  readonly about: readonly string[];
+}
+
+export const TIPS: readonly Tip[] = [
+  {
+    text: "Begin with your costs: choose measured ones, drop a profile of your own, or move a slider. Everything follows at once.",
+    about: [".preset", ".sheet-opener"],
+  },
+  {
+    text: "Click an op in the timeline: what it waited for, and what waits for it, lights up back to the first op.",
+    about: [".timeline"],
+  },
+  {
+    text: "Set a memory limit, then search: the page shows what is gained over the best published schedule that fits.",
+    about: [".panel-bar button"],
+  },
+];
+
+const SEEN = "pipeplan-tips-seen";
+
+export class Tour {
+  readonly element = make("section", { class: "tour", "aria-label": "tips", hidden: true });
+  readonly opener = button("Tips", "three tips on this page", () => this.open());
+  private readonly text = make("div", { class: "tour-text", "aria-live": "polite" });
+  private readonly count = make("span", { class: "faint" });
+  private readonly next = make("button", { type: "button" });
+  private at = 0;
+
+  constructor(private readonly tips: readonly Tip[] = TIPS) {
+    const close = button("Close", "close the tips; the header opens them again (Escape)", () => this.close());
+    this.next.addEventListener("click", () => (this.at + 1 < this.tips.length ? this.show(this.at + 1) : this.close()));
+    this.element.append(this.text, make("div", { class: "tour-hands" }, this.count, this.next, close));
+    this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
+  }
+
+  /** Begin by itself on the first visit. */
+  begin(): void {
+    if (!seen()) this.show(0);
+  }
+
+  private open(): void {
+    this.show(0);
+    this.next.focus();
+  }
+
+  private show(at: number): void {
+    this.at = at;
+    this.element.hidden = false;
+    this.text.textContent = this.tips[at].text;
+    this.count.textContent = `${at + 1} of ${this.tips.length}`;
+    this.next.textContent = at + 1 < this.tips.length ? "Next tip" : "Done";
+    this.ring(at > 0);
+  }
+
+  private close(): void {
+    const inside = this.element.contains(document.activeElement);
+    this.element.hidden = true;
+    this.clear();
+    if (inside) this.opener.focus();
+    try {
+      localStorage.setItem(SEEN, "1");
+    } catch {
+      // Storage may be blocked: the tips then come again.
+    }
+  }
+
+  private ring(scroll: boolean): void {
+    this.clear();
+    const found = this.tips[this.at].about
+      .map((selector) => document.querySelector<HTMLElement>(selector))
+      .find((element) => element !== null && element.getClientRects().length > 0);
+    found?.classList.add("ringed");
+    if (scroll) found?.scrollIntoView({ block: "nearest" });
+  }
+
+  private clear(): void {
+    for (const element of document.querySelectorAll(".ringed")) element.classList.remove("ringed");
+  }
+}
+
+function seen(): boolean {
+  try {
+    return localStorage.getItem(SEEN) !== null;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,28 @@
+/** What is wrong, in the words that the form has for its fields. */
+
+import type { Fault } from "./api.js";
+import type { Field } from "./fields.js";
+
+/** A fault's sentence with titles in place of the names that programs know. */
+export function inWords(fault: Fault, fields: readonly Field[]): string {
+  const own = fields.find((field) => field.name === fault.field);
+  const named = fields
+    .filter((field) => field.name.includes("_"))
+    .reduce((text, field) => text.replace(wholeWord(field.name), field.title), fault.message);
+  if (own === undefined) return capital(named);
+  const place = /^value (\d+): /.exec(named);
+  if (place !== null) return `Value ${place[1]} of ${own.title} ${named.slice(place[0].length)}`;
+  if (/^(must|is|has) /.test(named)) return `${own.title} ${named}`;
+  const plain = own.name.replaceAll("_", " ");
+  const rest = [own.name, plain].find((name) => named.startsWith(`${name} `) || named.startsWith(`${name}:`));
+  return rest === undefined ? capital(named) : `${own.title}${named.slice(rest.length)}`;
+}
+
+function wholeWord(name: string): RegExp {
+  return new RegExp(`(?<![\\w-])${name}(?![\\w-])`, "g");
+}
+
+function capital(text: string): string {
+  // Names of schedules and files stay as they are written.
+  return /^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+}
