@@ -7,10 +7,14 @@ BEFORE ?= HEAD~1
 PEERS_TOOLS := pytest pytest-xdist hypothesis
 SOURCES := src tests benchmarks examples deploy docs/build
 
-.PHONY: demo test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline web-ui web-ui-check clean
+.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline web-ui web-ui-check clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
+
+# The page of the documentation to play with, alone: build/demo/index.html opens from there.
+demo-page: .venv/.installed-dev
+	$(BIN)/python -m docs.build.demo build/demo
 
 test: .venv/.installed-dev lint
 	$(BIN)/python -m pytest -n auto

@@ -15,6 +15,7 @@ const BUNDLES = [
     globalName: "pipeplan",
   },
   { name: "report", entry: "src/report/main.ts", folder: here("../src/pipeplan/drawing/html/assets/") },
+  { name: "demo", entry: "src/demo/main.ts", folder: here("../docs/demo/") },
   { name: "app", entry: "src/app/main.ts", folder: here("../src/pipeplan/web/assets/") },
   { name: "plan", entry: "src/plan/main.ts", folder: here("../src/pipeplan/web/assets/") },
 ];

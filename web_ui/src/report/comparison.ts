@@ -3,7 +3,7 @@
 import type { TimelineData } from "../data.js";
 import { make } from "../dom.js";
 import { memoryScale, Times } from "../format.js";
-import { AS_MADE, fromFragment, type Shown, toParts } from "./address.js";
+import { fromFragment, type Shown, toParts } from "./address.js";
 import { ComparisonTable, MOST_DRAWN } from "./comparison_table.js";
 import type { Comparison } from "./contract.js";
 import { Drawn, type Opener } from "./drawn.js";
@@ -27,10 +27,11 @@ export class ComparisonView {
   private readonly limit: LimitControl;
   private readonly notes = make("div", { class: "pr-notes" });
 
-  /** `fragment` is the state to begin with; `moved` is called with the new one whenever it has changed. */
+  /** `fragment` is the state to begin with; `moved` is called with the new one whenever it has changed. What is `below` stands under the table. */
   constructor(
     fragment: string,
     private readonly moved: (fragment: string) => void,
+    ...below: readonly HTMLElement[]
   ) {
     this.shown = fromFragment(fragment);
     this.drawn = new Drawn(fragment, () => this.tell());
@@ -44,7 +45,7 @@ export class ComparisonView {
       only: (name) => this.set({ drawn: [name] }),
     });
     const above = make("div", { class: "pr-above" }, this.table.element, this.limit.element);
-    this.element.append(this.costs, above, this.notes, this.drawn.element);
+    this.element.append(this.costs, above, ...below, this.notes, this.drawn.element);
   }
 
   /** Show a comparison; what was chosen stays as far as it applies. */
@@ -68,9 +69,9 @@ export class ComparisonView {
     return parts.toString().replaceAll("%2C", ",");
   }
 
-  /** Forget what was chosen for another comparison: which schedules are drawn, and the limit. */
-  forget(): void {
-    this.shown = { ...AS_MADE, sort: this.shown.sort };
+  /** Forget a limit that was in another unit. */
+  unlimit(): void {
+    this.shown = { ...this.shown, limit: undefined };
   }
 
   /** The memory limit that applies now, in the unit of the comparison. */

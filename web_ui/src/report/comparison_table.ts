@@ -51,7 +51,7 @@ export class ComparisonTable {
     const { times, memory, longest } = forms;
     const shows = drawn.includes(row.schedule);
     const ends = over
-      ? [make("td", { colspan: 2, class: "reason" }, reasonOf(row, forms))]
+      ? [cell("\u2013", "minor"), cell(reasonOf(row, forms), "reason")]
       : [cell(percent(gap ?? 0), "minor"), cell(percent(best ?? 0))];
     return make(
       "tr",
@@ -97,7 +97,7 @@ function columns(comparison: Comparison, { times, memory }: Forms): readonly Col
       kind: "makespan",
     },
     { key: "bubble", name: "bubble", help: "idle time as a share of all time" },
-    { key: "peak", name: `peak, ${memory.unit}`, help: "the most that a rank holds" },
+    { key: "peak", name: `peak, ${memory.short}`, help: `the most that a rank holds, in ${memory.unit}` },
     {
       key: "bound",
       name: `bound${unit}`,
@@ -115,7 +115,7 @@ function columns(comparison: Comparison, { times, memory }: Forms): readonly Col
 
 function reasonOf({ peak, fits }: Ranked["row"], { memory, limit }: Forms): string {
   const more = peak - (limit ?? peak);
-  return more > 0 || fits ? `needs ${memory.text(more)} more` : "over a rank's own limit";
+  return more > 0 || fits ? `${memory.number(more)} ${memory.short} over` : "over a rank's own limit";
 }
 
 function cell(text: string, kind = ""): HTMLElement {

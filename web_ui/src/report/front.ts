@@ -23,13 +23,19 @@ export interface Label {
 
 const LINE = 13;
 
-/** The labels that lie right of `left` and above `bottom` and over no other, those that stand lowest first. */
-export function freeLabels(labels: readonly Label[], left: number, bottom: number): Label[] {
+/** How far below its place a label may stand. */
+const NUDGES = [0, 7, 14, 21];
+
+/**
+ * The labels that find room right of `left` and above `bottom`, over no other and none of the `taken`; those that stand
+ * lowest choose first.
+ */
+export function freeLabels(labels: readonly Label[], taken: readonly Label[], left: number, bottom: number): Label[] {
   const placed: Label[] = [];
-  for (const label of [...labels].reverse()) {
-    const y = Math.min(label.y, bottom - 3);
-    const moved = { ...label, y, x: Math.max(label.x, left + label.width) };
-    if (!placed.some((other) => overlap(other, moved))) placed.push(moved);
+  for (const label of [...labels].sort((one, other) => other.y - one.y)) {
+    const tries = NUDGES.map((by) => ({ ...label, y: label.y + by })).filter(({ y }) => y <= bottom - 3);
+    const free = tries.find((each) => ![...placed, ...taken].some((other) => overlap(other, each)));
+    if (free !== undefined && free.x - free.width >= left) placed.push(free);
   }
   return placed;
 }

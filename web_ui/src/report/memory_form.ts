@@ -6,6 +6,8 @@ import type { Comparison } from "./contract.js";
 export interface MemoryForm {
   /** `GiB`, or `activations`. */
   readonly unit: string;
+  /** The unit in a heading. */
+  readonly short: string;
   /** What makes one of the unit. */
   readonly divisor: number;
   number(value: number): string;
@@ -18,5 +20,6 @@ export function memoryForm({ rows, memory_unit }: Pick<Comparison, "rows" | "mem
     const scaled = value / divisor;
     return memory_unit === "bytes" ? scaled.toFixed(1) : String(Number(scaled.toPrecision(4)));
   };
-  return { unit, divisor, number, text: (value) => `${number(value)} ${unit}` };
+  const short = memory_unit === "bytes" ? unit : "act.";
+  return { unit, short, divisor, number, text: (value) => `${number(value)} ${unit}` };
 }

@@ -91,16 +91,15 @@ export function answer(comparison: Comparison, limit: number | null): string {
   return `${what}: ${times.text(first.makespan)} with ${memory.text(first.peak)}${against(first, rows)}.`;
 }
 
-/** `, 18.6% shorter than 1f1b and 10.6% longer than zbv, which needs 27.8 GiB`. */
+/** `, 18.6% shorter than 1f1b, 10.6% longer than zbv, which does not fit`. */
 function against(first: Row, rows: readonly Ranked[]): string {
-  const known = rows.find(({ row }) => row.schedule === KNOWN)?.row;
-  const unlimited = rows.reduce((least, each) => (each.row.makespan < least.row.makespan ? each : least)).row;
-  const parts: string[] = [];
-  if (known !== undefined && known !== first) parts.push(lengthAgainst(first, known));
-  if (unlimited !== first && unlimited !== known && unlimited.makespan < first.makespan) {
-    parts.push(`${lengthAgainst(first, unlimited)}, which does not fit`);
-  }
-  return parts.length > 0 ? `, ${parts.join(", ")}` : "";
+  const known = rows.find(({ row }) => row.schedule === KNOWN);
+  const shortest = rows.reduce((least, each) => (each.row.makespan < least.row.makespan ? each : least));
+  const others = [...new Set([known, shortest])].filter((each) => each !== undefined && each.row !== first);
+  const over = others.filter((each) => each?.over);
+  const told = others.flatMap((each) => (each === undefined ? [] : [lengthAgainst(first, each.row)]));
+  if (over.length > 0) told.push(over.length > 1 ? "neither of which fits" : "which does not fit");
+  return told.map((text) => `, ${text}`).join("");
 }
 
 function lengthAgainst(one: Row, other: Row): string {

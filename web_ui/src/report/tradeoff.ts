@@ -3,11 +3,11 @@
 import { make } from "../dom.js";
 import { Times } from "../format.js";
 import type { Comparison, Row } from "./contract.js";
-import { freeLabels, front } from "./front.js";
+import { freeLabels, front, type Label } from "./front.js";
 import { memoryForm } from "./memory_form.js";
 import { type Scale, scaleOf } from "./scale.js";
 
-const HEIGHT = 190;
+const HEIGHT = 230;
 const TOP = 12;
 const BOTTOM = 22;
 const SVG = "http://www.w3.org/2000/svg";
@@ -31,20 +31,23 @@ export class Tradeoff {
     const spans = rows.map(({ makespan }) => makespan);
     const [low, high] = [Math.min(...spans), Math.max(...spans)];
     const room = 0.1 * (high - low) || 0.1 * high;
-    const up = scaleOf(Math.max(low - room, 0), high + room / 2, HEIGHT - BOTTOM, TOP);
+    const up = scaleOf(Math.max(low - 1.6 * room, 0), high + room / 2, HEIGHT - BOTTOM, TOP);
     const picture = svg("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}` });
-    picture.append(...axes(comparison, memory, up), ...limitOf(memory, marked.limit));
+    const names = up.ticks(6).map((value) => ({ value, y: up.place(value) + 4 }));
+    const times = Times.of(
+      names.map(({ value }) => value),
+      comparison.unit,
+    );
+    const ticks = names.map(({ value, y }) => tickOf(times.number(value), memory.place(memory.low) - 8, y));
+    picture.append(...axes(comparison, memory, up, ticks), ...limitOf(memory, marked.limit));
     const stair = front(rows);
     picture.append(svg("path", { class: "stair", d: stairOf(stair, memory, up) }));
     const points = rows.map((row) => ({ row, x: memory.place(row.peak), y: up.place(row.makespan) }));
     // What lies below and to the left of the line is better than it, so nothing is there but names.
-    const labels = freeLabels(
-      points
-        .filter(({ row }) => stair.includes(row))
-        .map(({ row, x, y }) => ({ text: row.schedule, x: x - 7, y: y + 14, width: LETTER * row.schedule.length })),
-      memory.place(memory.low) - 6,
-      HEIGHT - BOTTOM,
-    );
+    const wanted = points
+      .filter(({ row }) => stair.includes(row))
+      .map(({ row, x, y }) => tickOf(row.schedule, x - 7, y + 13));
+    const labels = freeLabels(wanted, ticks, 0, HEIGHT - BOTTOM + 2);
     picture.append(
       ...labels.map(({ text, x, y }) => svg("text", { class: "name", x, y, "text-anchor": "end" }, text)),
       ...points.map(({ row, x, y }) => this.point(comparison, row, x, y, marked)),
@@ -64,20 +67,22 @@ export class Tradeoff {
   }
 }
 
-function axes(comparison: Comparison, across: Scale, up: Scale): SVGElement[] {
+function tickOf(text: string, x: number, y: number): Label {
+  return { text, x, y, width: LETTER * text.length };
+}
+
+function axes(comparison: Comparison, across: Scale, up: Scale, ticks: readonly Label[]): SVGElement[] {
   const [left, right] = [across.place(across.low), across.place(across.high)];
   const memory = memoryForm(comparison);
-  const values = up.ticks(4);
-  const times = Times.of(values, comparison.unit);
-  const lines = values.flatMap((value) => [
-    svg("line", { class: "grid", x1: left, x2: right, y1: up.place(value), y2: up.place(value) }),
-    svg("text", { x: left - 8, y: up.place(value) + 4, "text-anchor": "end" }, times.number(value)),
-  ]);
+  const lines = up
+    .ticks(6)
+    .map((value) => svg("line", { class: "grid", x1: left, x2: right, y1: up.place(value), y2: up.place(value) }));
+  const rows = ticks.map(({ text, x, y }) => svg("text", { x, y, "text-anchor": "end" }, text));
   const scaled = scaleOf(across.low / memory.divisor, across.high / memory.divisor, left, right);
   const columns = scaled
     .ticks((right - left) / 45)
     .map((value) => svg("text", { x: scaled.place(value), y: HEIGHT - 5, "text-anchor": "middle" }, String(value)));
-  return [...lines, ...columns];
+  return [...lines, ...rows, ...columns];
 }
 
 function limitOf(across: Scale, limit: number | null): SVGElement[] {

@@ -60,12 +60,12 @@ describe("the answer", () => {
     [
       20,
       "v-half is the shortest within 20.0 GiB: 110 ms with 17.0 GiB, 12.0% shorter than 1f1b, " +
-        "10.0% longer than zbv, which does not fit.",
+        "10.0% longer than zbv, neither of which fits.",
     ],
     [
       15,
       "v-min is the shortest within 15.0 GiB: 130 ms with 14.0 GiB, 4.0% longer than 1f1b, " +
-        "30.0% longer than zbv, which does not fit.",
+        "30.0% longer than zbv, neither of which fits.",
     ],
     [10, "None fits 10.0 GiB: the leanest, v-min, needs 14.0 GiB."],
   ])("within %s GiB", (limit, said) => {
@@ -93,11 +93,19 @@ test("the front is what none beats in both", () => {
   expect(front(SMALL.rows).map(({ schedule }) => schedule)).toEqual(["v-min", "v-half", "zbv"]);
 });
 
-test("names lie over no other and not beyond the edges", () => {
+describe("names of points", () => {
   const label = (text: string, x: number, y: number) => ({ text, x, y, width: 40 });
-  const placed = freeLabels([label("a", 20, 30), label("b", 62, 35), label("c", 200, 300)], 0, 100);
-  expect(placed.map(({ text, x, y }) => [text, x, y])).toEqual([
-    ["c", 200, 97],
-    ["b", 62, 35],
-  ]);
+
+  test("go down where others stand, and away where nothing helps", () => {
+    const wanted = [label("a", 60, 30), label("b", 62, 35), label("c", 200, 95)];
+    const placed = freeLabels(wanted, [label("tick", 90, 40)], 0, 100);
+    expect(placed.map(({ text, x, y }) => [text, x, y])).toEqual([
+      ["c", 200, 95],
+      ["b", 62, 56],
+    ]);
+  });
+
+  test("stay within the picture", () => {
+    expect(freeLabels([label("a", 30, 30), label("b", 90, 99)], [], 0, 100)).toEqual([]);
+  });
 });

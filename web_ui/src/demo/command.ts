@@ -1,0 +1,48 @@
+/** How to compute the same at home: the command for what shows now, and a button that copies it. */
+
+import { make } from "../dom.js";
+
+const SAID_MS = 2500;
+
+export class Command {
+  readonly element = make("section", { class: "pd-command", "aria-label": "on your own machine" });
+  private readonly text = make("code");
+  private readonly said = make("span", { class: "pd-said", role: "status" });
+
+  constructor(version: string) {
+    const copy = make("button", { type: "button" }, "Copy");
+    copy.addEventListener("click", () => void this.copy());
+    const what = `All of this was computed beforehand, by pipeplan ${version}. To compute it yourself, and on costs of your own:`;
+    this.element.append(
+      make("p", {}, what),
+      make(
+        "div",
+        { class: "pd-box" },
+        make("pre", { tabindex: 0, role: "region", "aria-label": "command" }, this.text),
+        make("div", { class: "pd-copy" }, copy, this.said),
+      ),
+    );
+  }
+
+  show(command: string): void {
+    // A line may end between options, and not behind the hyphens within them.
+    const parts = command.split(/ (?=--)/).map((part) => make("span", {}, part));
+    this.text.replaceChildren(
+      "pip install pipeplan\n",
+      ...parts.flatMap((part, at) => (at > 0 ? [" ", part] : [part])),
+    );
+  }
+
+  private async copy(): Promise<void> {
+    const text = this.text.textContent ?? "";
+    const copied = await navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    );
+    if (copied !== true) window.getSelection()?.selectAllChildren(this.text);
+    this.said.textContent = copied === true ? "copied" : "selected: copy it by key";
+    setTimeout(() => {
+      this.said.textContent = "";
+    }, SAID_MS);
+  }
+}

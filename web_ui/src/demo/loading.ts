@@ -1,0 +1,48 @@
+/** What was computed, loaded when it is asked for: scripts that call `pipeplanDemo`, so that it works from files too. */
+
+import type { TimelineData } from "../data.js";
+import { make } from "../dom.js";
+import type { Comparison } from "../report/contract.js";
+
+export interface Computed {
+  readonly facts: Comparison;
+  readonly views: readonly string[];
+  readonly themes: TimelineData["themes"];
+}
+
+declare global {
+  var pipeplanDemo: (key: string, data: Computed) => void;
+}
+
+const known = new Map<string, Promise<Computed>>();
+const arrived = new Map<string, Computed>();
+
+globalThis.pipeplanDemo = (key, data) => arrived.set(key, data);
+
+/** The comparison of this name; asked for once. */
+export function loaded(key: string): Promise<Computed> {
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const found = load(key);
+  known.set(key, found);
+  found.catch(() => known.delete(key));
+  return found;
+}
+
+function load(key: string): Promise<Computed> {
+  return new Promise((resolve, reject) => {
+    const script = make("script", { src: `data/${key}.js` });
+    script.addEventListener("load", () => {
+      const data = arrived.get(key);
+      arrived.delete(key);
+      script.remove();
+      if (data === undefined) reject(new Error(`data/${key}.js holds something else`));
+      else resolve(data);
+    });
+    script.addEventListener("error", () => {
+      script.remove();
+      reject(new Error(`data/${key}.js cannot be loaded`));
+    });
+    document.head.append(script);
+  });
+}
