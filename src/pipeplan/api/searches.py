@@ -160,7 +160,7 @@ def pareto(
     seconds, evaluations
         The budget of the whole front (ten seconds a limit).
     progress
-        Called with the limit, infinite for none, and how far its search is.
+        Called with the limit, infinite for none, and how far its search is; ``share`` is that of the whole front.
     **settings
         Shape and costs; a ``memory_limit`` is not looked at.
 

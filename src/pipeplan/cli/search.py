@@ -127,7 +127,7 @@ def search(
     asked = request((), settings, output, reads=starts, writes=[] if search.store is None else [search.store])
     if search.pareto:
         return _front(search, asked, json=json)
-    with _progress([path for path in asked.outputs if holds_schedule(path)], quiet=json) as progress:
+    with _progress(asked, [path for path in asked.outputs if holds_schedule(path)], quiet=json) as progress:
         result = search_schedule(
             start=search.start,
             searches=search.searches,
@@ -153,7 +153,7 @@ def _front(search: Search, asked: Request, *, json: bool) -> int:
             "--pareto takes neither --start nor --jitter nor --searches: it starts from everything that fits, once a limit"
         )
     require_outputs(asked.outputs, ("record", "front picture"), what="a front")
-    with _progress([], quiet=json) as line:
+    with _progress(asked, [], quiet=json) as line:
         front = pareto(
             points=search.points,
             progress=lambda _, progress: line(progress),
@@ -169,8 +169,8 @@ def _front(search: Search, asked: Request, *, json: bool) -> int:
 
 
 @contextmanager
-def _progress(files: list[Path], *, quiet: bool) -> Iterator[ProgressLine]:
-    line = ProgressLine(keep_best(files), quiet=quiet)
+def _progress(asked: Request, files: list[Path], *, quiet: bool) -> Iterator[ProgressLine]:
+    line = ProgressLine(keep_best(files), unit=asked.settings.time_unit, quiet=quiet)
     try:
         yield line
     finally:

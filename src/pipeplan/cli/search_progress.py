@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
-
 from pipeplan.api import save
-from pipeplan.api.tables.parts import number
+from pipeplan.cli.progress import ProgressBar
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream
 from pipeplan.model import Schedule
+from pipeplan.readable import Times, change, percent
 from pipeplan.solver import SearchProgress
 
 EVERY = 1.0
 """Seconds between two writes of the best schedule so far."""
+
+EVERY_LINE = 10.0
+"""Seconds between two lines where stderr is no terminal."""
 
 
 def keep_best(files: Sequence[Path]) -> Callable[[SearchProgress], None]:
@@ -44,31 +43,26 @@ def keep_best(files: Sequence[Path]) -> Callable[[SearchProgress], None]:
 
 
 class ProgressLine:
-    """A bar with the best, the bound and the gap on stderr; nothing where that is no terminal."""
+    """The best, the bound, the gap and the published schedule to beat, on stderr."""
 
-    def __init__(self, also: Callable[[SearchProgress], None], *, quiet: bool) -> None:
-        self.also = also
-        self.bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            console=Console(file=sys.stderr),
-            disable=quiet or not sys.stderr.isatty(),
-            transient=True,
-        )
-        self.task = self.bar.add_task("searching", total=1.0)
-        self.bar.start()
+    def __init__(self, also: Callable[[SearchProgress], None], *, unit: str, quiet: bool) -> None:
+        self.also, self.unit = also, unit
+        self.bar = ProgressBar("searching", quiet=quiet, every=EVERY_LINE)
 
     def __call__(self, progress: SearchProgress) -> None:
         """Show how far the search is."""
         self.also(progress)
-        self.bar.update(
-            self.task,
-            completed=progress.share,
-            description=f"best {number(progress.value)}  bound {number(progress.bound)}  gap {progress.optimality_gap:.2%}",
-        )
+        self.bar.show(progress.share, said_of(progress, self.unit))
 
     def close(self) -> None:
         """Take the bar away."""
-        self.bar.stop()
+        self.bar.close()
+
+
+def said_of(progress: SearchProgress, unit: str) -> str:
+    """How good the best is: ``best 2.115 s, -5.3% against v-half; bound 2.057 s, gap 2.8%``."""
+    published = progress.published
+    times = Times.of((progress.value, progress.bound), unit)
+    against = "" if published is None else f", {change(progress.value / published.value - 1)} against {published.name}"
+    bound = f"bound {times.text(progress.bound)}, gap {percent(progress.optimality_gap)}"
+    return f"best {times.text(progress.value)}{against}; {bound}"

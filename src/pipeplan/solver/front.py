@@ -79,7 +79,8 @@ def pareto(
     seed, workers
         As in :func:`~pipeplan.solver.portfolio.search`.
     progress
-        Called with the limit and how far its search is; on a cluster, whenever one has ended.
+        Called with the limit and how far its search is, ``share`` being that of the whole front; on a cluster, whenever one
+        has ended.
     dask
         The address of a Dask scheduler, whose workers search.
     store
@@ -108,9 +109,11 @@ def pareto(
     }
     limits = LimitSearches(problem, seed, Spread(dask=dask, store=store), asked, progress)
     marks = _marks(problem)
+    limits.expected = points
     free = limits.find([np.inf], effort)[np.inf]
     best_marks = [mark.peak for mark in _undominated_marks(marks)]
     levels = _levels(problem, free.peak, best_marks, points - 1)
+    limits.expected = 1 + len(levels) * (1 if dask is None else 2)
     found = limits.one_after_another(levels, effort) if dask is None else limits.at_once(levels, effort)
     points_found = _with_bounds_of_larger_limits(_no_slower_with_more([*found, free]))
     return Front(_undominated(points_found), tuple(marks), problem.costs.memory.in_bytes)

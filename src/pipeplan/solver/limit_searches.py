@@ -57,6 +57,9 @@ class LimitSearches:
         self._spread = spread
         self._asked = asked
         self._progress = progress
+        self._ended = 0
+        self.expected = 1
+        """How many searches there will be, for the share of the whole that is told."""
 
     def one_after_another(self, limits: Sequence[float], effort: Effort) -> list[Point]:
         """Each limit, from the schedule found under the one below."""
@@ -93,28 +96,36 @@ class LimitSearches:
             ): limit
             for limit in limits
         }
-        report = None if self._progress is None else partial(self._progress, limits[0])
+        report = None if self._progress is None else partial(self._report, limits[0])
         found: dict[float, Point] = {}
         try:
             for question, result in answers(list(questions), effort, self._spread, self._asked, report):
                 limit = questions[question]
                 found[limit] = Point(limit, peak_of(result.schedule, self._problem), result)
-                if self._progress is not None and self._spread.dask is not None:
-                    self._progress(limit, _ended(result, len(found) / len(limits)))
+                self._ended += 1
+                if self._spread.dask is not None:
+                    self._report(limit, _ended(result))
         except InterruptedSearch as stop:
             # As without a store, what a search had found when the user ended it is the point, and the next limit follows.
             found[limits[0]] = Point(limits[0], peak_of(stop.found.schedule, self._problem), stop.found)
+            self._ended += 1
         return found
 
+    def _report(self, limit: float, news: SearchProgress) -> None:
+        """Tell how far the search under a limit is, as a share of all searches."""
+        if self._progress is not None:
+            share = (self._ended + news.share) / max(self.expected, self._ended + 1)
+            self._progress(limit, replace(news, share=min(share, 1.0)))
 
-def _ended(result: Found, share: float) -> SearchProgress:
+
+def _ended(result: Found) -> SearchProgress:
     return SearchProgress(
         value=result.value,
         bound=result.bound.value,
         found_by=result.found_by,
         evaluations=result.evaluations,
         seconds=result.seconds,
-        share=share,
+        share=0.0,
         best=lambda: result.schedule,
         published=result.published,
     )

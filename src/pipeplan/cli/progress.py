@@ -1,0 +1,89 @@
+"""How far a command is, on stderr: a bar where that is a terminal, elsewhere a line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Column
+
+from pipeplan.cli.answers import tell
+
+EVERY = 5.0
+"""Seconds between two lines where stderr is no terminal; what ends sooner says nothing."""
+
+_WIDE = 110
+"""Letters of a line from which a long bar has room."""
+
+
+class ProgressBar:
+    """A share that never goes back, and what is being done.
+
+    Parameters
+    ----------
+    task
+        What it says until it is told.
+    quiet
+        Whether nothing is shown.
+    every
+        Seconds between two lines where stderr is no terminal.
+    remaining
+        Whether the time left is shown, for work of a known length.
+    clock
+        Gives the time in seconds.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        *,
+        quiet: bool,
+        every: float = EVERY,
+        remaining: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._lines = not quiet and not sys.stderr.isatty()
+        self._every, self._clock = every, clock
+        self._told = clock()
+        self._share = 0.0
+        timing = (TextColumn("left"), TimeRemainingColumn()) if remaining else ()
+        console = Console(file=sys.stderr)
+        self._bar = Bar(
+            TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
+            BarColumn(bar_width=30 if console.width >= _WIDE else 10),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            *timing,
+            console=console,
+            disable=quiet or self._lines,
+            transient=True,
+        )
+        self._task = self._bar.add_task(task, total=1.0)
+        self._bar.start()
+
+    def show(self, share: float, said: str) -> None:
+        """Show how far it is, from 0 to 1, and what is being done."""
+        self._share = max(self._share, min(share, 1.0))
+        self._bar.update(self._task, completed=self._share, description=said)
+        if self._lines and self._clock() - self._told >= self._every:
+            self._told = self._clock()
+            tell(f"{said} ({self._share:.0%})")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
+
+
+@contextmanager
+def progress_bar(task: str, *, quiet: bool, remaining: bool = False) -> Iterator[ProgressBar]:
+    """A bar for as long as the block runs."""
+    bar = ProgressBar(task, quiet=quiet, remaining=remaining)
+    try:
+        yield bar
+    finally:
+        bar.close()
