@@ -12,13 +12,13 @@ from pipeplan.errors import PipeplanError
 from pipeplan.model import tolerances
 from pipeplan.strategies import Strategy, is_strategy, strategy
 
-MOST_WORK = 500_000
+MOST_WORK = 300_000
 """Ops that are timed to find out, half a second of work; a comparison that would need more says nothing of transfers."""
 
 _EACH = 1_000
 """What one more simulation costs besides its ops, in ops."""
 
-_BUILDING = 15
+_BUILDING = 30
 """How many times as long an op takes in a schedule that is made from its costs."""
 
 _GRID = 6
