@@ -66,7 +66,11 @@ def test_a_finger_moves_the_selected_op_and_pans_from_any_other(opened):
 
     def swipe(name: str, by: float) -> None:
         x, y = page.middle(name)
-        for kind, at in [("touchStart", 0.0), *[("touchMove", by * step / 4) for step in range(1, 5)], ("touchEnd", by)]:
+        for kind, at in [
+            ("touchStart", 0.0),
+            *[("touchMove", by * step / 4) for step in range(1, 5)],
+            ("touchEnd", by),
+        ]:
             points = [] if kind == "touchEnd" else [{"x": x + at, "y": y}]
             touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
         page.painted()

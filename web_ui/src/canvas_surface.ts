@@ -1,12 +1,15 @@
 /** Drawing on a canvas, in CSS pixels. */
 
 import { FONT } from "./frame.js";
+import type { Mix } from "./mix.js";
 import { Raster } from "./raster.js";
+import { ShareRaster } from "./share_raster.js";
 import type { Label, Strip, Surface, TextStyle, TimeWindow } from "./surface.js";
 
 export class CanvasSurface implements Surface {
   private readonly context: CanvasRenderingContext2D;
   private readonly raster = new Raster();
+  private readonly shares = new ShareRaster();
   private readonly widths = new Map<string, number>();
   private ratio = 1;
 
@@ -72,6 +75,10 @@ export class CanvasSurface implements Surface {
 
   strips(strips: readonly Strip[], window: TimeWindow): void {
     this.raster.draw(this.context, strips, window, this.ratio);
+  }
+
+  mixes(mixes: readonly Mix[], window: TimeWindow): void {
+    this.shares.draw(this.context, mixes, window, this.ratio);
   }
 
   clipped(x: number, y: number, width: number, height: number, draw: () => void): void {

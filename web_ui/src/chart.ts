@@ -1,5 +1,6 @@
 /** The picture on the page: a canvas for the timeline, one for highlights, and the pointer over them. */
 
+import { nearEdge } from "./band.js";
 import { CanvasSurface } from "./canvas_surface.js";
 import type { Description } from "./describe.js";
 import { make } from "./dom.js";
@@ -11,9 +12,13 @@ import { AXIS, comfortableHeight, layOut } from "./layout.js";
 import type { Theme } from "./palette.js";
 import { drawPicture, shortLabel } from "./picture.js";
 import type { Plot } from "./plot.js";
+import { LongPress } from "./press.js";
 import type { State } from "./state.js";
 import { Tooltip } from "./tooltip.js";
 import { TimeZoom } from "./zoom.js";
+
+/** How long a hint stays. */
+const HINT_MS = 2200;
 
 export interface ChartHandlers {
   moved(): void;
@@ -30,25 +35,34 @@ export class Chart {
   readonly tooltip = new Tooltip();
   readonly zoom: TimeZoom;
   readonly grabs: Grabs;
+  /** Where the pointer is over the picture; null where it is not. */
+  pointer: number | null = null;
   scroll = 0;
   private readonly under = make("canvas", { "aria-hidden": "true" });
   private readonly over = make("canvas", { "aria-hidden": "true" });
   private readonly thumb = make("div", { class: "pp-thumb", hidden: true });
   private readonly picture = new CanvasSurface(this.under);
   private readonly lights = new CanvasSurface(this.over);
+  private readonly hint = make("div", { class: "pp-hint", "aria-hidden": "true", hidden: true });
+  private hinting: ReturnType<typeof setTimeout> | undefined;
   private readonly observer: ResizeObserver;
 
   constructor(private readonly handlers: ChartHandlers) {
-    this.element.append(this.under, this.over, this.thumb, this.tooltip.element);
+    this.element.append(this.under, this.over, this.thumb, this.hint, this.tooltip.element);
     this.grabs = new Grabs(this.element, (event, point) => handlers.grabbed(event, point));
     this.zoom = new TimeZoom(this.element, {
       moved: () => handlers.moved(),
       scrolled: (by) => this.scrollBy(by),
       stretched: (by) => handlers.stretched(by),
       busy: () => this.grabs.holds,
+      idled: () => this.hintAt(),
     });
     this.element.addEventListener("pointermove", (event) => this.pointed(event));
-    this.element.addEventListener("pointerleave", () => handlers.hovered(null));
+    this.element.addEventListener("pointerleave", (event) => this.left(event));
+    new LongPress(this.element, {
+      began: () => handlers.hovered(null),
+      pointed: (point) => handlers.hovered(this.hitAt(point)),
+    });
     this.element.addEventListener("click", (event) => handlers.clicked(this.hitOf(event)));
     this.observer = new ResizeObserver(() => handlers.resized());
     this.observer.observe(this.element);
@@ -89,14 +103,21 @@ export class Chart {
     drawHighlights(this.lights, frame, lit);
   }
 
-  scrollBy(pixels: number): void {
+  /** Move the content up; false where it cannot. */
+  scrollBy(pixels: number): boolean {
     const before = this.scroll;
-    const most = Math.max(0, (this.frame?.content.height ?? 0) - (this.element.clientHeight - AXIS));
-    this.scroll = Math.min(Math.max(this.scroll + pixels, 0), most);
+    this.scroll = Math.min(Math.max(this.scroll + pixels, 0), this.deepest);
     if (this.scroll !== before) this.handlers.moved();
+    return this.scroll !== before;
+  }
+
+  /** How far the content can be moved up. */
+  get deepest(): number {
+    return Math.max(0, (this.frame?.content.height ?? 0) - (this.element.clientHeight - AXIS));
   }
 
   destroy(): void {
+    clearTimeout(this.hinting);
     this.observer.disconnect();
   }
 
@@ -105,6 +126,21 @@ export class Chart {
     this.thumb.hidden = content <= room;
     this.thumb.style.top = `${AXIS + (this.scroll / content) * room}px`;
     this.thumb.style.height = `${(room / content) * room}px`;
+    // What cannot be scrolled within the picture is the page's to scroll, and fingers must reach it.
+    this.element.classList.toggle("pp-scrolls", content > room);
+    this.element.classList.toggle("pp-fits", this.zoom.all);
+  }
+
+  /** Say which turn of the wheel zooms, where the page has nothing to scroll either. */
+  private hintAt(): void {
+    const page = document.scrollingElement;
+    if (page !== null && page.scrollHeight > page.clientHeight) return;
+    this.hint.textContent = "ctrl + wheel zooms";
+    this.hint.hidden = false;
+    clearTimeout(this.hinting);
+    this.hinting = setTimeout(() => {
+      this.hint.hidden = true;
+    }, HINT_MS);
   }
 
   private leftOf(plots: readonly Plot[]): number {
@@ -120,7 +156,19 @@ export class Chart {
   }
 
   private pointed(event: PointerEvent): void {
-    if (event.buttons === 0) this.handlers.hovered(this.hitOf(event));
+    const { left, top } = this.element.getBoundingClientRect();
+    const point = { x: event.clientX - left, y: event.clientY - top };
+    this.pointer = this.frame !== null && point.x >= this.frame.left ? point.x : null;
+    if (event.pointerType === "touch" || event.buttons !== 0) return;
+    this.handlers.hovered(this.hitAt(point));
+    const edge = this.frame !== null && nearEdge(this.frame, this.frame.state.band, point);
+    this.element.classList.toggle("pp-on-edge", edge);
+  }
+
+  /** A finger that is lifted leaves what it showed. */
+  private left(event: PointerEvent): void {
+    this.pointer = null;
+    if (event.pointerType !== "touch") this.handlers.hovered(null);
   }
 
   private hitOf(event: MouseEvent): Hit | null {

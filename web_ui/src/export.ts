@@ -4,8 +4,8 @@ import { CanvasSurface } from "./canvas_surface.js";
 import { make } from "./dom.js";
 import type { Frame } from "./frame.js";
 import { drawHighlights, type Lit } from "./highlight.js";
-import { drawLegend, legendEntries } from "./legend.js";
-import { drawPicture } from "./picture.js";
+import { drawLegend, FINE_NOTE, legendEntries } from "./legend.js";
+import { anyTooFine, drawPicture } from "./picture.js";
 import type { Surface } from "./surface.js";
 import { SvgSurface } from "./svg_surface.js";
 
@@ -69,6 +69,7 @@ function heightOf(surface: Surface, frame: Frame): number {
 
 function legend(surface: Surface, frame: Frame): number {
   const entries = legendEntries(frame.shown, frame.theme, frame.state);
+  if (anyTooFine(frame)) entries.push({ fills: [], title: FINE_NOTE });
   const width = frame.width - frame.left - MARGIN;
   return drawLegend(surface, entries, frame.theme, frame.left, frame.height + MARGIN, width);
 }

@@ -90,3 +90,33 @@ export class Grabs {
     return { x: event.clientX - left, y: event.clientY - top };
   }
 }
+
+/** A drag that is one thing sideways, and scrolls up and down: which of them, its first move decides. */
+export class Either implements Drag {
+  private scrolls: boolean | null = null;
+  private y: number;
+
+  constructor(
+    private readonly from: Point,
+    private readonly sideways: Drag | null,
+    private readonly scroll: ((by: number) => void) | null,
+  ) {
+    this.y = from.y;
+  }
+
+  move(point: Point): void {
+    const steep = Math.abs(point.y - this.from.y) > Math.abs(point.x - this.from.x);
+    this.scrolls ??= this.scroll !== null && steep;
+    if (this.scrolls) this.scroll?.(this.y - point.y);
+    else this.sideways?.move(point);
+    this.y = point.y;
+  }
+
+  drop(): void {
+    if (this.scrolls === false) this.sideways?.drop();
+  }
+
+  cancel(): void {
+    if (this.scrolls === false) this.sideways?.cancel();
+  }
+}

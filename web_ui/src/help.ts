@@ -2,32 +2,84 @@
 
 import { button, make } from "./dom.js";
 
-const KEYS: readonly (readonly [string, string])[] = [
-  ["wheel, pinch, + and \u2212", "zoom in time, around the pointer"],
-  ["drag, sideways wheel, shift \u2190 \u2192", "move in time"],
-  ["0", "show everything"],
-  ["\u2190 \u2192", "the previous and the next op on the rank"],
-  ["\u2191 \u2193", "the op that the rank above or below runs at that time"],
-  ["home, end", "the first and the last op of the rank"],
-  ["enter, click", "highlight the chain that held the op up, and what it holds up"],
-  ["escape", "clear the selection"],
-  ["c", "highlight the critical path"],
-  ["/ then enter, n, shift n", "find an op; next and previous match"],
-  ["g, m, o, t", "reasons for idling, memory, overlay, theme"],
-  ["[ and ], alt wheel", "make lanes lower or higher"],
-  ["page up, page down, shift wheel", "scroll up and down"],
+type Keys = readonly (readonly [string, string])[];
+
+const GROUPS: readonly (readonly [string, Keys])[] = [
+  [
+    "Move",
+    [
+      ["W S", "zoom in and out at the pointer; hold to go on"],
+      ["A D", "earlier and later; hold to go on"],
+      ["ctrl + wheel, pinch", "zoom at the pointer"],
+      ["wheel", "scroll, or zoom: the switch above says which (Z)"],
+      ["shift + wheel, sideways", "move in time"],
+      ["drag", "move in time, and up and down"],
+      ["+ \u2212 0", "zoom in, zoom out, show everything"],
+      ["page up, page down", "scroll up and down"],
+      ["[ ], alt + wheel", "lower and higher lanes"],
+    ],
+  ],
+  [
+    "Ops",
+    [
+      ["\u2190 \u2192", "the previous and the next op on the rank"],
+      ["\u2191 \u2193", "the op that the rank above or below runs at that time"],
+      ["home, end", "the first and the last op of the rank"],
+      ["enter, click", "highlight the chain that held the op up, and what it holds up"],
+      ["F", "zoom to the measured interval, or to the op"],
+      ["/", "find an op; enter, N and shift + N go through the matches"],
+      ["escape", "clear what is selected, found and measured"],
+    ],
+  ],
+  [
+    "Measure",
+    [
+      ["shift + drag", "an interval on some ranks: its time by kind and by reason for idling"],
+      ["drag", "the same, while everything shows; an edge can be dragged again"],
+      ["M, shift + M", "the interval of the op; grow the interval by the op"],
+    ],
+  ],
+  [
+    "Show",
+    [
+      ["G", "why ranks idle"],
+      ["B", "memory"],
+      ["C", "the critical path"],
+      ["O", "schedules over each other"],
+      ["T", "light, dark, or as the system"],
+      ["V", "ratios instead of kinds, where there are any"],
+    ],
+  ],
+  [
+    "Touch",
+    [
+      ["one finger", "move"],
+      ["two fingers", "zoom"],
+      ["tap", "select an op"],
+      ["hold, then slide", "say what lies under the finger"],
+    ],
+  ],
+];
+
+const EDITING: Keys = [
+  ["drag an op", "move it along its rank"],
+  ["alt + \u2190 \u2192", "move the focused op one place"],
 ];
 
 export class Help {
   readonly element = make("dialog", { class: "pp-help", "aria-label": "keys and gestures" });
 
-  constructor() {
-    const keys = KEYS.flatMap(([key, does]) => [make("dt", {}, key), make("dd", {}, does)]);
-    const close = button("Close", "close", () => this.element.close());
-    this.element.append(make("h2", {}, "Keys and gestures"), make("dl", {}, ...keys), close);
+  open(editing: boolean): void {
+    if (this.element.open) return;
+    const groups = editing ? [...GROUPS, ["Edit", EDITING] as const] : GROUPS;
+    const close = button("Close", "close (escape)", () => this.element.close());
+    const head = make("div", { class: "pp-help-head" }, make("h2", {}, "Keys and gestures"), close);
+    this.element.replaceChildren(head, make("div", { class: "pp-help-groups" }, ...groups.map(groupOf)));
+    this.element.showModal();
   }
+}
 
-  open(): void {
-    if (!this.element.open) this.element.showModal();
-  }
+function groupOf([title, keys]: readonly [string, Keys]): HTMLElement {
+  const rows = keys.flatMap(([key, does]) => [make("dt", {}, key), make("dd", {}, does)]);
+  return make("section", {}, make("h3", {}, title), make("dl", {}, ...rows));
 }

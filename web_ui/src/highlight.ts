@@ -1,7 +1,9 @@
 /** Highlights over the picture: the hovered and the focused op, chains, the critical path, what a search found. */
 
+import { type Band, boxOfBand } from "./band.js";
 import { drawCurveOf } from "./curves.js";
 import { type Ghost, markAt } from "./editing.js";
+import { Times } from "./format.js";
 import { type Frame, plotWidth, spanOf, toPicture, visibleRows } from "./frame.js";
 import { AXIS, type Row } from "./layout.js";
 import { Part } from "./part.js";
@@ -21,6 +23,8 @@ export interface Lit {
   readonly critical: readonly (readonly BarRef[])[];
   readonly found: readonly BarRef[];
   readonly current: BarRef | null;
+  /** The interval that is measured. */
+  readonly band: Band | null;
   /** An op that is being moved. */
   readonly ghost: Ghost | null;
 }
@@ -34,8 +38,10 @@ interface Box {
 
 export function drawHighlights(surface: Surface, frame: Frame, lit: Lit): void {
   if (lit.lane !== null) drawCurveOf(surface, frame, lit.lane.view, lit.lane.lane);
+  if (lit.band !== null) drawBandLabel(surface, frame, lit.band);
   surface.clipped(frame.left, AXIS, plotWidth(frame), frame.height - AXIS, () => {
     const { text, limit } = frame.theme.base;
+    if (lit.band !== null) drawBand(surface, frame, lit.band);
     const paths = lit.critical.map((path) => ({ path, colour: limit }));
     if (lit.chain.length > 0) paths.push({ path: lit.chain, colour: text });
     if (paths.length > 0) dim(surface, frame);
@@ -197,4 +203,29 @@ function drawCross(surface: Surface, x: number, y: number, frame: Frame): void {
     surface.line([x - 6, y - 6, x + 6, y + 6], colour, thickness);
     surface.line([x - 6, y + 6, x + 6, y - 6], colour, thickness);
   }
+}
+
+/** The rows of an interval in a frame, with its edges down through the picture. */
+function drawBand(surface: Surface, frame: Frame, band: Band): void {
+  const box = boxOfBand(frame, band);
+  if (box === null) return;
+  const { text } = frame.theme.base;
+  for (const x of [box.x, box.x + box.width]) surface.rect(x - 0.5, AXIS, 1, frame.height - AXIS, text, 0.55);
+  surface.rect(box.x, box.y, box.width, box.height, text, 0.1);
+  surface.outline(box.x - 1, box.y - 1, Math.max(box.width, 1) + 2, box.height + 2, text, 1.5);
+}
+
+/** Its length, on the axis. */
+function drawBandLabel(surface: Surface, frame: Frame, band: Band): void {
+  const { page, text } = frame.theme.base;
+  const length = band.to - band.from;
+  const unit = frame.plots[band.first.view]?.view.unit ?? "";
+  const words = Times.of([length], unit).text(length);
+  const width = surface.textWidth(words, 11, true) + 12;
+  const [from, to] = [frame.x(band.from), frame.x(band.to)];
+  if (to < frame.left || from > frame.left + plotWidth(frame)) return;
+  const middle = (Math.max(from, frame.left) + Math.min(to, frame.left + plotWidth(frame))) / 2;
+  const x = Math.min(Math.max(middle - width / 2, frame.left), frame.left + plotWidth(frame) - width);
+  surface.rect(x, AXIS - 20, width, 17, text);
+  surface.text(words, x + width / 2, AXIS - 11, { fill: page, size: 11, bold: true, align: "center" });
 }

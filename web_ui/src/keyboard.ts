@@ -15,6 +15,13 @@ export interface Commands {
   showAll(): void;
   scrollBy(pages: number): void;
   stretchBy(factor: number): void;
+  /** Begin or go on to move by a held key; false where it is none of those. */
+  fly(event: KeyboardEvent): boolean;
+  /** Measure the interval of the focused op; together with what is measured already. */
+  mark(grown: boolean): void;
+  /** Zoom to what is measured, or to the op. */
+  fit(): void;
+  switchWheel(): void;
   flip(name: Flippable): void;
   switchLayout(): void;
   switchTheme(): void;
@@ -38,7 +45,12 @@ const KEYS: Record<string, (commands: Commands) => void> = {
   "[": (commands) => commands.stretchBy(1 / 1.25),
   "]": (commands) => commands.stretchBy(1.25),
   g: (commands) => commands.flip("gaps"),
-  m: (commands) => commands.flip("memory"),
+  b: (commands) => commands.flip("memory"),
+  m: (commands) => commands.mark(false),
+  M: (commands) => commands.mark(true),
+  f: (commands) => commands.fit(),
+  F: (commands) => commands.fit(),
+  z: (commands) => commands.switchWheel(),
   c: (commands) => commands.flip("critical"),
   v: (commands) => commands.flip("scale"),
   o: (commands) => commands.switchLayout(),
@@ -68,6 +80,7 @@ export function pressed(event: KeyboardEvent, frame: Frame, focused: BarRef | nu
     commands.panBy(event.key === "ArrowLeft" ? -0.2 : 0.2);
     return true;
   }
+  if (commands.fly(event)) return true;
   const move = MOVES[event.key];
   if (move !== undefined) {
     const next = focused === null ? firstShown(frame) : move(frame, focused);

@@ -6,15 +6,15 @@ import type { State } from "./state.js";
 export const AXIS = 26;
 export const HEADER = 30;
 const LOWEST_MEMORY = 40;
-const MEMORY = 72;
-const HIGHEST_MEMORY = 120;
+const MEMORY = 84;
+const HIGHEST_MEMORY = 140;
 export const MEMORY_HEADER = 22;
 const MEMORY_SPACE = 4;
 const SPACE = 12;
 /** The share of a lane that is left free where plots are overlaid, so that what belongs together stands together. */
 const LANE_GAP = 0.14;
 const LOWEST_LANE = 9;
-const HIGHEST_LANE = 34;
+const HIGHEST_LANE = 42;
 
 /** One lane of one plot. */
 export interface Row {

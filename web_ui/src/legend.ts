@@ -1,11 +1,15 @@
 /** What the colours mean: on the page, and below an exported picture. */
 
 import { make } from "./dom.js";
+import { percent, Times } from "./format.js";
 import type { Theme } from "./palette.js";
 import type { Plot } from "./plot.js";
 import type { Shading } from "./shading.js";
 import type { State } from "./state.js";
 import type { Surface } from "./surface.js";
+
+/** What is said where ops are finer than pixels. */
+export const FINE_NOTE = "ops too fine to draw each: colours take their share of the time";
 
 export interface Entry {
   /** What stands before its colours, where they are a scale. */
@@ -58,7 +62,17 @@ function reasonEntries(plots: readonly Plot[], theme: Theme): Entry[] {
   );
   return Object.entries(theme.base.reasons)
     .filter(([key]) => used.has(key))
-    .map(([, { fill, title }]) => ({ fills: [fill], title: `idle: ${title}` }));
+    .map(([key, { fill, title }]) => ({ fills: [fill], title: `idle: ${title}${totalOf(plots, key)}` }));
+}
+
+/** ` 13.5 (8.2%)`: what the ranks of a single timeline idle for a reason, as a share of all their time. */
+function totalOf(plots: readonly Plot[], key: string): string {
+  const [plot] = plots;
+  if (plots.length > 1 || plot.gaps === null) return "";
+  const { makespan, unit } = plot.view;
+  const totals = plot.gaps.totals.map((lanes) => lanes.reduce((sum, time) => sum + time, 0));
+  const time = totals[plot.gaps.reasons.indexOf(key)];
+  return ` ${Times.of(totals, unit).text(time)} (${percent(time / (plot.lanes * makespan))})`;
 }
 
 /** What light and dark stand for, of all the plots together. */
@@ -82,6 +96,7 @@ export function fillLegend(element: HTMLElement, entries: readonly Entry[]): voi
         ? make("li", {}, colours, title)
         : make("li", { class: "pp-scale" }, `${before} `, colours, title);
     }),
+    make("li", { class: "pp-fine-note" }, FINE_NOTE),
   );
 }
 

@@ -1,71 +1,211 @@
-/** The whole timeline in small, with a window over what the picture shows; dragging the window moves the picture. */
+/** What is drawn in small, with a window over what shows: a brush with two edges, moved by pointer, finger or keys. */
 
 import { CanvasSurface } from "./canvas_surface.js";
 import { make } from "./dom.js";
+import { Times } from "./format.js";
 import type { Frame } from "./frame.js";
+import { mixParts } from "./picture.js";
 import { EDGES, type Plot } from "./plot.js";
 import type { BarRef } from "./search.js";
-import type { Strip } from "./surface.js";
+import type { Strip, TimeWindow } from "./surface.js";
 
-const HEIGHT = 44;
 const LEAST_WINDOW = 6;
+/** Of one timeline alone, and of each of several, in pixels. */
+const HEIGHT = 44;
+const EACH = 15;
+/** Lanes lower than this are drawn as shares of all of them. */
+const LOWEST_LANE = 3;
+/** A pointer that moved no further than this has clicked. */
+const CLICK = 3;
+/** What a key moves, as a share of what shows. */
+const STEP = 0.1;
+
+export type Span = readonly [number, number];
+
+type Hold = "window" | "from" | "to" | "new";
 
 export class Minimap {
-  readonly element = make("div", { class: "pp-minimap", "aria-hidden": "true" });
-  private readonly canvas = make("canvas");
+  readonly element = make("div", { class: "pp-minimap", role: "group", "aria-label": "what shows of the whole" });
+  private readonly canvas = make("canvas", { "aria-hidden": "true" });
   private readonly surface = new CanvasSurface(this.canvas);
-  private readonly window = make("div", { class: "pp-window" });
+  private readonly handles = {
+    window: handle("pp-window", "the time that shows"),
+    from: handle("pp-edge pp-edge-from", "where it begins"),
+    to: handle("pp-edge pp-edge-to", "where it ends"),
+  } as const;
+  private readonly before = make("div", { class: "pp-outside" });
+  private readonly after = make("div", { class: "pp-outside" });
   private width = 1;
   private last = 1;
-  private grabbed = 0;
+  private span: Span = [0, 1];
+  private times = Times.of([1], "");
+  private hold: Hold = "window";
+  private begun = { x: 0, span: [0, 1] as Span, moved: false };
 
-  /** `move` gets the time on which the picture should centre. */
-  constructor(private readonly move: (middle: number) => void) {
-    this.element.append(this.canvas, this.window);
+  /** `move` gets the times that shall show. */
+  constructor(private readonly move: (span: Span) => void) {
+    const { window: shown, from, to } = this.handles;
+    this.element.append(this.canvas, this.before, this.after, shown, from, to);
     this.element.addEventListener("pointerdown", (event) => this.grab(event));
     this.element.addEventListener("pointermove", (event) => {
       if (this.element.hasPointerCapture(event.pointerId)) this.drag(event);
     });
+    this.element.addEventListener("pointerup", (event) => this.release(event));
+    this.element.addEventListener("dblclick", () => this.go([0, this.last]));
+    for (const hold of ["window", "from", "to"] as const) {
+      this.handles[hold].addEventListener("keydown", (event) => this.typed(event, hold));
+    }
   }
 
   /** Draw everything anew. */
   draw(frame: Frame, last: number, found: readonly BarRef[]): void {
-    const { theme, plots } = frame;
+    const { theme, shown } = frame;
+    const height = shown.length === 1 ? HEIGHT : Math.max(HEIGHT, Math.min(EACH * shown.length, 2.5 * HEIGHT));
+    this.element.style.height = `${height}px`;
     this.width = Math.max(1, this.element.clientWidth);
     this.last = last;
-    this.surface.begin(this.width, HEIGHT, window.devicePixelRatio);
-    this.surface.rect(0, 0, this.width, HEIGHT, theme.base.lane);
-    const each = HEIGHT / frame.shown.length;
-    const strips = frame.shown.flatMap((plot, at) => stripsOf(frame, plot, at * each + 1, each - 2));
-    this.surface.strips(strips, { from: 0, scale: this.width / last, left: 0, width: this.width });
-    for (const { view, bar } of found) {
-      const x = (plots[view].start[bar] / last) * this.width;
-      this.surface.rect(x - 0.75, 0, 1.5, HEIGHT, theme.base.limit);
+    const units = new Set(shown.map((plot) => plot.view.unit));
+    this.times = Times.of([last], units.size === 1 ? [...units][0] : "");
+    this.surface.begin(this.width, height, window.devicePixelRatio);
+    this.surface.rect(0, 0, this.width, height, theme.base.page);
+    const view = { from: 0, scale: this.width / last, left: 0, width: this.width };
+    const each = height / shown.length;
+    shown.forEach((plot, at) => {
+      const gap = shown.length > 1 ? 2 : 1;
+      this.drawPlot(frame, plot, at * each + gap / 2, each - gap, view);
+    });
+    for (const { view: index, bar } of found) {
+      const at = shown.findIndex((plot) => plot.index === index);
+      const x = ((frame.plots[index]?.start[bar] ?? 0) / last) * this.width;
+      if (at >= 0) this.surface.rect(x - 0.75, at * each, 1.5, each, theme.base.limit);
+    }
+  }
+
+  private drawPlot(frame: Frame, plot: Plot, top: number, height: number, view: TimeWindow): void {
+    const { theme } = frame;
+    this.surface.rect(0, top, plot.view.makespan * view.scale, height, theme.base.lane);
+    if (height / plot.lanes >= LOWEST_LANE) this.surface.strips(stripsOf(frame, plot, top, height), view);
+    else {
+      const lanes = [...Array(plot.lanes).keys()];
+      const parts = lanes.flatMap((lane) => mixParts(theme, plot, lane, 1 / plot.lanes));
+      this.surface.mixes([{ parts, top, height }], view);
     }
   }
 
   /** Put the window over what shows. */
-  place([from, to]: readonly [number, number]): void {
+  place(span: Span): void {
+    this.span = span;
+    const [from, to] = span;
     const width = Math.max(((to - from) / this.last) * this.width, LEAST_WINDOW);
     const left = Math.min((from / this.last) * this.width, this.width - width);
-    this.window.style.left = `${left}px`;
-    this.window.style.width = `${width}px`;
+    const { window: shown, from: start, to: end } = this.handles;
+    shown.style.left = start.style.left = `${left}px`;
+    shown.style.width = `${width}px`;
+    end.style.left = `${left + width}px`;
+    this.before.style.width = `${left}px`;
+    this.after.style.left = `${left + width}px`;
     this.element.classList.toggle("pp-whole", width >= this.width - 0.5);
+    this.say(shown, (from + to) / 2, `${this.times.number(from)} to ${this.times.text(to)}`);
+    this.say(start, from, this.times.text(from));
+    this.say(end, to, this.times.text(to));
+  }
+
+  private say(element: HTMLElement, value: number, text: string): void {
+    const share = (100 * value) / this.last;
+    element.setAttribute("aria-valuenow", share.toFixed(1));
+    element.setAttribute("aria-valuetext", text);
   }
 
   private grab(event: PointerEvent): void {
-    if (event.button !== 0) return;
+    if (event.button !== 0 || !event.isPrimary) return;
     this.element.setPointerCapture(event.pointerId);
-    const own = this.window.getBoundingClientRect();
-    const inside = event.clientX >= own.left && event.clientX <= own.right;
-    this.grabbed = inside ? event.clientX - (own.left + own.width / 2) : 0;
-    this.drag(event);
+    const x = this.xOf(event);
+    this.hold = this.holdAt(x, event.pointerType === "touch" ? 16 : 6);
+    this.begun = { x, span: this.span, moved: false };
+    const own = this.hold === "new" ? "window" : this.hold;
+    this.handles[own].focus({ preventScroll: true });
+    event.preventDefault();
+  }
+
+  /** An edge wins over the window, unless everything shows: then there is a new window to be drawn. */
+  private holdAt(x: number, reach: number): Hold {
+    const [from, to] = this.span.map((time) => (time / this.last) * this.width);
+    const narrow = Math.min(reach, Math.max((to - from) / 4, 2));
+    if (Math.abs(x - from) <= (x < from ? reach : narrow)) return "from";
+    if (Math.abs(x - to) <= (x > to ? reach : narrow)) return "to";
+    const whole = to - from >= this.width - 0.5;
+    return x > from && x < to && !whole ? "window" : "new";
   }
 
   private drag(event: PointerEvent): void {
-    const x = event.clientX - this.grabbed - this.element.getBoundingClientRect().left;
-    this.move((x / this.width) * this.last);
+    const { x, span, moved } = this.begun;
+    const here = this.xOf(event);
+    if (!moved && Math.abs(here - x) < CLICK) return;
+    this.begun.moved = true;
+    const time = this.timeAt(here);
+    if (this.hold === "window") this.slide(span, this.timeAt(here - x, false));
+    else if (this.hold === "new") this.set(this.timeAt(x), time);
+    else this.set(this.hold === "from" ? span[1] : span[0], time);
   }
+
+  /** A click beside the window centres it there. */
+  private release(event: PointerEvent): void {
+    if (!this.element.hasPointerCapture(event.pointerId)) return;
+    const { x, span, moved } = this.begun;
+    const whole = span[1] - span[0] >= this.last;
+    if (!moved && this.hold === "new" && !whole) this.slide(span, this.timeAt(x) - (span[0] + span[1]) / 2);
+  }
+
+  private go(span: Span): void {
+    this.span = span; // further keys count from here, drawn or not
+    this.move(span);
+  }
+
+  private slide([from, to]: Span, by: number): void {
+    const held = Math.min(Math.max(by, -from), this.last - to);
+    this.go([from + held, to + held]);
+  }
+
+  private set(one: number, other: number): void {
+    const least = (LEAST_WINDOW / this.width) * this.last;
+    const from = Math.min(one, other);
+    this.go([from, Math.max(one, other, from + least)]);
+  }
+
+  private typed(event: KeyboardEvent, hold: Exclude<Hold, "new">): void {
+    const step = (this.span[1] - this.span[0]) * STEP;
+    const by = { ArrowLeft: -step, ArrowDown: -step, ArrowRight: step, ArrowUp: step }[event.key];
+    const whole = { Home: -this.last, End: this.last, PageUp: 10 * step, PageDown: -10 * step }[event.key];
+    const change = by ?? whole;
+    if (change === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const [from, to] = this.span;
+    if (hold === "window") this.slide(this.span, change);
+    else if (hold === "from") this.go([Math.max(0, Math.min(from + change, to - step)), to]);
+    else this.go([from, Math.min(this.last, Math.max(to + change, from + step))]);
+  }
+
+  private xOf(event: PointerEvent): number {
+    return event.clientX - this.element.getBoundingClientRect().left;
+  }
+
+  private timeAt(x: number, held = true): number {
+    const time = (x / this.width) * this.last;
+    return held ? Math.min(Math.max(time, 0), this.last) : time;
+  }
+}
+
+function handle(name: string, label: string): HTMLElement {
+  return make("div", {
+    class: name,
+    role: "slider",
+    tabindex: 0,
+    "aria-label": label,
+    "aria-valuemin": 0,
+    "aria-valuemax": 100,
+    "aria-valuenow": 0,
+  });
 }
 
 function stripsOf(frame: Frame, plot: Plot, top: number, height: number): Strip[] {

@@ -1,5 +1,6 @@
 /** What is picked: the op under the pointer, the focused and the selected one, and what a search found. */
 
+import type { Band } from "./band.js";
 import type { Ghost } from "./editing.js";
 import type { Lit } from "./highlight.js";
 import type { Hit } from "./hit.js";
@@ -19,6 +20,7 @@ export class Picks {
   private current = -1;
   private chain: readonly BarRef[] = [];
   ghost: Ghost | null = null;
+  band: Band | null = null;
   private critical: readonly (readonly BarRef[])[] = [];
 
   /** What lies under the pointer; whether it is something else than before. */
@@ -31,7 +33,7 @@ export class Picks {
   }
 
   get lit(): Lit {
-    const { lane, hovered, focused, selected, chain, critical, ghost } = this;
+    const { lane, hovered, focused, selected, chain, critical, ghost, band } = this;
     const found = this.found.length <= MOST_RINGS ? this.found : [];
     return {
       lane,
@@ -42,6 +44,7 @@ export class Picks {
       critical,
       found,
       ghost,
+      band,
       current: this.found[this.current] ?? null,
     };
   }

@@ -6,9 +6,17 @@ import { percent, timeText } from "./format.js";
 import { type Frame, plotWidth, shows, spanOf, toPicture, visibleRows } from "./frame.js";
 import { drawLabels } from "./labels.js";
 import { AXIS, type Block, HEADER, type Row } from "./layout.js";
+import { type Mix, type MixPart, tooFine } from "./mix.js";
+import type { Theme } from "./palette.js";
 import { Part } from "./part.js";
 import { EDGES, GAP_EDGES, type Plot } from "./plot.js";
 import { fitted, type Strip, type Surface, type TimeWindow } from "./surface.js";
+
+/** Whether any lane that shows is too fine to have its ops drawn each. */
+export function anyTooFine(frame: Frame): boolean {
+  const window = timeWindow(frame);
+  return visibleRows(frame).some((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window)));
+}
 
 export function drawPicture(surface: Surface, frame: Frame): void {
   const rows = visibleRows(frame);
@@ -42,9 +50,40 @@ function drawLanes(surface: Surface, frame: Frame, rows: readonly Row[]): void {
     if (end > frame.left) surface.rect(frame.left, top, end - frame.left, height, frame.theme.base.lane);
   }
   drawGrid(surface, frame);
-  const gaps = frame.state.gaps ? rows.flatMap((row) => gapStrips(frame, row)) : [];
-  surface.strips([...gaps, ...rows.flatMap((row) => barStrips(frame, row))], timeWindow(frame));
+  const window = timeWindow(frame);
+  const fine = rows.filter((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window)));
+  const each = fine.length === 0 ? rows : rows.filter((row) => !fine.includes(row));
+  const gaps = frame.state.gaps ? each.flatMap((row) => gapStrips(frame, row)) : [];
+  surface.mixes(
+    fine.map((row) => mixOf(frame, row)),
+    window,
+  );
+  const beside = fine.flatMap((row) => barStrips(frame, row).filter(({ track }) => track.part === Part.STRIP));
+  surface.strips([...gaps, ...each.flatMap((row) => barStrips(frame, row)), ...beside], window);
   drawLabels(surface, frame, rows);
+}
+
+/** A lane as shares of time, with its idle time by reason where that is asked for. */
+function mixOf(frame: Frame, row: Row): Mix {
+  const { plot, lane } = row;
+  const [top, height] = stripOf(frame, row, EDGES[Part.FULL]);
+  const idle =
+    frame.state.gaps && plot.gaps !== null
+      ? [{ track: plot.gaps.tracks[lane], palette: frame.theme.gaps[plot.index], weight: 1, below: true }]
+      : [];
+  return { parts: [...mixParts(frame.theme, plot, lane, 1), ...idle], top, height };
+}
+
+/** The compute ops of a lane; each of a pair takes half of the height. */
+export function mixParts(theme: Theme, plot: Plot, lane: number, weight: number): MixPart[] {
+  return plot.tracks[lane]
+    .filter(({ part }) => part !== Part.STRIP)
+    .map((track) => ({
+      track,
+      palette: theme.bars[plot.index],
+      weight: track.part === Part.FULL ? weight : weight / 2,
+      below: false,
+    }));
 }
 
 function gapStrips(frame: Frame, row: Row): Strip[] {
@@ -87,9 +126,9 @@ function drawTitle(surface: Surface, frame: Frame, block: Block): void {
   let x = frame.left;
   const room = plotWidth(frame) / block.plots.length;
   block.plots.forEach((plot, at) => {
-    const figures = figuresOf(plot);
     const style = { fill: text, size: 13, bold: true } as const;
     const words = overlaid ? `${placeName(at, block.plots.length)}: ${plot.view.title}` : plot.view.title;
+    const figures = figuresThatFit(surface, plot, room - 28 - surface.textWidth(words, 13, true));
     const title = fitted(surface, words, room - surface.textWidth(figures, 12) - 28, style);
     surface.text(title, x, y, style);
     if (overlaid) surface.text(figures, x + surface.textWidth(title, 13, true) + 10, y, { fill: faint, size: 12 });
@@ -101,6 +140,15 @@ function drawTitle(surface: Surface, frame: Frame, block: Block): void {
 function placeName(at: number, count: number): string {
   if (at === 0) return "upper";
   return at === count - 1 ? "lower" : "middle";
+}
+
+/** The longest form of a view's figures that leaves room for its name, or the shortest. */
+function figuresThatFit(surface: Surface, plot: Plot, room: number): string {
+  const { view } = plot;
+  if (view.source === "order") return surface.textWidth(figuresOf(plot), 12) <= room ? figuresOf(plot) : "order only";
+  const [time, idle] = [timeText(view.makespan, view.unit), percent(view.idle_over_total)];
+  const forms = [figuresOf(plot), `${time}, ${idle} idle`, time];
+  return forms.find((form) => surface.textWidth(form, 12) <= room) ?? time;
 }
 
 export function figuresOf({ view }: Plot): string {

@@ -179,6 +179,8 @@ export class Gaps {
   readonly reason: Int32Array;
   readonly cause: Int32Array;
   readonly tracks: readonly Track[];
+  /** Time by reason and lane. */
+  readonly totals: readonly Float64Array[];
 
   constructor(gaps: NonNullable<ViewJson["gaps"]>, lanes: number) {
     this.reasons = gaps.reasons;
@@ -190,6 +192,10 @@ export class Gaps {
     const code = Uint16Array.from(this.reason);
     const items: number[][] = Array.from({ length: lanes }, () => []);
     for (let gap = 0; gap < this.lane.length; gap++) items[this.lane[gap]].push(gap);
+    this.totals = this.reasons.map(() => new Float64Array(lanes));
+    for (let gap = 0; gap < this.lane.length; gap++) {
+      this.totals[this.reason[gap]][this.lane[gap]] += this.end[gap] - this.start[gap];
+    }
     this.tracks = items.map((chosen) => trackOf(Part.FULL, chosen, this.start, this.end, code));
   }
 }

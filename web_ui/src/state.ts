@@ -1,5 +1,6 @@
 /** What a person has chosen to see, and how a link carries it: `#from=3&to=9&op=0:3F7&layout=overlaid&gaps=1`. */
 
+import type { Band, LaneRef } from "./band.js";
 import type { ThemeName } from "./data.js";
 
 export type Layout = "stacked" | "overlaid";
@@ -17,6 +18,8 @@ export interface State {
   /** Colours by the data's scale, where it has one, instead of by kind. */
   readonly scale: boolean;
   readonly theme: ThemeChoice;
+  /** The interval that is measured. */
+  readonly band: Band | null;
   /** How much higher lanes are than would fit. */
   readonly tall: number;
   readonly query: string;
@@ -33,6 +36,7 @@ export const INITIAL: State = {
   critical: false,
   scale: true,
   theme: "auto",
+  band: null,
   tall: 1,
   query: "",
   op: null,
@@ -53,6 +57,7 @@ export function toFragment(state: State): string {
   if (!state.scale) parts.set("scale", "0");
   if (state.shown !== null) parts.set("show", state.shown.join(","));
   if (state.theme !== INITIAL.theme) parts.set("theme", state.theme);
+  if (state.band !== null) parts.set("band", bandText(state.band));
   if (state.tall !== 1) parts.set("tall", short(state.tall));
   if (state.query !== "") parts.set("find", state.query);
   return parts.toString();
@@ -69,6 +74,7 @@ export function fromFragment(fragment: string): State {
     critical: parts.get("critical") === "1",
     scale: parts.get("scale") !== "0",
     shown: shownOf(parts.get("show")),
+    band: bandOf(parts.get("band")),
     theme: themeOf(parts.get("theme")),
     tall: Math.min(Math.max(finite(parts.get("tall")) ?? 1, 1), MOST_TALL),
     query: (parts.get("find") ?? "").slice(0, 64),
@@ -96,6 +102,21 @@ function themeOf(text: string | null): ThemeChoice {
 function opOf(text: string | null): State["op"] {
   const match = /^(\d{1,4}):([\w.]{1,32})$/.exec(text ?? "");
   return match === null ? null : { view: Number(match[1]), name: match[2] };
+}
+
+/** `3~5.5~0:0~0:3`: from, to, and its first and last row by view and lane. */
+function bandText({ from, to, first, last }: Band): string {
+  const lane = (row: LaneRef) => `${row.view}:${row.lane}`;
+  return [short(from), short(to), lane(first), lane(last)].join("~");
+}
+
+function bandOf(text: string | null): Band | null {
+  const match = /^([^~]+)~([^~]+)~(\d{1,4}):(\d{1,5})~(\d{1,4}):(\d{1,5})$/.exec(text ?? "");
+  if (match === null) return null;
+  const [from, to] = [finite(match[1]), finite(match[2])];
+  if (from === null || to === null || from < 0 || to <= from) return null;
+  const [view, lane, lastView, lastLane] = match.slice(3).map(Number);
+  return { from, to, first: { view, lane }, last: { view: lastView, lane: lastLane } };
 }
 
 function finite(text: string | null): number | null {

@@ -1,5 +1,6 @@
 /** What can be drawn on: a canvas for the screen and for PNG, or SVG. */
 
+import type { Mix } from "./mix.js";
 import type { Palette } from "./palette.js";
 import type { Track } from "./plot.js";
 
@@ -44,6 +45,7 @@ export interface Surface {
   /** Many texts of one size around their points. */
   labels(labels: readonly Label[], size: number): void;
   strips(strips: readonly Strip[], window: TimeWindow): void;
+  mixes(mixes: readonly Mix[], window: TimeWindow): void;
   /** Whatever is drawn meanwhile shows only inside the rectangle. */
   clipped(x: number, y: number, width: number, height: number, draw: () => void): void;
   textWidth(text: string, size: number, bold?: boolean): number;

@@ -1,6 +1,7 @@
 /** Drawing as SVG text: bars are one path a colour, so that the file stays small and can be edited. */
 
 import { FONT } from "./frame.js";
+import { COLUMN, eachBox, type Mix, sharesOf } from "./mix.js";
 import { separation } from "./raster.js";
 import type { Label, Strip, Surface, TextStyle, TimeWindow } from "./surface.js";
 
@@ -57,6 +58,12 @@ export class SvgSurface implements Surface {
     for (const [fill, path] of paths) this.parts.push(`<path d="${path.join("")}" fill="${fill}"/>`);
   }
 
+  mixes(mixes: readonly Mix[], window: TimeWindow): void {
+    const paths = new Map<string, string[]>();
+    for (const mix of mixes) addMix(paths, mix, window);
+    for (const [fill, path] of paths) this.parts.push(`<path d="${path.join("")}" fill="${fill}"/>`);
+  }
+
   clipped(x: number, y: number, width: number, height: number, draw: () => void): void {
     const id = `clip${this.clips++}`;
     this.parts.push(`<clipPath id="${id}"><rect ${box(x, y, width, height)}/></clipPath><g clip-path="url(#${id})">`);
@@ -87,6 +94,18 @@ function addStrip(paths: Map<string, string[]>, strip: Strip, window: TimeWindow
     path.push(`M${round(from)} ${round(strip.top)}H${round(to)}v${round(strip.height)}H${round(from)}z`);
     paths.set(fill, path);
   }
+}
+
+/** Add the rectangles of a mix to the paths of their colours. */
+function addMix(paths: Map<string, string[]>, mix: Mix, window: TimeWindow): void {
+  eachBox(sharesOf(mix, window), ({ fill }, column, top, bottom) => {
+    const x = window.left + column * COLUMN;
+    const width = Math.min(COLUMN, window.left + window.width - x);
+    const path = paths.get(fill) ?? [];
+    const [y, height] = [mix.top + top * mix.height, (bottom - top) * mix.height];
+    path.push(`M${round(x)} ${round(y)}h${round(width)}v${round(height)}h${round(-width)}z`);
+    paths.set(fill, path);
+  });
 }
 
 function box(x: number, y: number, width: number, height: number): string {

@@ -1,24 +1,29 @@
 /** The timeline as one thing on a page: it holds the data and the state, and keeps everything that shows in step. */
 
+import type { Band } from "./band.js";
 import { Chart } from "./chart.js";
 import type { ThemeName, TimelineData } from "./data.js";
 import { type Description, describeBar, describeGap, sentence } from "./describe.js";
 import { make } from "./dom.js";
 import { type Editing, type Ghost, step } from "./editing.js";
 import { download, fileName, pngOf, svgOf, titleOf } from "./export.js";
+import { Flight } from "./flight.js";
 import type { Frame } from "./frame.js";
-import type { Drag, Point } from "./grabs.js";
+import { type Drag, Either, type Point } from "./grabs.js";
 import { Help } from "./help.js";
 import { boxOf } from "./highlight.js";
 import type { Hit } from "./hit.js";
 import { type Commands, pressed } from "./keyboard.js";
 import { AXIS, canOverlay } from "./layout.js";
 import { fillLegend, legendEntries } from "./legend.js";
+import { Measuring } from "./measuring.js";
 import { Minimap } from "./minimap.js";
 import { dragOf } from "./moving.js";
 import { Theme } from "./palette.js";
 import { Picks } from "./picks.js";
+import { anyTooFine } from "./picture.js";
 import { Plot } from "./plot.js";
+import { rememberedWheel, rememberWheel } from "./remembered.js";
 import { type BarRef, findBars, parseQuery } from "./search.js";
 import { Shading } from "./shading.js";
 import { fromFragment, MOST_TALL, type State, toFragment } from "./state.js";
@@ -38,6 +43,12 @@ export interface TimelineOptions {
 
 /** An op that is jumped to gets at least this many pixels. */
 const ROOM = 56;
+/** How much shows around an op that is zoomed to, and around an interval, in times of its length. */
+const OP_ROOM = 6;
+const BAND_ROOM = 1.2;
+/** Of the summary table, in pixels: a row, and how many rows its caption, head and foot take. */
+const TABLE_ROW = 25;
+const TABLE_HEAD = 4;
 
 export class Timeline {
   private readonly chart: Chart;
@@ -51,12 +62,15 @@ export class Timeline {
   private readonly root = make("div", { class: "pp-timeline" });
   private readonly dark = window.matchMedia("(prefers-color-scheme: dark)");
   private readonly picks = new Picks();
+  private readonly measuring: Measuring;
+  private readonly flight: Flight;
   private readonly commands: Commands;
   private plots: readonly Plot[] = [];
   private theme: Theme | null = null;
   private state: State;
   private shading: Shading | null = null;
   private editing: Editing | null;
+  private settled = false;
   private waiting = 0;
   private stale: "lights" | "picture" | "all" = "all";
 
@@ -75,9 +89,27 @@ export class Timeline {
       clicked: (hit) => this.click(hit),
       grabbed: (event, point) => this.grab(event, point),
     });
-    this.minimap = new Minimap((middle) => this.centre(middle));
+    this.minimap = new Minimap((span) => this.showSpan(span));
+    this.measuring = new Measuring({
+      frame: () => this.draw(),
+      band: () => this.state.band,
+      choose: (band) => this.measure(band),
+      changed: () => this.lightBand(),
+      say: (description, x, y) => this.chart.say(description, x, y),
+      hush: () => this.chart.tooltip.hide(),
+      fit: () => this.fit(),
+      clear: () => this.set({ band: null }),
+      told: (text) => {
+        this.status.textContent = text;
+      },
+    });
     this.toolbar = new Toolbar(this.actions());
+    this.flight = new Flight({
+      zoom: (factor) => this.chart.zoom.scaleBy(factor, this.chart.pointer ?? this.focusX()),
+      pan: (share) => this.chart.zoom.panBy(share),
+    });
     this.commands = this.commandsOf();
+    this.chart.zoom.wheel = rememberedWheel();
     this.build();
     this.update(data);
   }
@@ -90,6 +122,7 @@ export class Timeline {
     this.plots = data.views.map((view, index) => new Plot(view, index));
     this.shade();
     this.picks.renew(before, this.plots, this.state);
+    this.picks.band = this.state.band;
     this.useTheme();
     this.fillTables();
     this.chart.element.setAttribute("aria-label", this.label());
@@ -114,6 +147,7 @@ export class Timeline {
     const before = this.state;
     this.state = { ...before, ...change };
     this.picks.follow(this.plots, before, this.state);
+    this.picks.band = this.measuring.dragged ?? this.state.band;
     if (before.scale !== this.state.scale) this.shade();
     if (before.theme !== this.state.theme || before.scale !== this.state.scale) this.useTheme();
     if (before.shown !== this.state.shown) this.fillTables();
@@ -165,6 +199,7 @@ export class Timeline {
   destroy(): void {
     cancelAnimationFrame(this.waiting);
     this.dark.removeEventListener("change", this.themeChanged);
+    this.flight.stop();
     this.chart.destroy();
     this.root.remove();
   }
@@ -188,7 +223,16 @@ export class Timeline {
   private build(): void {
     const { root, chart, toolbar, minimap, details } = this;
     details.addEventListener("toggle", () => this.fillTables());
-    root.append(toolbar.element, chart.element, minimap.element, this.legend, this.status, details, this.help.element);
+    root.append(
+      toolbar.element,
+      chart.element,
+      minimap.element,
+      this.legend,
+      this.measuring.panel.element,
+      this.status,
+      details,
+      this.help.element,
+    );
     this.host.append(root);
     chart.element.addEventListener("keydown", (event) => this.typed(event));
     root.addEventListener("keydown", (event) => this.typedAnywhere(event));
@@ -235,8 +279,18 @@ export class Timeline {
     this.chart.draw(frame);
     this.chart.light(frame, this.picks.lit);
     if (stale === "all") this.drawAround(frame);
+    this.legend.classList.toggle("pp-fine", anyTooFine(frame));
     this.minimap.place(frame.x.domain() as [number, number]);
+    if (stale === "all" && !this.settled) this.settle();
     return frame;
+  }
+
+  /** Where the first picture leaves room below, the table stands open in it. */
+  private settle(): void {
+    this.settled = true;
+    const { bottom } = this.root.getBoundingClientRect();
+    const rows = this.shown.reduce((sum, plot) => sum + plot.lanes + TABLE_HEAD, 0);
+    if (this.details.getBoundingClientRect().bottom + rows * TABLE_ROW < bottom) this.details.open = true;
   }
 
   /** What stands around the picture and does not change while it moves. */
@@ -244,6 +298,7 @@ export class Timeline {
     const last = Math.max(...this.shown.map((plot) => plot.view.makespan)) || 1;
     this.minimap.element.style.marginLeft = `${frame.left}px`;
     this.minimap.draw(frame, last, this.picks.found);
+    this.measuring.follow(frame);
     fillLegend(this.legend, legendEntries(this.shown, frame.theme, this.state));
     const possible = {
       gaps: this.shown.some((plot) => plot.gaps !== null),
@@ -251,7 +306,7 @@ export class Timeline {
       overlay: canOverlay(this.shown),
       scale: (this.data.scale ?? null) !== null,
     };
-    this.toolbar.update(this.state, possible, this.picks.foundText(this.state.query));
+    this.toolbar.update(this.state, possible, this.picks.foundText(this.state.query), this.chart.zoom.wheel);
   }
 
   /** Tables cost as much as pictures, so they are made once somebody opens them. */
@@ -285,8 +340,21 @@ export class Timeline {
   }
 
   private grab(event: PointerEvent, point: Point): Drag | null {
+    const touch = event.pointerType === "touch";
+    if (event.shiftKey && !touch) return this.measuring.begin(point);
+    const moved = this.dragOfOp(event, point) ?? (touch ? null : this.measuring.resume(point));
+    if (moved !== null || touch || !this.chart.zoom.all) return moved;
+    // Nothing is left to pan: a drag measures, or moves the lanes where they can be moved.
+    return new Either(
+      point,
+      this.measuring.begin(point),
+      this.chart.deepest > 0 ? (by) => this.chart.scrollBy(by) : null,
+    );
+  }
+
+  private dragOfOp(event: PointerEvent, point: Point): Drag | null {
     const hit = this.chart.hitAt(point);
-    if (hit === null || this.editing === null || event.shiftKey || !this.grabbable(event, hit)) return null;
+    if (hit === null || this.editing === null || !this.grabbable(event, hit)) return null;
     return dragOf(this.editing, hit, { frame: () => this.draw(), show: (ghost) => this.hang(ghost) });
   }
 
@@ -298,6 +366,7 @@ export class Timeline {
 
   private hang(ghost: Ghost | null): void {
     this.picks.ghost = ghost;
+    this.picks.hover(null);
     this.chart.tooltip.hide();
     this.status.textContent = ghost?.refused ?? "";
     this.refresh("lights");
@@ -366,9 +435,48 @@ export class Timeline {
     this.set({ span: width >= last ? null : [from, from + width] });
   }
 
-  private centre(middle: number): void {
-    const [from, to] = (this.chart.frame ?? this.draw()).x.domain();
-    if (this.state.span !== null) this.showAround(middle, to - from);
+  private showSpan([from, to]: readonly [number, number]): void {
+    const last = Math.max(...this.shown.map((plot) => plot.view.makespan));
+    this.state = { ...this.state, span: from <= 0 && to >= last ? null : [from, to] };
+    this.refresh("picture");
+    this.options.onFragment?.(toFragment(this.state));
+  }
+
+  private measure(band: Band): void {
+    this.set({ band });
+    this.status.textContent = "";
+  }
+
+  private lightBand(): void {
+    this.picks.hover(null);
+    this.picks.band = this.measuring.dragged ?? this.state.band;
+    this.refresh("lights");
+  }
+
+  /** Zoom to what is measured, or to the op, with a little on both sides. */
+  private fit(): void {
+    const { band } = this.state;
+    const ref = this.picks.focused ?? this.picks.selected;
+    const plot = ref === null ? null : this.plots[ref.view];
+    const op = ref === null || plot === null ? null : { from: plot.start[ref.bar], to: plot.end[ref.bar] };
+    const span = band ?? op;
+    if (span === null) return;
+    this.showAround((span.from + span.to) / 2, (span.to - span.from) * (band === null ? OP_ROOM : BAND_ROOM));
+    if (band === null && ref !== null) this.reveal(ref, 0);
+  }
+
+  private mark(grown: boolean): void {
+    const ref = this.picks.focused ?? this.picks.selected;
+    if (ref !== null) this.measuring.mark(ref, grown);
+    else this.status.textContent = "select an op to measure its interval, or drag one with shift";
+  }
+
+  private switchWheel(): void {
+    const wheel = this.chart.zoom.wheel === "zoom" ? "scroll" : "zoom";
+    rememberWheel(wheel);
+    this.chart.zoom.wheel = wheel;
+    this.refresh("all");
+    this.status.textContent = wheel === "zoom" ? "the wheel zooms" : "the wheel scrolls; with ctrl it zooms";
   }
 
   private stretchBy(factor: number): void {
@@ -399,7 +507,8 @@ export class Timeline {
       find: (query) => this.set({ query }),
       step: (by) => this.step(by),
       save: (format) => void this.save(format),
-      help: () => this.help.open(),
+      help: () => this.help.open(this.editing !== null),
+      switchWheel: () => this.switchWheel(),
     };
   }
 
@@ -412,7 +521,7 @@ export class Timeline {
       zoomBy: (factor) => chart.zoom.scaleBy(factor, this.focusX()),
       panBy: (share) => chart.zoom.panBy(share),
       showAll: () => this.set({ span: null }),
-      scrollBy: (pages) => chart.scrollBy(pages * (chart.element.clientHeight - AXIS)),
+      scrollBy: (pages) => void chart.scrollBy(pages * (chart.element.clientHeight - AXIS)),
       stretchBy: (factor) => this.stretchBy(factor),
       flip: (name) => toolbar.flip(name),
       moveBy: (by) => this.moveBy(by),
@@ -420,7 +529,11 @@ export class Timeline {
       switchTheme: () => toolbar.switchTheme(),
       search: () => toolbar.search.select(),
       step: (by) => this.step(by),
-      help: () => this.help.open(),
+      help: () => this.help.open(this.editing !== null),
+      fly: (event) => this.flight.press(event),
+      mark: (grown) => this.mark(grown),
+      fit: () => this.fit(),
+      switchWheel: () => this.switchWheel(),
     };
   }
 
@@ -430,7 +543,7 @@ export class Timeline {
       return;
     }
     this.picks.focused = null;
-    this.set({ op: null, query: "" });
+    this.set({ op: null, query: "", band: null });
   }
 
   /** Where the focused op stands, to zoom around it. */

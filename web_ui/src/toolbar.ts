@@ -1,6 +1,7 @@
 /** Buttons and the search box above the picture. */
 
 import { button, make } from "./dom.js";
+import type { Wheel } from "./remembered.js";
 import type { State } from "./state.js";
 
 export interface Actions {
@@ -11,6 +12,7 @@ export interface Actions {
   step(by: number): void;
   save(format: "png" | "svg"): void;
   help(): void;
+  switchWheel(): void;
 }
 
 export interface Possible {
@@ -42,14 +44,23 @@ export class Toolbar {
   private readonly critical: HTMLButtonElement;
   private readonly scale: HTMLButtonElement;
   private readonly layout: HTMLButtonElement;
+  private readonly wheel: HTMLButtonElement;
+  private readonly more: HTMLButtonElement;
   private readonly theme: HTMLButtonElement;
 
   constructor(private readonly actions: Actions) {
     this.gaps = this.toggle("Idle reasons", "colour idle time by its reason (g)", "gaps");
-    this.memory = this.toggle("Memory", "show memory (m)", "memory");
+    this.memory = this.toggle("Memory", "show memory (b)", "memory");
     this.critical = this.toggle("Critical path", "highlight the critical path (c)", "critical");
     this.scale = this.toggle("Ratios", "colour ops by their ratio instead of by kind (v)", "scale");
     this.layout = button("Overlay", "overlay the schedules (o)", () => this.switchLayout());
+    this.wheel = button("Wheel", "what the wheel does: scroll, or zoom (z); ctrl + wheel always zooms", () =>
+      actions.switchWheel(),
+    );
+    this.wheel.classList.add("pp-for-wheels");
+    this.more = button("\u22ef", "more", () => this.showMore());
+    this.more.classList.add("pp-more");
+    this.more.setAttribute("aria-expanded", "false");
     this.theme = button("Theme", "light, dark, or the system's setting (t)", () => this.switchTheme());
     this.search.addEventListener("input", () => actions.find(this.search.value));
     this.search.addEventListener("keydown", (event) => this.typed(event));
@@ -57,7 +68,8 @@ export class Toolbar {
   }
 
   /** Show the current state. */
-  update(state: State, possible: Possible, found: string): void {
+  update(state: State, possible: Possible, found: string, wheel: Wheel): void {
+    this.wheel.textContent = `Wheel: ${wheel}`;
     press(this.gaps, state.gaps && possible.gaps, possible.gaps);
     press(this.memory, state.memory && possible.memory, possible.memory);
     press(this.critical, state.critical, true);
@@ -81,6 +93,12 @@ export class Toolbar {
   /** Turn something on or off. */
   flip(name: Flippable): void {
     if (!this[name].disabled) this.actions.set({ [name]: !this.actions.state()[name] });
+  }
+
+  /** Where there is little room, what is needed less often stands behind a button. */
+  private showMore(): void {
+    const open = this.element.classList.toggle("pp-open");
+    this.more.setAttribute("aria-expanded", String(open));
   }
 
   private toggle(text: string, title: string, name: Flippable): HTMLButtonElement {
@@ -110,14 +128,15 @@ export class Toolbar {
   }
 
   private showGroup(): HTMLElement {
-    return group("", this.scale, this.gaps, this.memory, this.critical, this.layout);
+    return group("pp-shown", this.scale, this.gaps, this.memory, this.critical, this.layout);
   }
 
   private saveGroup(): HTMLElement {
     const png = button("PNG", "save the view as PNG", () => this.actions.save("png"));
     const svg = button("SVG", "save the view as SVG", () => this.actions.save("svg"));
     const help = button("Keys", "keys and gestures (?)", () => this.actions.help());
-    return group("pp-last", png, svg, this.theme, help);
+    const rest = group("pp-rest", this.wheel, png, svg, this.theme, help);
+    return group("pp-last", rest, this.more);
   }
 }
 

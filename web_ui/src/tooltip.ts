@@ -11,6 +11,7 @@ export class Tooltip {
   show(description: Description, x: number, y: number, width: number, height: number): void {
     const swatch = make("span", { class: "pp-swatch" });
     swatch.style.background = description.fill;
+    swatch.hidden = description.fill === "";
     const title = make("strong", {}, description.title);
     const facts = description.facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
     this.element.replaceChildren(

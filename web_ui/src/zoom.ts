@@ -1,27 +1,30 @@
-/** Zoom and pan in time by wheel, drag, double click and touch; d3-zoom's transform, held to the timeline's two ends. */
+/** Zoom and pan in time by drag, double click, wheel and touch; d3-zoom's transform, held to the timeline's two ends. */
 
 import { type ScaleLinear, scaleLinear } from "d3-scale";
 import { type Selection, select } from "d3-selection";
 import { type D3ZoomEvent, type ZoomTransform, zoom, zoomIdentity, zoomTransform } from "d3-zoom";
+import type { Wheel } from "./remembered.js";
+import { turnOf } from "./wheel.js";
 
 export interface ZoomHandlers {
   /** Other times show. */
   moved(): void;
-  /** The content was dragged up by so many pixels. */
-  scrolled(by: number): void;
+  /** The content was moved up by so many pixels; false where it could not. */
+  scrolled(by: number): boolean;
   /** Lanes should be so many times as high. */
   stretched(by: number): void;
   /** Whether the pointer is doing something else. */
   busy(): boolean;
+  /** A turn of the wheel found nothing to scroll. */
+  idled(): void;
 }
-
-const WHEEL_SCROLL = 0.6;
-const WHEEL_STRETCH = 0.002;
 
 export class TimeZoom {
   private readonly behaviour = zoom<HTMLElement, unknown>();
   private readonly selection: Selection<HTMLElement, unknown, null, undefined>;
   private readonly base = scaleLinear([0, 1], [0, 1]);
+  /** What a turn of the wheel does. */
+  wheel: Wheel = "scroll";
   private lastY = 0;
   private silent = false;
 
@@ -84,9 +87,9 @@ export class TimeZoom {
     this.behaviour.translateBy(this.selection, (-share * (right - left)) / k, 0);
   }
 
+  /** Wheels are turned below, and a double click with a key is somebody else's. */
   private zooms(event: MouseEvent): boolean {
-    if (event instanceof WheelEvent) return !isScroll(event);
-    return !event.button && !this.handlers.busy();
+    return event.type !== "wheel" && !event.button && !event.shiftKey && !this.handlers.busy();
   }
 
   private transformOf([from, to]: readonly [number, number]): ZoomTransform {
@@ -110,21 +113,18 @@ export class TimeZoom {
     if (!this.silent) this.handlers.moved();
   }
 
-  /** Sideways: move in time. With shift: up and down. With alt: higher lanes. With ctrl, as pinches on a touchpad are sent: d3's. */
   private wheeled(event: WheelEvent): void {
-    if (!isScroll(event)) return;
+    const turn = turnOf(event, this.wheel);
+    if (turn.does === "scroll" && !this.handlers.scrolled(turn.pixels)) {
+      this.handlers.idled();
+      return; // the page's
+    }
     event.preventDefault();
-    const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
-    const turned = event.deltaY || event.deltaX; // browsers turn shift and wheel sideways
-    if (event.altKey) this.handlers.stretched(2 ** (-turned * lines * WHEEL_STRETCH));
-    else if (event.shiftKey) this.handlers.scrolled(turned * lines * WHEEL_SCROLL);
-    else this.panBy((event.deltaX * lines) / (this.base.range()[1] - this.base.range()[0]));
+    const { left } = this.element.getBoundingClientRect();
+    if (turn.does === "zoom") this.scaleBy(turn.factor, event.clientX - left);
+    else if (turn.does === "stretch") this.handlers.stretched(turn.factor);
+    else if (turn.does === "pan") this.panBy(turn.pixels / (this.base.range()[1] - this.base.range()[0]));
   }
-}
-
-/** Whether a turn of the wheel does something else than zoom in time. */
-function isScroll(event: WheelEvent): boolean {
-  return event.altKey || event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
 }
 
 function isOneFinger(event: unknown): boolean {

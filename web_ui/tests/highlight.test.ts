@@ -12,6 +12,7 @@ const NOTHING: Lit = {
   found: [],
   current: null,
   ghost: null,
+  band: null,
 };
 const frame = frameOf([plotOf(TWO_BY_TWO, {}, TWO_BY_TWO_LINKS)], 1014);
 const bar = (at: number) => ({ view: 0, bar: at });

@@ -35,7 +35,7 @@ describe("stacked", () => {
   test("lanes fill the window, but are neither too low to see nor higher than they need", () => {
     const heights = [0, 150, 300, 5000].map((room) => layOut([one], STACKED, room).laneHeight);
     expect(heights[0]).toBe(9);
-    expect(heights[3]).toBe(34);
+    expect(heights[3]).toBe(42);
     expect([...heights].sort((low, high) => low - high)).toEqual(heights);
   });
 
@@ -45,7 +45,7 @@ describe("stacked", () => {
   });
 
   test("lanes can be made higher", () => {
-    expect(layOut([one], { ...STACKED, tall: 2 }, 5000).laneHeight).toBe(68);
+    expect(layOut([one], { ...STACKED, tall: 2 }, 5000).laneHeight).toBe(84);
   });
 
   test("memory stands below its lanes, unless it is off or unknown", () => {

@@ -157,6 +157,8 @@ export class Recorder implements Surface {
 
   strips(): void {}
 
+  mixes(): void {}
+
   clipped(_x: number, _y: number, _width: number, _height: number, draw: () => void): void {
     draw();
   }

@@ -10,6 +10,7 @@ const EVERYTHING: State = {
   critical: true,
   scale: false,
   theme: "dark",
+  band: { from: 3, to: 5.5, first: { view: 0, lane: 0 }, last: { view: 1, lane: 3 } },
   tall: 2.5,
   query: "3F7",
   op: { view: 1, name: "3F7.1" },

@@ -18,9 +18,10 @@ beforeEach(() => {
     moved: () => {
       moves += 1;
     },
-    scrolled: () => undefined,
+    scrolled: () => false,
     stretched: () => undefined,
     busy: () => false,
+    idled: () => undefined,
   });
   zoom.fit(100, 1100, 10, 1);
 });

@@ -1,0 +1,100 @@
+/** What ranks do in an interval: time by kind of op and by reason for idling, which together are the interval. */
+
+import type { Band } from "./band.js";
+import type { Theme } from "./palette.js";
+import { Part } from "./part.js";
+import type { Plot, Track } from "./plot.js";
+
+/** What time is spent on: a kind, a pair of ops at once, a reason for idling, or time after a schedule's end. */
+export interface Use {
+  readonly key: string;
+  readonly title: string;
+  readonly idle: boolean;
+}
+
+export interface Measured {
+  /** Only those on which any time is spent. */
+  readonly uses: readonly Use[];
+  /** A row a rank: its plot, its lane, and its time for each use. */
+  readonly rows: readonly { readonly plot: Plot; readonly lane: number; readonly times: readonly number[] }[];
+  /** Of all ranks together. */
+  readonly totals: readonly number[];
+  readonly length: number;
+}
+
+const PAIR: Use = { key: "pair", title: "overlapped pairs", idle: false };
+const UNEXPLAINED: Use = { key: "idle", title: "idle", idle: true };
+const AFTER: Use = { key: "after", title: "after its end", idle: true };
+
+interface Place {
+  readonly plot: Plot;
+  readonly lane: number;
+}
+
+export function measured(places: readonly Place[], { from, to }: Pick<Band, "from" | "to">, theme: Theme): Measured {
+  const found = places.map(({ plot, lane }) => timesOf(plot, lane, from, to));
+  const order = usesInOrder(places, theme).filter(({ key }) => found.some((times) => (times.get(key) ?? 0) > 0));
+  const rows = places.map((place, at) => ({ ...place, times: order.map(({ key }) => found[at].get(key) ?? 0) }));
+  const totals = order.map((_, use) => rows.reduce((sum, { times }) => sum + times[use], 0));
+  return { uses: order, rows, totals, length: to - from };
+}
+
+/** Kinds as the theme has them, then idle time as the theme has its reasons. */
+function usesInOrder(places: readonly Place[], theme: Theme): Use[] {
+  const kinds = places[0]?.plot.view.kinds ?? [];
+  const reasons = Object.entries(theme.base.reasons);
+  return [
+    ...kinds.map((kind) => ({ key: `kind ${kind}`, title: theme.base.kinds[kind].title, idle: false })),
+    PAIR,
+    ...reasons.map(([reason, { title }]) => ({ key: `idle ${reason}`, title: `idle: ${title}`, idle: true })),
+    UNEXPLAINED,
+    AFTER,
+  ];
+}
+
+/** Times of one lane by the keys of their uses; messages run beside compute and are not counted. */
+function timesOf(plot: Plot, lane: number, from: number, to: number): Map<string, number> {
+  const times = new Map<string, number>();
+  const add = (key: string, time: number) => times.set(key, (times.get(key) ?? 0) + time);
+  const end = Math.max(Math.min(to, plot.view.makespan), from);
+  const tracks = plot.tracks[lane];
+  for (const track of tracks.filter(({ part }) => part === Part.FULL)) {
+    eachWithin(track, from, end, (at, time) => add(`kind ${plot.kindName(track.items[at])}`, time));
+  }
+  const halves = tracks.filter(({ part }) => part === Part.UPPER || part === Part.LOWER);
+  if (halves.length > 0) add(PAIR.key, covered(halves, from, end));
+  const busy = [...times.values()].reduce((sum, time) => sum + time, 0);
+  const { gaps } = plot;
+  if (gaps !== null) {
+    const { reasons, reason, tracks: idle } = gaps;
+    eachWithin(idle[lane], from, end, (at, time) => add(`idle ${reasons[reason[idle[lane].items[at]]]}`, time));
+  }
+  const known = gaps === null ? busy : [...times.values()].reduce((sum, time) => sum + time, 0);
+  if (end - from - known > 1e-9 * plot.view.makespan) add(UNEXPLAINED.key, end - from - known);
+  if (to > end) add(AFTER.key, to - end);
+  return times;
+}
+
+function eachWithin(track: Track, from: number, to: number, add: (at: number, time: number) => void): void {
+  const [first, stop] = track.between(from, to);
+  for (let at = first; at < stop; at++) {
+    const time = Math.min(track.end[at], to) - Math.max(track.start[at], from);
+    if (time > 0) add(at, time);
+  }
+}
+
+/** The time that is covered by any of some tracks. */
+function covered(tracks: readonly Track[], from: number, to: number): number {
+  const spans: [number, number][] = [];
+  for (const track of tracks) {
+    eachWithin(track, from, to, (at) => spans.push([Math.max(track.start[at], from), Math.min(track.end[at], to)]));
+  }
+  spans.sort((one, other) => one[0] - other[0]);
+  let [sum, reach] = [0, from];
+  for (const [start, end] of spans) {
+    if (end <= reach) continue;
+    sum += end - Math.max(start, reach);
+    reach = end;
+  }
+  return sum;
+}

@@ -1,0 +1,84 @@
+/** Measuring on a timeline: the band while it is dragged, what is said beside it, and the table below. */
+
+import { type Band, edgeOf, newBand, rowsOf } from "./band.js";
+import type { Description } from "./describe.js";
+import type { Frame } from "./frame.js";
+import type { Drag, Point } from "./grabs.js";
+import { measured } from "./measure.js";
+import { type MeasureActions, MeasurePanel, summaryOf, titleOf } from "./measure_panel.js";
+import type { BarRef } from "./search.js";
+
+export interface MeasuringHandlers extends MeasureActions {
+  frame(): Frame;
+  /** The band of the state. */
+  band(): Band | null;
+  choose(band: Band): void;
+  /** What is dragged has changed. */
+  changed(): void;
+  say(description: Description, x: number, y: number): void;
+  hush(): void;
+}
+
+export class Measuring {
+  readonly panel: MeasurePanel;
+  /** What is dragged now. */
+  dragged: Band | null = null;
+
+  constructor(private readonly handlers: MeasuringHandlers) {
+    this.panel = new MeasurePanel(handlers);
+  }
+
+  /** A drag that begins a band. */
+  begin(point: Point): Drag | null {
+    return newBand(this.handlers.frame(), point, this.own);
+  }
+
+  /** A drag of an edge of the band, where one lies under the point. */
+  resume(point: Point): Drag | null {
+    return edgeOf(this.handlers.frame(), this.handlers.band(), point, this.own);
+  }
+
+  /** The interval of an op, on all the ranks of its view; `grown`: together with the band that there is. */
+  mark({ view, bar }: BarRef, grown: boolean): void {
+    const plot = this.handlers.frame().plots[view];
+    const before = grown ? this.handlers.band() : null;
+    this.handlers.choose({
+      from: Math.min(plot.start[bar], before?.from ?? Number.POSITIVE_INFINITY),
+      to: Math.max(plot.end[bar], before?.to ?? 0),
+      first: { view, lane: 0 },
+      last: { view, lane: plot.lanes - 1 },
+    });
+  }
+
+  /** Show the table of the state's band, or none. */
+  follow(frame: Frame): void {
+    const band = this.handlers.band();
+    const rows = band === null ? [] : rowsOf(frame.content, band);
+    if (band === null || rows.length === 0) this.panel.hide();
+    else this.panel.show(measured(rows, band, frame.theme), band.from, band.to, frame.theme);
+  }
+
+  private readonly own = {
+    frame: (): Frame => this.handlers.frame(),
+    show: (band: Band | null): void => this.drag(band),
+    done: (band: Band): void => this.handlers.choose(band),
+  };
+
+  private drag(band: Band | null): void {
+    this.dragged = band;
+    this.handlers.changed();
+    if (band === null) {
+      this.handlers.hush();
+      return;
+    }
+    const frame = this.handlers.frame();
+    const found = measured(rowsOf(frame.content, band), band, frame.theme);
+    const title = titleOf(found, band.from, band.to);
+    this.handlers.say({ title, kind: "", fill: "", facts: summaryOf(found) }, frame.x(band.to), bottomOf(frame, band));
+  }
+}
+
+function bottomOf(frame: Frame, band: Band): number {
+  const rows = rowsOf(frame.content, band);
+  return Math.min(Math.max(...rows.map((row) => row.top + row.height - frame.scroll + 26)), frame.height);
+}

@@ -1,0 +1,109 @@
+/**
+ * Lanes whose bars are finer than pixels: columns a few pixels wide, each divided from top to bottom by the share of time
+ * that every colour has in it. Colours are never blended, so that each is one that the legend names.
+ */
+
+import type { Palette } from "./palette.js";
+import type { Track } from "./plot.js";
+import type { TimeWindow } from "./surface.js";
+
+export interface MixPart {
+  readonly track: Track;
+  readonly palette: Palette;
+  /** How much of the height its time is worth. */
+  readonly weight: number;
+  /** Idle time stands at the bottom. */
+  readonly below: boolean;
+}
+
+/** Tracks that are drawn as one strip of shares. */
+export interface Mix {
+  readonly parts: readonly MixPart[];
+  readonly top: number;
+  readonly height: number;
+}
+
+/** The width of a column in CSS pixels. */
+export const COLUMN = 4;
+/** More bars than this to a pixel are too fine to be drawn each. */
+const FINE = 0.3;
+
+/** Whether a track has more bars in a window than can be told apart. */
+export function tooFine(track: Track, window: TimeWindow): boolean {
+  const [first, stop] = track.between(window.from, window.from + window.width / window.scale);
+  return stop - first > FINE * window.width;
+}
+
+/** A colour's share in each column. */
+export interface Share {
+  readonly fill: string;
+  readonly rgb: readonly [number, number, number];
+  readonly below: boolean;
+  readonly shares: Float32Array;
+}
+
+/** The shares of every colour that a mix has in a window, in the order of their codes, idle time last. */
+export function sharesOf(mix: Mix, window: TimeWindow): Share[] {
+  const columns = Math.max(1, Math.ceil(window.width / COLUMN));
+  const found = new Map<string, Share & { code: number }>();
+  for (const part of mix.parts) addPart(found, part, window, columns);
+  return [...found.values()].sort((one, other) => Number(one.below) - Number(other.below) || one.code - other.code);
+}
+
+function addPart(
+  found: Map<string, Share & { code: number }>,
+  part: MixPart,
+  window: TimeWindow,
+  columns: number,
+): void {
+  const { start, end, code } = part.track;
+  const scale = window.scale / COLUMN;
+  const [first, stop] = part.track.between(window.from, window.from + window.width / window.scale);
+  const own: (Float32Array | undefined)[] = [];
+  for (let at = first; at < stop; at++) {
+    const shares = own[code[at]] ?? shareOf(found, part, code[at], columns).shares;
+    own[code[at]] = shares;
+    const from = Math.max((start[at] - window.from) * scale, 0);
+    const to = Math.min((end[at] - window.from) * scale, columns);
+    for (let column = Math.floor(from); column < to; column++) {
+      shares[column] += part.weight * (Math.min(column + 1, to) - Math.max(column, from));
+    }
+  }
+}
+
+function shareOf(found: Map<string, Share & { code: number }>, part: MixPart, code: number, columns: number): Share {
+  const fill = part.palette.fill[code];
+  const key = `${part.below} ${fill}`;
+  let share = found.get(key);
+  if (share === undefined) {
+    const { rgb } = part.palette;
+    const colour = [rgb[3 * code], rgb[3 * code + 1], rgb[3 * code + 2]] as const;
+    share = { fill, rgb: colour, below: part.below, shares: new Float32Array(columns), code };
+    found.set(key, share);
+  }
+  return share;
+}
+
+/** Each colour of a column from top to bottom: `rect(share, column, top, bottom)`, both between 0 and 1. */
+export function eachBox(
+  shares: readonly Share[],
+  rect: (share: Share, column: number, top: number, bottom: number) => void,
+) {
+  const columns = shares[0]?.shares.length ?? 0;
+  for (let column = 0; column < columns; column++) {
+    let top = 0;
+    for (const share of shares) {
+      const size = share.shares[column];
+      if (share.below || size <= 0) continue;
+      rect(share, column, top, Math.min(top + size, 1));
+      top += size;
+    }
+    let bottom = 1;
+    for (let at = shares.length - 1; at >= 0 && shares[at].below; at--) {
+      const size = shares[at].shares[column];
+      if (size <= 0) continue;
+      rect(shares[at], column, Math.max(bottom - size, Math.min(top, 1)), bottom);
+      bottom -= size;
+    }
+  }
+}

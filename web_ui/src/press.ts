@@ -1,0 +1,77 @@
+/** A finger that stays where it is: it shows what lies under it, and what it slides over, until it is lifted. */
+
+import type { Point } from "./grabs.js";
+
+const LONG_MS = 450;
+const STILL = 8;
+
+export interface PressHandlers {
+  /** A finger has come down anywhere. */
+  began(): void;
+  /** Something shall be said about a point. */
+  pointed(point: Point): void;
+}
+
+export class LongPress {
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private from: Point = { x: 0, y: 0 };
+  private swallow = false;
+  /** Whether a finger explores, so that nothing else shall follow it. */
+  exploring = false;
+
+  constructor(
+    private readonly element: HTMLElement,
+    private readonly handlers: PressHandlers,
+  ) {
+    element.addEventListener("pointerdown", (event) => this.down(event));
+    element.addEventListener("pointermove", (event) => this.move(event));
+    for (const type of ["pointerup", "pointercancel"]) element.addEventListener(type, () => this.end());
+    element.addEventListener("touchmove", (event) => this.keep(event), { capture: true, passive: false });
+    element.addEventListener("contextmenu", (event) => this.exploring && event.preventDefault());
+    element.addEventListener("click", (event) => this.click(event), { capture: true });
+  }
+
+  private down(event: PointerEvent): void {
+    this.end();
+    this.swallow = false;
+    if (event.pointerType !== "touch") return;
+    this.handlers.began();
+    if (!event.isPrimary) return;
+    this.from = this.pointOf(event);
+    this.timer = setTimeout(() => this.explore(), LONG_MS);
+  }
+
+  private explore(): void {
+    this.exploring = true;
+    this.swallow = true;
+    this.handlers.pointed(this.from);
+  }
+
+  private move(event: PointerEvent): void {
+    const point = this.pointOf(event);
+    if (this.exploring) this.handlers.pointed(point);
+    else if (Math.hypot(point.x - this.from.x, point.y - this.from.y) > STILL) clearTimeout(this.timer);
+  }
+
+  private end(): void {
+    clearTimeout(this.timer);
+    this.exploring = false;
+  }
+
+  /** Panning listens to touches, and shall not hear of these. */
+  private keep(event: TouchEvent): void {
+    if (!this.exploring) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }
+
+  private click(event: MouseEvent): void {
+    if (this.swallow) event.stopImmediatePropagation();
+    this.swallow = false;
+  }
+
+  private pointOf(event: PointerEvent): Point {
+    const { left, top } = this.element.getBoundingClientRect();
+    return { x: event.clientX - left, y: event.clientY - top };
+  }
+}

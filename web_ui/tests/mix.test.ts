@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { COLUMN, eachBox, type Mix, sharesOf, tooFine } from "../src/mix.js";
+import { mixParts } from "../src/picture.js";
+import { type Op, plotOf, themeOf } from "./made.js";
+
+/** F for 1 and B for 2 at every 4: a quarter forward, a half backward, a quarter idle. */
+const STEADY = Array.from({ length: 400 }, (_, at): Op[] => [
+  [0, 4 * at, 4 * at + 1, "F", at],
+  [0, 4 * at + 1, 4 * at + 3, "B", at],
+]).flat();
+const plot = plotOf(STEADY);
+const mix: Mix = { parts: mixParts(themeOf([plot]), plot, 0, 1), top: 0, height: 20 };
+const whole = { from: 0, scale: 0.1, left: 0, width: 160 };
+
+test("bars are too fine where several fall into a pixel", () => {
+  expect(tooFine(plot.tracks[0][0], whole)).toBe(true);
+  expect(tooFine(plot.tracks[0][0], { from: 0, scale: 10, left: 0, width: 160 })).toBe(false);
+});
+
+test("columns hold the share of time of each colour", () => {
+  const shares = sharesOf(mix, whole);
+  expect(shares.map(({ fill }) => fill)).toEqual(["#0000ff", "#00ff00"]);
+  expect(shares[0].shares).toHaveLength(160 / COLUMN);
+  for (const share of shares[0].shares) expect(share).toBeCloseTo(0.25, 5);
+  for (const share of shares[1].shares) expect(share).toBeCloseTo(0.5, 5);
+});
+
+test("colours stand from the top down, and idle time with a reason from the bottom up", () => {
+  const [part] = mix.parts;
+  const shares = sharesOf({ ...mix, parts: [part, { ...part, below: true, weight: 0.4 }] }, whole);
+  const boxes: [boolean, number, number][] = [];
+  eachBox(shares, ({ below }, column, top, bottom) => {
+    if (column === 3) boxes.push([below, Number(top.toFixed(3)), Number(bottom.toFixed(3))]);
+  });
+  expect(boxes).toEqual([
+    [false, 0, 0.25],
+    [false, 0.25, 0.75],
+    [true, 0.8, 1],
+    [true, 0.75, 0.8],
+  ]);
+});
