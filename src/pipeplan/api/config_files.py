@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pipeplan.api.costs_by_name import is_shipped, shipped_costs
-from pipeplan.costs import Config, settings_of
+from pipeplan.costs import SETTINGS, Config, settings_of
 from pipeplan.costs import load_config as load_settings
 from pipeplan.documents import SIZE_LIMIT
 from pipeplan.files import read_text
@@ -15,7 +16,8 @@ from pipeplan.formats import is_costs_json, parse_costs_json
 def load_config(path: Path) -> Config:
     """Read a config file; where there is none of this name, the costs that come with pipeplan under it.
 
-    Costs are settings with a value for each stage; ``stages`` is then how many there are.
+    Costs are settings with a value for each stage; ``stages`` is then how many there are. Without a name they have the
+    file's.
 
     Raises
     ------
@@ -23,9 +25,17 @@ def load_config(path: Path) -> Config:
         For a file that cannot be read; for whatever :func:`pipeplan.costs.config.load_config` raises it.
     """
     if is_shipped(str(path)) and not path.exists():
-        return shipped_costs(str(path))
+        return _named(shipped_costs(str(path)), str(path))
     if path.suffix.lower() == ".json":
         text = read_text(path, limit=SIZE_LIMIT, what="config file")
         if is_costs_json(text):
-            return Config(settings=settings_of(parse_costs_json(text, name=f"config file {path}")))
-    return load_settings(path)
+            costs = parse_costs_json(text, name=f"config file {path}")
+            return _named(Config(settings=settings_of(costs)), path.stem)
+    return _named(load_settings(path), path.stem)
+
+
+def _named(config: Config, name: str) -> Config:
+    """A config whose costs have a name, its own if it says one."""
+    if not any(SETTINGS[setting].timing for setting in config.settings):
+        return config
+    return replace(config, settings={"costs_name": name, **config.settings})

@@ -89,9 +89,11 @@ class ParetoFront(Presentable):
         return FrontView(
             title=_title(first),
             memory_label="peak memory (GiB)" if self.in_bytes else "peak memory (activations)",
-            time_label=f"{objective} ({unit})" if unit else objective,
+            time_label=objective,
             points=[(point.peak / scale, point.value) for point in self.points],
             bounds=[point.result.search.bound.value for point in self.points if point.result.search is not None],
+            unit=unit,
+            about=first.costs.name,
             marks=[(mark.name, mark.peak / scale, mark.value) for mark in self.published],
         )
 

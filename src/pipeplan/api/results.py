@@ -94,7 +94,8 @@ class Result(Presentable):
     def view(self, *, reasons: bool = False) -> View:
         """What a picture of it shows; with ``reasons``, also why each rank idles."""
         idle = self.idle_times() if reasons else None
-        return view_of(self.timeline, self.memory, title=self.name, limit=self.limits, reasons=idle)
+        costs = self.costs.name if self.timeline.source == "simulated" else ""
+        return view_of(self.timeline, self.memory, title=self.name, limit=self.limits, reasons=idle, costs=costs)
 
     def views(self) -> Sequence[View]:
         """The one view that its picture shows."""

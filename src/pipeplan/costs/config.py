@@ -153,9 +153,12 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
 def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Settings:
     """The settings of a file with those of the command line over them.
 
-    Ranks and stages say the same thing twice: who overrides one of them does not mean the file's other one.
+    Ranks and stages say the same thing twice: who overrides one of them does not mean the file's other one. Costs of which
+    some are overridden no longer have the file's name.
     """
     rest = dict(base)
+    if any(SETTINGS[name].timing for name in override):
+        rest.pop("costs_name", None)
     if "ranks" in override or "stages" in override:
         rest = {name: value for name, value in base.items() if name not in ("ranks", "stages")}
     return Settings(**(rest | dict(override)))

@@ -19,6 +19,10 @@ from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import Floats, Kind, Placement, Schedule
 
 
+_ASSUMED = "times assumed: forward 1, backward 2"
+"""What costs are called of which nobody gave any."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings(SettingsTable):
     """Shape and costs. None stands for what nobody said."""
@@ -61,11 +65,12 @@ class Settings(SettingsTable):
     @property
     def times_given(self) -> bool:
         """Whether anybody said how long any op takes."""
-        return self.layers is not None or any(getattr(self, name) is not None for name in BASIC_TIMES)
+        return _times_given(self)
 
 
 def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
     """See :meth:`Settings.costs <pipeplan.costs.from_settings.Settings.costs>`."""
+    name = settings.costs_name or ("" if _times_given(settings) else _ASSUMED)
     settings = _of_layers(settings, placement)
     forward = _times(settings, "forward_times", placement)
     if forward is None:
@@ -87,7 +92,12 @@ def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
         ),
         overhead=_overhead(settings),
         time_unit=settings.time_unit,
+        name=name,
     )
+
+
+def _times_given(settings: SettingsTable) -> bool:
+    return settings.layers is not None or any(getattr(settings, name) is not None for name in BASIC_TIMES)
 
 
 def _overhead(settings: SettingsTable) -> Overhead:

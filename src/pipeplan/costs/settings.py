@@ -101,6 +101,10 @@ class SettingsTable:
         "", kind="text", title="Unit of the times", group="details", help="Unit of the times, for labels: us, ms, s.",
         default="none", hint="Such as us or ms.", longest=12,
     )  # fmt: skip
+    costs_name: str = setting(
+        "", kind="text", title="Name of the costs", group="details", in_form=False, longest=80,
+        help="What pictures call the costs.", default="the config file's name",
+    )  # fmt: skip
     layers: tuple[Layer, ...] | None = setting(
         kind="layers", title="Layers", group="details", in_form=False,
         help="Costs per layer instead of per stage; in the shell, a file with a list of them.", default="none",
@@ -218,6 +222,7 @@ class SettingsGiven(TypedDict, total=False):
     times_per: TimesPer | None
     pad_times: bool | None
     time_unit: str | None
+    costs_name: str | None
     layers: Sequence[Layer | Mapping[str, float]] | None
     layers_per_stage: Sequence[int] | None
     p2p_time: float | None

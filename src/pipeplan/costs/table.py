@@ -130,6 +130,8 @@ class Costs:
         What is held.
     time_unit
         For axes and tables; empty where nobody said.
+    name
+        What pictures call them; may be empty.
 
     Raises
     ------
@@ -148,6 +150,7 @@ class Costs:
     transfer: Transfer = field(default_factory=Transfer)
     overhead: Overhead = field(default_factory=Overhead)
     time_unit: str = ""
+    name: str = ""
 
     def __post_init__(self) -> None:
         for name in ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap"):
