@@ -117,11 +117,12 @@ def _page(found: Strategy) -> str:
         microbatches=MICROBATCHES,
         facts=facts,
         idea=found.idea.replace("::\n", ":\n"),
-        timing=_timing(found.name),
+        timing=timing(found.name),
     )
 
 
-def _timing(name: str) -> str:
+def timing(name: str) -> str:
+    """What it comes to on usual shapes, a row each."""
     names = ("ranks", "microbatches", "makespan", "bound", "idle of all time", "peak memory")
     lines = ["| " + " | ".join(names) + " |", "|" + "---:|" * len(names)]
     for ranks, microbatches in SHAPES:

@@ -1,0 +1,83 @@
+"""The pages that code makes say what the code has: no option, name, field or folder is left out."""
+
+import json
+import re
+from pathlib import Path
+
+import pipeplan
+from docs.build import architecture, commands, navigation, python_pages, schemas, strategies
+from pipeplan.cli import main
+from pipeplan.strategies import STRATEGIES
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_page_of_a_command_has_every_option_that_its_help_has(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    pages = dict(commands.pages())
+    for name in commands.names():
+        main([name, "--help"])
+        options = re.findall(r"^│ \*? *((?:--[a-z][\w-]+ )+)", capsys.readouterr().out, re.MULTILINE)
+        told = {option for each in options for option in each.split()}
+        assert told, name
+        written = pages[f"{commands.FOLDER}{name}.md"]
+        assert [option for option in told if f"`{option}" not in written] == [], name
+
+
+def test_choices_and_values_stand_behind_their_option():
+    page = dict(commands.pages())[f"{commands.FOLDER}simulate.md"]
+    assert "`--communication edge|blocking|contended`" in page
+    assert "`--ranks N`, `-p`" in page
+    assert "`--output FILE`, `-o`" in page
+    assert "`--json`" in page
+    assert "`[NAME]`" in page
+
+
+def test_the_table_of_strategies_has_all_of_them_with_their_papers():
+    rows = strategies.table().splitlines()[2:]
+    assert len(rows) == len(STRATEGIES)
+    zbv = next(row for row in rows if row.startswith("| [`zbv`](zbv.md)"))
+    assert STRATEGIES["zbv"].memory.text in zbv
+    assert "https://arxiv.org/abs/2401.10241" in zbv
+
+
+def test_a_page_of_a_strategy_has_what_its_engine_makes_of_shapes():
+    rows = strategies.timing("gpipe").splitlines()
+    assert rows[2] == "| 4 | 8 | 33 | 27 | 27.3% | 8 |"
+    assert len(rows) == 2 + len(strategies.SHAPES)
+
+
+def test_every_public_name_is_in_the_reference():
+    pages = "".join(text for _, text in python_pages.pages())
+    missing = [
+        name for name in pipeplan.__all__ if not re.search(rf"^::: pipeplan\.(errors\.)?{name}$", pages, re.MULTILINE)
+    ]
+    assert missing == ["ScheduleLike"]
+    assert "::: pipeplan.runtime.Pipeline\n" in pages
+
+
+def test_every_field_of_a_schema_is_told():
+    ((_, page),) = schemas.pages(ROOT)
+    result = json.loads((ROOT / "docs" / "schema" / "pipeplan-result.json").read_text())
+    assert [field for field in result["$defs"]["ResultRecord"]["properties"] if f"| `{field}` |" not in page] == []
+    assert "| `placement` | list of integer or list of integer | |" in page.replace("|  |", "| |")
+
+
+def test_the_picture_of_the_house_has_every_folder_of_the_package():
+    named = {name for layer in architecture.layers(ROOT) for name in layer}
+    folders = {path.parent.name for path in (ROOT / "src" / "pipeplan").glob("*/__init__.py")}
+    assert folders <= named
+    assert all(f"| `{name}` | " in architecture.table(ROOT) for name in folders)
+    assert all(f">{name}<" in picture.decode() for _, picture in architecture.pictures(ROOT) for name in folders)
+
+
+def test_folders_in_the_navigation_become_their_pages(tmp_path):
+    folder = tmp_path / "docs" / "tutorials"
+    folder.mkdir(parents=True)
+    for name in ("index", "zebra", "my-costs", "first-schedule"):
+        (folder / f"{name}.md").touch()
+    entries = [{"Tutorials": "tutorials/"}, {"Reference": [{"Strategies": strategies.FOLDER}]}]
+    navigation.fill(entries, tmp_path)
+    names = ["index", "first-schedule", "my-costs", "zebra"]
+    assert entries[0] == {"Tutorials": [f"tutorials/{name}.md" for name in names]}
+    assert {"zbv": f"{strategies.FOLDER}zbv.md"} in entries[1]["Reference"][0]["Strategies"]
