@@ -1,7 +1,7 @@
 """How fast the interactive timeline is with 100,000 ops, in headless Chromium.
 
-Run with ``make bench-timeline``. Prints how long the page takes to its first picture, and the main thread's time for each
-step of the wheel, as the browser itself counts it.
+Run with ``make bench-timeline``. Prints how long the page takes to its first picture, the main thread's time for each
+step of the wheel, as the browser itself counts it, and how many pictures a second it draws while a key moves it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,12 @@ from tests.browser import chromium
 
 STEPS = 24
 PAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+COUNT = """() => {
+  const times = [];
+  const note = (now) => { times.push(now); if (!window.stopped) requestAnimationFrame(note); };
+  requestAnimationFrame(note);
+  window.pictures = () => { window.stopped = true; return 1000 * (times.length - 1) / (times.at(-1) - times[0]); };
+}"""
 FIRST_PICTURE = "() => performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
@@ -43,13 +49,30 @@ def zoom_steps(page: Any) -> list[float]:
     session.send("Performance.enable")
     page.mouse.move(900, 400)
     page.wait_for_timeout(300)
+    page.keyboard.down("Control")
     times = []
     for step in range(STEPS):
         before = main_thread(session)
         page.mouse.wheel(0, -120 if step < 2 * STEPS / 3 else 120)
         page.evaluate(PAINTED)
         times.append(main_thread(session) - before)
+    page.keyboard.up("Control")
     return times
+
+
+def pictures_a_second(page: Any) -> float:
+    """How many pictures come in each second while a key is held: all the ops, then half of them, move by."""
+    page.locator(".pp-chart").focus()
+    page.keyboard.press("0")
+    page.keyboard.press("+")
+    page.evaluate(COUNT)
+    page.keyboard.down("d")
+    page.wait_for_timeout(400)
+    page.keyboard.up("d")
+    page.keyboard.down("s")
+    page.wait_for_timeout(400)
+    page.keyboard.up("s")
+    return float(page.evaluate("() => window.pictures()"))
 
 
 def main() -> None:
@@ -65,8 +88,12 @@ def main() -> None:
             page.wait_for_timeout(800)
             first = page.evaluate(FIRST_PICTURE)
             steps = zoom_steps(page)
+            pictures = pictures_a_second(page)
             middle, most = statistics.median(steps), max(steps)
-            print(f"first picture {first:5.0f} ms; zoom step: median {middle:4.1f} ms, longest {most:4.1f} ms")
+            print(
+                f"first picture {first:5.0f} ms; zoom step: median {middle:4.1f} ms, longest {most:4.1f} ms; "
+                f"flying: {pictures:3.0f} pictures a second"
+            )
             page.close()
 
 

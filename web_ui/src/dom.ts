@@ -19,7 +19,16 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
 
 /** A button with a word on it; `title` is its longer name, with its key. */
 export function button(text: string, title: string, clicked: () => void): HTMLButtonElement {
-  const element = make("button", { type: "button", title, "aria-label": title }, text);
+  const element = make("button", { type: "button", title });
+  rename(element, text);
   element.addEventListener("click", clicked);
   return element;
+}
+
+/** Put another word on a button; whoever says that word to a machine finds it in its longer name. */
+export function rename(element: HTMLButtonElement, text: string): void {
+  const { title } = element;
+  const told = !/\p{L}/u.test(text) || title.toLowerCase().includes(text.toLowerCase());
+  element.textContent = text;
+  element.setAttribute("aria-label", told ? title : `${text}: ${title}`);
 }

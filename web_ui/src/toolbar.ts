@@ -1,6 +1,6 @@
 /** Buttons and the search box above the picture. */
 
-import { button, make } from "./dom.js";
+import { button, make, rename } from "./dom.js";
 import type { Wheel } from "./remembered.js";
 import type { State } from "./state.js";
 
@@ -69,7 +69,7 @@ export class Toolbar {
 
   /** Show the current state. */
   update(state: State, possible: Possible, found: string, wheel: Wheel): void {
-    this.wheel.textContent = `Wheel: ${wheel}`;
+    rename(this.wheel, `Wheel: ${wheel}`);
     press(this.gaps, state.gaps && possible.gaps, possible.gaps);
     press(this.memory, state.memory && possible.memory, possible.memory);
     press(this.critical, state.critical, true);
@@ -77,7 +77,7 @@ export class Toolbar {
     press(this.scale, state.scale && possible.scale, possible.scale);
     this.scale.hidden = !possible.scale;
     this.layout.hidden = !possible.overlay;
-    this.theme.textContent = `Theme: ${state.theme}`;
+    rename(this.theme, `Theme: ${state.theme}`);
     this.found.textContent = found;
     if (document.activeElement !== this.search) this.search.value = state.query;
   }
