@@ -29,6 +29,9 @@ _HALVINGS = 10
 _REACH = 2.0
 """How much slower transfers are looked at, in forwards of one microbatch on a rank."""
 
+_MOST_TIED = 3
+"""Equally short ones that are tried as the leader."""
+
 _MOST_STEPS = 3
 """Limits below each other that are named."""
 
@@ -130,7 +133,12 @@ def _with_slower_transfers(fitting: Sequence[Result], settings: Settings, again:
     if runners is None:
         return
     left_out = tuple(result.name for result in fitting if result not in runners)
-    leader = min(_tied(runners), key=lambda result: race.makespan(result, reach / _GRID))
+    found = [_lead_of(leader, runners, race, now, reach) for leader in _tied(runners)[:_MOST_TIED]]
+    yield replace(max(found, key=lambda lead: lead.at), left_out=left_out)
+
+
+def _lead_of(leader: Result, runners: Sequence[Result], race: _Race, now: float, reach: float) -> Lead:
+    """Which one takes over from a leader as transfers get slower, and when."""
     last = race.makespan(leader, reach)
     rivals = [result for result in runners if result is not leader and _least(result) < last]
     low = 0.0
@@ -142,10 +150,9 @@ def _with_slower_transfers(fitting: Sequence[Result], settings: Settings, again:
                 middle = (low + high) / 2
                 earlier = race.winner(leader, rivals, middle)
                 low, high, found = (middle, high, found) if earlier is None else (low, middle, earlier)
-            yield Lead("transfer", leader.name, now + high, found.name, race.makespan(found, high), left_out)
-            return
+            return Lead("transfer", leader.name, now + high, found.name, race.makespan(found, high))
         low = high
-    yield Lead("transfer", leader.name, now + reach, None, None, left_out)
+    return Lead("transfer", leader.name, now + reach, None, None)
 
 
 def _runners(fitting: Sequence[Result]) -> list[Result] | None:

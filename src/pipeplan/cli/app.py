@@ -51,8 +51,8 @@ def _app() -> App:
         default_parameter=Parameter(negative=()),
         result_action="return_value",
     )
-    for name, text in _COMMANDS.items():
-        app.command(f"pipeplan.cli.{name}:{name}", name=name, help=text)
+    for place, (name, text) in enumerate(_COMMANDS.items()):
+        app.command(f"pipeplan.cli.{name}:{name}", name=name, help=text, sort_key=place)
     register_help(app, _COMMANDS)
     return app
 

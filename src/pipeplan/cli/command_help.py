@@ -51,5 +51,5 @@ def register_help(app: App, commands: Collection[str]) -> None:
         tell(f"wrote {script}: a new {shell or 'shell'} completes 'pipeplan' with the Tab key")
         return 0
 
-    app.command(show_help, name="help", help=HELP)
+    app.command(show_help, name="help", help=HELP, sort_key=len(commands))
     app.command(install_completion, name="--install-completion", help=COMPLETION)

@@ -42,8 +42,8 @@ def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
     yield from _refused(comparison)
     yield Text("")
     yield line(
-        "idle/total: of the ranks' whole time; idle/work: of the time they work; idle/span: of the longest span. "
-        "gap: above the bound of the own placement, and of any here."
+        "idle: idle time by the ranks' whole time, by the time they work, and within the longest span. "
+        "gap: above the bound of the schedule's own placement, and above the least bound of any here."
     )
     yield from notes(comparison.notes)
     yield from notes(text for text in comparison.warnings if "over the memory limit" not in text)

@@ -56,6 +56,8 @@ def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
     yield Text("\ncritical path", style="bold")
     yield Padding(facts(_path(explanation, times)), (0, 0, 1, 0))
     yield from _remedies(explanation, times)
+    if result.notes or result.warnings:
+        yield Text("")
     yield from notes(result.notes)
     yield from warnings(result.warnings)
 

@@ -7,44 +7,53 @@ from collections.abc import Iterable, Sequence
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from pipeplan.api.results import Result
 from pipeplan.api.tables.parts import columns, facts, line, shown_ranks, sizes
 from pipeplan.api.tables.searches import search_parts
+from pipeplan.model import counted
 from pipeplan.readable import Times, percent
 
 
 def result_parts(result: Result) -> tuple[RenderableType, ...]:
     """One result: what it is, its figures, its ranks."""
-    schedule, timeline = result.schedule, result.timeline
-    bubble = timeline.bubble
-    slices = f", {schedule.slices} slices" if schedule.slices > 1 else ""
-    heading = (
-        f"{result.name}: {schedule.ranks} ranks, {schedule.stages} stages ({schedule.placement.name}), "
-        f"{schedule.microbatches} microbatches{slices}{', measured' if timeline.source == 'measured' else ''}"
-    )
-    times = times_of(result)
-    figures = facts(
-        [
-            ("makespan", times.text(timeline.makespan)),
-            ("longest span", times.text(float(timeline.spans.max()))),
-            *_step(result, times),
-            ("bubble, idle / total", percent(bubble.idle_over_total)),
-            ("bubble, over ideal", percent(bubble.over_ideal)),
-            ("bubble, of the longest span", percent(bubble.span)),
-            ("lower bound", f"{times.text(result.bound.value)} ({result.bound.reason})"),
-            ("gap to the bound", _gap(result)),
-        ]
-    )
+    figures = _figures(result)
     story = [] if result.search is None else search_parts(result)
+    said = (*notes(result.notes), *warnings(result.warnings))
     return (
-        line(heading, "bold"),
+        line(_heading(result), "bold"),
         *story,
-        Padding(figures, (1, 0)),
-        _ranks(result, times),
-        *notes(result.notes),
-        *warnings(result.warnings),
+        Padding(facts(figures), (1, 0)),
+        _ranks(result, times_of(result)),
+        *([Text("")] if said else []),
+        *said,
     )
+
+
+def _heading(result: Result) -> str:
+    """What it is."""
+    schedule = result.schedule
+    slices = f", {schedule.slices} slices" if schedule.slices > 1 else ""
+    measured = ", measured" if result.timeline.source == "measured" else ""
+    shape = f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')} ({schedule.placement.name})"
+    return f"{result.name}: {shape}, {counted(schedule.microbatches, 'microbatch')}{slices}{measured}"
+
+
+def _figures(result: Result) -> list[tuple[str, str]]:
+    """Its times, its bubble by every definition, and how short it could be."""
+    timeline, times = result.timeline, times_of(result)
+    bubble = timeline.bubble
+    return [
+        ("makespan", times.text(timeline.makespan)),
+        ("longest span", times.text(float(timeline.spans.max()))),
+        *_step(result, times),
+        ("bubble, idle / total", percent(bubble.idle_over_total)),
+        ("bubble, over ideal", percent(bubble.over_ideal)),
+        ("bubble, of the longest span", percent(bubble.span)),
+        ("lower bound", f"{times.text(result.bound.value)} ({result.bound.reason})"),
+        ("gap to the bound", _gap(result)),
+    ]
 
 
 def times_of(result: Result) -> Times:
