@@ -19,6 +19,7 @@ from pipeplan.costs import Settings, Spread, write_costs_file
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import Kind, Schedule, Timeline
+from pipeplan.readable import change
 from pipeplan.simulation import compute_only, simulate
 
 UNIT = "ms"
@@ -109,7 +110,8 @@ class RunCosts:
 
     def check(self) -> str:
         """The measured steps beside the predicted one, in words."""
-        return f"step: measured {self.measured_steps} ms, with these costs {self.predicted_step:.4g} ms ({self.error:+.1%})"
+        predicted = f"{self.predicted_step:.4g} ms ({change(self.error)})"
+        return f"step: measured {self.measured_steps} ms, with these costs {predicted}"
 
     @property
     def error(self) -> float:

@@ -16,17 +16,20 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, final, overload
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.calibrations import CalibrationProfile, calibrate_gpu, calibrate_on_run
 from pipeplan.api.measured_costs import with_op_times
+from pipeplan.api.noise import noise_of_ops, noise_of_steps
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.run_costs import RunCosts, read_run_costs
 from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import label, resolve
+from pipeplan.api.training_progress import RuntimeReport, TrainingReport, part
 from pipeplan.api.units import in_unit
 from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError, InputError
 from pipeplan.model import TIME_UNITS, Schedule, units_in
 from pipeplan.passes import require_expressible
+from pipeplan.readable import Times, change, percent
 from pipeplan.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
 QUICK_ROUNDS = 7
 """Rounds of the profile that a run without costs takes first."""
+
+BEFORE_THE_RUN = "costs measured right before the run"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +88,16 @@ class TrainingRun(Presentable):
         timeline = in_unit(self.run.timeline, self.predicted.timeline.unit)
         return result_of(Simulation(timeline, self.predicted.costs))
 
+    @property
+    def change(self) -> float:
+        """How much longer the median step took than predicted, as a share of the prediction; below 0 where shorter."""
+        return self.run.median_step_seconds / self.predicted_seconds - 1
+
+    @property
+    def noise(self) -> str | None:
+        """That the machine was too noisy for small differences to say anything, in a sentence; None where it was quiet."""
+        return noise_of_steps(self.run.step_spread, "s")
+
     def views(self) -> Sequence[View]:
         """The prediction above the run, on one axis."""
         name = self.predicted.name
@@ -96,7 +111,12 @@ class TrainingRun(Presentable):
         """
         run = self.run
         return self.measured.to_dict() | {
-            "step_seconds": {"median": run.median_step_seconds, "steps": list(run.step_seconds)},
+            "step_seconds": {
+                "median": run.median_step_seconds,
+                "steps": list(run.step_seconds),
+                "spread": run.step_spread.relative,
+            },
+            "noise": self.noise,
             "predicted_seconds": self.predicted_seconds,
             "predicted_on": self.predicted_on,
             "max_gradient_difference": _finite(run.max_gradient_difference),
@@ -115,7 +135,12 @@ class TrainingRun(Presentable):
 
     def __repr__(self) -> str:
         seconds, predicted = self.run.median_step_seconds, self.predicted_seconds
-        return f"<TrainingRun of {self.predicted.name}: step {seconds:.4g} s, predicted {predicted:.4g} s>"
+        times = Times.of((seconds, predicted), "s")
+        spread = f", steps spread by {percent(self.run.step_spread.relative)}" if self.noise else ""
+        return (
+            f"<TrainingRun of {self.predicted.name}: step {times.text(seconds)}, {change(self.change)} against the "
+            f"predicted {times.text(predicted)}{spread}>"
+        )
 
 
 def _finite(value: float | None) -> float | None:
@@ -143,8 +168,16 @@ class CostProfile(Presentable):
         return self.measured.settings()
 
     def checks(self) -> Sequence[str]:
-        """What a run's own steps say about its costs, a sentence each; of a model there are none."""
-        return [self.measured.check()] if isinstance(self.measured, RunCosts) else []
+        """What a run's own steps say about its costs, and whether the machine was noisy, a sentence each."""
+        if isinstance(self.measured, RunCosts):
+            noise = noise_of_steps(self.measured.measured_steps, "ms")
+            return [self.measured.check(), *([] if noise is None else [noise])]
+        noise = noise_of_ops(
+            (f"{words} of stage {number}", spread)
+            for number, stage in enumerate(self.measured.stages)
+            for words, spread in (("forward", stage.forward), ("backward", stage.backward))
+        )
+        return [] if noise is None else [noise]
 
     def views(self) -> Sequence[View]:
         """None: costs have no picture."""
@@ -192,6 +225,7 @@ def run(
     seed: int = 0,
     timeout: float = 120.0,
     dtype: Literal["float32", "bfloat16"] | None = None,
+    progress: TrainingReport | None = None,
     **settings: Unpack[Given],
 ) -> TrainingRun:
     """Train a model with a schedule under torch.distributed, measure it, and predict its step time.
@@ -223,6 +257,8 @@ def run(
         Seconds without progress after which a rank counts as hung.
     dtype
         Of the parameters; None: the model's own.
+    progress
+        Told at most twice a second what is being done, in words, and how much of all is done, from 0 to 1.
     **settings
         Shape and costs, with their ``time_unit``.
 
@@ -259,7 +295,7 @@ def run(
     trained = resolve(source, given, of_measured=True)
     require_expressible(trained)
     simulated(trained, given)
-    costs, origin = _costs(trained, given, machine)
+    costs, origin = _costs(trained, given, machine, part(progress, 0.0, 0.5, "costs: "))
     done = run_schedule(
         trained,
         model,
@@ -273,6 +309,7 @@ def run(
         seed=seed,
         timeout=timeout,
         dtype=dtype,
+        progress=part(progress, 0.5 if origin == BEFORE_THE_RUN else 0.0, 1.0),
     )
     return TrainingRun(done, simulated(trained, costs or with_op_times(done.timeline, given)), origin)
 
@@ -292,6 +329,7 @@ def profile(
     timeout: float = 120.0,
     dtype: Literal["float32", "bfloat16"] | None = None,
     calibrate: None = None,
+    progress: TrainingReport | None = None,
     **settings: Unpack[Given],
 ) -> CostProfile: ...
 
@@ -329,6 +367,7 @@ def profile(
     sequence: int | None = None,
     microbatch_size: int = 1,
     calibration: str | os.PathLike[str] | None = None,
+    progress: TrainingReport | None = None,
     **settings: Unpack[Given],
 ) -> CostProfile | CalibrationProfile:
     """Measure what a model's stages cost, or take it from a run's traces, as a config file for everything else.
@@ -346,7 +385,7 @@ def profile(
         Takes all steps and replicas of it, and needs no PyTorch.
     repeats
         Measured rounds.
-    model, layout, device, threads, seed, timeout, dtype
+    model, layout, device, threads, seed, timeout, dtype, progress
         As for :func:`pipeplan.run`.
     calibrate
         A model (a preset's name, a config.json, the keys of a shape) whose kernels are measured on one GPU, without a
@@ -396,7 +435,7 @@ def profile(
     if source is not None:
         _require_nothing_beside(schedule, given, machine)
         return CostProfile(read_run_costs(source))
-    return CostProfile(_profile(resolve(meant, given, of_measured=True), machine, repeats))
+    return CostProfile(_profile(resolve(meant, given, of_measured=True), machine, repeats, part(progress)))
 
 
 def _require_nothing_beside(schedule: ScheduleLike | None, given: Settings, machine: _Machine) -> None:
@@ -418,19 +457,21 @@ def model_files(model: str) -> tuple[Path, ...]:
     return (path.with_suffix(".py"), path / "__init__.py") if colon else ()
 
 
-def _costs(schedule: Schedule, settings: Settings, machine: _Machine) -> tuple[Settings | None, str]:
+def _costs(
+    schedule: Schedule, settings: Settings, machine: _Machine, progress: RuntimeReport | None
+) -> tuple[Settings | None, str]:
     """What to predict on, and where it is from; None where it can only be the run itself."""
     if settings.forward_times is not None:
         return settings, "the costs given"
     if "RANK" in os.environ:
         return None, "this run's own op times: costs are not measured inside a torchrun job"
-    return _measured(schedule, settings, machine), "costs measured right before the run"
+    return _measured(schedule, settings, machine, progress), BEFORE_THE_RUN
 
 
-def _measured(schedule: Schedule, settings: Settings, machine: _Machine) -> Settings:
+def _measured(schedule: Schedule, settings: Settings, machine: _Machine, progress: RuntimeReport | None) -> Settings:
     """The settings with the costs of a quick profile of the model on the schedule's placement."""
     return replace(
-        _profile(schedule, machine, QUICK_ROUNDS).settings(),
+        _profile(schedule, machine, QUICK_ROUNDS, progress).settings(),
         ranks=settings.ranks,
         chunks=settings.chunks,
         stages=settings.stages,
@@ -439,7 +480,7 @@ def _measured(schedule: Schedule, settings: Settings, machine: _Machine) -> Sett
     )
 
 
-def _profile(schedule: Schedule, machine: _Machine, repeats: int) -> Profile:
+def _profile(schedule: Schedule, machine: _Machine, repeats: int, progress: RuntimeReport | None) -> Profile:
     from pipeplan.runtime import profile as profile_model
 
     return profile_model(
@@ -452,4 +493,5 @@ def _profile(schedule: Schedule, machine: _Machine, repeats: int) -> Profile:
         seed=machine.seed,
         timeout=machine.timeout,
         dtype=machine.dtype,
+        progress=progress,
     )

@@ -12,8 +12,9 @@ from pipeplan import api
 from pipeplan.api import as_keywords, model_files
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
+from pipeplan.cli.progress import progress_bar
 from pipeplan.cli.request import request
-from pipeplan.cli.training_options import ModelOptions, calibration_option, training_option
+from pipeplan.cli.training_options import REFRESHES, ModelOptions, calibration_option, training_option
 from pipeplan.costs import require_costs_file
 from pipeplan.errors import InputError
 from pipeplan.files import require_apart, require_writable
@@ -104,7 +105,15 @@ def profile(
     reads = model_files(model.model) if source is None else (source,)
     asked = request(() if name is None else (name,), settings, reads=reads, writes=outputs)
     schedule = name if source is not None else asked.name
-    measured = api.profile(schedule, source=source, repeats=repeats, **model.chosen(), **as_keywords(asked.settings))
+    with progress_bar("starting up", quiet=json or source is not None, refreshes=REFRESHES) as bar:
+        measured = api.profile(
+            schedule,
+            source=source,
+            repeats=repeats,
+            progress=lambda said, share: bar.show(share, said),
+            **model.chosen(),
+            **as_keywords(asked.settings),
+        )
     notes = measured.checks() if json else ()
     return _shown(measured, outputs, json=json, notes=notes)
 

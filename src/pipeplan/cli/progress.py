@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.table import Column
 
@@ -32,8 +32,8 @@ class ProgressBar:
         Whether nothing is shown.
     every
         Seconds between two lines where stderr is no terminal.
-    remaining
-        Whether the time left is shown, for work of a known length.
+    refreshes
+        Of the bar, a second.
     clock
         Gives the time in seconds.
     """
@@ -44,24 +44,23 @@ class ProgressBar:
         *,
         quiet: bool,
         every: float = EVERY,
-        remaining: bool = False,
+        refreshes: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lines = not quiet and not sys.stderr.isatty()
         self._every, self._clock = every, clock
         self._told = clock()
         self._share = 0.0
-        timing = (TextColumn("left"), TimeRemainingColumn()) if remaining else ()
         console = Console(file=sys.stderr)
         self._bar = Bar(
             TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
             BarColumn(bar_width=30 if console.width >= _WIDE else 10),
             TaskProgressColumn(),
             TimeElapsedColumn(),
-            *timing,
             console=console,
             disable=quiet or self._lines,
             transient=True,
+            refresh_per_second=refreshes,
         )
         self._task = self._bar.add_task(task, total=1.0)
         self._bar.start()
@@ -80,9 +79,9 @@ class ProgressBar:
 
 
 @contextmanager
-def progress_bar(task: str, *, quiet: bool, remaining: bool = False) -> Iterator[ProgressBar]:
+def progress_bar(task: str, *, quiet: bool, refreshes: float = 10.0) -> Iterator[ProgressBar]:
     """A bar for as long as the block runs."""
-    bar = ProgressBar(task, quiet=quiet, remaining=remaining)
+    bar = ProgressBar(task, quiet=quiet, refreshes=refreshes)
     try:
         yield bar
     finally:

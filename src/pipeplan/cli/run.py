@@ -14,8 +14,9 @@ from pipeplan import api
 from pipeplan.api import as_keywords, model_files
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.progress import progress_bar
 from pipeplan.cli.request import request
-from pipeplan.cli.training_options import ModelOptions, training_option
+from pipeplan.cli.training_options import REFRESHES, ModelOptions, training_option
 
 
 @Parameter(name="*")
@@ -67,16 +68,19 @@ def run(
     """
     traces = () if run.trace is None else (run.trace,)
     asked = request(() if name is None else (name,), settings, output, reads=model_files(model.model), writes=traces)
-    training = api.run(
-        asked.name,
-        steps=run.steps,
-        warmup=run.warmup,
-        verify=run.verify,
-        receives=run.receives,
-        **model.chosen(),
-        **as_keywords(asked.settings),
-    )
-    if os.environ.get("RANK", "0") == "0":
+    first = os.environ.get("RANK", "0") == "0"
+    with progress_bar("starting up", quiet=json or not first, refreshes=REFRESHES) as bar:
+        training = api.run(
+            asked.name,
+            steps=run.steps,
+            warmup=run.warmup,
+            verify=run.verify,
+            receives=run.receives,
+            progress=lambda said, share: bar.show(share, said),
+            **model.chosen(),
+            **as_keywords(asked.settings),
+        )
+    if first:
         files = dict.fromkeys(asked.outputs, training.measured.save)
         files |= dict.fromkeys(traces, partial(training.measured.save, ending=".trace.json"))
         with written(files):

@@ -11,6 +11,9 @@ from pipeplan.cli.options import to_counts
 
 TRAINING = Group("Training", sort_key=0)
 
+REFRESHES = 2.0
+"""Of the bar, a second: the cores are what is measured."""
+
 
 CALIBRATION = Group("Calibration", sort_key=1)
 

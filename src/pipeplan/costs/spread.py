@@ -26,5 +26,10 @@ class Spread:
         low, middle, high = np.percentile(found, (25, 50, 75)).tolist()
         return cls(middle, low, high, len(found))
 
+    @property
+    def relative(self) -> float:
+        """What lies between the quartiles, as a share of the median."""
+        return (self.high - self.low) / self.median if self.median else 0.0
+
     def __str__(self) -> str:
         return f"{self.median:.4g} ({self.low:.4g} to {self.high:.4g})"

@@ -13,6 +13,7 @@ from pipeplan.runtime.models import BUILT_IN, load_model  # noqa: E402
 from pipeplan.runtime.pipeline import Evaluation, Pipeline  # noqa: E402
 from pipeplan.runtime.profile_result import Profile  # noqa: E402
 from pipeplan.runtime.profiling import profile  # noqa: E402
+from pipeplan.runtime.progress import RunProgress  # noqa: E402
 from pipeplan.runtime.recording import Recording  # noqa: E402
 from pipeplan.runtime.run_result import RunResult  # noqa: E402
 from pipeplan.runtime.running import run  # noqa: E402
@@ -26,6 +27,7 @@ __all__ = [
     "Pipeline",
     "Profile",
     "Recording",
+    "RunProgress",
     "RunResult",
     "from_torch",
     "kernel_timer",

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -75,11 +75,16 @@ class Files:
         return self.folder / f"output{rank}.txt"
 
 
-def launch(task: Task) -> Any:
+def launch(task: Task, watcher: Callable[[Sequence[Place]], None] | None = None) -> Any:
     """Do a task in new processes on this host, one per rank, and return the first rank's answer.
 
     Whatever happens, no process is left running: each leads a process group that is killed as a whole at the end, and the
     kernel kills it should this process die first.
+
+    Parameters
+    ----------
+    watcher
+        Told many times a second where the ranks are.
 
     Raises
     ------
@@ -96,7 +101,7 @@ def launch(task: Task) -> Any:
         for rank in range(task.ranks):
             places.tell(rank, 0, 0, Phase.STARTING)
         with _processes(task, files) as processes:
-            _watch(task, processes, places, files)
+            _watch(task, processes, places, files, watcher)
         return pickle.loads(files.result.read_bytes())
 
 
@@ -145,7 +150,13 @@ def _start(task: Task, rank: int, folder: Path, output: IO[bytes]) -> subprocess
     )
 
 
-def _watch(task: Task, processes: list[subprocess.Popen[bytes]], places: Places, files: Files) -> None:
+def _watch(
+    task: Task,
+    processes: list[subprocess.Popen[bytes]],
+    places: Places,
+    files: Files,
+    watcher: Callable[[Sequence[Place]], None] | None,
+) -> None:
     """Wait until all have ended well."""
     while True:
         codes = [process.poll() for process in processes]
@@ -154,6 +165,8 @@ def _watch(task: Task, processes: list[subprocess.Popen[bytes]], places: Places,
         if all(code == 0 for code in codes):
             return
         now = places.all()
+        if watcher is not None:
+            watcher(now)
         if places.stalled(limit := patience(now, task.timeout)):
             raise RunError(f"no rank made progress for {limit:g} s: {_culprit(task, now)}")
         time.sleep(POLL)

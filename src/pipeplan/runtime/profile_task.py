@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
@@ -19,6 +19,7 @@ from pipeplan.runtime.model import Model
 from pipeplan.runtime.models import load_model
 from pipeplan.runtime.places import Phase, Place, Places
 from pipeplan.runtime.profile_result import Profile
+from pipeplan.runtime.progress import HowFar, Report, Watcher, starting
 from pipeplan.runtime.run_task import RunTask
 from pipeplan.runtime.stage_measurement import Stage, StageProfile, measure
 
@@ -67,17 +68,50 @@ class ProfileTask:
         """Where a rank is, for messages."""
         if place.phase != Phase.STARTING and place.step != _MEASURING_STAGES:
             return f"{place.describe(self.trial, rank)}, while measuring what is lost between ops"
-        doing = "starting up" if place.phase == Phase.STARTING else f"measuring its stage number {place.position}"
+        stage = place.position // (self.repeats + self.warmup)
+        doing = "starting up" if place.phase == Phase.STARTING else f"measuring its stage number {stage}"
         return f"rank {rank}, {doing}"
 
-    def work_alone(self) -> Profile:
+    @property
+    def _rounds(self) -> int:
+        """Of all the stages of a rank; a rank with fewer stages than others waits for them."""
+        return self.placement.chunks * (self.repeats + self.warmup)
+
+    def how_far(self, places: Sequence[Place]) -> HowFar:
+        """How many rounds, and steps of the trial behind them, were done, from the places of all ranks."""
+        trial = self._trial()
+        work = self._rounds + trial.warmup + trial.steps
+        if starting(places):
+            return HowFar("starting up", 1, 1, 0.0, work)
+        if any(place.step == _MEASURING_STAGES for place in places):
+            done = min(place.position for place in places if place.step == _MEASURING_STAGES)
+            return HowFar("round", done + 1, self._rounds, done, work)
+        far = trial.how_far(places)
+        steps = trial.warmup + trial.steps
+        return HowFar("trial step", min(int(far.done), steps - 1) + 1, steps, self._rounds + far.done, work)
+
+    def work_alone(self, report: Report | None = None) -> Profile:
         """All stages one after the other, in this process."""
+        rounds = self.placement.stages * (self.repeats + self.warmup)
+        done = 0
+
+        def measuring(_: Sequence[Place]) -> HowFar:
+            return HowFar("round", min(done + 1, rounds), rounds, done, rounds)
+
+        watcher = None if report is None else Watcher(report, measuring)
+
+        def meet() -> None:
+            nonlocal done
+            if watcher is not None:
+                watcher([])
+            done += 1
+
         threads = torch.get_num_threads()
         torch.set_num_threads(self.threads)
         try:
             device = torch.device(self.device)
             ranges = cut(self.load(), self.placement.stages, self.layout)
-            stages = measure_stages(self.load(), ranges, device, self.seed, self._measure())
+            stages = measure_stages(self.load(), ranges, device, self.seed, self._measure(meet))
         finally:
             torch.set_num_threads(threads)
         return self._profile(stages, device, together=False)
@@ -87,17 +121,12 @@ class ProfileTask:
         model = self.load()
         ranges = cut(model, self.placement.stages, self.layout)
         mine = self.placement.stages_on(rank)
-        rounds = self.placement.chunks * (self.repeats + self.warmup)
+        rounds = self._rounds
 
         def meet() -> None:
             nonlocal rounds
             rounds -= 1
-            places.tell(
-                rank,
-                _MEASURING_STAGES,
-                self.placement.chunks - 1 - rounds // (self.repeats + self.warmup),
-                Phase.COMPUTING,
-            )
+            places.tell(rank, _MEASURING_STAGES, self._rounds - 1 - rounds, Phase.COMPUTING)
             dist.barrier()
 
         found = measure_stages(model, [ranges[stage] for stage in mine], device, self.seed, self._measure(meet))
@@ -110,7 +139,7 @@ class ProfileTask:
         transfer = self._transfer(ordered, rank, device)
         return self._profile(ordered, device, together=True, transfer=transfer, lost=self._lost(rank, device, places))
 
-    def _measure(self, meet: Callable[[], None] = lambda: None) -> Callable[[Stage], StageProfile]:
+    def _measure(self, meet: Callable[[], None]) -> Callable[[Stage], StageProfile]:
         return partial(measure, repeats=self.repeats, warmup=self.warmup, meet=meet)
 
     def _transfer(self, stages: tuple[StageProfile, ...], rank: int, device: torch.device) -> float | None:
@@ -129,7 +158,12 @@ class ProfileTask:
         """What ranks lose between ops in the runtime's own steps; None with one rank."""
         if self.ranks < 2:
             return None
-        run = RunTask(
+        run = self._trial().work(rank, device, places)
+        return lost_time(run.timeline, run.wait)
+
+    def _trial(self) -> RunTask:
+        """Some steps of the runtime's own."""
+        return RunTask(
             schedule=self.trial,
             model=self.model,
             steps=STEPS,
@@ -138,8 +172,7 @@ class ProfileTask:
             seed=self.seed,
             timeout=self.timeout,
             dtype=self.dtype,
-        ).work(rank, device, places)
-        return lost_time(run.timeline, run.wait)
+        )
 
     def _profile(
         self,

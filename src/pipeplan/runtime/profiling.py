@@ -13,6 +13,7 @@ from pipeplan.runtime.layout import cut
 from pipeplan.runtime.model import Model
 from pipeplan.runtime.profile_result import Profile
 from pipeplan.runtime.profile_task import ProfileTask
+from pipeplan.runtime.progress import Report, Watcher
 from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
 from pipeplan.strategies import strategy
 
@@ -30,6 +31,7 @@ def profile(
     seed: int = 0,
     timeout: float = 120.0,
     dtype: str | None = None,
+    progress: Report | None = None,
 ) -> Profile:
     """Measure every stage of a model: how long F, B, I and W take and what they hold, on real modules.
 
@@ -52,7 +54,7 @@ def profile(
         as they will in a run. This also measures a transfer, and runs some steps of 1F1B to see what ranks lose between
         ops. False: in this process, one stage at a time. None: together on a CPU and where every rank has a GPU, else
         alone.
-    seed, timeout, dtype
+    seed, timeout, dtype, progress
         As for :func:`~pipeplan.runtime.run`.
 
     Raises
@@ -87,7 +89,9 @@ def profile(
         dtype=dtype,
     )
     cut(task.load(), placement.stages, layout)
-    measured: Profile = task.work_alone() if alone else launch(task)
+    if alone:
+        return task.work_alone(progress)
+    measured: Profile = launch(task, None if progress is None else Watcher(progress, task.how_far))
     return measured
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
+from pipeplan.costs import Spread
 from pipeplan.errors import GradientError
 from pipeplan.model import Floats, Schedule, Timeline
 
@@ -59,6 +60,11 @@ class RunResult:
     def median_step_seconds(self) -> float:
         """The median of the timed steps."""
         return median(self.step_seconds)
+
+    @property
+    def step_spread(self) -> Spread:
+        """The quartiles of the timed steps around their median, in seconds."""
+        return Spread.of(self.step_seconds)
 
     @property
     def gradients_equal(self) -> bool | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
@@ -18,7 +19,8 @@ from pipeplan.runtime.layout import cut
 from pipeplan.runtime.model import Model
 from pipeplan.runtime.models import load_model
 from pipeplan.runtime.pipeline import Pipeline
-from pipeplan.runtime.places import Place, Places
+from pipeplan.runtime.places import Phase, Place, Places
+from pipeplan.runtime.progress import HowFar, starting
 from pipeplan.runtime.recording import Recording
 from pipeplan.runtime.reference import Difference, Reference
 from pipeplan.runtime.run_result import RunResult
@@ -82,9 +84,32 @@ class RunTask:
         """Where a rank is, for messages."""
         return place.describe(self.schedule, rank)
 
+    def how_far(self, places: Sequence[Place]) -> HowFar:
+        """How many steps were done, from the places of all ranks, or of the first one."""
+        total = self.warmup + self.steps
+        if starting(places):
+            return HowFar("starting up", 1, 1, 0.0, total)
+        lengths = np.diff(self.schedule.offsets)
+        ends = [
+            float(total) if place.phase == Phase.DONE else _steps_done(place, int(lengths[rank]))
+            for rank, place in enumerate(places)
+        ]
+        done = float(np.mean(ends))
+        step = min(int(done), total - 1)
+        if step < self.warmup:
+            return HowFar("warm-up", step + 1, self.warmup, done, total)
+        return HowFar("step", step - self.warmup + 1, self.steps, done, total)
+
     def work(self, rank: int, device: torch.device, places: Places) -> RunResult:
         """Train, in a process group of all ranks; every rank returns the same result."""
         return _Trainer(self, device, places).run()
+
+
+def _steps_done(place: Place, ops: int) -> float:
+    """How many steps a rank has done, by the share of its ops; it does not matter that a pair of ops is one cell."""
+    if place.phase == Phase.BETWEEN_STEPS:
+        return place.step + 1.0
+    return place.step + min(place.position / max(ops, 1), 1.0)
 
 
 class _Trainer:

@@ -14,6 +14,7 @@ from pipeplan.runtime.launch import launch
 from pipeplan.runtime.layout import cut
 from pipeplan.runtime.model import Model
 from pipeplan.runtime.places import Phase, Places
+from pipeplan.runtime.progress import Report, Watcher
 from pipeplan.runtime.requirements import require_torch
 from pipeplan.runtime.run_result import RunResult
 from pipeplan.runtime.run_task import RunTask
@@ -36,6 +37,7 @@ def run(
     timeout: float = 120.0,
     kineto: Path | None = None,
     dtype: str | None = None,
+    progress: Report | None = None,
 ) -> RunResult:
     """Train some steps with a schedule, on this host or as one rank of the torchrun job that this process is in.
 
@@ -68,6 +70,8 @@ def run(
         An existing folder for PyTorch's profile of one more step: ``rank0.json`` and so on.
     dtype
         ``float32`` or ``bfloat16`` parameters, instead of the model's own.
+    progress
+        Told twice a second how far the steps are; in a job, of the first rank's process.
 
     Raises
     ------
@@ -103,13 +107,14 @@ def run(
         dtype=dtype,
     )
     cut(task.load(), schedule.stages, layout)
+    watcher = None if progress is None else Watcher(progress, task.how_far)
     if in_job():
-        return _in_job(task)
-    result: RunResult = launch(task)
+        return _in_job(task, watcher)
+    result: RunResult = launch(task, watcher)
     return result
 
 
-def _in_job(task: RunTask) -> RunResult:
+def _in_job(task: RunTask, watcher: Watcher | None) -> RunResult:
     """Do this process's part in a job that is already running."""
     places = Places(task.ranks)
     rank = int(os.environ["RANK"])
@@ -118,7 +123,8 @@ def _in_job(task: RunTask) -> RunResult:
         # A waiting rank is given longer, so that the rank it waits for is named first.
         with process_group(device, task.ranks, timeout=2 * task.timeout) as rank:
             places.tell(rank, 0, 0, Phase.STARTING)
-            with watchdog(places, rank, task.timeout, lambda: task.describe(rank, places.of(rank))):
+            first = watcher if rank == 0 else None
+            with watchdog(places, rank, task.timeout, lambda: task.describe(rank, places.of(rank)), first):
                 return task.work(rank, device, places)
     except PipeplanError:
         raise

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 from rich.padding import Padding
-from rich.text import Text
 
+from pipeplan.api.noise import noise_of_steps
 from pipeplan.api.run_costs import RunCosts
-from pipeplan.api.tables.parts import columns, facts, line, number, size
+from pipeplan.api.tables.parts import columns, facts, line, sizes
 from pipeplan.api.training_runs import CostProfile, TrainingRun
+from pipeplan.readable import Times, change, percent, time_text
 
 if TYPE_CHECKING:
     from pipeplan.runtime import Profile
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def cost_parts(profile: CostProfile) -> tuple[RenderableType, ...]:
     """What stages cost, from wherever it was measured."""
     measured = profile.measured
-    return run_cost_parts(measured) if isinstance(measured, RunCosts) else profile_parts(measured)
+    return run_cost_parts(measured) if isinstance(measured, RunCosts) else profile_parts(profile, measured)
 
 
 def run_cost_parts(costs: RunCosts) -> tuple[RenderableType, ...]:
@@ -31,11 +32,18 @@ def run_cost_parts(costs: RunCosts) -> tuple[RenderableType, ...]:
         # Quartiles stand below their median where three columns of both would leave no room for the first one.
         table.add_row(str(number_), *(each.replace(" (", "\n(") if len(kinds) > 2 else each for each in spreads))
     rows = [(words, f"{spread} ms") for words, spread in costs.between() if spread is not None]
-    step = f"{costs.measured_steps} ms; on these costs {costs.predicted_step:.4g} ms ({costs.error:+.1%})"
+    steps, predicted = costs.measured_steps, costs.predicted_step
+    form = Times.of((steps.median, predicted), "ms")
+    step = (
+        f"{form.text(steps.median)} (half of {steps.count}: {form.number(steps.low)} to {form.text(steps.high)}); "
+        f"on these costs {form.text(predicted)} ({change(costs.error)})"
+    )
+    rows.append(("step, measured", step))
+    rows += [("noise", noise)] if (noise := noise_of_steps(steps, "ms")) else []
     notes = [line(costs.provenance()[0])]
     if costs.run.left_out:
         notes.append(line(f"left out, without times of a run: {len(costs.run.left_out)} file(s)"))
-    return *notes, Padding(facts([*rows, ("step, measured", step)]), (1, 0)), table
+    return *notes, Padding(facts(rows), (1, 0)), table
 
 
 def training_parts(training: TrainingRun) -> tuple[RenderableType, ...]:
@@ -46,22 +54,30 @@ def training_parts(training: TrainingRun) -> tuple[RenderableType, ...]:
         f"{predicted.name} on {run.model} ({run.dtype}, {run.device}, {run.threads} thread(s) a rank): "
         f"{schedule.ranks} ranks, {schedule.stages} stages ({schedule.placement.name}), {schedule.microbatches} microbatches"
     )
-    median = run.median_step_seconds
+    times = Times.of((*run.step_seconds, training.predicted_seconds), "s")
     rows = [
-        ("step, measured", f"{median * 1e3:,.1f} ms median of {len(run.step_seconds)} ({_range(run.step_seconds)})"),
-        (
-            "step, predicted",
-            f"{training.predicted_seconds * 1e3:,.1f} ms ({training.predicted_seconds / median - 1:+.1%})",
-        ),
+        ("step, measured", f"{times.text(run.median_step_seconds)}, {_of_steps(run.step_seconds, times)}"),
+        ("step, predicted", f"{times.text(training.predicted_seconds)}: {_compared(training.change)}"),
         ("predicted on", training.predicted_on),
+        *([("noise", training.noise)] if training.noise else []),
         ("loss", f"{run.losses[0]:.4f} to {run.losses[-1]:.4f} in {len(run.losses)} steps"),
         ("gradients", _gradients(training)),
     ]
     return line(heading, "bold"), Padding(facts(rows), (1, 0)), _bubbles(training)
 
 
-def _range(steps: tuple[float, ...]) -> str:
-    return f"{min(steps) * 1e3:,.1f} to {max(steps) * 1e3:,.1f}"
+def _of_steps(steps: tuple[float, ...], times: Times) -> str:
+    """Of how many steps a median is, and between which they lie."""
+    if len(steps) == 1:
+        return "one step"
+    return f"the median of {len(steps)} steps ({times.number(min(steps))} to {times.text(max(steps))})"
+
+
+def _compared(share: float) -> str:
+    """A run beside its prediction."""
+    if percent(share) == percent(0.0):
+        return "the run took as long"
+    return f"the run took {percent(abs(share))} {'longer' if share > 0 else 'less'}"
 
 
 def _gradients(training: TrainingRun) -> str:
@@ -75,29 +91,37 @@ def _gradients(training: TrainingRun) -> str:
 
 
 def _bubbles(training: TrainingRun) -> RenderableType:
-    unit = training.predicted.timeline.unit
-    table = columns(
-        "rank", f"busy, predicted\n({unit})", "busy,\nmeasured", "idle,\npredicted", "idle,\nmeasured", padding=1
-    )
     predicted, measured = training.predicted.timeline, training.measured.timeline
+    times = Times.of((predicted.makespan, measured.makespan), predicted.unit)
+    unit = f"\n({times.unit})" if times.unit else ""
+    table = columns(
+        "rank", f"busy, predicted{unit}", "busy,\nmeasured", "idle,\npredicted", "idle,\nmeasured", padding=1
+    )
     for rank in range(predicted.schedule.ranks):
         values = (predicted.work[rank], measured.work[rank], predicted.idle[rank], measured.idle[rank])
-        table.add_row(str(rank), *(number(float(value)) for value in values))
+        table.add_row(str(rank), *(times.number(float(value)) for value in values))
     return table
 
 
-def profile_parts(profile: Profile) -> tuple[RenderableType, ...]:
+def profile_parts(profile: CostProfile, measured: Profile) -> tuple[RenderableType, ...]:
     """Times with their spread and bytes of every stage."""
-    table = columns("stage", "F (ms)", "B", "I", "W", "held", "by W", "static", padding=1)
-    for number_, stage in enumerate(profile.stages):
-        times = (stage.forward, stage.backward, stage.backward_input, stage.backward_weight)
-        sizes = (stage.activation_bytes, stage.weight_activation_bytes, stage.static_bytes)
-        table.add_row(str(number_), *(f"{time.median:.3g}" for time in times), *(size(float(value)) for value in sizes))
-    transfer = "not measured" if profile.p2p_time is None else f"{profile.p2p_time:.3g} ms"
-    notes = [line(text) for text in profile.provenance()[:2]]
-    said = [f"transfer between ranks: {transfer}"]
-    said += [] if profile.op_gap is None else [f"gap before every op: {profile.op_gap.median:.3g} ms"]
-    said += (
-        [] if profile.message_time is None else [f"a message takes from a rank: {profile.message_time.median:.3g} ms"]
+    stages = measured.stages
+    forms = [(stage.forward, stage.backward, stage.backward_input, stage.backward_weight) for stage in stages]
+    times = Times.of((spread.median for spreads in forms for spread in spreads), "ms")
+    table = columns("stage", f"F ({times.unit})", "B", "I", "W", "held", "by W", "static", padding=1)
+    held = (
+        sizes([float(getattr(stage, name)) for stage in stages])
+        for name in ("activation_bytes", "weight_activation_bytes", "static_bytes")
     )
-    return *notes, *map(Text, said), Text(""), table
+    for number_, (spreads, *bytes_) in enumerate(zip(forms, *held, strict=True)):
+        table.add_row(str(number_), *(times.number(spread.median) for spread in spreads), *bytes_)
+    transfer = "not measured" if measured.p2p_time is None else time_text(measured.p2p_time, "ms")
+    said = [("transfer between ranks", transfer)]
+    said += [] if measured.op_gap is None else [("gap before every op", time_text(measured.op_gap.median, "ms"))]
+    said += (
+        []
+        if measured.message_time is None
+        else [("a message takes from a rank", time_text(measured.message_time.median, "ms"))]
+    )
+    said += [("noise", text) for text in profile.checks()]
+    return *map(line, measured.provenance()[:2]), Padding(facts(said), (1, 0)), table
