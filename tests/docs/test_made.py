@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pipeplan
 from docs.build import architecture, commands, navigation, python_pages, schemas, strategies
@@ -77,7 +78,7 @@ def test_folders_in_the_navigation_become_their_pages(tmp_path):
     folder.mkdir(parents=True)
     for name in ("index", "zebra", "my-costs", "first-schedule"):
         (folder / f"{name}.md").touch()
-    entries = [{"Tutorials": "tutorials/"}, {"Reference": [{"Strategies": strategies.FOLDER}]}]
+    entries: list[Any] = [{"Tutorials": "tutorials/"}, {"Reference": [{"Strategies": strategies.FOLDER}]}]
     navigation.fill(entries, tmp_path)
     names = ["index", "first-schedule", "my-costs", "zebra"]
     assert entries[0] == {"Tutorials": [f"tutorials/{name}.md" for name in names]}
