@@ -1,10 +1,12 @@
 import json
+import subprocess
 from dataclasses import fields
 from pathlib import Path
 
 import pipeplan
 from pipeplan.cli.options import SettingOptions
 from pipeplan.costs.settings import SETTING_NAMES
+from pipeplan.strategies import STRATEGIES
 
 
 def test_there_is_an_option_for_every_setting():
@@ -54,3 +56,21 @@ def test_a_machine_needs_the_unit_of_the_times(run):
     assert code == 2
     assert "unit of the times" in err
     assert run("simulate --machine megatron-a100 --time-unit ms --no-visualization")[0] == 0
+
+
+def test_a_script_for_the_shell_knows_schedules_and_formats(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    run("--install-completion --shell bash")
+    (script,) = tmp_path.rglob("completions/pipeplan")
+    complete = (
+        'source "$0"; function=$(complete -p pipeplan | sed "s/.*-F \\([^ ]*\\).*/\\1/"); '
+        'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); $function; printf "%s " "${COMPREPLY[@]}"'
+    )
+
+    def completed(*words: str) -> list[str]:
+        found = subprocess.run(["bash", "-c", complete, script, *words], capture_output=True, text=True, check=True)
+        return found.stdout.split()
+
+    assert completed("pipeplan", "comp") == ["compare"]
+    assert completed("pipeplan", "simulate", "zb") == [name for name in STRATEGIES if name.startswith("zb")]
+    assert "torchtitan" in completed("pipeplan", "export", "--to", "")

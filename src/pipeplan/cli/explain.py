@@ -7,6 +7,7 @@ from functools import partial
 from pipeplan import api
 from pipeplan.api import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
+from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
 
@@ -15,7 +16,7 @@ _OUTPUT = OutputOptions()
 
 
 def explain(
-    name: str | None = None,
+    name: ScheduleName | None = None,
     /,
     *,
     settings: SettingOptions = _SETTINGS,

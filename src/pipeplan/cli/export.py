@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from pipeplan import api
 from pipeplan.api import Export, as_keywords, export_formats, file_of
 from pipeplan.cli.answers import tell
+from pipeplan.cli.names import FormatName, ScheduleName
 from pipeplan.cli.options import OUTPUT, Debug, SettingOptions
 from pipeplan.cli.rearrangement import RearrangementOptions
 from pipeplan.cli.request import request
@@ -29,10 +30,10 @@ _FILE = Parameter(name=["--output", "-o"], group=OUTPUT, help="The file; stdout 
 
 
 def export(
-    name: str | None = None,
+    name: ScheduleName | None = None,
     /,
     *,
-    to: Annotated[str | None, _TO] = None,
+    to: Annotated[FormatName | None, _TO] = None,
     output: Annotated[Path | None, _FILE] = None,
     rearranged: RearrangementOptions = _REARRANGED,
     trainer: TrainerOptions = _TRAINER,

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from pipeplan import api
 from pipeplan.cli.answers import print_json
+from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import OUTPUT, Debug, Json, LookOptions
 from pipeplan.cli.terminal_picture import show_above
 
@@ -16,7 +17,7 @@ _NO_PICTURE = Parameter(group=OUTPUT, help="No picture in letters.")
 
 
 def schedules(
-    name: str | None = None,
+    name: ScheduleName | None = None,
     /,
     *,
     machines: bool = False,
