@@ -30,6 +30,7 @@ from pipeplan.api.plans import Plan
 from pipeplan.api.presets import Gpus, Models, gpus, models
 from pipeplan.api.results import Result
 from pipeplan.api.search_record import SearchRecord
+from pipeplan.api.search_words import gain_of, gain_of_front
 from pipeplan.api.simulations import simulate, timed, without_times
 from pipeplan.api.sources import as_taken_by, file_of, read, same_ranks, shape_of
 from pipeplan.api.training_runs import CostProfile, TrainingRun, model_files, profile, run
@@ -71,6 +72,8 @@ __all__ = [
     "export_formats",
     "file_of",
     "fixed_chunks",
+    "gain_of",
+    "gain_of_front",
     "gpus",
     "holds_schedule",
     "is_picture",

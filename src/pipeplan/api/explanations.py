@@ -72,6 +72,20 @@ class Explanation(Presentable):
         """The longest wait of every rank between its first op and its last; None where it has none."""
         return longest_waits(self.result.timeline, self.idle)
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How long a microbatch takes, then how long each rank idles and for what; of many ranks, of those that say most."""
+        from pipeplan.api.tables.explanations import sentences
+
+        return sentences(self)
+
+    @property
+    def advice(self) -> str:
+        """What to do next, in a sentence; empty for a timeline that has its times already."""
+        from pipeplan.api.tables.explanations import closing
+
+        return closing(self)
+
     def views(self) -> Sequence[View]:
         """The result's timeline with the reasons in its gaps."""
         return [self.result.view(reasons=True)]

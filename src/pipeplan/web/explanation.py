@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeplan.api import explained, timed
+from pipeplan.api import Explanation, explained, timed
 from pipeplan.costs import Settings
 from pipeplan.drawing import KIND_TITLES, REASON_TITLES
 from pipeplan.errors import InputError
@@ -14,7 +14,7 @@ from pipeplan.web.timeline_views import can_be_explained
 
 
 def explanation(meant: Meant, settings: Settings) -> dict[str, Any]:
-    """Idle time by rank and reason, the shares of the critical path, and makespans with one thing changed.
+    """Idle time by rank and reason, the shares of the critical path, what would help, and what to do next.
 
     Raises
     ------
@@ -33,8 +33,20 @@ def explanation(meant: Meant, settings: Settings) -> dict[str, Any]:
         "time_unit": found.result.timeline.unit,
         "idle": {"reasons": reasons, "by_rank": found.totals.tolist()},
         "critical_path": _path(found.path),
-        "what_ifs": [{"change": change.change, "makespan": change.makespan} for change in found.what_ifs],
+        "sentences": list(found.sentences),
+        "advice": found.advice,
+        "per_microbatch": found.per_microbatch,
+        "peak": _peak(found),
+        "what_ifs": [what.to_dict() | {"helps": what in found.helping} for what in found.what_ifs],
     }
+
+
+def _peak(found: Explanation) -> dict[str, Any]:
+    """What the fullest rank holds now."""
+    memory = found.result.memory
+    in_bytes = memory.peak_bytes is not None
+    peaks = memory.peak_activation if memory.peak_bytes is None else memory.peak_bytes
+    return {"value": float(peaks.max()), "unit": "bytes" if in_bytes else "activations"}
 
 
 def _path(path: CriticalPath) -> dict[str, Any]:

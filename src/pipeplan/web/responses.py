@@ -134,10 +134,24 @@ class PathOut(BaseModel):
 
 
 class ChangeOut(BaseModel):
-    """A change, and the makespan with it."""
+    """A change, and what the step becomes with it."""
 
     change: str
+    kind: str = Field(description="What is changed: costs, schedule, chunks, microbatches, memory, recomputation.")
     makespan: float
+    microbatches: int
+    per_microbatch: float
+    peak_activation: float
+    peak_bytes: float | None
+    fits: bool = Field(description="Whether every rank is then within its memory limit.")
+    helps: bool = Field(description="Whether a microbatch takes less time; over the limit, whether it fits.")
+
+
+class PeakOut(BaseModel):
+    """What the fullest rank holds."""
+
+    value: float
+    unit: Literal["bytes", "activations"]
 
 
 class ExplainOut(BaseModel):
@@ -148,7 +162,11 @@ class ExplainOut(BaseModel):
     time_unit: str
     idle: IdleOut
     critical_path: PathOut
-    what_ifs: list[ChangeOut]
+    sentences: list[str] = Field(description="The whole in a sentence, then one for each rank that says most.")
+    advice: str = Field(description="What to do next; empty where nothing could be tried.")
+    per_microbatch: float
+    peak: PeakOut
+    what_ifs: list[ChangeOut] = Field(description="The best first.")
 
 
 class PresetOut(BaseModel):

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from pipeplan.api import ParetoFront, Result, timed
+from pipeplan.api import ParetoFront, Result, gain_of, gain_of_front, timed
 from pipeplan.api.searches import DEFAULT_CHUNKS, pareto, search, usable_cores
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError, ShapeError
@@ -53,7 +53,7 @@ def make_search(question: SearchIn, tell: Tell) -> None:
         tell(_line(Faults(errors=[fault(error)]).model_dump()))
         return
     teller.schedule(result.schedule)
-    tell(_line({"found": result.to_dict()}))
+    tell(_line({"found": result.to_dict() | {"said": list(gain_of(result))}}))
 
 
 def make_front(question: FrontIn, tell: Tell) -> None:
@@ -141,7 +141,7 @@ def _front(front: ParetoFront) -> Line:
         del point["result"]
         point["text"] = schedule_json(of.result.schedule)
     first = front.points[0].result
-    return record | {"time_unit": first.timeline.unit}
+    return record | {"time_unit": first.timeline.unit, "said": gain_of_front(front)}
 
 
 def _progress(found: SearchProgress) -> Line:

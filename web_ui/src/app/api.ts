@@ -92,7 +92,24 @@ export interface Explanation {
     readonly overhead: number;
     readonly by_stage: readonly number[];
   };
-  readonly what_ifs: readonly { readonly change: string; readonly makespan: number }[];
+  /** The whole in a sentence, then one for each rank that says most. */
+  readonly sentences: readonly string[];
+  /** What to do next; empty where nothing could be tried. */
+  readonly advice: string;
+  readonly per_microbatch: number;
+  readonly peak: { readonly value: number; readonly unit: "bytes" | "activations" };
+  /** The best first. */
+  readonly what_ifs: readonly Change[];
+}
+
+export interface Change {
+  readonly change: string;
+  readonly kind: string;
+  readonly makespan: number;
+  readonly per_microbatch: number;
+  readonly peak_activation: number;
+  readonly peak_bytes: number | null;
+  readonly helps: boolean;
 }
 
 export interface Config {

@@ -1,7 +1,7 @@
 /** Why one schedule takes as long as it does: idle time by reason, the critical path, and what would help. */
 
 import { make } from "../dom.js";
-import { percent, signed, timeText } from "../format.js";
+import { change, memoryScale, memoryText, percent, Times } from "../format.js";
 import { type Comparison, type Explanation, explain } from "./api.js";
 import { Latest } from "./latest.js";
 import type { Host, Panel } from "./panel.js";
@@ -42,13 +42,31 @@ export class ExplainPanel implements Panel {
     }
   }
 
+  /** What to do; the command that it names is a panel here. */
+  private advise(advice: string): HTMLElement {
+    const [before, after] = advice.split("'pipeplan search'");
+    if (after === undefined) return make("p", { class: "advice" }, advice);
+    const link = make("button", { type: "button", class: "link" }, "a search");
+    link.addEventListener("click", () => this.host.open("search"));
+    return make("p", { class: "advice" }, before === "" ? "Here " : before, link, after);
+  }
+
   private show(explanation: Explanation): void {
     this.heading.textContent = `Why ranks idle: ${explanation.schedule}`;
-    this.body.replaceChildren(idle(explanation), path(explanation), changes(explanation));
+    const { advice } = explanation;
+    const first = advice === "" ? [] : [this.advise(advice)];
+    this.body.replaceChildren(
+      ...told(explanation),
+      ...first,
+      changes(explanation, this.host),
+      idle(explanation),
+      path(explanation),
+    );
   }
 }
 
-function idle({ idle: { reasons, by_rank: ranks }, makespan }: Explanation): HTMLElement {
+function idle({ idle: { reasons, by_rank: ranks }, makespan, time_unit: unit }: Explanation): HTMLElement {
+  const times = Times.of([...ranks.flat(), ...ranks.map(sum)], unit);
   const used = reasons
     .map((reason, at) => ({ ...reason, at }))
     .filter(({ at }) => ranks.some((row) => (row[at] ?? 0) > 0));
@@ -65,7 +83,7 @@ function idle({ idle: { reasons, by_rank: ranks }, makespan }: Explanation): HTM
   const rows = ranks.map((row, rank) => {
     const parts = used.map(({ key, at }) => part(`reason-${key}`, most === 0 ? 0 : (row[at] ?? 0) / most));
     const bar = make("td", { class: "stack" }, make("div", { "aria-hidden": "true" }, ...parts));
-    const cells = used.map(({ at }) => make("td", {}, (row[at] ?? 0) > 0 ? timeText(row[at] ?? 0) : "\u2013"));
+    const cells = used.map(({ at }) => make("td", {}, (row[at] ?? 0) > 0 ? times.number(row[at] ?? 0) : "\u2013"));
     return make(
       "tr",
       {},
@@ -76,20 +94,27 @@ function idle({ idle: { reasons, by_rank: ranks }, makespan }: Explanation): HTM
     );
   });
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
-  return section("Idle time of each rank by reason", make("div", { class: "scroll tall" }, table));
+  return section(
+    `Idle time of each rank by reason${times.unit === "" ? "" : `, ${times.unit}`}`,
+    make("div", { class: "scroll tall" }, table),
+  );
 }
 
-function path({ critical_path: found, makespan }: Explanation): HTMLElement {
+function path({ critical_path: found, makespan, time_unit: unit }: Explanation): HTMLElement {
   const kinds = found.by_kind.map((each) => ({ key: `kind-${each.kind}`, title: each.title, time: each.time }));
   const parts = [...kinds, { key: "reason-transfer", title: "transfers and waiting", time: found.transfer }];
   if (found.overhead > 0) parts.push({ key: "reason-overhead", title: "gaps and messages", time: found.overhead });
+  const times = Times.of(
+    parts.map(({ time }) => time),
+    unit,
+  );
   const stack = make(
     "div",
     { class: "stack wide", "aria-hidden": "true" },
     ...parts.map(({ key, time }) => part(key, time / makespan)),
   );
   const list = parts.map(({ key, title, time }) =>
-    make("li", {}, swatch(key), `${title} ${timeText(time)} (${percent(time / makespan)})`),
+    make("li", {}, swatch(key), `${title} ${times.text(time)} (${percent(time / makespan)})`),
   );
   const stages = found.by_stage.map((time, stage) => ({ stage, time })).filter(({ time }) => time > 0);
   const first = stages.sort((one, other) => other.time - one.time).slice(0, 4);
@@ -98,26 +123,66 @@ function path({ critical_path: found, makespan }: Explanation): HTMLElement {
   return section("The critical path", stack, make("ul", { class: "legend" }, ...list), about);
 }
 
-function changes({ what_ifs: found, makespan, time_unit: unit }: Explanation): HTMLElement {
-  if (found.length === 0)
-    return section(
-      "What would help",
-      make("p", {}, "Nothing to change: transfers are free and the stages are balanced."),
-    );
-  const rows = found.map((each) => {
-    const difference = each.makespan - makespan;
-    const cells = [
-      timeText(each.makespan, unit),
-      signed(difference),
-      percent(difference / makespan).replace("-", "\u2212"),
-    ];
-    return make("tr", {}, make("th", { scope: "row" }, each.change), ...cells.map((text) => make("td", {}, text)));
-  });
-  const head = ["simulated again with", "makespan", "difference", ""].map((text) => make("th", { scope: "col" }, text));
-  return section(
-    "What would help",
-    make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)),
+function told({ sentences: [first, ...ranks] }: Explanation): HTMLElement[] {
+  if (first === undefined) return [];
+  return [
+    make("p", {}, make("strong", {}, first)),
+    make("ul", { class: "told" }, ...ranks.map((text) => make("li", {}, text))),
+  ];
+}
+
+function changes(explanation: Explanation, host: Host): HTMLElement {
+  const { what_ifs: found, per_microbatch: now, peak, makespan } = explanation;
+  const helping = found.filter((each) => each.helps);
+  const others = found.filter((each) => !each.helps).map((each) => each.change);
+  const tried = others.length === 0 ? [] : [make("p", { class: "note" }, `Tried too, no help: ${others.join(", ")}.`)];
+  if (helping.length === 0) return section("What would help", ...tried);
+  const unit = explanation.time_unit;
+  const steps = Times.of([makespan, ...helping.map((each) => each.makespan)], unit);
+  const each = Times.of([now, ...helping.map((one) => one.per_microbatch)], unit);
+  const peaks = helping.map((one) => one.peak_bytes ?? one.peak_activation);
+  const scale = memoryScale(peak.unit, Math.max(peak.value, ...peaks));
+  const heads = [
+    "simulated again with",
+    named("makespan", steps.unit),
+    named("a microbatch", each.unit),
+    "change",
+    `peak, ${scale.unit}`,
+  ];
+  const rows = helping.map((one, at) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, one.kind === "schedule" ? compared(one.change, host) : one.change),
+      make("td", {}, steps.number(one.makespan)),
+      make("td", {}, each.number(one.per_microbatch)),
+      make("td", {}, change(one.per_microbatch / now - 1)),
+      make("td", {}, memoryText(peaks[at], scale)),
+    ),
   );
+  const first = make(
+    "tr",
+    {},
+    make("th", { scope: "row" }, "(now)"),
+    make("td", {}, steps.number(makespan)),
+    make("td", {}, each.number(now)),
+    make("td"),
+    make("td", {}, memoryText(peak.value, scale)),
+  );
+  const head = make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)));
+  const table = make("table", {}, make("thead", {}, head), make("tbody", {}, first, ...rows));
+  return section("What would help", make("div", { class: "scroll" }, table), ...tried);
+}
+
+/** A schedule's name that puts it into the comparison. */
+function compared(name: string, host: Host): HTMLElement {
+  const link = make("button", { type: "button", class: "link", title: `compare and draw ${name}` }, name);
+  link.addEventListener("click", () => host.compareWith(name));
+  return link;
+}
+
+function named(text: string, unit: string): string {
+  return unit === "" ? text : `${text}, ${unit}`;
 }
 
 function section(title: string, ...children: Node[]): HTMLElement {

@@ -4,7 +4,8 @@ import { make } from "../dom.js";
 import { type Axis, axisOf, staircase } from "../plan/front_axes.js";
 import { type Box, placeLabels } from "./label_places.js";
 
-const WIDTH = 560;
+const WIDEST = 560;
+const NARROWEST = 300;
 const HEIGHT = 340;
 const LEFT = 62;
 const RIGHT = 24;
@@ -44,21 +45,25 @@ export class FrontChart {
     const focused = document.activeElement?.getAttribute("data-point") ?? "";
     const top = reach(points);
     const all = [...points, ...marks.filter((mark) => shows(mark, points, top))];
-    const [x, y] = axes(all.map((point) => ({ ...point, y: Math.min(point.y, top) })));
+    const wide = Math.min(WIDEST, Math.max(NARROWEST, this.element.parentElement?.clientWidth ?? WIDEST));
+    const [x, y] = axes(
+      wide,
+      all.map((point) => ({ ...point, y: Math.min(point.y, top) })),
+    );
     const places = all.map((point) => ({
       x: x.place(point.x),
       y: point.y > top ? TOP - 8 : y.place(point.y),
       name: point.y > top ? `${point.name} \u2191` : point.name,
     }));
     const stair = places.slice(0, points.length).map((place) => [place.x, place.y] as const);
-    const within: Box = { left: LEFT + 2, right: WIDTH - 2, top: 2, bottom: HEIGHT - BOTTOM - 2 };
+    const within: Box = { left: LEFT + 2, right: wide - 2, top: 2, bottom: HEIGHT - BOTTOM - 2 };
     const labels = placeLabels(places, stair, within);
     const picture = svg("svg", {
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      viewBox: `0 0 ${wide} ${HEIGHT}`,
       role: "group",
       "aria-label": `${up} against ${across}`,
     });
-    picture.append(...grid(x, y, across, up), svg("path", { class: "stair", d: staircase(stair) }));
+    picture.append(...grid(wide, x, y, across, up), svg("path", { class: "stair", d: staircase(stair) }));
     for (const place of places.slice(points.length)) {
       picture.append(svg("path", { class: "mark", d: `M${place.x - 4} ${place.y - 4}l8 8m0 -8l-8 8` }));
     }
@@ -110,11 +115,11 @@ function reach(points: readonly ChartPoint[]): number {
   return times.filter((time) => time <= top).length >= 2 ? top : times[times.length - 1];
 }
 
-function axes(points: readonly ChartPoint[]): readonly [Axis, Axis] {
+function axes(wide: number, points: readonly ChartPoint[]): readonly [Axis, Axis] {
   const across = axisOf(
     points.map((point) => point.x),
     LEFT,
-    WIDTH - RIGHT,
+    wide - RIGHT,
   );
   const up = axisOf(
     points.map((point) => point.y),
@@ -124,9 +129,9 @@ function axes(points: readonly ChartPoint[]): readonly [Axis, Axis] {
   return [across, up];
 }
 
-function grid(x: Axis, y: Axis, across: string, up: string): SVGElement[] {
+function grid(wide: number, x: Axis, y: Axis, across: string, up: string): SVGElement[] {
   const lines = y.ticks.flatMap((value) => [
-    svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y.place(value), y2: y.place(value) }),
+    svg("line", { class: "grid", x1: LEFT, x2: wide - RIGHT, y1: y.place(value), y2: y.place(value) }),
     svg("text", { x: LEFT - 8, y: y.place(value) + 4, "text-anchor": "end" }, y.text(value)),
   ]);
   const columns = x.ticks.map((value) =>
@@ -136,7 +141,7 @@ function grid(x: Axis, y: Axis, across: string, up: string): SVGElement[] {
   return [
     ...lines,
     ...columns,
-    svg("text", { x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, across),
+    svg("text", { x: (LEFT + wide - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, across),
     svg("text", { transform: `translate(14 ${middle}) rotate(-90)`, "text-anchor": "middle" }, up),
   ];
 }

@@ -76,7 +76,7 @@ export class FrontPanel implements Panel {
     this.published = unbeaten(last.published);
     this.memory = last.memory;
     this.draw();
-    this.asking.said.textContent = this.verdict();
+    this.asking.said.textContent = `${this.verdict()} Gained: ${last.said}.`;
   }
 
   private take(point: FrontPoint): void {
@@ -137,7 +137,11 @@ export class FrontPanel implements Panel {
         said: `${times.text(point.value)} with ${this.memoryOf(point.peak, scale)} a rank: draw it`,
         chosen: at === this.chosen,
       })),
-      marks: this.published.map((mark) => ({ ...place(mark), name: mark.schedule })),
+      // Its memory is on the axis.
+      marks: this.published.map((mark) => ({
+        ...place(mark),
+        name: mark.schedule.replace(/ at [\d.]+ activations?$/, ""),
+      })),
     });
     this.table.replaceChildren(...(this.found.length === 0 ? [] : [this.rows(times, scale)]));
   }

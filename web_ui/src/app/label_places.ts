@@ -41,10 +41,11 @@ export function placeLabels(
   return points.map((point) => {
     const width = CHARACTER * point.name.length;
     const boxes = AROUND.map((place) => {
-      const [left, top] = place(width);
-      return { left: point.x + left, right: point.x + left + width, top: point.y + top, bottom: point.y + top + LINE };
+      const [aside, above] = place(width);
+      const left = Math.max(within.left, Math.min(point.x + aside, within.right - width));
+      return { left, right: left + width, top: point.y + above, bottom: point.y + above + LINE };
     });
-    const costs = boxes.map((box, at) => cost(box, taken, within) + 0.01 * at);
+    const costs = boxes.map((box, at) => cost(box, taken, within) + 0.1 * at);
     const best = boxes[costs.indexOf(Math.min(...costs))];
     taken.push(best);
     return { x: best.left, y: best.bottom - 3 };

@@ -141,6 +141,16 @@ export class Page implements Host {
     this.list.add(file);
   }
 
+  open(panel: string): void {
+    this.panels.open = panel;
+    this.later();
+  }
+
+  compareWith(name: string): void {
+    this.list.names = [...this.list.names, name];
+    this.show([name]);
+  }
+
   show(names: readonly string[]): void {
     this.shown = names;
     this.changed();

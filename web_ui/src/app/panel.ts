@@ -32,6 +32,10 @@ export interface Host {
   labelOf(field: string): string;
   /** Let a schedule of one's own join the comparison, in place of one of the same name, and show its timeline. */
   add(file: OwnFile): void;
+  /** Compare with a published schedule too, and show its timeline. */
+  compareWith(name: string): void;
+  /** Open another panel. */
+  open(panel: string): void;
   /** Show these schedules' timelines. */
   show(names: readonly string[]): void;
   /** Offer a file of one schedule, in a format of the server, for download. */

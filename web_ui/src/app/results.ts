@@ -76,7 +76,7 @@ export class ResultTable {
     );
     link.addEventListener("click", () => this.choice.only(name));
     const cell = make("th", { scope: "row" }, link);
-    if (result.over !== null) cell.append(" ", make("span", { class: "over under" }, overText(result.over, scale)));
+    if (result.over !== null) cell.append(" ", make("span", { class: "over under" }, ...overText(result.over, scale)));
     return cell;
   }
 }
@@ -151,11 +151,15 @@ function gap(result: Result): string {
 }
 
 /** Which rank is over its limit, and by how much; a limit in activations stands beside memory in bytes in its own unit. */
-function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scale: Scale): string {
+function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scale: Scale): (Node | string)[] {
   const same = (unit === "bytes") === (scale.unit !== "activations");
   const form = same ? scale : memoryScale(unit, peak);
   const name = form.unit === "activations" ? "act." : form.unit;
-  return `over: rank ${rank} holds ${memoryText(peak, form)} of ${memoryText(limit, form)} ${name}`;
+  return [
+    "over: ",
+    make("span", {}, `rank ${rank} holds `),
+    `${memoryText(peak, form)} of ${memoryText(limit, form)} ${name}`,
+  ];
 }
 
 /** A number beside its bar; numbers of one column are equally wide, so that their bars have the same scale. */

@@ -30,12 +30,6 @@ export interface SearchProgress {
   readonly published: { readonly name: string; readonly value: number } | null;
 }
 
-export interface Published {
-  readonly schedule: string;
-  readonly placement: string;
-  readonly value: number;
-}
-
 /** The result of a search, as far as the page needs it. */
 export interface Found {
   readonly time_unit: string;
@@ -50,10 +44,8 @@ export interface Found {
     readonly bound_reason: string;
     readonly gap: number;
   };
-  readonly best_published: Published | null;
-  readonly gain: number | null;
-  readonly best_published_anywhere: Published | null;
-  readonly gain_anywhere: number | null;
+  /** What was gained over published schedules, a sentence each. */
+  readonly said: readonly string[];
 }
 
 export interface FrontPoint {
@@ -69,6 +61,8 @@ export interface Front {
   readonly memory: "bytes" | "activations";
   readonly time_unit: string;
   readonly points: readonly FrontPoint[];
+  /** What was gained over published schedules. */
+  readonly said: string;
   readonly published: readonly { readonly schedule: string; readonly peak: number; readonly value: number }[];
 }
 

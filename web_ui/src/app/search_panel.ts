@@ -95,30 +95,18 @@ export class SearchPanel implements Panel {
   }
 
   private tell(found: Found, name: string): void {
-    const { objective, best_published: here } = found;
-    const times = Times.of([objective.value, here?.value ?? objective.value, objective.lower_bound], found.time_unit);
+    const { objective, said, seconds, found_by: by } = found;
+    const [gain, ...others] = said;
+    const times = Times.of([objective.value, objective.lower_bound], found.time_unit);
     const sentences = [
-      `${times.text(objective.value)}${here === null ? "; no published schedule of this placement fits" : `, ${gainText(found.gain ?? 0, here.schedule)} (${times.text(here.value)}), the best published schedule of this placement that fits`}.`,
+      ...others,
       provenText(objective, found.optimal, times),
-      elsewhere(found, times),
-      `Found by ${found.found_by} in ${found.seconds.toFixed(1)} s. It is in the table as \u201c${name}\u201d; Download has it in every format.`,
+      `Found by ${by} in ${seconds.toFixed(1)} s. It is in the table as \u201c${name}\u201d; Download has it in every format.`,
     ];
-    this.asking.said.replaceChildren(
-      make("strong", {}, sentences[0]),
-      ` ${sentences.slice(1).filter(Boolean).join(" ")}`,
-    );
+    this.asking.said.replaceChildren(make("strong", {}, gain ?? ""), ` ${sentences.join(" ")}`);
   }
 
   private get unit(): string {
     return this.host.comparison?.results[0]?.time_unit ?? "";
   }
-}
-
-/** How it stands beside the published schedules of all placements, where another one than its own is the best of them. */
-function elsewhere(
-  { best_published: here, best_published_anywhere: there, gain_anywhere: gain }: Found,
-  times: Times,
-): string {
-  if (there === null || there.schedule === here?.schedule) return "";
-  return `Of all placements ${there.schedule} (${times.text(there.value)}) is the best published one: ${gainText(gain ?? 0, "it")}.`;
 }

@@ -62,6 +62,17 @@ def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
     yield from warnings(result.warnings)
 
 
+def sentences(explanation: Explanation) -> tuple[str, ...]:
+    """The heading, and a sentence for each rank that is told of."""
+    times = _times(explanation)
+    return (_heading(explanation, times), *(_sentence(explanation, rank, times) for rank in _told(explanation)))
+
+
+def closing(explanation: Explanation) -> str:
+    """What to do next; empty for a timeline that has its times already."""
+    return advice(explanation, _times(explanation)) if explanation.what_ifs else ""
+
+
 def _times(explanation: Explanation) -> Times:
     result = explanation.result
     return Times.of([result.makespan, *(what.makespan for what in explanation.what_ifs)], result.timeline.unit)
