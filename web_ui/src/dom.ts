@@ -32,3 +32,10 @@ export function rename(element: HTMLButtonElement, text: string): void {
   element.textContent = text;
   element.setAttribute("aria-label", told ? title : `${text}: ${title}`);
 }
+
+/** A part that the page has from the start. */
+export function part(selector: string): HTMLElement {
+  const found = document.querySelector<HTMLElement>(selector);
+  if (found === null) throw new Error(`the page has no ${selector}`);
+  return found;
+}

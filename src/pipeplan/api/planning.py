@@ -11,6 +11,7 @@ from pipeplan.api.configuration_files import cluster_of, model_of, read_configur
 from pipeplan.api.estimation import calibration_of, estimate
 from pipeplan.api.looks import about, look
 from pipeplan.api.plan_settings import NEEDED, PLAN_GROUPS, PLAN_SETTINGS
+from pipeplan.api.planned_costs import costs_planned_for
 from pipeplan.api.plans import OWN_ENDINGS as PLAN_ENDINGS
 from pipeplan.api.plans import Plan
 from pipeplan.api.searches import usable_cores
@@ -40,6 +41,7 @@ __all__ = [
     "PlanProgress",
     "about",
     "cluster_of",
+    "costs_planned_for",
     "estimate",
     "look",
     "model_of",

@@ -16,6 +16,7 @@ from pipeplan.api.planning import (
     PlanProgress,
     about,
     cluster_of,
+    costs_planned_for,
     look,
     model_of,
     plan,
@@ -63,7 +64,15 @@ def look_at(question: ChosenIn) -> Reply:
         return refused(fault(error))
     drawn, _ = choose([result], None)
     timeline = timeline_data(views(drawn, reasons=False)) if drawn else None
-    return json_reply({"estimate": record, "timeline": timeline})
+    costs = costs_planned_for(shape, machines, configuration)
+    return json_reply(
+        {
+            "estimate": record,
+            "timeline": timeline,
+            "idle": result.timeline.bubble.idle_over_total,
+            "compare": {"settings": dict(costs.settings), "schedule": configuration.schedule},
+        }
+    )
 
 
 def _require_servable(machines: Cluster, configuration: Configuration | None = None) -> None:

@@ -185,8 +185,17 @@ class ConfigOut(BaseModel):
     notes: list[str] = Field(description="What it says that cannot be taken over.")
 
 
+class ComparableOut(BaseModel):
+    """What compares schedules on a configuration's costs."""
+
+    settings: dict[str, Any] = Field(description="By the names of the settings of a request.")
+    schedule: str
+
+
 class ChosenOut(BaseModel):
     """One configuration."""
 
     estimate: dict[str, Any] = Field(description="As a row of `pipeplan estimate --json`, with `flags` by trainer.")
     timeline: dict[str, Any] | None = Field(description="What mountTimeline takes; null where it is too large.")
+    idle: float = Field(description="Idle time of all ranks in the timeline, as a share of all their time.")
+    compare: ComparableOut

@@ -1,6 +1,6 @@
 /** The whole page: asks again whenever something changes, and shows the answer. */
 
-import { make } from "../dom.js";
+import { make, part } from "../dom.js";
 import { download as saveFile } from "../export.js";
 import { fromQuery, type PageState, toQuery } from "./address.js";
 import * as api from "./api.js";
@@ -264,10 +264,4 @@ function summary({ results }: api.Comparison, typed: Typed): string {
   if (first === undefined) return "Shape, costs and schedules";
   const limit = typed.memory_limit === undefined ? "" : `, limit ${typed.memory_limit}`;
   return `${first.ranks} ranks, ${first.microbatches} microbatches${limit}: change`;
-}
-
-function part(selector: string): HTMLElement {
-  const found = document.querySelector<HTMLElement>(selector);
-  if (found === null) throw new Error(`the page has no ${selector}`);
-  return found;
 }

@@ -37,6 +37,10 @@ export class Sheet {
     if (window.matchMedia(NARROW).matches) this.toggle(true);
   }
 
+  close(): void {
+    this.toggle(false);
+  }
+
   private toggle(open: boolean): void {
     if (open === document.body.classList.contains("sheet-open")) return;
     document.body.classList.toggle("sheet-open", open);

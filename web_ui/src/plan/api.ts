@@ -91,6 +91,10 @@ export interface Flags {
 export interface Chosen {
   readonly estimate: { readonly flags: Readonly<Record<string, Flags>>; readonly error_bar: ErrorBar | null };
   readonly timeline: TimelineData | null;
+  /** Of all ranks, as a share of all their time. */
+  readonly idle: number;
+  /** What compares schedules on its costs. */
+  readonly compare: { readonly settings: Settings; readonly schedule: string };
 }
 
 export interface PlanProgress {

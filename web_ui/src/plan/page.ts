@@ -1,16 +1,20 @@
 /** The page: a question on the left, its answer on the right, and one configuration of the answer looked at below. */
 
 import { type Fault, Refusal } from "../app/api.js";
+import { Banner } from "../app/banner.js";
 import { Form } from "../app/form.js";
 import { Picture } from "../app/picture.js";
+import { Sheet } from "../app/sheet.js";
 import { settingsOf, type Typed } from "../app/values.js";
-import { make } from "../dom.js";
-import { figure } from "../format.js";
+import { make, part } from "../dom.js";
+import { figure, percent } from "../format.js";
 import { type Candidate, chosen, type Plan, type PlanFields, plan } from "./api.js";
 import { Bars, timeOf } from "./bars.js";
 import { type Row, rowsOf } from "./candidates.js";
+import { compareAddress } from "./compare_link.js";
 import { FlagTabs } from "./flags.js";
 import { FrontPicture } from "./front.js";
+import { keep, kept } from "./kept.js";
 import { ModelFile } from "./model_file.js";
 import { counted, facts, searched, sensitivity, trust } from "./notes.js";
 import { ProgressLine } from "./progress.js";
@@ -24,7 +28,10 @@ export class PlanPage {
   private readonly file = new ModelFile(() => this.form.fail([]));
   private readonly progress = new ProgressLine(() => this.running?.abort());
   private readonly submit = make("button", { type: "submit", class: "button primary" }, "Plan");
-  private readonly banner = make("p", { class: "banner", role: "alert", hidden: true });
+  private readonly banner = new Banner("See the message at ", (name) => this.focus(name));
+  private readonly sheet = new Sheet(part("#controls"), [part("header"), part("main")]);
+  private readonly compare = make("a", { class: "button" }, "Compare schedules on these costs");
+  private readonly idle = make("p", { class: "note" });
   private readonly answer = make("div", { class: "answer", hidden: true });
   private readonly heading = make("h2", { tabindex: -1 });
   private readonly count = make("p", { class: "note" });
@@ -39,7 +46,8 @@ export class PlanPage {
     "div",
     { hidden: true },
     make("h3", {}, "Schedule of the choice, op by op"),
-    make("p", { class: "note" }, "Its memory is that of activations; what a rank holds besides is in the bars above."),
+    this.idle,
+    make("p", {}, this.compare),
     this.picture.element,
   );
   private readonly empty = make(
@@ -67,12 +75,24 @@ export class PlanPage {
     form.element.append(make("div", { class: "ask" }, this.submit));
     form.element.addEventListener("submit", () => void this.ask());
     document.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
-    document.querySelector("#controls")?.append(this.file.element, form.element);
+    part("#controls").prepend(this.file.element, form.element);
+    // Before there is an answer, the question stands where the answer will.
+    document.body.classList.add("controls-first");
     const pictures = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.facts, time.element));
     const look = [this.failed, this.flags.element, memory.element, this.schedule];
     this.answer.append(this.heading, this.count, table.element, pictures, ...look, this.notes, this.sure);
-    document.querySelector("main")?.replaceChildren(this.banner, this.progress.element, this.empty, this.answer);
+    const { sheet, banner, progress, empty } = this;
+    part("main").replaceChildren(sheet.opener, banner.element, progress.element, empty, this.answer);
     form.typed = typedIn(location.search, fieldNames(this.fields));
+    const before = location.search === "" ? null : kept(queryOf(form.typed));
+    if (before === null) return;
+    empty.hidden = true;
+    this.show(before);
+  }
+
+  private focus(name: string): void {
+    this.sheet.reveal();
+    this.form.focus(name);
   }
 
   private async ask(): Promise<void> {
@@ -83,11 +103,16 @@ export class PlanPage {
     history.replaceState(null, "", `?${queryOf(typed)}${location.hash}`);
     this.fail([]);
     this.empty.hidden = true;
+    this.sheet.close();
     this.progress.begin();
     this.answer.classList.add("stale");
     try {
       const settings = settingsOf(typed, this.fields.fields);
-      this.show(await plan(settings, this.file.file, (progress) => this.progress.show(progress), mine.signal));
+      const found = await plan(settings, this.file.file, (progress) => this.progress.show(progress), mine.signal);
+      this.show(found);
+      this.heading.focus();
+      // What a file of one's own was asked for cannot be told from the address.
+      if (this.file.file === null) keep(queryOf(typed), found);
     } catch (error) {
       if (this.running === mine) this.fail(mine.signal.aborted ? CANCELLED : faultsOf(error));
     } finally {
@@ -107,8 +132,9 @@ export class PlanPage {
     this.count.textContent =
       found.best === null ? `${found.miss.replace(/\.?$/, ".")} ${counted(found)}` : counted(found);
     this.front.element.hidden = found.best === null;
+    document.body.classList.remove("controls-first");
+    this.sheet.say(`${found.heading}: change`);
     if (this.rows.length > 0) this.select(0);
-    this.heading.focus();
   }
 
   /** Show one configuration below the table. */
@@ -155,6 +181,8 @@ export class PlanPage {
       // The timeline measures its place, which must be there.
       this.schedule.hidden = found.timeline === null;
       this.picture.show(found.timeline);
+      this.idle.textContent = idleText(found.idle, candidate);
+      this.compare.href = compareAddress(found.compare);
       this.tell({ ...candidate, error_bar: found.estimate.error_bar });
       this.failed.hidden = true;
     } catch (error) {
@@ -173,11 +201,27 @@ export class PlanPage {
   /** Show each fault at its field, and the rest on top. */
   private fail(faults: readonly Fault[]): void {
     const left = this.form.fail(faults);
-    const marked = faults.filter((fault) => !left.includes(fault)).map((fault) => this.form.labelOf(fault.field));
-    const rest = left.map((fault) => (fault.field === "" ? fault.message : `${fault.field}: ${fault.message}`));
-    this.banner.textContent = rest.length > 0 ? rest.join("; ") : `See the message at ${marked.join(", ")}.`;
-    this.banner.hidden = faults.length === 0;
+    const marked = faults.filter((fault) => !left.includes(fault)).map(({ field }) => field);
+    const [first] = marked;
+    if (left.length > 0) this.banner.say(left.map(inSentence).join("; "));
+    else if (first === undefined) this.banner.clear();
+    else this.banner.point([...new Set(marked)].map((name) => ({ name, label: this.form.labelOf(name) })));
+    if (first !== undefined) this.focus(first);
   }
+}
+
+function inSentence({ field, message }: Fault): string {
+  return field === "" ? message : `${field}: ${message}`;
+}
+
+/** Why the share of the bubble in the step and the idle share of the timeline are two numbers. */
+function idleText(idle: number, { breakdown, step_time_s: step }: Candidate): string {
+  const bubble = breakdown.bubble_s ?? 0;
+  return (
+    `The bubble above, ${percent(bubble / step)} of the step, is what the rank that is done last waits. ` +
+    `The ranks of this timeline together idle ${percent(idle)}: it is of all ranks, and ends before the optimizer's step. ` +
+    "Its memory is that of activations; what a rank holds besides is in the bars above."
+  );
 }
 
 const CANCELLED: readonly Fault[] = [{ field: "", message: "Cancelled." }];
