@@ -293,6 +293,7 @@ def _start(source: ScheduleLike, settings: Settings, problem: Problem) -> Schedu
     if schedule.placement.rank_of != problem.placement.rank_of:
         raise ShapeError(
             f"cannot start from {label(source)}: its placement is {schedule.placement.name} with {schedule.stages} stages, "
-            f"and the search is for {problem.placement.name} with {problem.placement.stages}"
+            f"and the search is for {problem.placement.name} with {problem.placement.stages}",
+            field="start",
         )
     return schedule

@@ -177,7 +177,11 @@ def _given(question: SearchIn | FrontIn, settings: Settings) -> dict[str, Any]:
 
 def _strategy(name: str) -> str:
     """A name that is a strategy's: a name is never a file here."""
-    return strategy(name).name
+    try:
+        return strategy(name).name
+    except PipeplanError as error:
+        error.field = "start"
+        raise
 
 
 def _schedule(file: Any) -> Meant:
