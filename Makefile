@@ -25,9 +25,10 @@ lint: .venv/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# The site of the documentation, in build/site, and the tests that look at it in a browser.
+# The site of the documentation, in build/site, and the tests that look at it in a browser. With --quiet, MkDocs would not
+# count the broken links that it keeps quiet about.
 docs: .venv/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	PIPEPLAN_SITE=build/site $(BIN)/python -m pytest -q tests/docs/test_site.py
 
 # The same at http://127.0.0.1:8000, made again whenever a page is saved.
