@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import pipeplan
+from pipeplan.drawing.html import asset
 from pipeplan.readable import time_text
 from tests.browser import serious_faults
 from tests.web_ui.opened import Opened
@@ -139,7 +140,7 @@ def test_the_memory_limit(opened, compared):
     assert reason in row(page, "gpipe").inner_text()
     assert drawn(page)[0] == fitting[0]
 
-    slider = page.page.get_by_role("slider")
+    slider = page.page.get_by_role("slider", name="memory limit")
     slider.press("Home")
     assert answer.inner_text().startswith("None fits")
     assert "0 of" in (slider.get_attribute("aria-valuetext") or "")
@@ -176,4 +177,5 @@ def test_it_can_be_read_everywhere(opened, width, scheme):
 
 def test_a_page_is_small(path, compared):
     ops = sum(len(result.schedule) for result in compared)
-    assert len(path.read_text("utf-8")) < 200_000 + 12 * ops
+    built = ("timeline.js", "timeline.css", "report.js", "report.css")
+    assert len(path.read_text("utf-8")) - sum(len(asset(name)) for name in built) < 15_000 + 30 * ops

@@ -20,6 +20,8 @@ export interface Lit {
   readonly selected: BarRef | null;
   /** Chains in the order of time. */
   readonly chain: readonly BarRef[];
+  /** The selected op in the run of a plan, or in the plan of a run, with what held it up there. */
+  readonly twins: readonly { readonly op: BarRef; readonly chain: readonly BarRef[] }[];
   readonly critical: readonly (readonly BarRef[])[];
   readonly found: readonly BarRef[];
   readonly current: BarRef | null;
@@ -43,13 +45,17 @@ export function drawHighlights(surface: Surface, frame: Frame, lit: Lit): void {
     const { text, limit } = frame.theme.base;
     if (lit.band !== null) drawBand(surface, frame, lit.band);
     const paths = lit.critical.map((path) => ({ path, colour: limit }));
-    if (lit.chain.length > 0) paths.push({ path: lit.chain, colour: text });
+    for (const chain of [lit.chain, ...lit.twins.map((twin) => twin.chain)]) {
+      if (chain.length > 0) paths.push({ path: chain, colour: text });
+    }
     if (paths.length > 0) dim(surface, frame);
     for (const { path } of paths) for (const ref of path) refill(surface, frame, ref);
     for (const { path, colour } of paths) drawPath(surface, frame, path, colour);
     for (const ref of lit.found) ring(surface, frame, ref, limit, 1.5);
     if (lit.current !== null) ring(surface, frame, lit.current, limit, 3);
-    if (lit.selected !== null) ring(surface, frame, lit.selected, text, 2.5);
+    for (const op of [lit.selected, ...lit.twins.map((twin) => twin.op)]) {
+      if (op !== null) ring(surface, frame, op, text, 2.5);
+    }
     if (lit.hovered !== null) drawHovered(surface, frame, lit.hovered);
     if (lit.focused !== null) focusRing(surface, frame, lit.focused);
     if (lit.ghost !== null) drawGhost(surface, frame, lit.ghost);

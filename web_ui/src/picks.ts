@@ -19,6 +19,7 @@ export class Picks {
   found: readonly BarRef[] = [];
   private current = -1;
   private chain: readonly BarRef[] = [];
+  private twins: Lit["twins"] = [];
   ghost: Ghost | null = null;
   band: Band | null = null;
   private critical: readonly (readonly BarRef[])[] = [];
@@ -33,7 +34,7 @@ export class Picks {
   }
 
   get lit(): Lit {
-    const { lane, hovered, focused, selected, chain, critical, ghost, band } = this;
+    const { lane, hovered, focused, selected, chain, twins, critical, ghost, band } = this;
     const found = this.found.length <= MOST_RINGS ? this.found : [];
     return {
       lane,
@@ -41,6 +42,7 @@ export class Picks {
       focused,
       selected,
       chain,
+      twins,
       critical,
       found,
       ghost,
@@ -88,6 +90,7 @@ export class Picks {
     const found = query === null || plot === undefined ? [] : findBars([plot], query);
     this.selected = found.find(({ bar }) => plot.name(bar) === op?.name) ?? null;
     this.chain = this.selected === null ? [] : refs(plot, plot.links.chain(this.selected.bar));
+    this.twins = this.selected === null ? [] : twinsOf(plot, this.selected.bar, plots);
   }
 
   private search(plots: readonly Plot[], text: string): void {
@@ -99,6 +102,18 @@ export class Picks {
 
 function refs(plot: Plot, bars: readonly number[]): BarRef[] {
   return bars.map((bar) => ({ view: plot.index, bar }));
+}
+
+/** The same op in the plan of a run, or in the run of a plan, each with its own chain. */
+function twinsOf(plot: Plot, bar: number, plots: readonly Plot[]): Lit["twins"] {
+  const times = (source: string) => source === "simulated" || source === "measured";
+  return plots
+    .filter(({ view: { source } }) => source !== plot.view.source && times(source) && times(plot.view.source))
+    .flatMap((other) => {
+      const same = sameBar(plot, bar, other);
+      if (same < 0) return [];
+      return [{ op: { view: other.index, bar: same }, chain: refs(other, other.links.chain(same)) }];
+    });
 }
 
 function kept(ref: BarRef | null, before: readonly Plot[], plots: readonly Plot[]): BarRef | null {

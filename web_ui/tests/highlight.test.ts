@@ -8,6 +8,7 @@ const NOTHING: Lit = {
   focused: null,
   selected: null,
   chain: [],
+  twins: [],
   critical: [],
   found: [],
   current: null,

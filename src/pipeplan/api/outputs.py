@@ -11,11 +11,12 @@ from typing import Any, Unpack
 
 from pipeplan.api.calibrations import CalibrationProfile
 from pipeplan.api.comparisons import Comparison
+from pipeplan.api.differences import Diff
 from pipeplan.api.explanations import Explanation
 from pipeplan.api.fronts import ParetoFront
 from pipeplan.api.pictures import PICTURES, Look
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.reports import comparison_report
+from pipeplan.api.reports import comparison_report, difference_report
 from pipeplan.api.results import Result
 from pipeplan.api.trainer_settings import MEGATRON
 from pipeplan.api.training_runs import CostProfile, TrainingRun
@@ -236,6 +237,9 @@ def _of_answer(answer: Presentable) -> Contents:
         contents["report"] = lambda chosen: comparison_report(answer, _views(answer.results, chosen))
     elif isinstance(answer, ParetoFront):
         contents["front picture"] = lambda _: answer.front_view()
+    elif isinstance(answer, Diff):
+        contents["pictures"] = lambda _: answer.views()
+        contents["report"] = lambda _: difference_report(answer)
     elif views := answer.views():
         contents["pictures"] = lambda _: views
     return {**contents, **answer.own_contents()}

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from pipeplan.api.comparisons import Comparison
+from pipeplan.api.difference_words import LEGEND, headings_of, table_of
+from pipeplan.api.differences import Diff
 from pipeplan.api.results import Result
 from pipeplan.drawing import View
-from pipeplan.drawing.html import Report
+from pipeplan.drawing.html import Report, packed
 from pipeplan.model import one_line
 from pipeplan.strategies import STRATEGIES
 
@@ -89,3 +92,42 @@ def _notes(comparison: Comparison) -> list[str]:
     notes = dict.fromkeys(note for result in comparison for note in result.notes)
     warnings = (text for text in comparison.warnings if "over the memory limit: " not in text)
     return [*notes, *warnings]
+
+
+def difference_report(found: Diff) -> Report:
+    """The page of a run beside its plan: the plan's timeline above that of the run."""
+    return Report(
+        kind="difference",
+        title=f"{one_line(found.planned.schedule.name) or 'the schedule'}: planned against measured",
+        facts=_difference_facts(found),
+        views=tuple(found.views()),
+    )
+
+
+def _difference_facts(found: Diff) -> dict[str, Any]:
+    """The sentences and the table that the terminal shows, and each op's measured time over its planned one."""
+    return {
+        "unit": found.measured.unit,
+        "of": f"of {found.measured_of}, the step of median length" if found.several else "",
+        "sentences": list(found.sentences),
+        "headings": list(headings_of(found)),
+        "legend": LEGEND,
+        "rows": [
+            {
+                "texts": list(texts),
+                "notation": f"{each.stage}{each.kind}",
+                "kind": each.kind,
+                "stage": each.stage,
+                "ops": each.ops,
+                "planned": each.planned,
+                "measured": each.measured,
+                "ratio": each.measured / each.planned if each.planned else None,
+                "effect": each.effect,
+            }
+            for each, texts in zip(found.kinds, table_of(found), strict=True)
+        ],
+        "ranks": [asdict(rank) for rank in found.ranks],
+        "notes": list(found.notes),
+        "reach": found.ratio_limit,
+        "ratios": [packed(ratios.astype(np.float32)) for ratios in (found.ratios, found.ratios_in_run)],
+    }

@@ -1,6 +1,6 @@
 /** What Python hands over to the page of a report: `report_data` in pipeplan.drawing.html, with facts by pipeplan.api.reports. */
 
-import type { TimelineData } from "../data.js";
+import type { Column, TimelineData } from "../data.js";
 
 interface Common {
   readonly title: string;
@@ -14,7 +14,7 @@ export interface ComparisonData extends Common {
   readonly facts: Comparison;
 }
 
-export type ReportData = ComparisonData;
+export type ReportData = ComparisonData | DifferenceData;
 
 export interface Comparison {
   readonly ranks: number;
@@ -59,4 +59,52 @@ export interface Row {
   readonly bound_reason: string;
   /** Whether its rule looks at costs and limits: under another limit it may be another schedule. */
   readonly from_costs: boolean;
+}
+
+export interface DifferenceData extends Common {
+  readonly kind: "difference";
+  readonly facts: Difference;
+}
+
+/** A run beside its plan; the views are the plan and the run. */
+export interface Difference {
+  readonly unit: string;
+  /** Of how many steps the run is one; empty for a single one. */
+  readonly of: string;
+  /** What came out, the headline first. */
+  readonly sentences: readonly string[];
+  /** Of the columns of `texts`. */
+  readonly headings: readonly string[];
+  /** Below the table. */
+  readonly legend: string;
+  readonly rows: readonly KindRow[];
+  readonly ranks: readonly RankRow[];
+  readonly notes: readonly string[];
+  /** Where the scale of the ratios ends. */
+  readonly reach: number;
+  /** Measured over planned time of each op, in the order of the bars of either view. */
+  readonly ratios: readonly [Column, Column];
+}
+
+/** The ops of one kind on one stage: how they are written in the table, and the numbers behind it. */
+export interface KindRow {
+  readonly texts: readonly string[];
+  /** `3B`: what finds them in the timeline. */
+  readonly notation: string;
+  readonly kind: string;
+  readonly stage: number;
+  readonly ops: number;
+  readonly planned: number;
+  readonly measured: number;
+  readonly ratio: number | null;
+  /** What the step changes by if these ops alone take their measured times. */
+  readonly effect: number;
+}
+
+export interface RankRow {
+  readonly rank: number;
+  readonly busy_planned: number;
+  readonly busy_measured: number;
+  readonly idle_planned: number;
+  readonly idle_measured: number;
 }

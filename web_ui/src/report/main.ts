@@ -2,9 +2,11 @@
 
 import "./report.css";
 import type { ViewJson } from "../data.js";
+import type { Timeline } from "../index.js";
 import { opened } from "./archive.js";
 import { ComparisonView } from "./comparison.js";
-import type { ComparisonData, ReportData } from "./contract.js";
+import type { ComparisonData, DifferenceData, ReportData } from "./contract.js";
+import { showDifference } from "./difference.js";
 
 function fill(): void {
   const holder = document.getElementById("pipeplan-data");
@@ -12,12 +14,19 @@ function fill(): void {
   if (holder === null || place === null) return;
   const data = JSON.parse(holder.textContent ?? "") as ReportData;
   const fragment = location.hash === "" ? (place.dataset.begin ?? "") : location.hash;
-  compare(place, data, fragment);
+  place.classList.add("pr-page");
+  if (data.kind === "comparison") compare(place, data, fragment);
+  else void difference(place, data, fragment);
+}
+
+async function difference(place: HTMLElement, data: DifferenceData, fragment: string): Promise<void> {
+  const timeline = await showDifference(place, data, fragment, later(writeAddress));
+  window.addEventListener("hashchange", () => timeline.setFragment(location.hash.slice(1)));
+  keysTo(() => timeline);
 }
 
 function compare(place: HTMLElement, data: ComparisonData, fragment: string): void {
   const view = new ComparisonView(fragment, later(writeAddress));
-  place.classList.add("pr-page");
   place.append(view.element);
   const known = new Map<string, Promise<ViewJson>>();
   const open = (name: string): Promise<ViewJson> => {
@@ -28,8 +37,13 @@ function compare(place: HTMLElement, data: ComparisonData, fragment: string): vo
   };
   view.show({ comparison: data.facts, open, themes: data.themes });
   window.addEventListener("hashchange", () => view.setFragment(location.hash));
+  keysTo(() => view.drawn.timeline);
+}
+
+/** Keys that nothing else on the page takes are the timeline's. */
+function keysTo(timeline: () => Timeline | null): void {
   document.addEventListener("keydown", (event) => {
-    if (event.target === document.body) view.drawn.timeline?.typed(event);
+    if (event.target === document.body) timeline()?.typed(event);
   });
 }
 

@@ -1,0 +1,101 @@
+/** What each kind of op on each stage took beside its plan; a row finds its ops in the timeline. */
+
+import type { ThemeName } from "../data.js";
+import { make } from "../dom.js";
+import { Shading } from "../shading.js";
+import type { Difference, KindRow } from "./contract.js";
+import { type Column, headings, type Order, refilled } from "./sortable.js";
+
+const KEYS = ["kind", "stage", "ops", "planned", "measured", "ratio", "effect"] as const;
+export type KindKey = (typeof KEYS)[number];
+
+const HELP: Record<KindKey, string> = {
+  kind: "the kind of op; a click on a row finds its ops below",
+  stage: "the stage of the model",
+  ops: "how many there are",
+  planned: "what one op should take, on average",
+  measured: "what one op took, on average",
+  ratio: "measured over planned, in the colours of the timelines",
+  effect: "what the step changes by if these ops alone take their measured times",
+};
+
+/** The rows in an order; equal ones stay as they came. */
+export function orderedKinds(rows: readonly KindRow[], { key, descending }: Order<KindKey>): KindRow[] {
+  const sign = descending ? -1 : 1;
+  return [...rows].sort((one, other) => {
+    if (key === "kind") return sign * one.kind.localeCompare(other.kind, "en");
+    return sign * ((one[key] ?? 0) - (other[key] ?? 0));
+  });
+}
+
+/** Largest effects first, in either direction. */
+export function byEffect(rows: readonly KindRow[]): KindRow[] {
+  return [...rows].sort((one, other) => Math.abs(other.effect) - Math.abs(one.effect));
+}
+
+export class DifferenceTable {
+  readonly element = make("div", {
+    class: "pr-table pr-kinds",
+    tabindex: 0,
+    role: "region",
+    "aria-label": "kinds of ops",
+  });
+  /** None: the largest effects first. */
+  private order: Order<KindKey> | null = null;
+  private theme: ThemeName = "light";
+  private chosen = "";
+
+  constructor(
+    private readonly facts: Difference,
+    private readonly find: (notation: string) => void,
+  ) {}
+
+  show(change: { theme?: ThemeName; chosen?: string } = {}): void {
+    this.theme = change.theme ?? this.theme;
+    this.chosen = change.chosen ?? this.chosen;
+    const { rows, headings: names } = this.facts;
+    const columns = KEYS.map((key, at): Column<KindKey> => ({ key, name: names[at], help: HELP[key], kind: key }));
+    const order = this.order ?? { key: "effect", descending: true };
+    const head = headings(columns, order, (next) => {
+      this.order = next;
+      this.show();
+    });
+    const sorted = this.order === null ? byEffect(rows) : orderedKinds(rows, this.order);
+    const fills = this.fills(sorted);
+    refilled(
+      this.element,
+      make(
+        "table",
+        {},
+        make("thead", {}, make("tr", {}, ...head)),
+        make("tbody", {}, ...sorted.map((row, at) => this.row(row, fills[at]))),
+      ),
+    );
+  }
+
+  private row(row: KindRow, fill: string): HTMLElement {
+    const [kind, ...others] = row.texts;
+    const link = make("button", { type: "button", title: `find ${row.notation}`, "data-focus": row.notation }, kind);
+    link.addEventListener("click", () => this.find(row.notation));
+    const cells = others.map((text, at) => {
+      if (KEYS[at + 1] !== "ratio" || row.ratio === null) return make("td", {}, text);
+      const swatch = make("span", { class: "pr-swatch", "aria-hidden": "true" });
+      swatch.style.background = fill;
+      return make("td", {}, swatch, text);
+    });
+    const chosen = row.notation === this.chosen ? "drawn" : "";
+    return make("tr", { class: chosen }, make("th", { scope: "row" }, link), ...cells);
+  }
+
+  /** The colour of each row's ratio, as its ops have it. */
+  private fills(rows: readonly KindRow[]): string[] {
+    const shading = new Shading({
+      title: "",
+      ends: ["", ""],
+      reach: this.facts.reach,
+      values: [rows.map(({ ratio }) => ratio ?? 0)],
+    });
+    const { fill } = shading.palette(this.theme);
+    return [...shading.codes(0, rows.length)].map((code) => fill[code]);
+  }
+}

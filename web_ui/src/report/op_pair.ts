@@ -1,0 +1,56 @@
+/** One op in the plan and in the run, in words. */
+
+import { make } from "../dom.js";
+import { change, Times } from "../format.js";
+import type { Plot } from "../plot.js";
+import { findBars, parseQuery, sameBar } from "../search.js";
+
+/** The place of an op in the plan and in the run; null where one of them does not have it. */
+export function placesOf(plan: Plot, run: Plot, view: number, name: string): readonly [number, number] | null {
+  const own = view === plan.index ? plan : run;
+  const query = parseQuery(name);
+  const found = query === null ? [] : findBars([own], query);
+  const bar = found.find((each) => own.name(each.bar) === name)?.bar;
+  if (bar === undefined) return null;
+  const same = sameBar(own, bar, own === plan ? run : plan);
+  if (same < 0) return null;
+  return own === plan ? [bar, same] : [same, bar];
+}
+
+/** `3B7 on rank 3 took 12.4 ms, 1.24 times the planned 10.0 ms (+24.0%), and started 3.1 ms later than planned.` */
+export function told(plan: Plot, run: Plot, [planned, measured]: readonly [number, number]): string {
+  const took = run.end[measured] - run.start[measured];
+  const should = plan.end[planned] - plan.start[planned];
+  const later = run.start[measured] - plan.start[planned];
+  const ops = Times.of([took, should], run.view.unit);
+  const where = run.view.lanes.label[run.lane[measured]];
+  const ratio = should > 0 ? `, ${(took / should).toFixed(2)} times the planned` : "; planned were";
+  const more = should > 0 ? ` (${change(took / should - 1)})` : "";
+  return `${run.name(measured)} on ${where} took ${ops.text(took)}${ratio} ${ops.text(should)}${more}, and ${startOf(later, run)}.`;
+}
+
+function startOf(later: number, run: Plot): string {
+  const times = Times.of([later], run.view.unit);
+  if (Math.abs(later) <= 1e-9 * run.view.makespan) return "started when it was planned to";
+  return `started ${times.text(Math.abs(later))} ${later > 0 ? "later" : "earlier"} than planned`;
+}
+
+/** The line below the table that says it. */
+export class OpPair {
+  readonly element = make("p", { class: "pr-op", role: "status" });
+
+  constructor(
+    private readonly plan: Plot,
+    private readonly run: Plot,
+  ) {
+    this.show(null);
+  }
+
+  show(op: { readonly view: number; readonly name: string } | null): void {
+    const places = op === null ? null : placesOf(this.plan, this.run, op.view, op.name);
+    this.element.textContent =
+      places === null
+        ? "Click an op to see it in both: what it should take and what it took, and what held it up."
+        : told(this.plan, this.run, places);
+  }
+}
