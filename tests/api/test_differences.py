@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,100 @@ def test_overlapped_pairs_are_compared_as_pairs():
         ("B", 1, 2, 2, 0),
         ("F+B", 1, 3, 6, 3),
     ]
+
+
+def test_a_run_as_planned_in_words():
+    assert diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, p2p_time=0.5)).sentences == (
+        "The run took 10 ms, as planned.",
+        "The ops ran in the planned order, and waited for what they were planned to wait for.",
+    )
+
+
+def test_slower_ops_and_slower_messages_in_words():
+    """Forwards of stage 1 take 1.5 for 1.0 ms, twice on the critical path; each of two messages 0.25 ms more."""
+    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, forward_times=(1, 1.5), p2p_time=0.75))
+    assert found.change == pytest.approx(0.15)
+    assert found.sentences[:4] == (
+        "The run took 11.5 ms, 15.0% longer than the planned 10.0 ms.",
+        "Of these 1.5 ms, 1.0 ms (66.7%) come from ops that took longer, and 0.5 ms (33.3%) from ranks that waited more.",
+        "Most of it comes from forward on stage 1 (1.5 for 1.0 ms, alone +1.0 ms).",
+        "On the critical path of the run, 1.5 ms lie between ops of different ranks (planned: 1.0 ms) and 0.0 ms between "
+        "ops of one rank (planned: none).",
+    )
+    assert found.sentences[4].startswith("Rank 1 was busy the most beyond its plan, 7.0 ms for 6.0 ms")
+
+
+def test_what_goes_both_ways_in_words():
+    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, forward_times=(1, 1.5)))
+    assert (
+        "Ops that took longer make the step 1 ms longer; ranks that waited less make it 1 ms shorter."
+        in found.sentences
+    )
+    assert "All of that comes from ranks that waited more than planned." in (
+        diff_timelines(run_of(PLAN), run_of(PLAN, p2p_time=0.5)).sentences
+    )
+
+
+def test_a_single_slow_op_is_named():
+    plan = pipeplan.simulate("1f1b", ranks=2, microbatches=4).schedule
+    slow = np.ones(len(plan))
+    slow[2] = 3.0
+    found = diff_timelines(run_of(plan), run_of(plan, slow))
+    assert [op.op for op in found.slowest] == ["0B0"]
+    assert any("took far longer than the others of their kind: 0B0 on rank 0 at" in each for each in found.sentences)
+
+
+def test_a_kind_that_is_slower_everywhere_is_said_once():
+    plan = pipeplan.simulate("1f1b", ranks=4, microbatches=6, time_unit="ms").timeline
+    slower = pipeplan.simulate("1f1b", ranks=4, microbatches=6, time_unit="ms", backward_times=2.5).timeline
+    found = diff_timelines(plan, slower)
+    assert any(
+        "Most of it comes from backward on every stage (1.25 times its plan, alone +4.5 ms)." in s
+        for s in found.sentences
+    )
+    assert [(kind.kind, kind.least, kind.most) for kind in found.whole_kinds] == [("F", 1, 1), ("B", 1.25, 1.25)]
+    assert found.ratio_limit == 1.25
+
+
+def test_how_to_plan_on_a_run_that_was_measured(tmp_path):
+    measured = replace(run_of(PLAN, forward_times=1.5), source="measured")
+    (tmp_path / "my run.json").write_text(timeline_json(measured))
+    found = diff(run_of(PLAN), tmp_path / "my run.json")
+    assert (
+        found.sentences[-1]
+        == f"To plan on what the run took: pipeplan profile --from '{tmp_path / 'my run.json'}' -o costs.yaml"
+    )
+    assert "--from RUN" in diff_timelines(run_of(PLAN), measured).sentences[-1]
+    far = replace(run_of(PLAN, forward_times=5.0, backward_times=10.0), source="measured")
+    assert "hardly those of this model and machine" in diff_timelines(run_of(PLAN), far).sentences[-1]
+
+
+def test_a_measured_timeline_held_against_itself_says_nothing():
+    """Its gaps are part of the plan: simulated again without them, both lose them alike."""
+    run = run_of(PLAN)
+    shift = np.where(run.schedule.rank == 1, 0.25 * (np.arange(8) - 4), 0.0)
+    late = Timeline(PLAN, run.start + shift, run.end + shift, "ms", "measured")
+    found = diff_timelines(late, late)
+    assert (found.error, found.from_costs, found.from_waiting) == (0, 0, 0)
+    assert {kind.effect for kind in found.kinds} == {0}
+
+
+def test_a_name_takes_the_shape_of_the_run():
+    run = pipeplan.simulate("interleaved-1f1b", ranks=2, chunks=3, microbatches=4, time_unit="ms").timeline
+    found = diff("interleaved-1f1b", run)
+    assert found.change == 0
+    assert found.notes == ("times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)",)
+    with pytest.raises(InputError, match="The plan has 8 microbatches, the run 4 microbatches: leave out microbatches"):
+        diff("interleaved-1f1b", run, ranks=2, chunks=3, microbatches=8)
+    with pytest.raises(InputError, match="name the schedule that ran"):
+        diff("zb-h1", pipeplan.simulate("1f1b", ranks=2, microbatches=4).timeline)
+
+
+def test_the_ratio_of_every_op_in_either_order():
+    other = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
+    found = diff_timelines(run_of(PLAN), run_of(other, forward_times=(1, 3)))
+    np.testing.assert_allclose(found.ratios, [1, 1, 1, 1, 3, 1, 3, 1])
+    np.testing.assert_allclose(found.ratios_in_run, [1, 1, 1, 1, 3, 3, 1, 1])
 
 
 def test_as_json():
