@@ -127,5 +127,5 @@ def test_the_schedule_of_a_timeline_file(tmp_path):
 
 
 def test_the_ending_says_the_format(tmp_path):
-    with pytest.raises(UnknownNameError, match=r"ending of a schedule file '\.txt'"):
-        read_schedule_or_timeline(tmp_path / "plan.txt")
+    with pytest.raises(UnknownNameError, match=r"ending of a schedule file '\.doc'"):
+        read_schedule_or_timeline(tmp_path / "plan.doc")

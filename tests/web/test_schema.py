@@ -28,6 +28,8 @@ OPERATIONS = [
     ("POST", "/api/explain"),
     ("POST", "/api/download"),
     ("POST", "/api/config"),
+    ("POST", "/api/edit/begin"),
+    ("POST", "/api/edit"),
     ("GET", "/api/plan/settings"),
     ("POST", "/api/plan"),
     ("POST", "/api/plan/chosen"),

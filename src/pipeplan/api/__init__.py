@@ -9,6 +9,8 @@ from pipeplan.api.config_files import load_config
 from pipeplan.api.conversions import convert
 from pipeplan.api.costs_by_name import Shipped, shipped, shipped_costs
 from pipeplan.api.differences import Diff, diff
+from pipeplan.api.edit_texts import EditedShape, Flaw, Place
+from pipeplan.api.edits import Edit, change_in_words, edited, text_of
 from pipeplan.api.estimates import EstimatedRow, Estimates
 from pipeplan.api.explanations import Explanation, explain, explained
 from pipeplan.api.exports import Export, export
@@ -32,7 +34,9 @@ from pipeplan.api.results import Result
 from pipeplan.api.search_record import SearchRecord
 from pipeplan.api.search_words import gain_of, gain_of_front
 from pipeplan.api.simulations import simulate, timed, without_times
-from pipeplan.api.sources import as_taken_by, file_of, read, same_ranks, shape_of
+from pipeplan.api.sources import as_taken_by, file_of, read, resolve, same_ranks, shape_of
+from pipeplan.api.stopped_runs import StoppedRun, Waiting
+from pipeplan.api.trainers import TrainerVerdict, trainers_of
 from pipeplan.api.training_runs import CostProfile, TrainingRun, model_files, profile, run
 
 __all__ = [
@@ -40,25 +44,33 @@ __all__ = [
     "Comparison",
     "CostProfile",
     "Diff",
+    "Edit",
+    "EditedShape",
     "EstimatedRow",
     "Estimates",
     "Explanation",
     "Export",
+    "Flaw",
     "Given",
     "Gpus",
     "Look",
     "Models",
     "ParetoFront",
+    "Place",
     "Plan",
     "Result",
     "ScheduleLike",
     "SearchRecord",
     "Shipped",
+    "StoppedRun",
+    "TrainerVerdict",
     "TrainingRun",
     "Verdict",
+    "Waiting",
     "all_formats",
     "as_keywords",
     "as_taken_by",
+    "change_in_words",
     "check",
     "compare",
     "compared",
@@ -66,6 +78,7 @@ __all__ = [
     "contents_of",
     "convert",
     "diff",
+    "edited",
     "explain",
     "explained",
     "export",
@@ -85,6 +98,7 @@ __all__ = [
     "profile",
     "read",
     "require_outputs",
+    "resolve",
     "run",
     "same_ranks",
     "save",
@@ -94,7 +108,9 @@ __all__ = [
     "shipped",
     "shipped_costs",
     "simulate",
+    "text_of",
     "timed",
+    "trainers_of",
     "with_shape_of",
     "without_times",
 ]

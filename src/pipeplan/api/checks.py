@@ -105,11 +105,11 @@ def check(schedule: ScheduleLike, /, **settings: Unpack[Given]) -> Verdict:
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return Verdict(name, None, (Problem("structure", name, str(error)),))
-    report = check_schedule(found, memory=_memory_rule(found, given), sends=sends(given))
+    report = check_schedule(found, memory=memory_rule(found, given), sends=sends(given))
     return Verdict(name, found, report.problems, report.notes)
 
 
-def _memory_rule(schedule: Schedule, settings: Settings) -> MemoryRule | None:
+def memory_rule(schedule: Schedule, settings: Settings) -> MemoryRule | None:
     """What the ranks may hold, where the settings say."""
     limits = settings.limits(schedule.placement)
     return None if limits is None else settings.costs(schedule.placement).memory.rule(schedule.placement, limits)

@@ -10,7 +10,15 @@ from pipeplan.api.arguments import ScheduleLike
 from pipeplan.api.results import Result
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
-from pipeplan.formats import endings, holds_run, read_run, read_schedule_or_timeline, unpacked_name
+from pipeplan.formats import (
+    endings,
+    holds_run,
+    is_standard_input,
+    read_run,
+    read_schedule_or_timeline,
+    read_standard_input,
+    unpacked_name,
+)
 from pipeplan.model import Schedule, Timeline, require_size
 from pipeplan.passes import insert_recompute
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
@@ -21,7 +29,8 @@ DEFAULT_MICROBATCHES = 8
 def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> str | Schedule | Timeline:
     """What is meant: a strategy's name, or the schedule or timeline itself, read where it is a file.
 
-    A folder with the traces of a run, or one such trace, is the timeline of its step of median length.
+    A folder with the traces of a run, or one such trace, is the timeline of its step of median length. ``-`` is what
+    standard input holds, which can be read once.
 
     Raises
     ------
@@ -32,6 +41,8 @@ def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> str | Sche
         return source.timeline
     if isinstance(source, Schedule | Timeline):
         return source
+    if is_standard_input(source):
+        return read_standard_input(keep_duplicates=keep_duplicates)
     path = file_of(source)
     return str(source) if path is None else read(path, keep_duplicates=keep_duplicates)
 
@@ -111,6 +122,8 @@ def _recomputing(schedule: Schedule, settings: Settings) -> Schedule:
 
 def label(source: ScheduleLike) -> str:
     """What a source is called in messages."""
+    if is_standard_input(source):
+        return "standard input"
     if isinstance(source, Result | Schedule):
         return source.name or "the schedule"
     if isinstance(source, Timeline):
@@ -120,7 +133,7 @@ def label(source: ScheduleLike) -> str:
 
 def file_of(source: ScheduleLike) -> Path | None:
     """The file that is meant, or None where it is none. A known name is never a file."""
-    if isinstance(source, Schedule | Timeline | Result):
+    if isinstance(source, Schedule | Timeline | Result) or is_standard_input(source):
         return None
     path = Path(source)
     if isinstance(source, str):

@@ -30,7 +30,7 @@ def check_progress(schedule: Schedule, needs: Dependencies) -> Iterator[Problem]
     run = progress(schedule, needs)
     if not run.complete:
         cycle = blocking_cycle(schedule, run)
-        yield Problem("deadlock", schedule.place(cycle[0]), _spell(schedule, run, cycle), cycle[0])
+        yield Problem("deadlock", schedule.place(cycle[0]), _spell(schedule, run, cycle), cycle[0], tuple(cycle[1:]))
 
 
 def blocking_cycle(schedule: Schedule, run: Progress) -> list[int]:

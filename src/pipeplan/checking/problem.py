@@ -24,12 +24,15 @@ class Problem:
         What is wrong and what would happen at run time.
     position
         Where the faulty op stands in the schedule's columns; None where no single op is at fault.
+    others
+        Where the other ops of a circle of waits stand.
     """
 
     rule: str
     where: str
     message: str
     position: int | None = None
+    others: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.where}: {self.message}" if self.where else f"{self.rule}: {self.message}"

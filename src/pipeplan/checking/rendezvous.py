@@ -18,7 +18,9 @@ def check_rendezvous(schedule: Schedule, needs: Dependencies) -> Iterator[Proble
     run = rendezvous(schedule, needs)
     if not run.complete:
         cycle = blocking_cycle(schedule, run)
-        yield Problem("rendezvous", schedule.place(cycle[0]), _spell(schedule, needs, run, cycle), cycle[0])
+        yield Problem(
+            "rendezvous", schedule.place(cycle[0]), _spell(schedule, needs, run, cycle), cycle[0], tuple(cycle[1:])
+        )
 
 
 def _spell(schedule: Schedule, needs: Dependencies, run: Progress, cycle: list[int]) -> str:

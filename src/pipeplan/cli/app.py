@@ -65,6 +65,18 @@ def _options_of(app: App, given: Sequence[str]) -> frozenset[str] | None:
     return frozenset(name for argument in app[command].assemble_argument_collection() for name in argument.names)
 
 
+def _named(given: Sequence[str]) -> list[str]:
+    """What was given, with a name for standard input: ``-`` alone would be an option without its letter."""
+    before = ("", *given)
+    return [
+        "/dev/stdin" if each == "-" and last not in _OUTPUTS else each
+        for last, each in zip(before, given, strict=False)
+    ]
+
+
+_OUTPUTS = ("-o", "--output")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done; 1 the answer is no; 2 the input is wrong.
 
@@ -73,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments
         What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = _named(sys.argv[1:] if arguments is None else arguments)
     app = _app()
     try:
         code = app(given, exit_on_error=False, print_error=False)

@@ -14,7 +14,9 @@ from pipeplan.formats.reading import (
     unpacked_name,
 )
 from pipeplan.formats.registry import formats, in_order
+from pipeplan.formats.rows import Rows, rows_of
 from pipeplan.formats.run_files import holds_run, read_run, read_timelines
+from pipeplan.formats.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
 from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
 from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
 from pipeplan.formats.torchtitan import torchtitan_flags, torchtitan_python
@@ -23,12 +25,14 @@ from pipeplan.formats.traced_run import MeasuredRun, median_step
 from pipeplan.formats.training import TRAINING_NAMES, TrainerSettings, Training, TrainingGiven
 
 __all__ = [
+    "STANDARD_INPUT",
     "TRAINING_NAMES",
     "Content",
     "Format",
     "MeasuredRun",
     "MegatronOrder",
     "Outcome",
+    "Rows",
     "TrainerSettings",
     "Training",
     "TrainingGiven",
@@ -39,6 +43,7 @@ __all__ = [
     "holds_run",
     "in_order",
     "is_costs_json",
+    "is_standard_input",
     "median_step",
     "megatron_flags",
     "parse",
@@ -51,7 +56,9 @@ __all__ = [
     "read_run",
     "read_schedule",
     "read_schedule_or_timeline",
+    "read_standard_input",
     "read_timelines",
+    "rows_of",
     "schedule_json",
     "timeline_columns",
     "timeline_csv",

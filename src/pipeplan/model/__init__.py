@@ -43,7 +43,7 @@ from pipeplan.model.quantities import (
     SMALLEST,
     require_range,
 )
-from pipeplan.model.running import Progress, progress, rendezvous
+from pipeplan.model.running import Progress, farthest, progress, rendezvous
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.size import (
     MOST_FORWARDS,
@@ -91,6 +91,7 @@ __all__ = [
     "counted",
     "crosses_ranks",
     "dependencies",
+    "farthest",
     "format_cells",
     "format_schedule",
     "from_ops",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.kernels import Kernel
-from pipeplan.model.arrays import Ints
+from pipeplan.model.arrays import Bools, Ints
 from pipeplan.model.dependency import NONE, Dependencies, crosses_ranks
 from pipeplan.model.op import RECEIVE_KINDS
 from pipeplan.model.running_kernel import run_rows
@@ -47,6 +47,17 @@ def progress(schedule: Schedule, needs: Dependencies) -> Progress:
     What an op waits for on its own rank is taken for granted: it must come earlier in the row.
     """
     return _run(schedule, np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, NONE))
+
+
+def farthest(schedule: Schedule, needs: Dependencies, blocked: Bools) -> Progress:
+    """How far the ranks get of a schedule that is not right, where the ops that are ``blocked``, shape (ops,), never run.
+
+    Neither does what waits for them, on their rank or on another one.
+    """
+    source = np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, NONE)
+    # An op that waits for itself is never reached.
+    source[blocked] = np.flatnonzero(blocked)
+    return _run(schedule, source)
 
 
 def rendezvous(schedule: Schedule, needs: Dependencies) -> Progress:

@@ -1,6 +1,7 @@
 """A schedule and costs give a timeline, memory, a bound, and the reasons why ranks idle."""
 
 from pipeplan.simulation.bounds import Bound, earliest_starts, lower_bound, span_bound
+from pipeplan.simulation.cause import Cause, cause_of_delay
 from pipeplan.simulation.chain import compute_only
 from pipeplan.simulation.critical import CriticalPath, critical_path
 from pipeplan.simulation.idle import IdleTimes, Reason, idle_times
@@ -11,12 +12,14 @@ from pipeplan.simulation.what_if import WhatIf, what_ifs
 
 __all__ = [
     "Bound",
+    "Cause",
     "Communication",
     "CriticalPath",
     "IdleTimes",
     "Reason",
     "Simulation",
     "WhatIf",
+    "cause_of_delay",
     "compute_only",
     "critical_path",
     "earliest_starts",

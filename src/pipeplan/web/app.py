@@ -18,6 +18,7 @@ from pipeplan.errors import PipeplanError
 from pipeplan.web import plans, replies, searches
 from pipeplan.web.downloads import download as make_download
 from pipeplan.web.downloads import downloads, media
+from pipeplan.web.edits import add_edits
 from pipeplan.web.faults import Fault, Faults, fault, faults_in, refusal
 from pipeplan.web.form import FormOut, form
 from pipeplan.web.guard import Guard
@@ -85,6 +86,7 @@ def create_api(workers: Workers) -> FastAPI:
     _add_handlers(app)
     add_pages(app)
     _add_questions(app, workers)
+    add_edits(app, workers, _REFUSALS)
     _add_plans(app, workers, planners)
     _add_searches(app, searchers)
     return app

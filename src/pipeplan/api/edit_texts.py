@@ -1,0 +1,182 @@
+"""A text that somebody edits, as a schedule: which op each word is, and what is wrong with words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.checking import Problem
+from pipeplan.errors import NotationError
+from pipeplan.formats import Rows, rows_of
+from pipeplan.model import Columns, Op, Placement, Schedule, counted, from_ops, infer_placement, parse_cell
+
+MOST_FLAWS = 20
+"""How many flaws are told; more of them help nobody."""
+
+_LONGEST_WORD = 40
+
+_LAST_SLICE = int(np.iinfo(np.int16).max)
+
+
+@dataclass(frozen=True, slots=True)
+class EditedShape:
+    """The shape of the schedule that is edited: where its stages are, its microbatches and slices.
+
+    It tells an op that is missing, or on a wrong rank, from one that was never meant to be.
+    """
+
+    placement: Placement
+    microbatches: int
+    slices: int = 1
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> EditedShape:
+        """That of a schedule."""
+        return cls(schedule.placement, schedule.microbatches, schedule.slices)
+
+    def in_words(self) -> str:
+        """``4 ranks, 8 stages (loop), 16 microbatches``."""
+        slices = f", {self.slices} slices" if self.slices > 1 else ""
+        placement = self.placement
+        return (
+            f"{counted(placement.ranks, 'rank')}, {counted(placement.stages, 'stage')} ({placement.name}), "
+            f"{counted(self.microbatches, 'microbatch')}{slices}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A word of a text: the number of its line and its number there, from 0."""
+
+    line: int
+    word: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One thing that is wrong.
+
+    Attributes
+    ----------
+    rule
+        As of a :class:`~pipeplan.checking.Problem`, and ``notation`` for words that are no ops.
+    message
+        One sentence, with its place.
+    places
+        The words at fault; several where ops wait for each other, none where something is missing.
+    """
+
+    rule: str
+    message: str
+    places: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EditText:
+    """A text that was read.
+
+    Attributes
+    ----------
+    rows
+        Its words.
+    ops
+        The ops of each row, as columns; of a row with flaws those that could be read.
+    word
+        The number of the word that each op of each row stands in.
+    flaws
+        The words that are no ops, all of them.
+    """
+
+    rows: Rows
+    ops: Sequence[Columns]
+    word: Sequence[NDArray[np.int32]]
+    flaws: Sequence[Flaw] = field(default=())
+
+    def schedule(self, shape: EditedShape, name: str) -> Schedule:
+        """The schedule of this shape. Raises ShapeError or InvalidScheduleError where it is not of it."""
+        return Schedule.from_rows(shape.placement, shape.microbatches, self.ops, slices=shape.slices, name=name)
+
+    def out_of_shape(self, shape: EditedShape) -> Iterator[Flaw]:
+        """The words whose numbers a shape does not have."""
+        placement = shape.placement
+        for row, (ops, words) in enumerate(zip(self.ops, self.word, strict=True)):
+            for what, values, stop in (
+                ("stage", ops.stage, placement.stages),
+                ("microbatch", ops.microbatch, shape.microbatches),
+                ("slice", ops.slice, shape.slices),
+            ):
+                for at in np.flatnonzero(values >= stop).tolist():
+                    op = next(iter(ops[at : at + 1]))
+                    last = f"the last one is {what} {stop - 1}" if stop > 1 else f"there is only {what} 0"
+                    message = f"rank {row}, op {at} ({op}): there is no {what} {values[at]}; {last}"
+                    yield Flaw("range", message, (Place(self.rows.lines[row], int(words[at])),))
+
+    def own_shape(self) -> EditedShape:
+        """The shape that its numbers say. Raises InvalidScheduleError where they say none."""
+        found = [list(ops) for ops in self.ops]
+        microbatches = 1 + max((int(ops.microbatch.max(initial=0)) for ops in self.ops), default=0)
+        slices = 1 + max((int(ops.slice.max(initial=0)) for ops in self.ops), default=0)
+        return EditedShape(infer_placement(found, microbatches), microbatches, slices)
+
+    def flaws_of(self, problems: Iterable[Problem], schedule: Schedule) -> list[Flaw]:
+        """What a check has found, with the words at fault."""
+        return [
+            Flaw(
+                problem.rule,
+                f"{problem.where}: {problem.message}" if problem.where else problem.message,
+                tuple(
+                    self.place(schedule, position)
+                    for position in (problem.position, *problem.others)
+                    if position is not None
+                ),
+            )
+            for problem in problems
+        ]
+
+    def place(self, schedule: Schedule, position: int) -> Place:
+        """The word of an op of a schedule of this text."""
+        rank = int(schedule.rank[position])
+        at = position - int(schedule.offsets[rank])
+        return Place(self.rows.lines[rank], int(self.word[rank][at]))
+
+
+def read_edit(text: str, *, ranks: int | None = None) -> EditText:
+    """The ops of a text; what is no op is told, never raised.
+
+    Parameters
+    ----------
+    ranks
+        How many rows are expected; see :func:`pipeplan.formats.rows_of`.
+    """
+    rows = rows_of(text, ranks=ranks)
+    flaws: list[Flaw] = []
+    ops: list[Columns] = []
+    word: list[NDArray[np.int32]] = []
+    for rank, cells in enumerate(rows.cells):
+        row: list[Op] = []
+        numbers: list[int] = []
+        for number, cell in enumerate(cells):
+            try:
+                parts = parse_cell(cell)
+            except NotationError as error:
+                flaws.append(_unread(rank, number, cell, error, rows.lines[rank]))
+                continue
+            if max(op.slice for op in parts) > _LAST_SLICE:
+                large = NotationError(f"'{cell}': the last slice is {_LAST_SLICE:,}")
+                flaws.append(_unread(rank, number, cell, large, rows.lines[rank]))
+                continue
+            row += parts if len(parts) == 1 else [replace(op, group=len(row)) for op in parts]
+            numbers += [number] * len(parts)
+        ops.append(from_ops(row))
+        word.append(np.array(numbers, np.int32))
+    return EditText(rows, ops, word, flaws)
+
+
+def _unread(rank: int, number: int, cell: str, error: NotationError, line: int) -> Flaw:
+    message = str(error)
+    if len(cell) > _LONGEST_WORD:
+        message = message.replace(cell, f"{cell[:_LONGEST_WORD]}…")
+    return Flaw("notation", f"rank {rank}, word {number}: {message}", (Place(line, number),))

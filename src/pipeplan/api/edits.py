@@ -1,0 +1,180 @@
+"""A schedule that somebody types or rearranges: does it still run, what does it cost, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pipeplan.api.checks import memory_rule
+from pipeplan.api.edit_texts import MOST_FLAWS, EditedShape, EditText, Flaw, read_edit
+from pipeplan.api.results import Result
+from pipeplan.api.simulations import sends, simulated
+from pipeplan.api.stopped_runs import StoppedRun, stopped_run
+from pipeplan.checking import Problem
+from pipeplan.checking import check as check_schedule
+from pipeplan.costs import Settings
+from pipeplan.errors import InvalidScheduleError, PipeplanError, ShapeError
+from pipeplan.model import Schedule, format_schedule
+from pipeplan.readable import Times, change
+from pipeplan.simulation import Cause, cause_of_delay
+
+_SHAPE_SETTINGS = ("ranks", "stages", "microbatches", "chunks", "slices", "group_size", "variant", "recompute")
+"""The settings that the text itself answers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edit:
+    """What there is to say about a text.
+
+    Attributes
+    ----------
+    text
+        Its words.
+    shape
+        The shape that it is judged by.
+    schedule
+        Its schedule; None where words are no ops.
+    flaws
+        What keeps it from running, at most ``MOST_FLAWS``; none means that it runs.
+    more
+        How many more there are.
+    over
+        The ops at which ranks exceed their memory limit.
+    result
+        Its figures; None where it does not run.
+    stopped
+        How far it gets; None where it runs, or where nothing of it can be drawn.
+    notes
+        What else to know, a sentence each.
+    """
+
+    text: EditText
+    shape: EditedShape | None
+    schedule: Schedule | None = None
+    flaws: Sequence[Flaw] = ()
+    more: int = 0
+    over: Sequence[Flaw] = ()
+    result: Result | None = None
+    stopped: StoppedRun | None = None
+    notes: Sequence[str] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether it runs."""
+        return self.result is not None
+
+
+def text_of(schedule: Schedule) -> str:
+    """The text that an edit begins with: a line a rank."""
+    return format_schedule(schedule)
+
+
+def edited(text: str, settings: Settings, *, shape: EditedShape | None = None, name: str = "edited") -> Edit:
+    """The verdict on a text. What is wrong with it is told, never raised.
+
+    Parameters
+    ----------
+    text
+        A row of ops a line; see :mod:`pipeplan.formats.rows`.
+    settings
+        Costs and memory limit; the shape is the text's own.
+    shape
+        Of the schedule that is edited. A text that is not right by it, and is by its own numbers, has those.
+    name
+        What to call its schedule.
+
+    Raises
+    ------
+    PipeplanError
+        For settings that cannot be, such as a list of times for another number of stages.
+    """
+    settings = _without_shape(settings)
+    read = read_edit(text, ranks=None if shape is None else shape.placement.ranks)
+    if read.flaws or not any(map(len, read.ops)):
+        flaws = [*read.flaws, *(() if shape is None else read.out_of_shape(shape))] or [_EMPTY]
+        return Edit(read, shape, flaws=flaws[:MOST_FLAWS], more=len(flaws[MOST_FLAWS:]))
+    if shape is not None:
+        edit = _judged(read, shape, settings, name)
+        return edit if edit.valid else _by_its_own_shape(read, shape, settings, name) or edit
+    try:
+        return _judged(read, read.own_shape(), settings, name)
+    except (InvalidScheduleError, ShapeError) as error:
+        return Edit(read, None, flaws=[Flaw("placement", str(error))])
+
+
+_EMPTY = Flaw("notation", "there are no ops: type them as 0F0 0B0, a line for each rank")
+
+
+def _without_shape(settings: Settings) -> Settings:
+    default = Settings()
+    return replace(settings, **{name: getattr(default, name) for name in _SHAPE_SETTINGS})
+
+
+def _by_its_own_shape(read: EditText, shape: EditedShape, settings: Settings, name: str) -> Edit | None:
+    """The verdict by the numbers of the text, where it runs by them; else None."""
+    try:
+        own = read.own_shape()
+        edit = None if own == shape else _judged(read, own, settings, name)
+    except PipeplanError:
+        return None
+    if edit is None or not edit.valid:
+        return None
+    return replace(edit, notes=[*edit.notes, f"another shape than before: {own.in_words()}"])
+
+
+def _judged(read: EditText, shape: EditedShape, settings: Settings, name: str) -> Edit:
+    outside = [*read.out_of_shape(shape)]
+    if len(read.ops) != shape.placement.ranks:
+        message = f"{len(read.ops)} lines of ops, and there are {shape.placement.ranks} ranks: every rank has a line"
+        outside.append(Flaw("rows", message))
+    if outside:
+        return Edit(read, shape, flaws=outside[:MOST_FLAWS], more=len(outside[MOST_FLAWS:]))
+    schedule = read.schedule(shape, name)
+    report = check_schedule(schedule, memory=memory_rule(schedule, settings), sends=sends(settings))
+    wrong = [problem for problem in report.problems if problem.rule != "memory"]
+    over = [problem for problem in report.problems if problem.rule == "memory"]
+    edit = Edit(read, shape, schedule, over=read.flaws_of(over, schedule))
+    if wrong:
+        return _stopped(edit, schedule, wrong, settings)
+    try:
+        return replace(edit, result=simulated(schedule, settings))
+    except InvalidScheduleError as error:
+        # Right by itself, and stuck with the messages that blocking communication puts in.
+        return replace(edit, flaws=[Flaw("deadlock", str(error).partition("\n")[0])])
+
+
+def _stopped(edit: Edit, schedule: Schedule, wrong: Sequence[Problem], settings: Settings) -> Edit:
+    flaws = edit.text.flaws_of(wrong, schedule)
+    return replace(
+        edit,
+        flaws=flaws[:MOST_FLAWS],
+        more=len(flaws[MOST_FLAWS:]),
+        stopped=stopped_run(schedule, settings, wrong),
+    )
+
+
+def change_in_words(before: Result, after: Result) -> str:
+    """What an edit has changed, and because of which op: ``+0.4 (+1.2%): rank 2 now waits for 3B0 ...``."""
+    if EditedShape.of(before.schedule) != EditedShape.of(after.schedule):
+        return "It has another shape than before, so its makespan is that of other work."
+    difference = after.makespan - before.makespan
+    times = Times.of((difference, before.makespan, after.makespan), after.timeline.unit)
+    if times.number(difference) == times.number(0.0):
+        return "The makespan stays as it was."
+    slower, faster = (after, before) if difference > 0 else (before, after)
+    sign = "+" if difference > 0 else ""
+    said = f"{sign}{times.text(difference)} ({change(difference / before.makespan)})"
+    cause = cause_of_delay(slower.timeline, faster.timeline, after.costs)
+    return f"{said}." if cause is None else f"{said}, because {_because(cause, times, slows=difference > 0)}."
+
+
+def _because(cause: Cause, times: Times, *, slows: bool) -> str:
+    by = f"{times.text(cause.later)} {'later' if slows else 'sooner'}"
+    behind, again = cause.behind, "now" if slows else "no longer"
+    if behind is None:
+        return f"{cause.op} on rank {cause.rank} starts {by}"
+    if cause.behind_rank == cause.rank:
+        verb = "runs" if slows else "has to run"
+        return f"rank {cause.rank} {again} {verb} {behind} before {cause.op}, which starts {by}"
+    verb = "waits" if slows else "has to wait"
+    return f"rank {cause.rank} {again} {verb} for {behind} on rank {cause.behind_rank} before {cause.op}, which starts {by}"

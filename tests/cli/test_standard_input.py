@@ -1,0 +1,28 @@
+"""A schedule that is typed or piped: ``-`` stands for it in every command that takes a file."""
+
+import io
+import sys
+
+PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n"
+
+
+def test_a_schedule_can_be_piped_into_every_command(run, monkeypatch):
+    for line, code, says in (
+        ("simulate - --json", 0, '"makespan": 9'),
+        ("check -", 0, "right"),
+        ("explain - -f 2", 0, "critical path"),
+        ("compare - 1f1b -p 2 -m 2", 0, "1f1b"),
+        ("export - --to torch-csv", 0, "0F0,0F1,0B0,0B1"),
+        ("simulate -", 0, "pipeline_stdin.png"),
+    ):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PLAN.encode())))
+        found, out, err = run(line)
+        assert (found, says in out + err) == (code, True), out + err
+
+
+def test_what_is_wrong_with_it_is_told_at_its_place(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0F0 0B0\n1B0 1F0\n")))
+    code, out, err = run("check -")
+    assert (code, err) == (1, "")
+    assert "rank 1, op 0 (1B0)" in out
+    assert "standard input" in out

@@ -1,0 +1,80 @@
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from pipeplan.errors import FormatError, InputError, InvalidScheduleError
+from pipeplan.formats import read_schedule, read_standard_input, rows_of
+from pipeplan.formats.rows import parse_rows
+from pipeplan.model import Schedule, format_schedule
+from tests.formats.schedules import schedules
+
+PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n"
+
+
+@given(schedules())
+def test_reader_and_writer_undo_each_other(schedule):
+    assert parse_rows(format_schedule(schedule)) == schedule
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAN.replace("\n", "\r\n"),
+        PLAN.replace("\n", "\r"),
+        PLAN.replace(" ", ", "),
+        PLAN.replace(" ", "\t"),
+        PLAN.replace(" ", "\u00a0"),
+        f"\ufeff\n\n{PLAN}\n\n",
+        PLAN.replace("\n", "  \n\n"),
+    ],
+)
+def test_what_people_paste(text):
+    assert format_schedule(parse_rows(text)) == PLAN.strip()
+
+
+def test_rows_that_hold_nothing_are_rows_where_their_number_is_known():
+    assert rows_of("0F0\n\n1F0\n").lines == [0, 2]
+    assert rows_of("0F0\n\n1F0\n", ranks=3).cells == [["0F0"], [], ["1F0"]]
+    assert rows_of("0F0\n\n", ranks=3).lines == [0, 1, 2]
+    assert rows_of("\n0F0\n", ranks=1).lines == [1]
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "0F0 nonsense", "0F0 0F0 0B0", "0F0.99999 0B0.99999"])
+def test_what_is_no_schedule_is_refused(text):
+    with pytest.raises(FormatError, match="plan: "):
+        parse_rows(text, name="plan")
+
+
+def test_a_stage_that_no_rank_holds():
+    with pytest.raises(InvalidScheduleError, match="plan: no rank holds stage 1"):
+        parse_rows("0F0 0B0\n2F0 2B0", name="plan")
+
+
+def test_a_file_of_text_is_read_so(tmp_path: Path):
+    path = tmp_path / "mine.txt"
+    path.write_text(PLAN)
+    assert read_schedule(path).name == "mine"
+
+
+@pytest.mark.parametrize("text", [PLAN, PLAN.replace(" ", ","), "\ufeff" + PLAN])
+def test_standard_input_says_its_format(text):
+    found = read_standard_input(io.BytesIO(text.encode()))
+    assert isinstance(found, Schedule)
+    assert (found.name, format_schedule(found)) == ("stdin", PLAN.strip())
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "says"),
+    [
+        (b"", FormatError, "standard input is empty"),
+        (b"\xff\xfe", FormatError, "not text"),
+        (b"[" * 9, FormatError, "stdin.json"),
+        (b"0F0 0X0", FormatError, "stdin.txt: rank 0, cell 1"),
+        (b"{}", InputError, "stdin.json"),
+    ],
+)
+def test_standard_input_that_is_no_schedule_is_refused(content, error, says):
+    with pytest.raises(error, match=says):
+        read_standard_input(io.BytesIO(content))

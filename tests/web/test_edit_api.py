@@ -1,0 +1,152 @@
+"""The questions about an edited schedule: the text to begin with, the verdict, and what cannot be asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+
+import pipeplan
+from pipeplan.web.edit_requests import TEXT_LIMIT
+from pipeplan.web.timeline_views import MOST_LANES
+from tests.web.test_api import errors_of
+
+SETTINGS = {"ranks": 4, "microbatches": 6}
+
+
+def begun(client, name: str = "1f1b", **settings):
+    answer = client.post("/api/edit/begin", json={"settings": SETTINGS | settings, "schedules": [name]})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def judged(client, text: str, **more):
+    answer = client.post("/api/edit", json={"rows": text, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize("name", ["1f1b", "zbv", "interleaved-1f1b", "chimera", "seq1f1b", "1f1b-overlap"])
+def test_a_schedule_begins_as_it_is(client, name):
+    begin = begun(client, name, p2p_time=0.5)
+    verdict = judged(client, begin["rows"], shape=begin["shape"], settings={"p2p_time": 0.5})
+    expected = pipeplan.simulate(name, **SETTINGS, p2p_time=0.5)
+    assert (verdict["valid"], verdict["flaws"], verdict["stopped"]) == (True, [], None)
+    assert verdict["result"]["makespan"] == expected.makespan
+    assert verdict["shape"] == begin["shape"]
+    assert begin["ops"] == len(expected.schedule)
+    assert verdict["timeline"]["views"][0]["makespan"] == expected.makespan
+
+
+def test_a_change_is_told_with_its_reason_and_its_trainers(client):
+    begin = begun(client)
+    text = begin["rows"].replace("1F3 1B1", "1B1 1F3")
+    verdict = judged(client, text, shape=begin["shape"], before=begin["rows"], name="mine")
+    assert verdict["changed"].startswith("+3 (+11.1%), because rank 1 now runs 1B1 before 1F3")
+    assert {each["trainer"]: each["runs"] for each in verdict["trainers"]} == {
+        "PyTorch": True,
+        "torchtitan": True,
+        "Megatron-LM": False,
+    }
+    assert verdict["result"]["schedule"] == "mine"
+
+
+def test_a_text_that_does_not_run_is_drawn_as_far_as_it_does(client):
+    begin = begun(client)
+    text = begin["rows"].replace("0F3 0B0", "0F3").replace("0F1 0F2", "0F1 0B0 0F2")
+    verdict = judged(client, text, shape=begin["shape"], before=begin["rows"])
+    assert (verdict["valid"], verdict["result"], verdict["changed"], verdict["trainers"]) == (False, None, "", None)
+    assert verdict["flaws"][0]["places"] == [[0, 2], [1, 2]]
+    assert verdict["stopped"]["waiting"][1] == {
+        "rank": 1,
+        "op": "1F2",
+        "message": "rank 1 stops before 1F2: it waits for 0F2, which rank 0 never comes to",
+        "places": [[1, 2]],
+    }
+    assert verdict["stopped"]["until"] < verdict["timeline"]["views"][0]["makespan"]
+    again = judged(client, begin["rows"], shape=begin["shape"], before=text)
+    assert again["changed"] == "It runs again."
+
+
+def test_the_limit_counts(client):
+    begin = begun(client)
+    verdict = judged(client, begin["rows"], shape=begin["shape"], settings={"memory_limit": "3act"})
+    assert verdict["valid"]
+    assert not verdict["result"]["fits"]
+    assert verdict["over"][0]["places"] == [[0, 3]]
+
+
+def test_files_can_be_edited(client):
+    text = str(pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=3))
+    answer = client.post("/api/edit/begin", json={"files": [{"name": "mine.csv", "text": text}]})
+    assert answer.json()["rows"] == text.strip().replace(",", " ")
+
+
+def test_one_schedule_is_edited(client):
+    for question in ({"schedules": ["1f1b", "zbv"]}, {"schedules": []}):
+        assert "choose one" in errors_of(client.post("/api/edit/begin", json=question))["schedules"]
+    assert (
+        "unknown schedule"
+        in errors_of(client.post("/api/edit/begin", json={"schedules": ["/etc/passwd"]}))["schedules"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [
+        ({"rows": "x" * (TEXT_LIMIT + 1)}, "rows"),
+        ({"rows": "0F0 0B0", "before": 3}, "before"),
+        ({"rows": None}, "rows"),
+        ({}, "rows"),
+        ({"rows": "0F0 0B0", "shape": {"placement": [], "microbatches": 1}}, "shape"),
+        ({"rows": "0F0 0B0", "shape": {"placement": [[0]], "microbatches": 10**8}}, "shape"),
+        ({"rows": "0F0 0B0", "settings": {"forward_times": -1}}, "forward_times"),
+        ({"rows": "0F0 0B0", "settings": {"forward_times": [1.0, 2.0]}}, "forward_times"),
+        ({"rows": "0F0 0B0", "nonsense": 1}, "nonsense"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_at_its_field(client, question, field):
+    assert list(errors_of(client.post("/api/edit", json=question))) == [field]
+
+
+@pytest.mark.parametrize("ranks", [[5], [0, 2], [-1, 0], [10**9]])
+def test_a_placement_that_cannot_be_is_refused(client, ranks):
+    shape = {"placement": [ranks], "microbatches": 1}
+    assert errors_of(client.post("/api/edit", json={"rows": "0F0 0B0", "shape": shape}))
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "<script>alert(1)</script>", "0F0 " * 250_000, "\u202e\U0001f600", "1F0"])
+def test_any_text_has_a_verdict(client, text):
+    begin = begun(client)
+    for shape in (None, begin["shape"]):
+        verdict = judged(client, text, shape=shape, before=text)
+        assert not verdict["valid"]
+        assert 1 <= len(verdict["flaws"]) <= 20
+        assert all(len(flaw["message"]) < 700 for flaw in verdict["flaws"])
+
+
+def test_half_a_character_is_told(client):
+    content = json.dumps({"rows": "0F0 \ud800"})
+    answer = client.post("/api/edit", content=content, headers={"content-type": "application/json"})
+    assert answer.status_code in (200, 422)
+
+
+def test_a_large_schedule_is_judged(client):
+    begin = begun(client, ranks=16, microbatches=640)
+    verdict = judged(client, begin["rows"], shape=begin["shape"], draw=False)
+    assert verdict["valid"]
+    assert (verdict["trainers"], verdict["timeline"]) == (None, None)
+
+
+def test_what_is_too_large_to_draw_is_judged(client):
+    begin = begun(client, ranks=MOST_LANES + 1, microbatches=1)
+    verdict = judged(client, begin["rows"], shape=begin["shape"])
+    assert verdict["valid"]
+    assert verdict["timeline"] is None
+
+
+def test_guarded_as_everything_else(client):
+    answer = client.post("/api/edit", json={"rows": "0F0 0B0"}, headers={"origin": "http://elsewhere.example"})
+    assert answer.status_code == 403
