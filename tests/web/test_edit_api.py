@@ -117,11 +117,11 @@ def test_a_placement_that_cannot_be_is_refused(client, ranks):
     assert errors_of(client.post("/api/edit", json={"rows": "0F0 0B0", "shape": shape}))
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "<script>alert(1)</script>", "0F0 " * 250_000, "\u202e\U0001f600", "1F0"])
+@pytest.mark.parametrize("text", ["", "\n\n", "<script>alert(1)</script>", "0F0 " * 100_000, "\u202e\U0001f600", "1F0"])
 def test_any_text_has_a_verdict(client, text):
     begin = begun(client)
     for shape in (None, begin["shape"]):
-        verdict = judged(client, text, shape=shape, before=text)
+        verdict = judged(client, text, shape=shape)
         assert not verdict["valid"]
         assert 1 <= len(verdict["flaws"]) <= 20
         assert all(len(flaw["message"]) < 700 for flaw in verdict["flaws"])
