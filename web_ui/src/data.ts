@@ -44,6 +44,16 @@ export interface GapsJson {
   reasons: readonly string[];
 }
 
+/** What a page says of a schedule that it lets be edited; Python does not write it. */
+export interface JudgedJson {
+  /** When the last op ends that runs: those behind it never do. Null where all run. */
+  until: number | null;
+  /** The bars at fault. */
+  wrong: readonly number[];
+  /** The bar whose word the caret stands in, -1 for none. */
+  lit: number;
+}
+
 export interface ViewJson {
   version: number;
   title: string;
@@ -61,6 +71,7 @@ export interface ViewJson {
   links: { source: Column; target: Column; why: Column };
   memory: MemoryJson | null;
   gaps: GapsJson | null;
+  judged?: JudgedJson;
 }
 
 export type ThemeName = "light" | "dark";

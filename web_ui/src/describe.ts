@@ -1,6 +1,7 @@
 /** The description of an op or an idle time, for the tooltip and the status line. */
 
 import { memoryScale, memoryText, percent, Times, timeText } from "./format.js";
+import { neverRuns } from "./judged.js";
 import type { Theme } from "./palette.js";
 import { Part } from "./part.js";
 import type { Plot } from "./plot.js";
@@ -31,7 +32,9 @@ export function describeBar(
     fill: theme.bars[view].fill[plot.code[bar]],
     facts: [
       ["where", whereOf(plot, bar)],
-      [source === "order" ? "place" : source === "measured" ? "measured" : "time", spanText(plot, bar)],
+      neverRuns(plot, bar)
+        ? ["time", "it never runs"]
+        : [source === "order" ? "place" : source === "measured" ? "measured" : "time", spanText(plot, bar)],
       ...shadeOf(theme, { view, bar }),
       ...othersOf(plots, plot, bar, overlaid),
       ...waitsOf(plot, bar),

@@ -5,6 +5,7 @@ import { drawCurveOf } from "./curves.js";
 import { type Ghost, markAt } from "./editing.js";
 import { Times } from "./format.js";
 import { type Frame, plotWidth, spanOf, toPicture, visibleRows } from "./frame.js";
+import { drawJudged } from "./judged.js";
 import { AXIS, type Row } from "./layout.js";
 import { Part } from "./part.js";
 import { stripOf } from "./picture.js";
@@ -44,6 +45,9 @@ export function drawHighlights(surface: Surface, frame: Frame, lit: Lit): void {
   surface.clipped(frame.left, AXIS, plotWidth(frame), frame.height - AXIS, () => {
     const { text, limit } = frame.theme.base;
     if (lit.band !== null) drawBand(surface, frame, lit.band);
+    drawJudged(surface, frame, (plot, bar, wrong) => {
+      ring(surface, frame, { view: plot.index, bar }, wrong ? limit : text, 2.5);
+    });
     const paths = lit.critical.map((path) => ({ path, colour: limit }));
     for (const chain of [lit.chain, ...lit.twins.map((twin) => twin.chain)]) {
       if (chain.length > 0) paths.push({ path: chain, colour: text });

@@ -1,0 +1,71 @@
+/** What can be undone: texts, one after the other; a run of typing is one step. */
+
+import type { Place } from "./words.js";
+
+export interface Step {
+  readonly text: string;
+  /** Where the change was, to look at after undoing it. */
+  readonly place: Place | null;
+}
+
+/** Milliseconds without typing after which the next sign begins a new step. */
+const PAUSE = 900;
+
+const MOST_STEPS = 500;
+/** Signs that all steps hold together at most. */
+const MOST_SIGNS = 40_000_000;
+
+export class History {
+  private steps: Step[];
+  private at = 0;
+  private typing = false;
+  private last = 0;
+
+  constructor(text: string) {
+    this.steps = [{ text, place: null }];
+  }
+
+  get text(): string {
+    return this.steps[this.at].text;
+  }
+
+  get canUndo(): boolean {
+    return this.at > 0;
+  }
+
+  get canRedo(): boolean {
+    return this.at < this.steps.length - 1;
+  }
+
+  /** A changed text; what was undone before is gone. `typed`: as one of a run of signs, at a time in milliseconds. */
+  add(text: string, place: Place | null, typed: boolean, now: number): void {
+    if (text === this.text) return;
+    const joins = typed && this.typing && this.at > 0 && now - this.last < PAUSE;
+    this.steps.length = joins ? this.at : this.at + 1;
+    this.steps.push({ text, place });
+    this.typing = typed;
+    this.last = now;
+    while (this.steps.length > MOST_STEPS || (this.steps.length > 2 && this.signs() > MOST_SIGNS)) this.steps.shift();
+    this.at = this.steps.length - 1;
+  }
+
+  /** One step back: the text that it leads to, and where it differs. Null at the beginning. */
+  undo(): Step | null {
+    if (!this.canUndo) return null;
+    const { place } = this.steps[this.at];
+    this.at -= 1;
+    this.typing = false;
+    return { text: this.text, place };
+  }
+
+  redo(): Step | null {
+    if (!this.canRedo) return null;
+    this.at += 1;
+    this.typing = false;
+    return this.steps[this.at];
+  }
+
+  private signs(): number {
+    return this.steps.reduce((sum, step) => sum + step.text.length, 0);
+  }
+}

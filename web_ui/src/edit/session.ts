@@ -1,0 +1,54 @@
+/** One schedule that is being edited: the text it began with, what was done to it, and what it cost at first. */
+
+import type { Result } from "../app/api.js";
+import type { Begin, Shape } from "./api.js";
+import { History } from "./history.js";
+import { linesOf, rowLines } from "./words.js";
+
+export class Session {
+  readonly history: History;
+  /** Figures of the text that it began with, on the costs of now. */
+  baseline: Result | null = null;
+  /** The last text that ran. */
+  before: string | null = null;
+
+  constructor(
+    readonly name: string,
+    readonly original: string,
+    readonly shape: Shape | null,
+  ) {
+    this.history = new History(original);
+  }
+
+  static of(begin: Begin): Session {
+    return new Session(begin.name, begin.rows, begin.shape);
+  }
+
+  static empty(): Session {
+    return new Session("mine", "", null);
+  }
+
+  get text(): string {
+    return this.history.text;
+  }
+
+  get edited(): boolean {
+    return this.text !== this.original;
+  }
+
+  /** How many rows are expected; null where nothing is known. */
+  get ranks(): number | null {
+    return this.shape === null ? null : 1 + Math.max(...this.shape.placement.flat());
+  }
+
+  /** The line of each rank. */
+  get rows(): number[] {
+    return rowLines(linesOf(this.text), this.ranks);
+  }
+
+  /** What its file is called. */
+  get fileName(): string {
+    const stem = this.name.replace(/\.(csv|json|txt)$/i, "").slice(0, 60);
+    return `${stem.endsWith("-edited") || this.original === "" ? stem : `${stem}-edited`}.txt`;
+  }
+}

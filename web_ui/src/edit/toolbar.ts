@@ -1,0 +1,104 @@
+/** The editor's buttons: undo and redo, moving the chosen op, and what to do with the text. */
+
+import { type Format, formats } from "../app/api.js";
+import { button, make } from "../dom.js";
+
+export interface EditActions {
+  undo(): void;
+  redo(): void;
+  reset(): void;
+  shift(by: number): void;
+  copy(): Promise<void>;
+  link(): Promise<void>;
+  compare(): void;
+  download(format: string): Promise<void>;
+}
+
+export interface Possible {
+  readonly undo: boolean;
+  readonly redo: boolean;
+  readonly reset: boolean;
+  /** The chosen op; empty for none. */
+  readonly op: string;
+  readonly valid: boolean;
+}
+
+export class EditToolbar {
+  readonly element = make("div", { class: "edit-bar", role: "toolbar", "aria-label": "editing" });
+  private readonly undo: HTMLButtonElement;
+  private readonly redo: HTMLButtonElement;
+  private readonly reset: HTMLButtonElement;
+  private readonly earlier: HTMLButtonElement;
+  private readonly later: HTMLButtonElement;
+  private readonly compare: HTMLButtonElement;
+  private readonly chosen = make("span", { class: "chosen" });
+  private readonly said = make("span", { class: "said faint", role: "status" });
+  private readonly files = make("select", { "aria-label": "download the edited schedule as" });
+  private clearing: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private readonly actions: EditActions) {
+    this.undo = button("Undo", "undo (ctrl+z)", () => actions.undo());
+    this.redo = button("Redo", "redo (ctrl+shift+z)", () => actions.redo());
+    this.reset = button("Reset", "back to the schedule as it was (can be undone)", () => actions.reset());
+    this.earlier = button("\u2190 Earlier", "move the chosen op one place earlier (alt+left)", () => actions.shift(-1));
+    this.later = button("Later \u2192", "move the chosen op one place later (alt+right)", () => actions.shift(1));
+    this.compare = button("Add to comparison", "let it join the comparison above", () => actions.compare());
+    const copy = button("Copy text", "copy the rows of ops", () => void this.run(actions.copy(), "copied"));
+    const link = button(
+      "Copy link",
+      "copy a link that holds the edited schedule",
+      () => void this.run(actions.link(), "copied"),
+    );
+    this.files.append(make("option", { value: "" }, "Download as\u2026"));
+    this.files.addEventListener("change", () => void this.download());
+    this.element.append(
+      group(this.undo, this.redo, this.reset),
+      group(this.earlier, this.later, this.chosen),
+      group(this.compare, copy, link, this.files, this.said),
+    );
+  }
+
+  /** Offer the formats that the server writes. */
+  async fill(): Promise<void> {
+    if (this.files.options.length > 1) return;
+    const written = (await formats()).filter((format: Format) => format.written);
+    this.files.append(...written.map((format) => make("option", { value: format.name }, format.title)));
+  }
+
+  update(possible: Possible): void {
+    this.undo.disabled = !possible.undo;
+    this.redo.disabled = !possible.redo;
+    this.reset.disabled = !possible.reset;
+    this.earlier.disabled = this.later.disabled = possible.op === "";
+    this.compare.disabled = !possible.valid;
+    this.files.disabled = !possible.valid;
+    this.chosen.textContent = possible.op === "" ? "no op chosen" : possible.op;
+  }
+
+  say(text: string): void {
+    this.said.textContent = text;
+    clearTimeout(this.clearing);
+    this.clearing = setTimeout(() => {
+      this.said.textContent = "";
+    }, 6000);
+  }
+
+  private async download(): Promise<void> {
+    const { value } = this.files;
+    this.files.value = "";
+    if (value !== "") await this.run(this.actions.download(value), "saved");
+  }
+
+  private async run(doing: Promise<void>, done: string): Promise<void> {
+    try {
+      await doing;
+      this.say(done);
+    } catch (error) {
+      this.say(error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+function group(...children: Node[]): HTMLElement {
+  return make("div", { class: "edit-group", role: "group" }, ...children);
+}
