@@ -32,7 +32,7 @@ def judged(client, text: str, **more):
 def test_a_schedule_begins_as_it_is(client, name):
     begin = begun(client, name, p2p_time=0.5)
     verdict = judged(client, begin["rows"], shape=begin["shape"], settings={"p2p_time": 0.5})
-    expected = pipeplan.simulate(name, **SETTINGS, p2p_time=0.5)
+    expected = pipeplan.simulate(name, ranks=4, microbatches=6, p2p_time=0.5)
     assert (verdict["valid"], verdict["flaws"], verdict["stopped"]) == (True, [], None)
     assert verdict["result"]["makespan"] == expected.makespan
     assert verdict["shape"] == begin["shape"]
@@ -85,8 +85,8 @@ def test_files_can_be_edited(client):
 
 
 def test_one_schedule_is_edited(client):
-    for question in ({"schedules": ["1f1b", "zbv"]}, {"schedules": []}):
-        assert "choose one" in errors_of(client.post("/api/edit/begin", json=question))["schedules"]
+    for names in (["1f1b", "zbv"], []):
+        assert "choose one" in errors_of(client.post("/api/edit/begin", json={"schedules": names}))["schedules"]
     assert (
         "unknown schedule"
         in errors_of(client.post("/api/edit/begin", json={"schedules": ["/etc/passwd"]}))["schedules"]

@@ -1,0 +1,345 @@
+"""Editing a schedule in a real browser: by typing, by dragging, by keys and by touch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+
+import pipeplan
+from tests.browser import chromium, serious_faults
+from tests.web.test_page import Watched
+
+QUERY = "?ranks=4&microbatches=8&schedules=1f1b,zb-h1&show=1f1b&open=edit"
+
+KEEP = """() => {
+  let held;
+  Object.defineProperty(window, "pipeplan", {
+    get: () => held,
+    set: (made) => {
+      held = { mountTimeline: (element, ...rest) => (element.timeline = made.mountTimeline(element, ...rest)) };
+    },
+  });
+}"""
+"""Keep every timeline at its element, for the tests to ask where ops stand."""
+
+
+class Editor(Watched):
+    """The editor of a page."""
+
+    def begin(self, query: str = QUERY) -> None:
+        self.page.add_init_script(f"({KEEP})()")
+        self.page.goto(f"{self.address}/{query}")
+        self.page.wait_for_selector(".edit[data-judged]")
+
+    @property
+    def rows(self) -> list[str]:
+        return str(self.page.input_value(".rows-text")).split("\n")
+
+    @property
+    def verdict(self) -> str:
+        return str(self.page.text_content(".verdict .headline"))
+
+    @property
+    def makespans(self) -> list[str]:
+        """Now, as it was, and the change."""
+        found: list[str] = self.page.eval_on_selector_all(
+            ".edit .figures tbody tr:first-child td", "cells => cells.map(cell => cell.textContent)"
+        )
+        return found
+
+    def words(self, mark: str) -> list[str]:
+        """The words of the text with a mark: wrong, lit."""
+        found: list[str] = self.page.eval_on_selector_all(
+            f".rows-sheet .word.{mark}", "words => words.map(word => word.textContent)"
+        )
+        return found
+
+    def after(self, act: Callable[[], Any]) -> None:
+        """Do something, and wait for the verdict on it."""
+        before = int(self.page.get_attribute(".edit", "data-judged"))
+        act()
+        self.settled(f"() => Number(document.querySelector('.edit').dataset.judged) > {before}")
+
+    def replace(self, old: str, new: str) -> None:
+        text = "\n".join(self.rows)
+        assert old in text
+        self.after(lambda: self.page.fill(".rows-text", text.replace(old, new, 1)))
+
+    def caret_in(self, word: str) -> None:
+        self.page.evaluate(
+            """word => { const area = document.querySelector(".rows-text"); const at = area.value.indexOf(word);
+            area.focus(); area.setSelectionRange(at + 1, at + 1); area.dispatchEvent(new Event("select")); }""",
+            word,
+        )
+
+    def middle(self, name: str) -> tuple[float, float]:
+        """Where an op stands in the picture."""
+        box = self.page.evaluate(
+            "name => document.querySelector('.edit .timeline').timeline.placeOf(0, name)?.toJSON()", name
+        )
+        assert box is not None, f"{name} does not show"
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def drag(self, name: str, before: str) -> None:
+        """Drag an op to where another one begins."""
+        mouse = self.page.mouse
+        mouse.move(*self.middle(name))
+        mouse.down()
+        x, y = self.middle(before)
+        mouse.move(x - 3, y, steps=4)
+        mouse.up()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+def opened(browser: Any, address: str, **context: Any) -> Iterator[Editor]:
+    given = {
+        "viewport": {"width": 1440, "height": 1200},
+        "permissions": ["clipboard-read", "clipboard-write"],
+    } | context
+    found = browser.new_context(**given)
+    editor = Editor(found, address)
+    yield editor
+    found.close()
+    assert editor.errors == []
+    assert editor.elsewhere == []
+
+
+@pytest.fixture
+def editor(browser, address) -> Iterator[Editor]:
+    yield from opened(browser, address)
+
+
+def test_it_begins_with_the_schedule_that_is_drawn(editor):
+    editor.begin()
+    schedule = pipeplan.simulate("1f1b", ranks=4, microbatches=8).schedule
+    assert "\n".join(editor.rows) == str(pipeplan.export(schedule, "rows")).strip()
+    assert editor.verdict.startswith("It runs.")
+    assert editor.makespans == ["33", "33", "0"]
+    assert editor.page.locator(".verdict .takes").count() == 3
+    editor.page.select_option(".edit-head select", "zb-h1")
+    editor.settled("() => document.querySelector('.rows-text').value.includes('0W0')")
+
+
+def test_typing_is_judged_and_undone(editor):
+    editor.begin()
+    before = editor.rows
+    editor.replace("1F3 1B1", "1B1 1F3")
+    assert editor.verdict == "It runs. +3 (+9.1%), because rank 1 now runs 1B1 before 1F3, which starts 3 later."
+    assert editor.makespans == ["36", "33", "+3 (+9.1%)"]
+    assert "Megatron-LM does not" in editor.page.text_content(".trainers")
+    editor.page.focus(".rows-text")
+    editor.after(lambda: editor.page.keyboard.press("Control+z"))
+    assert editor.rows == before
+    assert editor.verdict.startswith("It runs. -3 (-8.3%), because rank 1 no longer has to run 1B1 before 1F3")
+    editor.after(lambda: editor.page.keyboard.press("Control+Shift+Z"))
+    assert editor.makespans[0] == "36"
+    editor.after(lambda: editor.page.click("text=Reset"))
+    assert editor.rows == before
+    editor.after(lambda: editor.page.click("text=Undo"))
+    assert editor.makespans[0] == "36"
+
+
+def test_what_does_not_run_is_shown_as_far_as_it_does(editor):
+    editor.begin()
+    text = "\n".join(editor.rows).replace("0F3 0B0", "0F3").replace("0F1 0F2", "0F1 0B0 0F2")
+    editor.after(lambda: editor.page.fill(".rows-text", text))
+    assert editor.verdict == "Does not run. 11 of 64 ops run, until 9."
+    assert "0B0 on rank 0 waits for 1B0, which cannot run before 1F2" in editor.page.text_content(".flaws")
+    assert editor.words("wrong") == ["0B0", "1F2"]
+    stops = editor.page.text_content(".verdict details ul")
+    assert "rank 3 stops before 3F2: it waits for 2F2, which rank 2 never comes to" in stops
+    editor.page.click(".flaws button")
+    assert editor.words("lit") == ["0B0"]
+    assert editor.page.evaluate("document.activeElement.className") == "rows-text"
+    editor.page.mouse.move(*editor.middle("2F2"))
+    editor.page.wait_for_selector(".edit .pp-tooltip:has-text('it never runs')")
+    assert editor.page.is_disabled("text=Add to comparison")
+
+
+def test_what_is_typed_wrong_is_marked_at_its_word(editor):
+    editor.begin()
+    _, *others = editor.rows
+    for typed, rule, wrong in (
+        ("0F0 0F1 0X0", "not an op", ["0X0"]),
+        ("<img src=x onerror=alert(1)>", "not an op", ["<img", "src=x", "onerror=alert(1)>"]),
+        ("0F0 0F99", "no such op", ["0F99"]),
+        ("\u202e\U0001f600", "not an op", ["\u202e\U0001f600"]),
+        ("0B0 0F0", "missing", []),
+        ("(0F1;0B0)OVERLAP", "not an op", ["(0F1;0B0)OVERLAP"]),
+    ):
+        editor.after(lambda typed=typed: editor.page.fill(".rows-text", "\n".join([typed, *others])))
+        assert editor.verdict.startswith("Does not run.")
+        assert editor.page.text_content(".flaws .rule") == rule
+        assert editor.words("wrong") == wrong
+    editor.after(lambda: editor.page.fill(".rows-text", ""))
+    assert "there are no ops" in editor.page.text_content(".flaws")
+
+
+def test_text_and_picture_follow_each_other(editor):
+    editor.begin()
+    editor.page.mouse.click(*editor.middle("2B3"))
+    assert editor.words("lit") == ["2B3"]
+    assert editor.page.text_content(".edit .chosen") == "2B3"
+    editor.caret_in("3F5")
+    assert editor.words("lit") == ["3F5"]
+    lit = "() => document.querySelector('.edit .timeline').timeline.data.views[0].judged.lit"
+    assert editor.page.evaluate(lit) >= 0
+
+
+def test_an_op_is_dragged(editor):
+    editor.begin()
+    editor.after(lambda: editor.drag("1B1", before="1F3"))
+    assert editor.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3 1F4")
+    assert editor.makespans[0] == "36"
+    editor.after(lambda: editor.drag("3B0", before="3F0"))
+    assert editor.verdict.startswith("Does not run.")
+    assert editor.words("wrong") == ["3B0"]
+    editor.page.focus(".edit .pp-chart")
+    editor.after(lambda: editor.page.keyboard.press("Control+z"))
+    assert editor.verdict == "It runs."
+    assert editor.makespans[0] == "36"
+
+
+def test_an_op_is_moved_by_keys_from_the_picture_and_from_the_text(editor):
+    editor.begin()
+    editor.page.mouse.click(*editor.middle("1B1"))
+    editor.page.focus(".edit .pp-chart")
+    editor.after(lambda: editor.page.keyboard.press("Alt+ArrowLeft"))
+    assert editor.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
+    assert editor.words("lit") == ["1B1"]
+    for _ in range(3):
+        editor.page.keyboard.press("Alt+ArrowRight")
+    editor.settled("() => document.querySelector('.rows-text').value.includes('1F4 1B2 1B1 1F5')")
+    editor.caret_in("1B2")
+    editor.after(lambda: editor.page.keyboard.press("Alt+ArrowRight"))
+    assert "1F4 1B1 1B2 1F5" in editor.rows[1]
+    editor.after(lambda: editor.page.click("text=Later"))
+    assert "1F4 1B1 1F5 1B2" in editor.rows[1]
+
+
+def test_costs_and_limits_of_the_form_hold_for_the_text(editor):
+    editor.begin()
+    editor.replace("1F3 1B1", "1B1 1F3")
+    editor.after(lambda: editor.type("memory_limit", "3act"))
+    assert "It is over the memory limit." in editor.verdict
+    assert "its limit is 3" in editor.page.text_content(".flaws")
+    editor.after(lambda: editor.type("p2p_time", "0.5"))
+    expected = pipeplan.simulate("1f1b", ranks=4, microbatches=8, p2p_time=0.5).makespan
+    assert float(editor.makespans[1]) == expected
+
+
+def test_it_joins_the_comparison_and_is_saved(editor, tmp_path):
+    editor.begin()
+    editor.replace("1F3 1B1", "1B1 1F3")
+    for form, ending in (("rows", ".rows.txt"), ("torch-csv", ".csv"), ("trace", ".trace.json"), ("png", ".png")):
+        with editor.page.expect_download() as saved:
+            editor.page.select_option(".edit-bar select", form)
+        path = tmp_path / saved.value.suggested_filename
+        assert path.name.endswith(ending)
+        saved.value.save_as(path)
+    assert pipeplan.simulate(tmp_path / "1f1b-edited.txt.rows.txt").makespan == 36
+    editor.page.click("text=Add to comparison")
+    editor.settled("() => document.querySelector('.results').textContent.includes('1f1b-edited.txt')")
+    assert editor.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
+
+
+def test_a_link_holds_the_text(editor):
+    editor.begin()
+    editor.replace("1F3 1B1", "1B1 1F3")
+    rows = editor.rows
+    editor.page.click(".edit-bar >> text=Copy link")
+    editor.page.wait_for_selector(".edit .said:has-text('copied')")
+    link = editor.page.evaluate("navigator.clipboard.readText()")
+    editor.page.goto("about:blank")
+    editor.page.goto(link)
+    editor.page.wait_for_selector(".edit[data-judged]")
+    assert editor.rows == rows
+    assert editor.makespans == ["36", "33", "+3 (+9.1%)"]
+
+
+def test_a_schedule_is_typed_from_nothing(editor):
+    editor.begin()
+    editor.page.select_option(".edit-head select", "")
+    editor.settled("() => document.querySelector('.flaws').textContent.includes('there are no ops')")
+    editor.after(lambda: editor.page.fill(".rows-text", "0F0, 0F1, 0B0, 0B1\r\n1F0\t1B0 1F1 1B1\n"))
+    assert editor.verdict.startswith("It runs.")
+    assert editor.makespans[0] == "9"
+
+
+def test_closing_shows_the_page_as_it_was(editor):
+    editor.begin()
+    editor.replace("1F3 1B1", "1B1 1F3")
+    button = "button:text-is('Edit')"
+    assert not editor.page.is_visible(".answer > .timeline")
+    editor.page.click(button)
+    assert editor.page.is_visible(".answer > .timeline")
+    editor.page.click(button)
+    assert editor.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
+
+
+def test_an_edit_of_8_by_32_is_judged_within_100_ms(editor):
+    editor.begin("?ranks=8&microbatches=32&schedules=1f1b&open=edit")
+    taken: list[float] = []
+    deadline = time.monotonic() + 20
+    while (not taken or min(taken) >= 100) and time.monotonic() < deadline:
+        editor.caret_in("2F9")
+        editor.page.evaluate("() => { window.begun = performance.now(); }")
+        editor.after(lambda: editor.page.keyboard.press("Alt+ArrowLeft"))
+        taken.append(editor.page.evaluate("() => performance.now() - window.begun"))
+    assert min(taken) < 100, f"best of {len(taken)}"
+
+
+def test_a_large_schedule_shows_some_ranks_at_a_time(editor):
+    editor.begin("?ranks=32&microbatches=256&schedules=zb-h1&open=edit")
+    assert len("\n".join(editor.rows)) < 30_000
+    assert editor.page.is_visible(".rows-pager")
+    editor.page.click("button[aria-label='the ranks after']")
+    first = editor.rows[0].split()[0]
+    assert first.endswith("F0")
+    assert first != "0F0"
+    editor.caret_in(editor.rows[0].split()[1])
+    editor.after(lambda: editor.page.keyboard.press("Alt+ArrowLeft"))
+    assert "runs" in editor.verdict or "run" in editor.verdict
+    assert editor.rows[0].split()[1] == first
+
+
+@pytest.fixture(params=["light", "dark"])
+def coloured(request, browser, address) -> Iterator[Editor]:
+    yield from opened(browser, address, color_scheme=request.param)
+
+
+def test_no_serious_fault_at_any_width(coloured):
+    coloured.begin()
+    for width, typed in ((1440, "0F0"), (900, "0X0 0F0"), (390, "0F1 0F0")):
+        coloured.page.set_viewport_size({"width": width, "height": 900})
+        if typed != "0F0":
+            coloured.replace("0F0", typed)
+        assert serious_faults(coloured.page, ".edit") == []
+        inside = "() => document.querySelector('.edit').scrollWidth <= document.querySelector('.edit').clientWidth + 1"
+        assert coloured.page.evaluate(inside)
+
+
+@pytest.fixture
+def touched(browser, address) -> Iterator[Editor]:
+    yield from opened(browser, address, viewport={"width": 390, "height": 844}, has_touch=True)
+
+
+def test_by_touch(touched):
+    touched.begin()
+    touched.page.locator(".edit .pp-chart").scroll_into_view_if_needed()
+    touched.page.touchscreen.tap(*touched.middle("1B1"))
+    touched.settled("() => document.querySelector('.edit .chosen').textContent === '1B1'")
+    touched.after(lambda: touched.page.tap("text=Earlier"))
+    assert touched.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
+    size = "() => Number.parseFloat(getComputedStyle(document.querySelector('.rows-text')).fontSize)"
+    assert touched.page.evaluate(size) >= 16
