@@ -37,7 +37,7 @@ class Editor(Watched):
         self.page.wait_for_selector(".edit[data-judged]")
 
     @property
-    def rows(self) -> list[str]:
+    def lines(self) -> list[str]:
         return str(self.page.input_value(".rows-text")).split("\n")
 
     @property
@@ -66,7 +66,7 @@ class Editor(Watched):
         self.settled(f"() => Number(document.querySelector('.edit').dataset.judged) > {before}")
 
     def replace(self, old: str, new: str) -> None:
-        text = "\n".join(self.rows)
+        text = "\n".join(self.lines)
         assert old in text
         self.after(lambda: self.page.fill(".rows-text", text.replace(old, new, 1)))
 
@@ -122,7 +122,7 @@ def editor(browser, address) -> Iterator[Editor]:
 def test_it_begins_with_the_schedule_that_is_drawn(editor):
     editor.begin()
     schedule = pipeplan.simulate("1f1b", ranks=4, microbatches=8).schedule
-    assert "\n".join(editor.rows) == str(pipeplan.export(schedule, "rows")).strip()
+    assert "\n".join(editor.lines) == str(pipeplan.export(schedule, "rows")).strip()
     assert editor.verdict.startswith("It runs.")
     assert editor.makespans == ["33", "33", "0"]
     assert editor.page.locator(".verdict .takes").count() == 3
@@ -132,26 +132,26 @@ def test_it_begins_with_the_schedule_that_is_drawn(editor):
 
 def test_typing_is_judged_and_undone(editor):
     editor.begin()
-    before = editor.rows
+    before = editor.lines
     editor.replace("1F3 1B1", "1B1 1F3")
     assert editor.verdict == "It runs. +3 (+9.1%), because rank 1 now runs 1B1 before 1F3, which starts 3 later."
     assert editor.makespans == ["36", "33", "+3 (+9.1%)"]
     assert "Megatron-LM does not" in editor.page.text_content(".trainers")
     editor.page.focus(".rows-text")
     editor.after(lambda: editor.page.keyboard.press("Control+z"))
-    assert editor.rows == before
+    assert editor.lines == before
     assert editor.verdict.startswith("It runs. -3 (-8.3%), because rank 1 no longer has to run 1B1 before 1F3")
     editor.after(lambda: editor.page.keyboard.press("Control+Shift+Z"))
     assert editor.makespans[0] == "36"
     editor.after(lambda: editor.page.click("text=Reset"))
-    assert editor.rows == before
+    assert editor.lines == before
     editor.after(lambda: editor.page.click("text=Undo"))
     assert editor.makespans[0] == "36"
 
 
 def test_what_does_not_run_is_shown_as_far_as_it_does(editor):
     editor.begin()
-    text = "\n".join(editor.rows).replace("0F3 0B0", "0F3").replace("0F1 0F2", "0F1 0B0 0F2")
+    text = "\n".join(editor.lines).replace("0F3 0B0", "0F3").replace("0F1 0F2", "0F1 0B0 0F2")
     editor.after(lambda: editor.page.fill(".rows-text", text))
     assert editor.verdict == "Does not run. 11 of 64 ops run, until 9."
     assert "0B0 on rank 0 waits for 1B0, which cannot run before 1F2" in editor.page.text_content(".flaws")
@@ -168,7 +168,7 @@ def test_what_does_not_run_is_shown_as_far_as_it_does(editor):
 
 def test_what_is_typed_wrong_is_marked_at_its_word(editor):
     editor.begin()
-    _, *others = editor.rows
+    _, *others = editor.lines
     for typed, rule, wrong in (
         ("0F0 0F1 0X0", "not an op", ["0X0"]),
         ("<img src=x onerror=alert(1)>", "not an op", ["<img", "src=x", "onerror=alert(1)>"]),
@@ -199,7 +199,7 @@ def test_text_and_picture_follow_each_other(editor):
 def test_an_op_is_dragged(editor):
     editor.begin()
     editor.after(lambda: editor.drag("1B1", before="1F3"))
-    assert editor.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3 1F4")
+    assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3 1F4")
     assert editor.makespans[0] == "36"
     editor.after(lambda: editor.drag("3B0", before="3F0"))
     assert editor.verdict.startswith("Does not run.")
@@ -215,16 +215,16 @@ def test_an_op_is_moved_by_keys_from_the_picture_and_from_the_text(editor):
     editor.page.mouse.click(*editor.middle("1B1"))
     editor.page.focus(".edit .pp-chart")
     editor.after(lambda: editor.page.keyboard.press("Alt+ArrowLeft"))
-    assert editor.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
+    assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
     assert editor.words("lit") == ["1B1"]
     for _ in range(3):
         editor.page.keyboard.press("Alt+ArrowRight")
     editor.settled("() => document.querySelector('.rows-text').value.includes('1F4 1B2 1B1 1F5')")
     editor.caret_in("1B2")
     editor.after(lambda: editor.page.keyboard.press("Alt+ArrowRight"))
-    assert "1F4 1B1 1B2 1F5" in editor.rows[1]
+    assert "1F4 1B1 1B2 1F5" in editor.lines[1]
     editor.after(lambda: editor.page.click("text=Later"))
-    assert "1F4 1B1 1F5 1B2" in editor.rows[1]
+    assert "1F4 1B1 1F5 1B2" in editor.lines[1]
 
 
 def test_costs_and_limits_of_the_form_hold_for_the_text(editor):
@@ -250,20 +250,20 @@ def test_it_joins_the_comparison_and_is_saved(editor, tmp_path):
     assert pipeplan.simulate(tmp_path / "1f1b-edited.txt.rows.txt").makespan == 36
     editor.page.click("text=Add to comparison")
     editor.settled("() => document.querySelector('.results').textContent.includes('1f1b-edited.txt')")
-    assert editor.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
+    assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
 
 
 def test_a_link_holds_the_text(editor):
     editor.begin()
     editor.replace("1F3 1B1", "1B1 1F3")
-    rows = editor.rows
+    rows = editor.lines
     editor.page.click(".edit-bar >> text=Copy link")
     editor.page.wait_for_selector(".edit .said:has-text('copied')")
     link = editor.page.evaluate("navigator.clipboard.readText()")
     editor.page.goto("about:blank")
     editor.page.goto(link)
     editor.page.wait_for_selector(".edit[data-judged]")
-    assert editor.rows == rows
+    assert editor.lines == rows
     assert editor.makespans == ["36", "33", "+3 (+9.1%)"]
 
 
@@ -284,7 +284,7 @@ def test_closing_shows_the_page_as_it_was(editor):
     editor.page.click(button)
     assert editor.page.is_visible(".answer > .timeline")
     editor.page.click(button)
-    assert editor.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
+    assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
 
 
 def test_an_edit_of_8_by_32_is_judged_within_100_ms(editor):
@@ -301,16 +301,16 @@ def test_an_edit_of_8_by_32_is_judged_within_100_ms(editor):
 
 def test_a_large_schedule_shows_some_ranks_at_a_time(editor):
     editor.begin("?ranks=32&microbatches=256&schedules=zb-h1&open=edit")
-    assert len("\n".join(editor.rows)) < 30_000
+    assert len("\n".join(editor.lines)) < 30_000
     assert editor.page.is_visible(".rows-pager")
     editor.page.click("button[aria-label='the ranks after']")
-    first = editor.rows[0].split()[0]
+    first = editor.lines[0].split()[0]
     assert first.endswith("F0")
     assert first != "0F0"
-    editor.caret_in(editor.rows[0].split()[1])
+    editor.caret_in(editor.lines[0].split()[1])
     editor.after(lambda: editor.page.keyboard.press("Alt+ArrowLeft"))
     assert "runs" in editor.verdict or "run" in editor.verdict
-    assert editor.rows[0].split()[1] == first
+    assert editor.lines[0].split()[1] == first
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -340,6 +340,6 @@ def test_by_touch(touched):
     touched.page.touchscreen.tap(*touched.middle("1B1"))
     touched.settled("() => document.querySelector('.edit .chosen').textContent === '1B1'")
     touched.after(lambda: touched.page.tap("text=Earlier"))
-    assert touched.rows[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
+    assert touched.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
     size = "() => Number.parseFloat(getComputedStyle(document.querySelector('.rows-text')).fontSize)"
     assert touched.page.evaluate(size) >= 16
