@@ -21,7 +21,8 @@ KEEP = """() => {
   Object.defineProperty(window, "pipeplan", {
     get: () => held,
     set: (made) => {
-      held = { mountTimeline: (element, ...rest) => (element.timeline = made.mountTimeline(element, ...rest)) };
+      const mountTimeline = (element, ...rest) => (element.timeline = made.mountTimeline(element, ...rest));
+      held = Object.create(made, { mountTimeline: { value: mountTimeline } });
     },
   });
 }"""
