@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!https?:|#|mailto:)([^)\s#]+)(#[^)\s]*)?\)")
 FENCED = re.compile(r"(^```.*?^```\s*$)", re.DOTALL | re.MULTILINE)
@@ -24,9 +26,30 @@ def within_the_site(markdown: str, page: str) -> str:
         target = posixpath.normpath(posixpath.join(folder, match.group(2)))
         return match.group(1) if target.startswith("..") else match.group(0)
 
-    parts = FENCED.split(markdown)
-    parts[::2] = [LINK.sub(kept, part) for part in parts[::2]]
-    return "".join(parts)
+    return _outside_blocks(markdown, kept)
+
+
+def titled(markdown: str, page: str, docs: Path) -> str:
+    """The text of a page, in which a link that is called like the file it leads to is called like that page.
+
+    Parameters
+    ----------
+    page
+        Where the page stands in the documentation.
+    docs
+        The folder of the documentation.
+    """
+    folder = posixpath.dirname(page)
+
+    def called(match: re.Match[str]) -> str:
+        text, target, anchor = match.group(1), match.group(2), match.group(3) or ""
+        path = docs / posixpath.normpath(posixpath.join(folder, target))
+        if not text.strip("`").endswith(".md") or not path.is_file():
+            return match.group(0)
+        heading = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        return f"[{heading.group(1)}]({target}{anchor})" if heading else match.group(0)
+
+    return _outside_blocks(markdown, called)
 
 
 def moved(markdown: str, origin: str, page: str) -> str:
@@ -44,6 +67,13 @@ def moved(markdown: str, origin: str, page: str) -> str:
         return f"[{match.group(1)}]({posixpath.relpath(target, there)}{match.group(3) or ''})"
 
     return LINK.sub(relinked, markdown)
+
+
+def _outside_blocks(markdown: str, replaced: Callable[[re.Match[str]], str]) -> str:
+    """The text with its links replaced, except in blocks of code."""
+    parts = FENCED.split(markdown)
+    parts[::2] = [LINK.sub(replaced, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def references(html: str) -> str:

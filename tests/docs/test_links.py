@@ -29,3 +29,12 @@ def test_names_in_docstrings_become_references():
         '<p>see <autoref optional identifier="pipeplan.simulate"><code>simulate</code></autoref> and '
         '<autoref optional identifier="pipeplan.errors.RunError"><code>RunError</code></autoref></p>'
     )
+
+
+def test_links_that_are_called_like_a_file_are_called_like_its_page(tmp_path):
+    (tmp_path / "how-to").mkdir()
+    (tmp_path / "how-to" / "traces.md").write_text("# From the traces of a run\n\nText.\n")
+    page = "[traces.md](../how-to/traces.md#ops), [docs/how-to/traces.md](../how-to/traces.md), [costs](../how-to/traces.md)"
+    shown = "[From the traces of a run](../how-to/traces.md#ops), [From the traces of a run](../how-to/traces.md), "
+    assert links.titled(page, "reference/python.md", tmp_path) == f"{shown}[costs](../how-to/traces.md)"
+    assert links.titled("[gone.md](gone.md)", "reference/python.md", tmp_path) == "[gone.md](gone.md)"
