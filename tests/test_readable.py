@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.readable import Times, change, percent, time_text
+from pipeplan.readable import Times, change, percent, size_text, sizes_text, time_text
 
 
 def test_times_are_in_the_unit_in_which_they_are_read_best():
@@ -47,3 +47,11 @@ def test_parts_always_add_up(values, unit):
     assert sum(parts) == pytest.approx(float(times.number(sum(values)).replace(",", "")), abs=1e-6)
     for part, value in zip(parts, values, strict=True):
         assert part == pytest.approx(value * times.scale, abs=1.01 * 10**-times.decimals)
+
+
+def test_sizes_are_in_the_unit_in_which_they_are_read_best_and_two_never_look_the_same():
+    assert [size_text(size) for size in (0, 512, 2**20, 11.5 * 2**30, 3e15)] == [
+        "0.0 B", "512.0 B", "1.0 MiB", "11.5 GiB", "2,728.5 TiB"
+    ]  # fmt: skip
+    assert sizes_text(28 * 2**30, 20 * 2**30) == ("28.0 GiB", "20.0 GiB")
+    assert sizes_text(2**30 + 1, 2**30) == ("1,073,741,825 bytes", "1,073,741,824 bytes")

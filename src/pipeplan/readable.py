@@ -81,6 +81,21 @@ def time_text(value: float, unit: str) -> str:
     return Times.of((value,), unit).text(value)
 
 
+def size_text(size: float) -> str:
+    """Bytes in the unit in which they are read best: ``11.5 GiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            return f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} TiB"
+
+
+def sizes_text(one: float, other: float) -> tuple[str, str]:
+    """Two different numbers of bytes, to the byte where they would otherwise look the same."""
+    texts = size_text(one), size_text(other)
+    return texts if texts[0] != texts[1] else (f"{one:,.0f} bytes", f"{other:,.0f} bytes")
+
+
 def _whole(value: float, decimals: int) -> bool:
     """Whether a value loses nothing a reader would miss with so many decimals."""
     return math.isclose(value, round(value, decimals), rel_tol=1e-9, abs_tol=1e-12)

@@ -209,7 +209,7 @@ def test_over_the_memory_limit_the_result_says_so():
     result = pipeplan.simulate("1f1b", memory_limit="2act")
     assert not result.fits
     assert result.warnings == (
-        "over the memory limit: rank 0 needs 4 activations, its limit is 2 (1 more ranks are over theirs)",
+        "over the memory limit: rank 0 needs 4 activations, its limit is 2 (1 more rank is over its)",
     )
     assert pipeplan.simulate("1f1b", memory_limit=["4act", "3act", "2act", "1act"]).fits
 

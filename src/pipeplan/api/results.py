@@ -15,8 +15,8 @@ from pipeplan.api.search_record import SearchRecord, gap_above
 from pipeplan.costs import Costs, Limits
 from pipeplan.drawing import View, view_of
 from pipeplan.formats import placement_record, timeline_columns
-from pipeplan.model import MemoryUse, Schedule, Timeline, tolerances
-from pipeplan.readable import percent, time_text
+from pipeplan.model import MemoryUse, Schedule, Timeline, counted, tolerances
+from pipeplan.readable import percent, sizes_text, time_text
 from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times, step_time
 
 
@@ -188,9 +188,11 @@ def over_limit(memory: MemoryUse, limits: Limits) -> str | None:
     if not over.any():
         return None
     worst = int(np.argmax(peaks / limits.values))
-    unit = "activations" if limits.in_activations else "bytes"
-    more = f" ({int(over.sum()) - 1} more ranks are over theirs)" if over.sum() > 1 else ""
-    return (
-        f"over the memory limit: rank {worst} needs {peaks[worst]:,.6g} {unit}, "
-        f"its limit is {limits.values[worst]:,.6g}{more}"
+    others = int(over.sum()) - 1
+    more = f" ({counted(others, 'more rank')} {'is over its' if others == 1 else 'are over theirs'})" if others else ""
+    needed, limit = (
+        (f"{peaks[worst]:,.6g} activations", f"{limits.values[worst]:,.6g}")
+        if limits.in_activations
+        else sizes_text(float(peaks[worst]), float(limits.values[worst]))
     )
+    return f"over the memory limit: rank {worst} needs {needed}, its limit is {limit}{more}"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
 from pipeplan.model import Floats, Kind, MemoryRule, Schedule, tolerances
+from pipeplan.readable import size_text
 
 
 def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Problem]:
@@ -21,10 +22,10 @@ def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Problem]:
         over = np.flatnonzero(held > rule.limit[rank] + slack[rank])
         if over.size:
             position = int(schedule.offsets[rank] + over[0])
-            message = (
-                f"holds {held[over[0]]:.6g} {rule.unit} here and {held.max():.6g} at its peak; "
-                f"its limit is {rule.limit[rank]:.6g}"
-            )
+            amounts = (float(held[over[0]]), float(held.max()), float(rule.limit[rank]))
+            here, peak, limit = (size_text(each) if rule.unit == "bytes" else f"{each:.6g}" for each in amounts)
+            unit = "" if rule.unit == "bytes" else f" {rule.unit}"
+            message = f"holds {here}{unit} here and {peak} at its peak; its limit is {limit}"
             yield Problem("memory", schedule.place(position), message, position)
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from pipeplan.api.tables.fitting import Facts, FittingTable
 from pipeplan.model import one_line
+from pipeplan.readable import size_text
 
 MOST_RANKS = 32
 """With more ranks than this only the first and the last are listed."""
@@ -49,13 +50,8 @@ def figure(value: float) -> str:
     return f"{value:,.{min(max(decimals, 0), 6)}f}"
 
 
-def size(value: float) -> str:
-    """Bytes as a person reads them: ``11.5 GiB``."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
-            return f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:,.1f} TiB"
+size = size_text
+"""Bytes as a person reads them: ``11.5 GiB``."""
 
 
 def sizes(values: Sequence[float]) -> list[str]:
