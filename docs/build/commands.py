@@ -74,7 +74,7 @@ def _page(name: str, app: App) -> str:
 
 def _table(first: str, rows: list[tuple[str, str]]) -> str:
     lines = [f"| {first} | meaning |", "|---|---|", *(f"| {name} | {meaning} |" for name, meaning in rows)]
-    return "\n".join(lines)
+    return "\n".join(['<div class="options" markdown>', "", *lines, "", "</div>"])
 
 
 def _group(option: Any) -> str:
