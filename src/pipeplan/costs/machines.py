@@ -65,7 +65,7 @@ MACHINES: Mapping[str, Machine] = MappingProxyType(
                 overhead=Overhead(op_gap=0.85),
                 source=(
                     "fitted to Table 4 of Qi, Wan, Huang, Lin: Zero Bubble Pipeline Parallelism, ICLR 2024, from the stage "
-                    "times in its Table 9: 24 runs of two models on 8 and 32 ranks, 1.5 % off on average; messages and the "
+                    "times in its Table 9: 24 runs of two models on 8 and 32 ranks, 1.5% off on average; messages and the "
                     "end of a step take nothing that these runs show"
                 ),
             ),

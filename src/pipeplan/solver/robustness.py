@@ -44,7 +44,7 @@ class Jitter:
     def __post_init__(self) -> None:
         if not 0 <= self.deviation <= LARGEST_DEVIATION:
             raise InputError(
-                f"jitter must be from 0 to {LARGEST_DEVIATION:g}, not {self.deviation:g}: 0.05 is about 5 %",
+                f"jitter must be from 0 to {LARGEST_DEVIATION:g}, not {self.deviation:g}: 0.05 is about 5%",
                 field="jitter",
             )
         if self.samples < 1 or self.finalists < 1:

@@ -159,7 +159,8 @@ def _held(found: Estimate, limit: float | None) -> Table:
     used = _used(held, MEMORY_SHARES)
     over = limit is not None and any(rank.total > limit for rank in found.memory)
     heading = "rank, GiB" if not over else f"rank, GiB (! over {(limit or 0) / GIBIBYTE:.1f})"
-    table = columns(heading, *(share.title.replace(" ", "\n") for share in used.values()), "total")
+    titles = [share.title.replace(" ", "\n") for share in used.values()]
+    table = columns(heading, *titles, "total", least=titles[::-1])
     shown = shown_ranks(len(held))
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
