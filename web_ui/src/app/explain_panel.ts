@@ -2,6 +2,7 @@
 
 import { make } from "../dom.js";
 import { change, memoryScale, memoryText, percent, Times } from "../format.js";
+import { scroller } from "../scroller.js";
 import { type Comparison, type Explanation, explain } from "./api.js";
 import { Latest } from "./latest.js";
 import type { Host, Panel } from "./panel.js";
@@ -96,7 +97,7 @@ function idle({ idle: { reasons, by_rank: ranks }, makespan, time_unit: unit }: 
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
   return section(
     `Idle time of each rank by reason${times.unit === "" ? "" : `, ${times.unit}`}`,
-    make("div", { class: "scroll tall" }, table),
+    scroller("idle time of each rank", table, "tall"),
   );
 }
 
@@ -171,7 +172,7 @@ function changes(explanation: Explanation, host: Host): HTMLElement {
   );
   const head = make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)));
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, first, ...rows));
-  return section("What would help", make("div", { class: "scroll" }, table), ...tried);
+  return section("What would help", scroller("what would help", table), ...tried);
 }
 
 /** A schedule's name that puts it into the comparison. */

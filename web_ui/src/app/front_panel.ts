@@ -2,6 +2,7 @@
 
 import { button, make } from "../dom.js";
 import { memoryScale, memoryText, type Scale, Times } from "../format.js";
+import { scroller } from "../scroller.js";
 import type { Comparison } from "./api.js";
 import { Asking, choiceField, numberField, OBJECTIVES, PLACEMENTS } from "./asking.js";
 import { FrontChart } from "./front_chart.js";
@@ -21,7 +22,7 @@ export class FrontPanel implements Panel {
   private readonly seconds = numberField("seconds", "Seconds", BUDGET, 1, LONGEST);
   private readonly asking: Asking;
   private readonly chart = new FrontChart((at) => this.choose(at));
-  private readonly table = make("div", { class: "scroll" });
+  private readonly table = make("div");
   private found: readonly FrontPoint[] = [];
   private published: Front["published"] = [];
   private chosen = -1;
@@ -143,10 +144,12 @@ export class FrontPanel implements Panel {
         name: mark.schedule.replace(/ at [\d.]+ activations?$/, ""),
       })),
     });
-    this.table.replaceChildren(...(this.found.length === 0 ? [] : [this.rows(times, scale)]));
+    this.table.replaceChildren(
+      ...(this.found.length === 0 ? [] : [scroller("points of the trade-off", this.rows(times, scale))]),
+    );
   }
 
-  private rows(times: Times, scale: Scale): HTMLElement {
+  private rows(times: Times, scale: Scale): HTMLTableElement {
     const heads = ["limit", "takes", "against published", ""];
     const head = heads.map((text) => (text === "" ? make("td") : make("th", { scope: "col" }, text)));
     const rows = this.found.map((point, at) => {

@@ -2,6 +2,7 @@
 
 import { make } from "../dom.js";
 import { memoryScale, memoryText, percent, type Scale, Times } from "../format.js";
+import { scroller } from "../scroller.js";
 import type { Comparison, Result } from "./api.js";
 import { type Bar, barsOf } from "./bars.js";
 
@@ -40,7 +41,7 @@ export class ResultTable {
     );
     const focused = document.activeElement?.getAttribute("data-key") ?? "";
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows, ...refused));
-    this.element.replaceChildren(make("div", { class: "scroll" }, table), ...notes(comparison));
+    this.element.replaceChildren(scroller("comparison", table), ...notes(comparison));
     // The rows are new; the keyboard's focus stays where it was.
     if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }

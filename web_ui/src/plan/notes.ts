@@ -2,6 +2,7 @@
 
 import { make } from "../dom.js";
 import { countedAs, figure } from "../format.js";
+import { scroller } from "../scroller.js";
 import type { Candidate, Plan } from "./api.js";
 
 export function sensitivity(plan: Plan): HTMLElement[] {
@@ -17,7 +18,10 @@ export function sensitivity(plan: Plan): HTMLElement[] {
   );
   const head = ["if it were", "step, s", "the choice"].map((text) => make("th", { scope: "col" }, text));
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
-  return [make("h3", {}, "What would change the choice"), make("div", { class: "scroll sensitivity" }, table)];
+  return [
+    make("h3", {}, "What would change the choice"),
+    scroller("what would change the choice", table, "sensitivity"),
+  ];
 }
 
 /** What a search for a better order of ops found; empty where it found none. */

@@ -2,6 +2,7 @@
 
 import { make } from "../dom.js";
 import { figure, percent } from "../format.js";
+import { scroller } from "../scroller.js";
 import type { Row } from "./candidates.js";
 
 const HEADINGS = [
@@ -24,7 +25,7 @@ export class CandidateTable {
     const head = make("tr", {}, ...HEADINGS.map(([text, title]) => make("th", { scope: "col", title }, text)));
     const body = rows.map((row, at) => this.row(row, at, at === selected, limit));
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
-    this.element.replaceChildren(make("div", { class: "scroll tall" }, table));
+    this.element.replaceChildren(scroller("configurations", table, "tall"));
     if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 

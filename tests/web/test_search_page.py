@@ -1,0 +1,119 @@
+"""The panels that search, in a real browser: live, stopped, refused, and what becomes of what they find."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+
+from tests.browser import chromium, serious_faults
+from tests.web.test_page import Watched
+
+SHAPE = "?ranks=4&microbatches=8&memory_limit=3act&schedules=1f1b,v-half"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def watched(browser, address):
+    context = browser.new_context(viewport={"width": 1440, "height": 1000})
+    found = Watched(context, address)
+    yield found
+    context.close()
+    assert found.errors == []
+    assert found.elsewhere == []
+
+
+def test_a_search_is_live_and_joins_the_table(watched):
+    watched.go(SHAPE)
+    page = watched.page
+    page.click(".panel-bar >> text=Search")
+    assert page.input_value("#search-memory_limit") == "3act"
+    page.fill("#search-seconds", "1")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#panel-search .progress:not([hidden])")
+    page.wait_for_selector("#panel-search .outcome strong", timeout=60_000)
+    said = page.text_content("#panel-search .outcome") or ""
+    assert "shorter than v-half" in said or "Nothing is gained over v-half" in said
+    assert "optimal" in said
+    page.wait_for_function(
+        "() => document.querySelector('.pp-chart').ariaLabel.startsWith('Timeline of search v 3act.')"
+    )
+    assert watched.makespan("search v 3act") <= watched.makespan("v-half")
+    assert page.is_hidden("#panel-search .progress")
+    page.click("summary:text('Download')")
+    with page.expect_download() as found:
+        page.click(".menu-items button:text-is('PyTorch CSV')")
+    assert found.value.suggested_filename.endswith(".csv")
+    # The row is as good as any other: other costs change it, and the panel says that it was found for others.
+    watched.type("p2p_time", "0.5")
+    page.wait_for_selector("#panel-search .note:not([hidden])")
+    page.click("button[aria-label='remove search v 3act']")
+    watched.settled("() => document.querySelectorAll('.results tbody tr').length === 2")
+    assert serious_faults(page, "#panel-search") == []
+
+
+def test_a_search_is_stopped_and_what_it_found_stays(watched):
+    watched.go("?ranks=8&microbatches=32&p2p_time=0.1&schedules=1f1b&open=search")
+    page = watched.page
+    page.fill("#search-seconds", "60")
+    page.click("#panel-search .primary")
+    page.wait_for_function("() => document.querySelectorAll('.results tbody tr').length === 2", timeout=60_000)
+    page.focus("#panel-search .progress button")
+    page.keyboard.press("Escape")
+    page.wait_for_function(
+        "() => document.querySelector('#panel-search .outcome').textContent.startsWith('Stopped at')"
+    )
+    assert page.is_hidden("#panel-search .progress")
+    assert "search v" in watched.rows()
+    # The server is free again at once: the page's next search is not refused.
+    page.fill("#search-seconds", "1")
+    page.click("#panel-search .primary")
+    page.wait_for_selector("#panel-search .outcome strong", timeout=60_000)
+
+
+def test_what_a_search_cannot_have_is_told_at_its_field(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b&open=search")
+    page = watched.page
+    page.fill("#search-seconds", "600")
+    page.click("#panel-search .primary")
+    page.wait_for_selector("#search-seconds-error:not([hidden])")
+    assert "at most 60" in (page.text_content("#search-seconds-error") or "")
+    assert page.evaluate("document.activeElement.id") == "search-seconds"
+    page.fill("#search-seconds", "1")
+    page.select_option("#search-start", "1f1b")
+    page.click("#panel-search .primary")
+    page.wait_for_selector("#search-start-error:not([hidden])")
+    page.fill("#search-memory_limit", "0.1act")
+    page.press("#search-memory_limit", "Tab")
+    assert page.input_value("#field-memory_limit") == "0.1act"
+    page.select_option("#search-start", "")
+    page.click("#panel-search .primary")
+    page.wait_for_selector("#search-memory_limit-error:not([hidden])")
+
+
+def test_the_front_and_its_points(watched):
+    watched.go(f"{SHAPE}&open=front")
+    page = watched.page
+    page.fill("#front-seconds", "2")
+    page.fill("#front-points", "3")
+    page.click("#panel-front .primary")
+    page.wait_for_selector("#panel-front circle", timeout=60_000)
+    page.wait_for_selector("#panel-front .outcome:not(:empty)", timeout=60_000)
+    points = page.locator("#panel-front circle")
+    assert points.count() == page.locator("#panel-front tbody tr").count() > 1
+    assert "zbv" in page.locator("#panel-front .of-mark").all_text_contents()
+    assert page.locator("#panel-front .of-point").count() == points.count()
+    points.last.focus()
+    page.keyboard.press("Enter")
+    watched.settled("() => document.querySelector('.pp-chart').ariaLabel.startsWith('Timeline of front v')")
+    assert points.last.get_attribute("aria-pressed") == "true"
+    page.click("#panel-front tbody tr:first-child button")
+    watched.settled("() => document.querySelector('#panel-front circle').getAttribute('aria-pressed') === 'true'")
+    # Each point that was looked at stays in the comparison.
+    watched.settled("() => document.querySelectorAll('.results tbody tr').length === 4")
+    assert serious_faults(page, "#panel-front") == []
