@@ -36,7 +36,7 @@ from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import as_taken_by, opened
 from pipeplan.api.units import in_unit
 from pipeplan.costs import Settings
-from pipeplan.drawing import View, view_of
+from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import Floats, Schedule, Timeline
@@ -152,9 +152,11 @@ class Diff(Presentable):
         return scale_of(self.ratios)
 
     def views(self) -> list[View]:
-        """What a picture of both shows: the planned timeline above the measured one, on one axis."""
+        """What a picture of both shows: the planned timeline above the measured one, its ops coloured by their ratios."""
         name = self.planned.schedule.name or "schedule"
-        return [view_of(self.planned, title=f"{name}, planned"), view_of(self.measured, title=f"{name}, measured")]
+        ratios = Ratios(values=self.ratios_in_run, reach=self.ratio_limit)
+        measured = view_of(self.measured, title=f"{name}, measured")
+        return [view_of(self.planned, title=f"{name}, planned"), replace(measured, ratios=ratios)]
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [asdict(kind) for kind in self.kinds]

@@ -71,6 +71,12 @@ def oklch(lightness: float, chroma: float, hue: float) -> str:
     return "#" + "".join(f"{round(float(value) * 255):02x}" for value in encoded)
 
 
+def mixed(one: str, other: str, share: float) -> str:
+    """A colour between two: ``one`` for the share 0, ``other`` for 1."""
+    pairs = ((int(one[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(begin + share * (end - begin)):02x}" for begin, end in pairs)
+
+
 def linear_rgb(color: str) -> Floats:
     """The linear red, green and blue of ``#rrggbb``, each 0 to 1; shape (3,)."""
     encoded = np.array([int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -15,13 +15,14 @@ from matplotlib.transforms import IdentityTransform
 from numpy.typing import NDArray
 
 from pipeplan.drawing.color import readable_on
+from pipeplan.drawing.fills import colored
 from pipeplan.drawing.labels import Labels, fit_labels
 from pipeplan.drawing.narrow import draw_shares, together_in, too_narrow
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.style import FONT
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import Part, View
-from pipeplan.model import Floats, Kind
+from pipeplan.model import Floats
 
 EDGES = {Part.FULL: (-0.43, 0.43), Part.UPPER: (-0.43, 0.0), Part.LOWER: (0.0, 0.43), Part.STRIP: (0.29, 0.43)}
 """Top and bottom of each part, from the middle of a lane of height 1; down is positive."""
@@ -97,20 +98,6 @@ def _draw_bars(view: View, ax: Axes, theme: Theme, stretch: float, per_time: flo
         if narrow > 2:
             collection.set_edgecolor(theme.lane)
             collection.set_linewidth(min(0.5, 0.08 * narrow))
-
-
-def colored(view: View, theme: Theme) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Each colour of a view with its bars, messages last, so that they lie on top."""
-    shades = view.copies * view.chunks
-    code = view.bars.kind.astype(np.int64) * shades + view.shade
-    order = np.argsort(code, kind="stable")
-    codes, first = np.unique(code[order], return_index=True)
-    groups: dict[str, list[NDArray[np.intp]]] = {}
-    fills = {kind: theme.shades(kind, shades) for kind in view.kinds}
-    for value, chosen in zip(codes.tolist(), np.split(order, first[1:]), strict=True):
-        fill = fills[Kind(value // shades)][value % shades]
-        groups.setdefault(fill, []).append(chosen)
-    return ((fill, np.concatenate(parts)) for fill, parts in groups.items())
 
 
 def _boxes(

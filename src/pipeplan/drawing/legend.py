@@ -13,6 +13,7 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch
 
 from pipeplan.drawing.color import Ramp
+from pipeplan.drawing.fills import scale_fills, scale_title
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES, Theme
 from pipeplan.drawing.view import View
@@ -26,6 +27,9 @@ NOTE = 1.6
 
 _SMALL = 0.9
 """Size of the note's letters, in font sizes."""
+
+_SCALE, _SHADES = 5.0, 16
+"""Width of the swatches of a legend with a scale, in font sizes; more colours than shades are one."""
 
 _SWATCH = 3.6
 """Width of a swatch with the space around it, in font sizes."""
@@ -42,11 +46,14 @@ class Entry:
 
 def legend_entries(views: Sequence[View], theme: Theme) -> list[Entry]:
     """The entries that the views need: each different swatch once."""
-    shades = max(view.copies * view.chunks for view in views)
-    kinds = sorted({kind for view in views for kind in view.kinds})
+    by_kind = [view for view in views if view.ratios is None]
+    shades = max((view.copies * view.chunks for view in by_kind), default=1)
+    kinds = sorted({kind for view in by_kind for kind in view.kinds})
     entries = [Entry(_distinct(theme.shades(kind, shades)), title) for kind, title in _titles(kinds).items()]
     if shades > 1:
-        entries.append(Entry(_GREYS.shades(shades), _what_shades_mean(views)))
+        entries.append(Entry(_GREYS.shades(shades), _what_shades_mean(by_kind)))
+    scales = dict.fromkeys(scale_title(view.ratios) for view in views if view.ratios is not None)
+    entries += [Entry(scale_fills(theme), title) for title in scales]
     reasons = {view.gaps.reasons[code] for view in views if view.gaps for code in np.unique(view.gaps.reason)}
     named = {key: title for key, title in REASON_TITLES.items() if key in reasons}
     if not named and any(view.idle_over_total > 0 for view in views):
@@ -76,7 +83,8 @@ def _what_shades_mean(views: Sequence[View]) -> str:
 
 def legend_rows(entries: Sequence[Entry], size: Size) -> int:
     """How many rows the legend takes on a page; it fills column after column, the first ones being the longer."""
-    widths = [(0.59 * len(entry.title) + _SWATCH) * size.font for entry in entries]
+    more = _SCALE - 2.2 if any(len(entry.fills) > _SHADES for entry in entries) else 0.0
+    widths = [(0.59 * len(entry.title) + _SWATCH + more) * size.font for entry in entries]
     for rows in range(1, len(widths)):
         columns = np.array_split(widths, _columns(len(widths), rows))
         if sum(max(column) for column in columns) <= size.width - size.font:
@@ -106,7 +114,7 @@ def draw_legend(figure: Figure, entries: Sequence[Entry], size: Size, theme: The
         ncols=max(1, _columns(len(entries), legend_rows(entries, size))),
         frameon=False,
         fontsize=size.font,
-        handlelength=2.2,
+        handlelength=_SCALE if any(len(entry.fills) > _SHADES for entry in entries) else 2.2,
         columnspacing=1.2,
         borderaxespad=0.3,
     )

@@ -15,9 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
+from pipeplan.drawing.fills import codes_of, fill_of
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import Part, View
-from pipeplan.model import Floats, Kind
+from pipeplan.model import Floats
 from pipeplan.readable import Times
 
 NARROWEST = 1.5
@@ -118,7 +119,7 @@ def _spans(view: View) -> _Spans:
     """Bars and, where their reasons are known, gaps."""
     bars, gaps = view.bars, view.gaps
     chosen = bars.part != Part.STRIP
-    code = bars.kind[chosen].astype(np.int64) * (view.copies * view.chunks) + view.shade[chosen]
+    code = codes_of(view)[chosen]
     weight = np.where(bars.part[chosen] == Part.FULL, 1.0, 0.5)
     columns = [(bars.lane[chosen], bars.start[chosen], bars.end[chosen], code, weight)]
     if gaps is not None:
@@ -167,8 +168,7 @@ def _fill(view: View, theme: Theme, code: int) -> str:
     if code >= REASONS:
         assert view.gaps is not None
         return theme.reasons[view.gaps.reasons[code - REASONS]]
-    shades = view.copies * view.chunks
-    return theme.shades(Kind(code // shades), shades)[code % shades]
+    return fill_of(view, theme, code)
 
 
 def narrow_note(views: Sequence[View], points_per_time: float, times: Times) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeplan.drawing.color import Ramp, readable_on
+from pipeplan.drawing.color import Ramp, mixed, readable_on
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Kind
 
@@ -63,6 +63,8 @@ class Theme:
         Colours for the few memory curves that are picked out.
     limit
         The memory limit, and whatever else must be seen at once.
+    ratios
+        A scale of ratios: its lower end, 1, and its upper end.
     """
 
     name: ThemeName
@@ -75,10 +77,16 @@ class Theme:
     reasons: dict[str, str]
     curves: tuple[str, ...]
     limit: str
+    ratios: tuple[str, str, str]
 
     def shades(self, kind: Kind, count: int) -> tuple[str, ...]:
         """The colours of a kind for ``count`` (copy, chunk) pairs, those of copy 0 first, chunk 0 first in each."""
         return self.kinds[kind].shades(count)
+
+    def ratio(self, share: float) -> str:
+        """The colour of a place on a scale of ratios: -1 is its lower end, 0 its middle, 1 its upper end."""
+        low, middle, high = self.ratios
+        return mixed(middle, high if share > 0 else low, abs(share))
 
     def to_json_dict(self, count: int) -> dict[str, Any]:
         """The colours for a page, with ``count`` shades a kind.
@@ -133,6 +141,7 @@ LIGHT = Theme(
     },
     curves=("#1f4fb0", "#c8622f", "#00897b", "#7a3d80"),
     limit="#c1121f",
+    ratios=("#0b5394", "#d0d5dc", "#b8400e"),
 )
 """Dark on white: paper, slides, the default."""
 
@@ -155,6 +164,7 @@ DARK = Theme(
     },
     curves=("#5c8df0", "#e8752f", "#8ee6d8", "#a35fab"),
     limit="#ffe08a",
+    ratios=("#6fb7ff", "#474f59", "#ff9d57"),
 )
 """Light on near-black."""
 

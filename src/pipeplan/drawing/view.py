@@ -167,6 +167,26 @@ class Gaps(_Table):
     reasons: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Ratios:
+    """A ratio of each bar, which colours it: such as the time it took over the time that was planned.
+
+    Attributes
+    ----------
+    values
+        Shape (bars,); 1 is the middle of the scale, 0 stands for a bar without one.
+    reach
+        The upper end of the scale, above 1; the lower one is 1 over it.
+    title, ends
+        What the scale is called, and what is below 1 and what above.
+    """
+
+    values: Floats
+    reach: float
+    title: str = "measured / planned"
+    ends: tuple[str, str] = ("faster", "slower")
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class View:
     """Everything that a picture of one timeline shows.
@@ -183,6 +203,8 @@ class View:
         How many shades there are of a kind: ``copies * chunks``.
     costs
         What the costs are called that it was simulated on; may be empty.
+    ratios
+        What colours the bars of a picture instead of their kinds.
     """
 
     title: str
@@ -198,6 +220,7 @@ class View:
     memory: Curves | None = None
     gaps: Gaps | None = None
     costs: str = ""
+    ratios: Ratios | None = None
 
     def __post_init__(self) -> None:
         for name in ("title", "unit", "costs"):
