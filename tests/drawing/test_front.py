@@ -1,0 +1,93 @@
+"""The picture of a front: every point has its name, nothing lies on anything, what is far off is cut with a mark."""
+
+from itertools import combinations
+
+import pytest
+from matplotlib.text import Annotation
+
+from pipeplan.drawing.front import FrontView, draw_front
+from pipeplan.drawing.front_key import key_of
+from pipeplan.drawing.outliers import cut_above
+
+FEW = FrontView(
+    title="front",
+    memory_label="peak memory (GiB)",
+    time_label="makespan",
+    points=[(10.0, 40e3), (20.0, 30e3), (30.0, 25e3)],
+    bounds=[35e3, 28e3, 25e3],
+    marks=[("1f1b", 20.0, 36e3), ("zb-h1", 30.0, 33e3), ("zb-h1 at 4 activations", 30.0, 33e3)],
+    unit="us",
+)
+CROWD = FrontView(
+    title="front",
+    memory_label="peak memory (activations)",
+    time_label="makespan",
+    points=[(1.0, 40.0), (2.0, 30.0)],
+    bounds=[],
+    marks=[(f"a-schedule-with-a-long-name-{place}", 2.0 + 0.01 * place, 30.0 + 0.1 * place) for place in range(30)],
+)
+
+
+def names(ax) -> dict[str, Annotation]:
+    found = [child for child in ax.texts if isinstance(child, Annotation) and child.get_text()]
+    return {child.get_text(): child for child in found}
+
+
+def test_points_and_marks_have_their_names_beside_them():
+    said = names(draw_front(FEW))
+    assert set(said) == {"40", "30", "25", "1f1b", "zb-h1 (2\N{NO-BREAK SPACE}variants)"}
+
+
+@pytest.mark.parametrize("view", [FEW, CROWD])
+@pytest.mark.parametrize("size", ["page", "column"])
+def test_no_name_lies_on_another_or_on_a_point(view, size):
+    ax = draw_front(view, size=size)
+    ax.figure.draw_without_rendering()
+    boxes = [child.get_window_extent() for child in names(ax).values()]
+    assert len(boxes) > 4
+    for one, other in combinations(boxes, 2):
+        assert not one.shrunk(0.9, 0.7).overlaps(other.shrunk(0.9, 0.7))
+    for _, peak, time in view.marks:
+        x, y = ax.transData.transform((peak, time))
+        assert not any(box.shrunk(0.9, 0.8).contains(x, y) for box in boxes)
+
+
+def test_a_crowd_has_numbers_and_a_key():
+    ax = draw_front(CROWD)
+    (key,) = [other for other in ax.figure.axes if other is not ax]
+    said = [text.get_text() for text in key.texts]
+    assert said[:4] == ["1", "a-schedule-with-a-long-name-0", "2", "a-schedule-with-a-long-name-1"]
+    assert {"40 \N{UPWARDS ARROW}", "1"} <= set(names(ax))
+
+
+def test_a_key_counts_variants_and_leaves_out_limits():
+    marks = [("zbv (a)", 4.0, 2.0), ("zbv (b)", 4.0, 2.0), ("zb-auto at 6 activations", 4.0, 2.0), ("gpipe", 8.0, 2.0)]
+    key = key_of(marks, [("31.5", 4.0, 2.0), ("a long name of a point", 2.0, 9.0)])
+    assert key.entries == [
+        ("1", "a long name of a point"),
+        ("2", "zbv (2\N{NO-BREAK SPACE}variants), zb-auto"),
+        ("3", "gpipe"),
+    ]
+
+
+def test_few_values_far_off_are_cut_and_many_are_not():
+    assert cut_above([26, 27, 31, 33, 41, 66]) == 41
+    assert cut_above([26, 27, 31, 33, 41, 45]) is None
+    assert cut_above([1, 2, 50, 60, 70, 80]) is None
+    assert cut_above([5, 5]) is None
+
+
+def test_what_is_cut_stands_at_the_edge_with_its_value():
+    points = [(1.0, 90.0), (2.0, 34.0), (3.0, 32.0), (4.0, 30.0), (5.0, 28.0), (6.0, 27.0)]
+    ax = draw_front(FrontView("front", "memory", "time", points, [], []))
+    assert ax.get_ylim()[1] < 40
+    assert "90 \N{UPWARDS ARROW}" in names(ax)
+
+
+def test_times_are_in_the_unit_in_which_they_are_read():
+    ax = draw_front(FEW)
+    assert ax.get_ylabel() == "makespan (ms)"
+    ax.figure.draw_without_rendering()
+    assert "35.0" in [tick.get_text() for tick in ax.get_yticklabels()] or "35" in [
+        tick.get_text() for tick in ax.get_yticklabels()
+    ]

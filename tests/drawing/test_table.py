@@ -1,0 +1,66 @@
+"""Several schedules are the rows of a table."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeplan.drawing import LIGHT
+from pipeplan.drawing.static import figure_of
+from tests.drawing.examples import view_named
+
+
+@pytest.fixture(scope="module")
+def views():
+    views = [view_named(name, 4, 8, memory=True) for name in ("zb-h1", "1f1b", "gpipe")]
+    curves = [view.memory for view in views]
+    assert all(held is not None for held in curves)
+    limited = [replace(held, limit=np.full(4, 4.0)) for held in curves if held is not None]
+    return [replace(view, unit="us", costs="mine", memory=held) for view, held in zip(views, limited, strict=True)]
+
+
+def words(figure):
+    return [text.get_text() for text in figure.texts]
+
+
+def test_a_row_says_the_name_the_makespan_what_is_idle_and_the_peak(views):
+    said = words(figure_of(views))
+    assert said[:2] == [
+        "3 schedules, the fastest first, those over the memory limit last",
+        "4 ranks, 8 microbatches · mine · simulated",
+    ]
+    assert [said[at] for at in range(5, 17, 4)] == ["zb-h1", "1f1b", "gpipe"]
+    assert "+22.2% · idle 27.3%" in said
+    assert said[-4:-1] == ["4", "4", "8"]
+
+
+def test_timelines_share_one_axis_and_what_is_over_the_limit_is_told_apart(views):
+    figure = figure_of(views)
+    back, *rows, memory = figure.axes
+    assert {ax.get_xlim() for ax in (back, *rows)} == {(0, 33)}
+    assert back.get_xlabel() == "time (us)"
+    from matplotlib.colors import to_hex
+
+    bars = [to_hex(bar.get_facecolor()) for bar in memory.patches]
+    assert bars == [LIGHT.faint, LIGHT.faint, LIGHT.limit]
+    assert [bar.get_width() for bar in memory.patches] == [4, 4, 8]
+
+
+def test_rows_are_no_wider_and_no_higher_than_the_page(views):
+    for size in ("page", "slide"):
+        figure = figure_of(views * 7, size=size)
+        figure.draw_without_rendering()
+        for text in figure.texts:
+            box = text.get_window_extent()
+            assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1, text.get_text()
+            assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1, text.get_text()
+
+
+def test_a_page_is_as_high_as_its_rows_need(views):
+    assert figure_of(views).get_figheight() < figure_of(views * 3).get_figheight()
+
+
+def test_without_memory_there_is_no_column_for_it(views):
+    figure = figure_of([replace(view, memory=None) for view in views])
+    assert len(figure.axes) == 4
+    assert not any(text.startswith("peak") for text in words(figure))
