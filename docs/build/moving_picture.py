@@ -25,7 +25,7 @@ SIZE = (1000, 590)
 
 COSTS = "gpt-6.2b-24"
 SCHEDULE = "interleaved-1f1b"
-SHAPE = {"ranks": 4, "microbatches": 12}
+RANKS, MICROBATCHES = 4, 12
 
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _STEP = 60
@@ -99,7 +99,7 @@ def play(film: Film) -> None:
         return wide["x"] + time * wide["width"], lanes["y"] + height * lanes["height"]
 
     film.put(*film.at)
-    film.say(f"pipeplan simulate {SCHEDULE} -c {COSTS} -p 4 -m 12 -o timeline.html")
+    film.say(f"pipeplan simulate {SCHEDULE} -c {COSTS} -p {RANKS} -m {MICROBATCHES} -o timeline.html")
     film.shoot(1400)
     film.say("Point at an op: what it is, when it runs, what it waited for")
     film.go(*at(0.62, 0.42))
@@ -152,7 +152,7 @@ def made(played: Callable[[Film], None] = play) -> Film:
     """The film."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "timeline.html"
-        pipeplan.simulate(SCHEDULE, config=COSTS, **SHAPE).save(path)
+        pipeplan.simulate(SCHEDULE, config=COSTS, ranks=RANKS, microbatches=MICROBATCHES).save(path)
         with opened(path) as page:
             film = Film(page)
             played(film)

@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from pipeplan.drawing.front import FrontView, draw_front
@@ -28,6 +29,11 @@ CROWD = FrontView(
 )
 
 
+def drawn(ax) -> None:
+    assert isinstance(ax.figure, Figure)
+    ax.figure.draw_without_rendering()
+
+
 def names(ax) -> dict[str, Annotation]:
     found = [child for child in ax.texts if isinstance(child, Annotation) and child.get_text()]
     return {child.get_text(): child for child in found}
@@ -42,7 +48,7 @@ def test_points_and_marks_have_their_names_beside_them():
 @pytest.mark.parametrize("size", ["page", "column"])
 def test_no_name_lies_on_another_or_on_a_point(view, size):
     ax = draw_front(view, size=size)
-    ax.figure.draw_without_rendering()
+    drawn(ax)
     boxes = [child.get_window_extent() for child in names(ax).values()]
     assert len(boxes) > 4
     for one, other in combinations(boxes, 2):
@@ -87,7 +93,7 @@ def test_what_is_cut_stands_at_the_edge_with_its_value():
 def test_times_are_in_the_unit_in_which_they_are_read():
     ax = draw_front(FEW)
     assert ax.get_ylabel() == "makespan (ms)"
-    ax.figure.draw_without_rendering()
+    drawn(ax)
     assert "35.0" in [tick.get_text() for tick in ax.get_yticklabels()] or "35" in [
         tick.get_text() for tick in ax.get_yticklabels()
     ]

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 from pipeplan.drawing import LIGHT
 from pipeplan.drawing.static import figure_of
@@ -39,11 +41,9 @@ def test_timelines_share_one_axis_and_what_is_over_the_limit_is_told_apart(views
     back, *rows, memory = figure.axes
     assert {ax.get_xlim() for ax in (back, *rows)} == {(0, 33)}
     assert back.get_xlabel() == "time (us)"
-    from matplotlib.colors import to_hex
-
-    bars = [to_hex(bar.get_facecolor()) for bar in memory.patches]
-    assert bars == [LIGHT.faint, LIGHT.faint, LIGHT.limit]
-    assert [bar.get_width() for bar in memory.patches] == [4, 4, 8]
+    bars = [bar for bar in memory.patches if isinstance(bar, Rectangle)]
+    assert [to_hex(bar.get_facecolor()) for bar in bars] == [LIGHT.faint, LIGHT.faint, LIGHT.limit]
+    assert [bar.get_width() for bar in bars] == [4, 4, 8]
 
 
 def test_rows_are_no_wider_and_no_higher_than_the_page(views):

@@ -48,7 +48,7 @@ def _memory(found: Estimate) -> list[tuple[str, dict[str, float]]]:
 def _front(plan: Plan, best: Estimate) -> FrontView:
     front = sorted(plan.planned.front or (best,), key=lambda found: found.peak_bytes)
     letters = _letters(len(front))
-    names = ["best" if found is best else next(letters) for found in front]
+    names = ["best" if found.configuration == best.configuration else next(letters) for found in front]
     runners = [
         (str(place), _in_a_line(runner.estimate)) for place, runner in enumerate(plan.planned.runners_up, start=1)
     ]
