@@ -174,7 +174,9 @@ def test_a_search_that_gains_nothing_says_why():
     assert alone.search is not None
     assert alone.search.gain is None
     assert alone.to_dict()["best_published"] is None
-    assert gain_of(alone)[0] == "No published schedule of this placement fits: there is none to compare with."
+    assert gain_of(alone)[0] == (
+        "No published schedule of this placement fits; v-min, which needs the least, takes 2 activations."
+    )
     with pytest.raises(ValueError, match="no search"):
         gain_of(pipeplan.simulate("1f1b", ranks=2, microbatches=2))
 

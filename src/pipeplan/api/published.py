@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 
-from pipeplan.api.search_record import PublishedSchedule
+from pipeplan.api.search_record import Need, PublishedSchedule
 from pipeplan.api.sources import as_taken_by, build, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
 from pipeplan.model import tolerances
-from pipeplan.solver import Found, Problem, best_published, peak_of, value_as_is
+from pipeplan.simulation import simulate
+from pipeplan.solver import Found, Problem, best_published, fixed_orders, peak_of, value_as_is
 from pipeplan.strategies import STRATEGIES, Strategy
 
 EVERYTHING_UP_TO = 2048
@@ -33,6 +35,20 @@ def published_here(found: Found) -> PublishedSchedule | None:
     if not surely and _size(problem) <= EVERYTHING_UP_TO:
         best = best_published(problem)
     return None if best is None else PublishedSchedule(best.name, problem.placement.name, best.value)
+
+
+def least_need(problem: Problem) -> Need | None:
+    """The published order of the placement that needs the least memory; None for shapes that are too large, and for none."""
+    if problem.limits is None or _size(problem) > EVERYTHING_UP_TO:
+        return None
+    free = replace(problem, limits=None)
+    in_activations = problem.limits.in_activations
+    needs = []
+    for name, schedule in fixed_orders(free):
+        memory = simulate(schedule, free.costs).memory
+        peaks = memory.peak_activation if in_activations or memory.peak_bytes is None else memory.peak_bytes
+        needs.append(Need(name, float(peaks.max()), in_activations))
+    return min(needs, key=attrgetter("memory"), default=None)
 
 
 def published_elsewhere(problem: Problem, settings: Settings) -> list[tuple[PublishedSchedule, float]]:

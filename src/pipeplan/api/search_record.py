@@ -34,6 +34,15 @@ class PublishedSchedule:
         return {"schedule": self.name, "placement": self.placement, "value": self.value}
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a published schedule needs on its worst rank, in bytes with everything static included, or in activations."""
+
+    name: str
+    memory: float
+    in_activations: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class SearchRecord:
     """How a search came to a schedule, what it has proven, and what it gained.
@@ -56,6 +65,8 @@ class SearchRecord:
         The best published schedule of the search's placement within the limit; None where none fits.
     best_published_anywhere
         The best one of any placement; None where none fits, and for shapes so large that others were not looked at.
+    least_need
+        Where no published schedule of the placement fits: the one that needs the least memory.
     """
 
     objective: Objective
@@ -69,6 +80,7 @@ class SearchRecord:
     jitter: Robustness | None = None
     best_published: PublishedSchedule | None = None
     best_published_anywhere: PublishedSchedule | None = None
+    least_need: Need | None = None
 
     @property
     def gap(self) -> float:

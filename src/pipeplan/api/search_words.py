@@ -51,7 +51,11 @@ def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
 
 def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
     if here is None or record.gain is None:
-        return "No published schedule of this placement fits: there is none to compare with."
+        need = record.least_need
+        said = "No published schedule of this placement fits"
+        if need is None:
+            return f"{said}."
+        return f"{said}; {need.name}, which needs the least, takes {_size(need.memory, need.in_activations)}."
     known = f"{here.name} ({times.text(here.value)}), the best published schedule of this placement that fits"
     if record.gain > NOTHING:
         return f"{times.text(record.value)} is {percent(record.gain)} shorter than {known}."

@@ -12,7 +12,7 @@ from typing import Unpack
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.fronts import FrontPoint, ParetoFront
 from pipeplan.api.outputs import FilePath
-from pipeplan.api.published import published_elsewhere, published_here, within
+from pipeplan.api.published import least_need, published_elsewhere, published_here, within
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.search_record import PublishedSchedule, SearchRecord
 from pipeplan.api.simulations import assumed_times
@@ -216,6 +216,7 @@ def result_found(found: Found, settings: Settings, others: Iterable[PublishedSch
         interrupted=found.interrupted,
         jitter=found.robustness,
         best_published=here,
+        least_need=least_need(found.problem) if here is None else None,
         best_published_anywhere=min(
             (each for each in (here, *others) if each is not None), key=attrgetter("value"), default=None
         ),

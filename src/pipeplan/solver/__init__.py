@@ -4,7 +4,7 @@ from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import Proving
-from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, best_published, published
+from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, best_published, fixed_orders, published
 from pipeplan.solver.exact.engine import Exact
 from pipeplan.solver.front import Front, Mark, pareto
 from pipeplan.solver.independent import Effort, Spread
@@ -44,6 +44,7 @@ __all__ = [
     "SearchProgress",
     "Spread",
     "best_published",
+    "fixed_orders",
     "pareto",
     "peak_of",
     "published",
