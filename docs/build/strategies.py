@@ -116,7 +116,7 @@ def _page(found: Strategy) -> str:
         ranks=RANKS,
         microbatches=MICROBATCHES,
         facts=facts,
-        idea=found.idea.replace("::\n", ":\n"),
+        idea=re.split(r"\n\w+\n-{3,}\n", found.idea)[0].replace("::\n", ":\n"),
         timing=timing(found.name),
     )
 

@@ -2,13 +2,7 @@
 
 All three run through the microbatches in groups of g: a rank's forwards go through the groups, in a group through its
 chunks, in a chunk through its microbatches; its backwards do the same with the chunks reversed. They differ in the
-warm-up and in what follows it. interleaved-1f1b on two ranks with two chunks, four microbatches in groups of two, in units
-of one stage's forward::
-
-    rank 0 | 0F0 0F1 2F0 2F1 0F2 .   2B0 --  0F3 2B1 --  2F2 0B0 --  2F3 0B1 --  .   2B2 --  .   2B3 --  0B2 --  0B3 --
-    rank 1 | .   1F0 1F1 3F0 3B0 --  3F1 3B1 --  1F2 1B0 --  1F3 1B1 --  3F2 3B2 --  3F3 3B3 --  1B2 --  1B3 --  .   .
-
-Which groups are free of deadlock is said in :mod:`pipeplan.strategies.groups`.
+warm-up and in what follows it. Which groups are free of deadlock is said in :mod:`pipeplan.strategies.groups`.
 """
 
 from __future__ import annotations
@@ -29,7 +23,10 @@ def build_interleaved_1f1b(shape: Shape) -> Schedule:
 
     Rank r runs min(2(p - 1 - r) + (v - 1)g, mv) forwards, then a forward and a backward in turn, then the backwards left.
 
-    The module's docstring has its timing table.
+    Two ranks with two chunks, four microbatches in groups of two, in units of one stage's forward::
+
+        rank 0 | 0F0 0F1 2F0 2F1 0F2 .   2B0 --  0F3 2B1 --  2F2 0B0 --  2F3 0B1 --  .   2B2 --  .   2B3 --  0B2 --  0B3 --
+        rank 1 | .   1F0 1F1 3F0 3B0 --  3F1 3B1 --  1F2 1B0 --  1F3 1B1 --  3F2 3B2 --  3F3 3B3 --  1B2 --  1B3 --  .   .
 
     Idle time is (p - 1)(F + B)/v; with m < p it is (p - 1 + (v - 1)(p - m))(F + B)/v, and with a last group smaller than p
     at most (4v - 1)(p - 1)/v forwards for B = 2F. The peak is min(2(p - 1) + (v - 1)g + 1, mv)/v activations.
