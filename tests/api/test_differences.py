@@ -130,7 +130,7 @@ def test_slower_ops_and_slower_messages_in_words():
     assert found.sentences[:4] == (
         "The run took 11.5 ms, 15.0% longer than the planned 10.0 ms.",
         "Of these 1.5 ms, 1.0 ms (66.7%) come from ops that took longer, and 0.5 ms (33.3%) from ranks that waited more.",
-        "Most of it comes from forward on stage 1 (1.5 for 1.0 ms, alone +1.0 ms).",
+        "The ops that matter most: forward on stage 1 (1.5 for 1.0 ms, alone +1.0 ms).",
         "On the critical path of the run, 1.5 ms lie between ops of different ranks (planned: 1.0 ms) and 0.0 ms between "
         "ops of one rank (planned: none).",
     )
@@ -162,7 +162,7 @@ def test_a_kind_that_is_slower_everywhere_is_said_once():
     slower = pipeplan.simulate("1f1b", ranks=4, microbatches=6, time_unit="ms", backward_times=2.5).timeline
     found = diff_timelines(plan, slower)
     assert any(
-        "Most of it comes from backward on every stage (1.25 times its plan, alone +4.5 ms)." in s
+        "The ops that matter most: backward on every stage (1.25 times its plan, alone +4.5 ms)." in s
         for s in found.sentences
     )
     assert [(kind.kind, kind.least, kind.most) for kind in found.whole_kinds] == [("F", 1, 1), ("B", 1.25, 1.25)]
@@ -180,6 +180,9 @@ def test_how_to_plan_on_a_run_that_was_measured(tmp_path):
     assert "--from RUN" in diff_timelines(run_of(PLAN), measured).sentences[-1]
     far = replace(run_of(PLAN, forward_times=5.0, backward_times=10.0), source="measured")
     assert "hardly those of this model and machine" in diff_timelines(run_of(PLAN), far).sentences[-1]
+    assumed = diff("1f1b", measured, ranks=2, microbatches=2)
+    assert assumed.sentences[-1].startswith("The planned times were assumed. To plan on")
+    assert repr(assumed) == "<Diff of 1f1b: 10.5 ms, +16.7% against the planned 9.0 ms>"
 
 
 def test_a_measured_timeline_held_against_itself_says_nothing():

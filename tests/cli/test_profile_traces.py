@@ -37,7 +37,7 @@ def test_diff_and_explain_take_the_same(run, tmp_path):
     assert json.loads(out)["unit"] == "ms"
     assert json.loads(out)["measured_of"] == "2 steps of 2 replicas, from 8 files"
     _, out, _ = run(f"diff zbv {TORCHTITAN} -c {tmp_path / 'costs.yaml'}")
-    assert "of 2 steps of 2 replicas, from 8 files, the step of median length" in out
+    assert "of 2 steps of 2 replicas, from 8 files, the one of median length" in out
     assert run(f"explain {TORCHTITAN} --json")[0] == 0
     assert run(f"explain {TORCHTITAN}")[1].startswith("a run, measured: ")
     code, _, err = run(f"simulate {TORCHTITAN} --json")

@@ -139,7 +139,7 @@ def _groups(found: Diff) -> str:
     ]
     same = [item for item in items if item[0] * found.from_costs > 0 and abs(item[0]) > _least(found)]
     worst = sorted(same, key=lambda item: -abs(item[0]))[:_NAMED]
-    return f"Most of it comes from {', '.join(words for _, words in worst)}." if worst else ""
+    return f"The ops that matter most: {', '.join(words for _, words in worst)}." if worst else ""
 
 
 def _stragglers(found: Diff) -> str:
@@ -210,6 +210,8 @@ def _advice(found: Diff) -> str:
         min(each.least for each in found.whole_kinds) > 2 or max(each.most for each in found.whole_kinds) < 0.5
     )
     first = "The planned times are hardly those of this model and machine. " if far else ""
+    if any("times are assumed" in note for note in found.notes):
+        first = "The planned times were assumed. "
     return f"{first}To plan on what the run took: pipeplan profile --from {source} -o costs.yaml"
 
 

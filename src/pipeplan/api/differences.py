@@ -40,6 +40,7 @@ from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
 from pipeplan.model import Floats, Schedule, Timeline
+from pipeplan.readable import Times, change
 from pipeplan.simulation import compute_only, critical_path
 from pipeplan.strategies import strategy
 
@@ -162,8 +163,12 @@ class Diff(Presentable):
         return [asdict(kind) for kind in self.kinds]
 
     def __repr__(self) -> str:
-        makespans = f"planned {self.planned.makespan:.6g}{self.measured.unit}, measured {self.measured.makespan:.6g}"
-        return f"<Diff of {self.planned.schedule.name or 'a schedule'}: {makespans}>"
+        planned, measured = self.planned.makespan, self.measured.makespan
+        times = Times.of((planned, measured), self.measured.unit)
+        name = self.planned.schedule.name or "a schedule"
+        return (
+            f"<Diff of {name}: {times.text(measured)}, {change(self.change)} against the planned {times.text(planned)}>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain lists and numbers, for JSON."""

@@ -17,7 +17,7 @@ MOST_KINDS = 40
 def diff_parts(found: Diff) -> tuple[RenderableType, ...]:
     """What came out in sentences, and each kind on each stage."""
     heading = f"{found.planned.schedule.name or 'the schedule'}: planned against measured"
-    of = [line(f"of {found.measured_of}, the step of median length")] if found.several else []
+    of = [line(f"of {found.measured_of}, the one of median length")] if found.several else []
     notes = tuple(line(f"note: {note}") for note in found.notes)
     return line(heading, "bold"), *of, Padding(_sentences(found), (1, 0)), _kinds(found), line(LEGEND), *notes
 
