@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -286,18 +285,6 @@ def test_closing_shows_the_page_as_it_was(editor):
     assert editor.page.is_visible(".answer > .timeline")
     editor.page.click(button)
     assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
-
-
-def test_an_edit_of_8_by_32_is_judged_within_100_ms(editor):
-    editor.begin("?ranks=8&microbatches=32&schedules=1f1b&open=edit")
-    taken: list[float] = []
-    deadline = time.monotonic() + 20
-    while (not taken or min(taken) >= 100) and time.monotonic() < deadline:
-        editor.caret_in("2F9")
-        editor.page.evaluate("() => { window.begun = performance.now(); }")
-        editor.after(lambda: editor.page.keyboard.press("Alt+ArrowLeft"))
-        taken.append(editor.page.evaluate("() => performance.now() - window.begun"))
-    assert min(taken) < 100, f"best of {len(taken)}"
 
 
 def test_a_large_schedule_shows_some_ranks_at_a_time(editor):
