@@ -76,6 +76,11 @@ export class Area {
   /** Show another text. */
   set text(text: string) {
     this.lines = linesOf(text);
+    this.renew();
+  }
+
+  /** Show as many lines as are easily shown. */
+  private renew(): void {
     this.count = windowOf(this.lines);
     this.first = Math.min(this.first, Math.max(0, this.lines.length - this.count));
     this.fill();
@@ -147,7 +152,9 @@ export class Area {
     this.lines.splice(this.first, this.count, ...written);
     this.count = written.length;
     this.marks = { ...this.marks, wrong: [], over: [] };
-    this.draw();
+    // Much was pasted: less of it shows.
+    if (this.area.value.length > 2 * MOST_SIGNS) this.renew();
+    else this.draw();
     this.handlers.typed(this.text, this.place);
     this.pointed();
   }
@@ -182,6 +189,7 @@ export class Area {
   }
 
   private lineOf(line: string, number: number, classes: ReadonlyMap<string, string>): (Node | string)[] {
+    if (line.length > 2 * MOST_SIGNS) return [line];
     const nodes: (Node | string)[] = [];
     let at = 0;
     wordsOf(line).forEach(({ from, to, text }, word) => {
