@@ -253,6 +253,17 @@ def test_it_joins_the_comparison_and_is_saved(editor, tmp_path):
     assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
 
 
+def test_a_search_starts_from_it(editor):
+    editor.begin()
+    editor.replace("1F3 1B1", "1B1 1F3")
+    editor.page.click("text=Search from it")
+    chosen = (
+        "() => [...document.querySelectorAll('#panel-search select')].some(each => each.value === '1f1b-edited.txt')"
+    )
+    editor.settled(chosen)
+    assert editor.page.is_visible("#panel-search")
+
+
 def test_a_link_holds_the_text(editor):
     editor.begin()
     editor.replace("1F3 1B1", "1B1 1F3")

@@ -141,8 +141,9 @@ export class Page implements Host {
     this.list.add(file);
   }
 
-  open(panel: string): void {
+  open(panel: string, about = ""): void {
     this.panels.open = panel;
+    if (about !== "") this.panels.about(about);
     this.later();
   }
 

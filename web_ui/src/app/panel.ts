@@ -11,6 +11,8 @@ export interface Panel {
   readonly element: HTMLElement;
   /** It was opened or closed. */
   toggled?(open: boolean): void;
+  /** It shall be about one schedule of the comparison, which may be about to come. */
+  about?(schedule: string): void;
   /** There is a new comparison; `open` as long as the panel is. */
   answered?(comparison: Comparison, open: boolean): void;
 }
@@ -34,8 +36,8 @@ export interface Host {
   add(file: OwnFile): void;
   /** Compare with a published schedule too, and show its timeline. */
   compareWith(name: string): void;
-  /** Open another panel. */
-  open(panel: string): void;
+  /** Open another panel, about one schedule where one is named. */
+  open(panel: string, about?: string): void;
   /** Show these schedules' timelines. */
   show(names: readonly string[]): void;
   /** Offer a file of one schedule, in a format of the server, for download. */

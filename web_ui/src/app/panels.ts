@@ -38,6 +38,10 @@ export class Panels {
     this.show(this.panels.find((panel) => panel.name === name) ?? null);
   }
 
+  about(schedule: string): void {
+    this.current?.about?.(schedule);
+  }
+
   answered(comparison: Comparison): void {
     this.element.hidden = comparison.results.length === 0;
     for (const panel of this.panels) panel.answered?.(comparison, panel === this.current);

@@ -30,6 +30,7 @@ export class SearchPanel implements Panel {
     "Shape or costs have changed since: search again.",
   );
   private asked = "";
+  private wanted = "";
 
   constructor(private readonly host: Host) {
     this.limit = limitField(host);
@@ -47,16 +48,23 @@ export class SearchPanel implements Panel {
     );
   }
 
+  /** Start from a schedule, as soon as it is compared. */
+  about(schedule: string): void {
+    this.wanted = schedule;
+    if (this.host.comparison !== null) this.answered(this.host.comparison);
+  }
+
   answered(comparison: Comparison): void {
     const { input } = this.limit;
     if (input !== document.activeElement) input.value = this.host.typed("memory_limit");
-    const chosen = this.start.input.value;
+    const chosen = this.wanted === "" ? this.start.input.value : this.wanted;
     const names = comparison.results.map((result) => result.schedule);
     const options = ["", ...names].map((name) =>
       make("option", { value: name }, name === "" ? "all that is published" : name),
     );
     this.start.input.replaceChildren(...options);
     this.start.input.value = names.includes(chosen) ? chosen : "";
+    if (names.includes(this.wanted)) this.wanted = "";
     this.aged.hidden = this.asked === "" || this.asked === JSON.stringify(this.host.question().settings);
   }
 

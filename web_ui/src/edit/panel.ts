@@ -42,6 +42,7 @@ export class EditPanel implements Panel {
     copy: () => navigator.clipboard.writeText(this.area.text),
     link: () => this.copyLink(),
     compare: () => this.compare(),
+    search: () => this.search(),
     download: (format) => this.download(format),
   });
   private readonly verdicts = new VerdictView((place) => this.look(place, true));
@@ -352,6 +353,12 @@ export class EditPanel implements Panel {
     if (session === null) return;
     this.host.add({ name: session.fileName, text: session.text });
     this.toolbar.say(`${session.fileName} is compared with the others`);
+  }
+
+  private search(): void {
+    if (this.session === null) return;
+    this.compare();
+    this.host.open("search", this.session.fileName);
   }
 
   private async download(format: string): Promise<void> {

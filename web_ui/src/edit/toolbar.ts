@@ -11,6 +11,7 @@ export interface EditActions {
   copy(): Promise<void>;
   link(): Promise<void>;
   compare(): void;
+  search(): void;
   download(format: string): Promise<void>;
 }
 
@@ -31,6 +32,7 @@ export class EditToolbar {
   private readonly earlier: HTMLButtonElement;
   private readonly later: HTMLButtonElement;
   private readonly compare: HTMLButtonElement;
+  private readonly search: HTMLButtonElement;
   private readonly chosen = make("span", { class: "chosen" });
   private readonly said = make("span", { class: "said faint", role: "status" });
   private readonly files = make("select", { "aria-label": "download the edited schedule as" });
@@ -43,6 +45,9 @@ export class EditToolbar {
     this.earlier = button("\u2190 Earlier", "move the chosen op one place earlier (alt+left)", () => actions.shift(-1));
     this.later = button("Later \u2192", "move the chosen op one place later (alt+right)", () => actions.shift(1));
     this.compare = button("Add to comparison", "let it join the comparison above", () => actions.compare());
+    this.search = button("Search from it", "let it join the comparison and start a search from it", () =>
+      actions.search(),
+    );
     const copy = button("Copy text", "copy the rows of ops", () => void this.run(actions.copy(), "copied"));
     const link = button(
       "Copy link",
@@ -54,7 +59,7 @@ export class EditToolbar {
     this.element.append(
       group(this.undo, this.redo, this.reset),
       group(this.earlier, this.later, this.chosen),
-      group(this.compare, copy, link, this.files, this.said),
+      group(this.compare, this.search, copy, link, this.files, this.said),
     );
   }
 
@@ -70,7 +75,7 @@ export class EditToolbar {
     this.redo.disabled = !possible.redo;
     this.reset.disabled = !possible.reset;
     this.earlier.disabled = this.later.disabled = possible.op === "";
-    this.compare.disabled = !possible.valid;
+    this.compare.disabled = this.search.disabled = !possible.valid;
     this.files.disabled = !possible.valid;
     this.chosen.textContent = possible.op === "" ? "no op chosen" : possible.op;
   }
