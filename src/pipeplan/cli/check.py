@@ -27,7 +27,8 @@ def check(
     Parameters
     ----------
     file
-        A CSV or JSON file that holds a schedule or a timeline, whose order is checked; or a schedule's name.
+        A CSV, JSON or text file that holds a schedule or a timeline, whose order is checked, or `-` for standard input; or a
+        schedule's name.
     """
     asked = request((file,), settings)
     verdict = api.check(file, **as_keywords(asked.settings))

@@ -33,7 +33,8 @@ def simulate(
     Parameters
     ----------
     name
-        A schedule's name (see `pipeplan schedules`), or a CSV or JSON file that holds one. Default: 1f1b.
+        A schedule's name (see `pipeplan schedules`), a CSV, JSON or text file that holds one, or `-` for standard input.
+        Default: 1f1b.
     """
     asked = request(() if name is None else (name,), settings, output, draws=not json)
     result = api.simulate(asked.name, **as_keywords(asked.settings))
