@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import pipeplan
 from docs.build import architecture, commands, navigation, python_pages, schemas, strategies
 from pipeplan.cli import main
@@ -41,6 +43,14 @@ def test_the_table_of_strategies_has_all_of_them_with_their_papers():
     zbv = next(row for row in rows if row.startswith("| [`zbv`](zbv.md)"))
     assert STRATEGIES["zbv"].memory.text in zbv
     assert "https://arxiv.org/abs/2401.10241" in zbv
+
+
+@pytest.mark.parametrize("name", strategies.names())
+def test_a_page_of_a_strategy_has_its_timing_table_and_no_section_of_a_docstring(name):
+    idea = strategies.idea(STRATEGIES[name])
+    assert re.search(r"^    rank 0 ", idea, re.MULTILINE)
+    assert "----" not in idea
+    assert "::\n" not in idea
 
 
 def test_a_page_of_a_strategy_has_what_its_engine_makes_of_shapes():

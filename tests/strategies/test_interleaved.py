@@ -7,6 +7,7 @@ from pipeplan.model.op import Op
 from pipeplan.strategies import interleaved
 from pipeplan.strategies.groups import group_size
 from pipeplan.strategies.interleaved import (
+    build_interleaved_1f1b,
     build_interleaved_1f1b_overlap,
     build_interleaved_zb,
     interleaved_1f1b,
@@ -38,7 +39,11 @@ ALL = pytest.mark.parametrize("strategy", interleaved.FAMILY, ids=lambda strateg
 
 
 def test_interleaved_table() -> None:
-    assert timing_table(interleaved_1f1b(interleaved_1f1b.shape(2, 4))) == INTERLEAVED == documented_table(interleaved)
+    assert (
+        timing_table(interleaved_1f1b(interleaved_1f1b.shape(2, 4)))
+        == INTERLEAVED
+        == documented_table(build_interleaved_1f1b)
+    )
 
 
 def test_overlap_table() -> None:
