@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from pipeplan.drawing.headings import about, about_all, figures_of, times_of
+from pipeplan.drawing.headings import SEPARATOR, about, about_all, figures_of, times_of
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.legend import NOTE, draw_legend, legend_entries, legend_rows
 from pipeplan.drawing.memory import draw_memory, legend_height
@@ -21,6 +21,9 @@ from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.time_axis import draw_time_axis, points_across
 from pipeplan.drawing.view import View
 from pipeplan.drawing.words import fitted, width_of
+
+_LINE = 1.4
+"""From one line above a view to the next, in the size of the letters."""
 
 _SMALL = 0.9
 """Size of the small text, in that of the page's."""
@@ -126,7 +129,18 @@ class _Stack:
         ]
 
     def _title(self, place: int) -> float:
-        return (3.7 if self._says(place) else 2.3) * self.size.font
+        return (2.3 + _LINE * len(self._about(place))) * self.size.font
+
+    def _about(self, place: int) -> list[str]:
+        """Shape and costs, in two lines where one is too short for them."""
+        if not self._says(place):
+            return []
+        said = about(self.views[place]) if len(self.views) < FEWEST else about_all(self.views)
+        small, room = _SMALL * self.size.font, self.size.width - sum(self._margins)
+        if width_of(said, small) <= room:
+            return [said]
+        first, *rest = said.split(SEPARATOR)
+        return [fitted(line, small, room) for line in (first, SEPARATOR.join(rest)) if line]
 
     def _says(self, place: int) -> bool:
         """Whether a view's shape and costs stand above it: not where they are those of the view before."""
@@ -161,13 +175,18 @@ class _Stack:
         """The name and the figures, and below them the shape and the costs."""
         view = self.views[place]
         font, pad, room = self.size.font, 0.55 * self.size.font, points_across(ax)
-        if self._says(place):
-            said = fitted(about(view) if len(self.views) < FEWEST else about_all(self.views), _SMALL * font, room)
+        for line in reversed(self._about(place)):
             ax.annotate(
-                said, (0, 1), (0, pad), xycoords="axes fraction", textcoords="offset points",
-                fontsize=_SMALL * font, color=self.theme.faint, parse_math=False,
-            )  # fmt: skip
-            pad += 1.4 * font
+                line,
+                (0, 1),
+                (0, pad),
+                xycoords="axes fraction",
+                textcoords="offset points",
+                fontsize=_SMALL * font,
+                color=self.theme.faint,
+                parse_math=False,
+            )
+            pad += _LINE * font
         figures = fitted(figures_of(view, times_of(self.views)), font, 0.75 * room)
         if figures:
             ax.set_title(figures, loc="right", fontsize=font, color=self.theme.text, pad=pad)

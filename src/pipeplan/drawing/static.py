@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import PurePath
+from io import BytesIO
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from pipeplan.drawing.style import names_as_text, our_style  # before matplotlib, whose import it guards
@@ -21,6 +22,7 @@ from matplotlib.figure import Figure
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.page import drawn_page
 from pipeplan.drawing.sizes import Size, SizeName, size_named
+from pipeplan.drawing.svg import compact
 from pipeplan.drawing.theme import Theme, ThemeName, theme_named
 from pipeplan.drawing.time_axis import draw_time_axis, points_across
 from pipeplan.drawing.view import View
@@ -122,14 +124,20 @@ def save_figure(
 ) -> None:
     """Write a figure, the same bytes for the same figure. Parameters and errors are those of :func:`save_picture`."""
     chosen = _format(path, format)
+    file = BytesIO()
     with our_style():
         figure.savefig(
-            path,
+            file,
             format=chosen,
             dpi=figure.dpi if dpi is None else dpi,
             metadata=_METADATA[chosen],
             facecolor=figure.get_facecolor(),
         )
+    content = compact(file.getvalue().decode()).encode() if chosen == "svg" else file.getvalue()
+    if isinstance(path, str | os.PathLike):
+        Path(path).write_bytes(content)
+    else:
+        path.write(content)
 
 
 def _format(path: str | os.PathLike[str] | BinaryIO, format: str | None) -> str:
