@@ -39,6 +39,18 @@ def test_memory_is_in_bytes_where_it_is_known():
     assert facts["costs"]["activation"] == 100.0
 
 
+def test_what_would_change_the_order_is_said_where_it_is_asked_for(compared):
+    assert "changes" not in comparison_facts(compared)
+    changes = comparison_report(compared, compared.views()).facts["changes"]
+    assert any(f"{compared.best.name} " in sentence for sentence in changes)
+
+
+def test_schedules_of_one_name_can_be_told_apart():
+    schedules = [pipeplan.simulate("1f1b", ranks=2, microbatches=4).schedule for _ in range(3)]
+    facts = comparison_facts(pipeplan.compare(*schedules))
+    assert [row["schedule"] for row in facts["rows"]] == ["1f1b", "1f1b (2)", "1f1b (3)"]
+
+
 def costs_of(name, forward_times):
     given: dict[str, Any] = {"ranks": 2, "microbatches": 4, "backward_times": 5.0, "p2p_time": 0.5}
     return comparison_facts(pipeplan.compare(name, forward_times=forward_times, **given))["costs"]

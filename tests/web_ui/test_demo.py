@@ -112,9 +112,7 @@ def test_the_command_computes_what_shows(opened, capsys, monkeypatch, tmp_path):
 def test_it_can_be_used_everywhere(opened, width, scheme):
     page = opened("#limit=12e9", width, color_scheme=scheme, has_touch=width < 500)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert serious_faults(page, ".pd-controls") == []
-    assert serious_faults(page, ".pr-above") == []
-    assert serious_faults(page, ".pd-command") == []
+    assert serious_faults(page) == []
     if width < 500:
         page.locator("label[for=pd-transfer-none]").tap()
         page.locator("#pipeplan-demo:not([aria-busy])").wait_for()

@@ -120,15 +120,10 @@ export class ComparisonView {
   private fillNotes(comparison: Comparison): void {
     const { bound, placement, bound_reason } = leastBound(comparison);
     const times = Times.of([bound], comparison.unit);
-    const own = comparison.rows.filter(({ from_costs }) => from_costs).map(({ schedule }) => schedule);
-    const made = comparison.limit === null ? "without one" : `for ${memoryForm(comparison).text(comparison.limit)}`;
     const notes = [
       `No schedule of any placement here can be shorter than ${times.text(bound)} (placement ${placement}: ${bound_reason}).`,
-      ...(own.length > 0
-        ? [
-            `Moving the limit only leaves out what does not fit; ${own.join(" and ")}, which ${own.length > 1 ? "follow" : "follows"} it, ${own.length > 1 ? "were" : "was"} made ${made}.`,
-          ]
-        : []),
+      ...(comparison.changes ?? []),
+      ...madeForLimit(comparison),
       ...comparison.notes,
     ];
     const refused = comparison.refused.map(({ schedule, message }) =>
@@ -141,6 +136,17 @@ export class ComparisonView {
         : []),
     );
   }
+}
+
+/** Which schedules follow the limit, and so would be others where it is moved. */
+function madeForLimit(comparison: Comparison): string[] {
+  const own = comparison.rows.filter(({ from_costs }) => from_costs).map(({ schedule }) => schedule);
+  if (own.length === 0) return [];
+  const made = comparison.limit === null ? "without one" : `for ${memoryForm(comparison).text(comparison.limit)}`;
+  const [follow, were] = own.length > 1 ? ["follow", "were"] : ["follows", "was"];
+  return [
+    `Moving the limit only leaves out what does not fit; ${own.join(" and ")}, which ${follow} it, ${were} made ${made}.`,
+  ];
 }
 
 /** What all the schedules have in common, in a sentence. */

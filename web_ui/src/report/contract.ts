@@ -29,6 +29,8 @@ export interface Comparison {
   readonly rows: readonly Row[];
   readonly refused: readonly { readonly schedule: string; readonly message: string }[];
   readonly notes: readonly string[];
+  /** What would change which one leads, a sentence each, where that was found out. */
+  readonly changes?: readonly string[];
 }
 
 /** What a rank does and holds for one microbatch, on average over the ranks where they are not `even`. */

@@ -78,12 +78,17 @@ def _table(comparison: Comparison, times: Times) -> RenderableType:
 def _sentences(comparison: Comparison, times: Times) -> Iterator[str]:
     """The least bound, and what would change the order."""
     yield _bounded(comparison, times)
+    yield from what_changes(comparison)
+
+
+def what_changes(comparison: Comparison) -> Iterator[str]:
+    """What would change which schedule is the first, a sentence each: the same in the terminal and on the page."""
     for lead in comparison.leads:
         if lead.change == "transfer":
             yield _slower(comparison, lead)
     steps = [lead for lead in comparison.leads if lead.change == "memory"]
     if steps:
-        yield _smaller(comparison, steps, times)
+        yield _smaller(comparison, steps, _times(comparison))
 
 
 def _bounded(comparison: Comparison, times: Times) -> str:
