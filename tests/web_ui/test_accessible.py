@@ -8,6 +8,15 @@ from tests.web_ui.plans import plan, simulated
 
 LONG = "a schedule of a name that nobody would give it, but that a file may have"
 EVERYTHING = "gaps=1&critical=1&op=0:2F3&band=2~12~0:0~0:2&find=F3"
+TEXTS = """() => {
+  const picture = new DOMParser().parseFromString(pipeplan.embedded.svg(), "image/svg+xml");
+  const parts = text => [text.textContent, Number(text.getAttribute("x")), text.getAttribute("text-anchor")];
+  return [...picture.querySelectorAll("text")].map(parts);
+}"""
+WIDTHS = """(texts) => {
+  const context = new OffscreenCanvas(1, 1).getContext("2d");
+  return texts.map(([text, font]) => ((context.font = font), context.measureText(text).width));
+}"""
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -30,13 +39,11 @@ def test_no_page_has_a_serious_fault_or_overflows(opened, width, height, scheme)
 
 def test_titles_leave_room_for_their_figures(opened):
     page = opened(plan(title=LONG), viewport={"width": 390, "height": 844})
-    texts = page.ask("[...new DOMParser().parseFromString(timeline.svg(), 'image/svg+xml').querySelectorAll('text')]"
-                     ".map(text => [text.textContent, Number(text.getAttribute('x')), text.getAttribute('text-anchor')])")  # fmt: skip
+    texts = page.page.evaluate(TEXTS)
     name = next(text for text in texts if text[0].startswith("a sch"))
     assert name[0].endswith("\u2026")
     figures = next(text for text in texts if text[2] == "end" and "41" in text[0])
-    widths = "(texts) => texts.map(([text, font]) => { const context = new OffscreenCanvas(1, 1).getContext('2d'); context.font = font; return context.measureText(text).width; })"  # noqa: E501
-    own, other = page.page.evaluate(widths, [[name[0], "600 13px system-ui"], [figures[0], "12px system-ui"]])
+    own, other = page.page.evaluate(WIDTHS, [[name[0], "600 13px system-ui"], [figures[0], "12px system-ui"]])
     assert name[1] + own < figures[1] - other
 
 
