@@ -11,7 +11,7 @@ export class CanvasSurface implements Surface {
   private readonly raster = new Raster();
   private readonly shares = new ShareRaster();
   private readonly widths = new Map<string, number>();
-  private ratio = 1;
+  ratio = 1;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
     const context = canvas.getContext("2d");

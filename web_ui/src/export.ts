@@ -69,7 +69,7 @@ function heightOf(surface: Surface, frame: Frame): number {
 
 function legend(surface: Surface, frame: Frame): number {
   const entries = legendEntries(frame.shown, frame.theme, frame.state);
-  if (anyTooFine(frame)) entries.push({ fills: [], title: FINE_NOTE });
+  if (anyTooFine(frame, surface.ratio)) entries.push({ fills: [], title: FINE_NOTE });
   const width = frame.width - frame.left - MARGIN;
   return drawLegend(surface, entries, frame.theme, frame.left, frame.height + MARGIN, width);
 }

@@ -12,8 +12,11 @@ const PADDING = 4;
 /** The narrowest bar that can hold a digit. */
 const NARROWEST = 8;
 
-/** Where fewer of the bars than this have room for their numbers, none is labelled: a few would mean nothing. */
-const LEAST_SHARE = 0.6;
+/** Letters may shrink to this before bars go without. */
+const SMALLER = 9.5;
+
+/** Where fewer of the bars of a kind than this have room for their numbers, none is labelled: some would mislead. */
+const LEAST_SHARE = 0.9;
 
 interface Place {
   bar: number;
@@ -23,8 +26,8 @@ interface Place {
 }
 
 /**
- * Draw the labels of visible rows. The bars of a plot are named in full (`3F7`) where nine in ten of those that have room
- * for a number have room for that, and by their microbatch otherwise.
+ * Draw the labels of visible rows. The bars of a plot are named in full (`3F7`) where nearly all have room for that, and
+ * by their microbatch otherwise, in smaller letters if need be; kinds whose bars are too narrow for that go without.
  */
 export function drawLabels(surface: Surface, frame: Frame, rows: readonly Row[]): void {
   for (const plot of frame.shown) {
@@ -39,20 +42,48 @@ function drawSize(surface: Surface, frame: Frame, plot: Plot, rows: readonly Row
   const size = Math.min(LARGEST, Math.floor(1.4 * (bottom - top) * rows[0].height) / 2);
   if (size < SMALLEST) return;
   const places = rows.flatMap((row) => placesIn(frame, row, halves));
-  const room = (text: string, place: Place) => surface.textWidth(text, size) + PADDING <= place.width;
-  const numbered = places.filter((place) => room(plot.number(place.bar), place));
-  const full = numbered.filter((place) => room(plot.name(place.bar), place));
-  if (numbered.length < LEAST_SHARE * places.length) return;
-  const named = full.length >= 0.9 * numbered.length;
+  const chosen = chooseLabels(surface, plot, places, size);
   const ink = frame.theme.bars[plot.index].ink;
-  const labels = (named ? full : numbered).map((place): Label => {
-    const text = named ? plot.name(place.bar) : plot.number(place.bar);
-    return { text, x: place.x, y: place.y, ink: ink[plot.code[place.bar]] };
-  });
+  const labels = chosen.places.map(
+    (place): Label => ({ text: chosen.text(place), x: place.x, y: place.y, ink: ink[plot.code[place.bar]] }),
+  );
   surface.labels(
     labels.sort((one, other) => (one.ink < other.ink ? -1 : one.ink > other.ink ? 1 : 0)),
-    size,
+    chosen.size,
   );
+}
+
+interface Chosen {
+  readonly places: readonly Place[];
+  readonly size: number;
+  text(place: Place): string;
+}
+
+function chooseLabels(surface: Surface, plot: Plot, places: readonly Place[], size: number): Chosen {
+  const number = (place: Place) => plot.number(place.bar);
+  const name = (place: Place) => plot.name(place.bar);
+  const fitting = (text: (place: Place) => string, at: number) =>
+    places.filter((place) => surface.textWidth(text(place), at) + PADDING <= place.width);
+  const enough = (some: readonly Place[]) => some.length >= LEAST_SHARE * places.length;
+  const named = fitting(name, size);
+  if (enough(named)) return { places: named, size, text: name };
+  for (let at = size; at >= Math.min(SMALLER, size); at -= 0.5) {
+    const numbered = fitting(number, at);
+    if (enough(numbered)) return { places: numbered, size: at, text: number };
+  }
+  return { places: wholeKinds(plot, places, fitting(number, size)), size, text: number };
+}
+
+/** Those that fit, of the kinds of which nearly all do. */
+function wholeKinds(plot: Plot, places: readonly Place[], fitting: readonly Place[]): readonly Place[] {
+  const count = (some: readonly Place[]) => {
+    const counts = new Map<number, number>();
+    for (const { bar } of some) counts.set(plot.kind[bar], (counts.get(plot.kind[bar]) ?? 0) + 1);
+    return counts;
+  };
+  const [all, fit] = [count(places), count(fitting)];
+  const whole = (kind: number) => (fit.get(kind) ?? 0) >= LEAST_SHARE * (all.get(kind) ?? 0);
+  return fitting.filter(({ bar }) => whole(plot.kind[bar]));
 }
 
 /** The visible bars of a row that are wide enough for a digit: the middle and the width of what shows of each. */

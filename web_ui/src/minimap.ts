@@ -15,6 +15,8 @@ const HEIGHT = 44;
 const EACH = 15;
 /** Lanes lower than this are drawn as shares of all of them. */
 const LOWEST_LANE = 3;
+/** The width of their columns, in pixels. */
+const COLUMN = 3;
 /** A pointer that moved no further than this has clicked. */
 const CLICK = 3;
 /** What a key moves, as a share of what shows. */
@@ -88,7 +90,7 @@ export class Minimap {
     else {
       const lanes = [...Array(plot.lanes).keys()];
       const parts = lanes.flatMap((lane) => mixParts(theme, plot, lane, 1 / plot.lanes));
-      this.surface.mixes([{ parts, top, height }], view);
+      this.surface.mixes([{ parts, top, height, column: COLUMN }], view);
     }
   }
 

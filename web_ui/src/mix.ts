@@ -21,17 +21,31 @@ export interface Mix {
   readonly parts: readonly MixPart[];
   readonly top: number;
   readonly height: number;
+  /** The width of its columns, where it does not follow from its bars. */
+  readonly column?: number;
 }
 
-/** The width of a column in CSS pixels. */
-export const COLUMN = 4;
-/** More bars than this to a pixel are too fine to be drawn each. */
+/** More bars than this to a pixel of the screen are too fine to be drawn each. */
 const FINE = 0.3;
+/** A column holds about so many bars, so that equal work gives equal columns, and has a width between these. */
+const BARS = 5;
+const WIDTHS = [4, 14] as const;
 
 /** Whether a track has more bars in a window than can be told apart. */
-export function tooFine(track: Track, window: TimeWindow): boolean {
+export function tooFine(track: Track, window: TimeWindow, ratio: number): boolean {
+  return barsAPixel(track, window) > FINE * ratio;
+}
+
+function barsAPixel(track: Track, window: TimeWindow): number {
   const [first, stop] = track.between(window.from, window.from + window.width / window.scale);
-  return stop - first > FINE * window.width;
+  return (stop - first) / Math.max(window.width, 1);
+}
+
+/** The width of a mix's columns in CSS pixels. */
+export function columnOf(mix: Mix, window: TimeWindow): number {
+  if (mix.column !== undefined) return mix.column;
+  const bars = mix.parts.reduce((sum, { track, below }) => sum + (below ? 0 : barsAPixel(track, window)), 0);
+  return Math.min(Math.max(Math.round(BARS / Math.max(bars, 1e-9)), WIDTHS[0]), WIDTHS[1]);
 }
 
 /** A colour's share in each column. */
@@ -44,20 +58,16 @@ export interface Share {
 
 /** The shares of every colour that a mix has in a window, in the order of their codes, idle time last. */
 export function sharesOf(mix: Mix, window: TimeWindow): Share[] {
-  const columns = Math.max(1, Math.ceil(window.width / COLUMN));
+  const column = columnOf(mix, window);
   const found = new Map<string, Share & { code: number }>();
-  for (const part of mix.parts) addPart(found, part, window, columns);
+  for (const part of mix.parts) addPart(found, part, window, column);
   return [...found.values()].sort((one, other) => Number(one.below) - Number(other.below) || one.code - other.code);
 }
 
-function addPart(
-  found: Map<string, Share & { code: number }>,
-  part: MixPart,
-  window: TimeWindow,
-  columns: number,
-): void {
+function addPart(found: Map<string, Share & { code: number }>, part: MixPart, window: TimeWindow, width: number): void {
+  const columns = Math.max(1, Math.ceil(window.width / width));
   const { start, end, code } = part.track;
-  const scale = window.scale / COLUMN;
+  const scale = window.scale / width;
   const [first, stop] = part.track.between(window.from, window.from + window.width / window.scale);
   const own: (Float32Array | undefined)[] = [];
   for (let at = first; at < stop; at++) {

@@ -13,9 +13,9 @@ import { EDGES, GAP_EDGES, type Plot } from "./plot.js";
 import { fitted, type Strip, type Surface, type TimeWindow } from "./surface.js";
 
 /** Whether any lane that shows is too fine to have its ops drawn each. */
-export function anyTooFine(frame: Frame): boolean {
+export function anyTooFine(frame: Frame, ratio: number): boolean {
   const window = timeWindow(frame);
-  return visibleRows(frame).some((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window)));
+  return visibleRows(frame).some((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window, ratio)));
 }
 
 export function drawPicture(surface: Surface, frame: Frame): void {
@@ -51,7 +51,8 @@ function drawLanes(surface: Surface, frame: Frame, rows: readonly Row[]): void {
   }
   drawGrid(surface, frame);
   const window = timeWindow(frame);
-  const fine = rows.filter((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window)));
+  const { ratio } = surface;
+  const fine = rows.filter((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window, ratio)));
   const each = fine.length === 0 ? rows : rows.filter((row) => !fine.includes(row));
   const gaps = frame.state.gaps ? each.flatMap((row) => gapStrips(frame, row)) : [];
   surface.mixes(

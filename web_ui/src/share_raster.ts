@@ -1,6 +1,6 @@
 /** Mixes as pixels: an image of a few rows a mix and a pixel a column, stretched without blending. */
 
-import { COLUMN, eachBox, type Mix, type Share, sharesOf } from "./mix.js";
+import { columnOf, eachBox, type Mix, type Share, sharesOf } from "./mix.js";
 import type { TimeWindow } from "./surface.js";
 
 /** Rows of pixels of a mix, at most. */
@@ -12,9 +12,10 @@ export class ShareRaster {
   private readonly canvas = document.createElement("canvas");
 
   draw(context: CanvasRenderingContext2D, mixes: readonly Mix[], window: TimeWindow, ratio: number): void {
-    const columns = Math.max(1, Math.ceil(window.width / COLUMN));
-    const own = mixes.length === 0 ? null : this.canvas.getContext("2d");
-    if (own === null) return;
+    const widths = mixes.map((mix) => columnOf(mix, window));
+    const columns = Math.max(1, Math.ceil(window.width / Math.min(...widths)));
+    const painted = mixes.length === 0 ? null : this.canvas.getContext("2d");
+    if (painted === null) return;
     if (this.canvas.width < columns) this.canvas.width = columns;
     const rows = Math.min(Math.max(...mixes.map(({ height }) => Math.round(height * ratio)), 1), MOST_ROWS);
     if (this.canvas.height < rows * mixes.length) this.canvas.height = rows * mixes.length;
@@ -29,11 +30,12 @@ export class ShareRaster {
         for (let row = first; row < stop; row++) pixels[(rows * at + row) * columns + column] = colour;
       });
     });
-    own.putImageData(image, 0, 0);
+    painted.putImageData(image, 0, 0);
     context.imageSmoothingEnabled = false;
-    const width = columns * COLUMN; // the last column may reach beyond the window, which clips
     mixes.forEach(({ top, height }, at) => {
-      context.drawImage(this.canvas, 0, rows * at, columns, rows, window.left, top, width, height);
+      const own = Math.max(1, Math.ceil(window.width / widths[at]));
+      const width = own * widths[at]; // the last column may reach beyond the window, which clips
+      context.drawImage(this.canvas, 0, rows * at, own, rows, window.left, top, width, height);
     });
   }
 }

@@ -35,6 +35,8 @@ export interface Label {
 }
 
 export interface Surface {
+  /** Pixels of its own to a CSS pixel. */
+  readonly ratio: number;
   rect(x: number, y: number, width: number, height: number, fill: string, opacity?: number): void;
   /** An outline whose outer edge is the rectangle. */
   outline(x: number, y: number, width: number, height: number, stroke: string, thickness: number): void;

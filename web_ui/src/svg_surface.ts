@@ -1,7 +1,7 @@
 /** Drawing as SVG text: bars are one path a colour, so that the file stays small and can be edited. */
 
 import { FONT } from "./frame.js";
-import { COLUMN, eachBox, type Mix, sharesOf } from "./mix.js";
+import { columnOf, eachBox, type Mix, sharesOf } from "./mix.js";
 import { separation } from "./raster.js";
 import type { Label, Strip, Surface, TextStyle, TimeWindow } from "./surface.js";
 
@@ -9,6 +9,8 @@ import type { Label, Strip, Surface, TextStyle, TimeWindow } from "./surface.js"
 const FINEST = 0.6;
 
 export class SvgSurface implements Surface {
+  /** Its lines stay sharp at any size; what is finer than half a pixel is not for eyes. */
+  readonly ratio = 2;
   private readonly parts: string[] = [];
   private clips = 0;
 
@@ -98,9 +100,10 @@ function addStrip(paths: Map<string, string[]>, strip: Strip, window: TimeWindow
 
 /** Add the rectangles of a mix to the paths of their colours. */
 function addMix(paths: Map<string, string[]>, mix: Mix, window: TimeWindow): void {
+  const each = columnOf(mix, window);
   eachBox(sharesOf(mix, window), ({ fill }, column, top, bottom) => {
-    const x = window.left + column * COLUMN;
-    const width = Math.min(COLUMN, window.left + window.width - x);
+    const x = window.left + column * each;
+    const width = Math.min(each, window.left + window.width - x);
     const path = paths.get(fill) ?? [];
     const [y, height] = [mix.top + top * mix.height, (bottom - top) * mix.height];
     path.push(`M${round(x)} ${round(y)}h${round(width)}v${round(height)}h${round(-width)}z`);

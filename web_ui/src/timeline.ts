@@ -279,7 +279,7 @@ export class Timeline {
     this.chart.draw(frame);
     this.chart.light(frame, this.picks.lit);
     if (stale === "all") this.drawAround(frame);
-    this.legend.classList.toggle("pp-fine", anyTooFine(frame));
+    this.legend.classList.toggle("pp-fine", anyTooFine(frame, window.devicePixelRatio));
     this.minimap.place(frame.x.domain() as [number, number]);
     if (stale === "all" && !this.settled) this.settle();
     return frame;

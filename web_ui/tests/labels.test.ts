@@ -18,9 +18,9 @@ describe("labels", () => {
     expect(labelsAt(TWO_BY_TWO, 240).sort()).toEqual(["0", "0", "0", "0", "1", "1", "1", "1"]);
   });
 
-  test("are left out where hardly any would fit", () => {
+  test("are those of all the bars of a kind, or of none", () => {
     const narrow = Array.from({ length: 10 }, (_, at): Op => [0, at, at + 1, "F", 10 + at]);
-    expect(labelsAt([...narrow, [0, 10, 16, "B", 10]], 258)).toEqual([]);
+    expect(labelsAt([...narrow, [0, 10, 16, "B", 10]], 258)).toEqual(["10"]); // that of the B
   });
 
   test("come back when one zooms in, for what shows", () => {

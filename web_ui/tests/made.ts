@@ -129,6 +129,7 @@ export function frameOf(plots: readonly Plot[], width = 1000, change: Partial<St
 
 /** A surface whose letters are all as wide as half their size. */
 export class Recorder implements Surface {
+  readonly ratio = 1;
   readonly texts: string[] = [];
   readonly drawn: Label[] = [];
   readonly lines: { points: readonly number[]; stroke: string; dash: readonly number[] }[] = [];

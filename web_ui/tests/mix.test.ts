@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { COLUMN, eachBox, type Mix, sharesOf, tooFine } from "../src/mix.js";
+import { columnOf, eachBox, type Mix, sharesOf, tooFine } from "../src/mix.js";
 import { mixParts } from "../src/picture.js";
 import { type Op, plotOf, themeOf } from "./made.js";
 
@@ -13,14 +13,14 @@ const mix: Mix = { parts: mixParts(themeOf([plot]), plot, 0, 1), top: 0, height:
 const whole = { from: 0, scale: 0.1, left: 0, width: 160 };
 
 test("bars are too fine where several fall into a pixel", () => {
-  expect(tooFine(plot.tracks[0][0], whole)).toBe(true);
-  expect(tooFine(plot.tracks[0][0], { from: 0, scale: 10, left: 0, width: 160 })).toBe(false);
+  expect(tooFine(plot.tracks[0][0], whole, 1)).toBe(true);
+  expect(tooFine(plot.tracks[0][0], { from: 0, scale: 10, left: 0, width: 160 }, 1)).toBe(false);
 });
 
 test("columns hold the share of time of each colour", () => {
   const shares = sharesOf(mix, whole);
   expect(shares.map(({ fill }) => fill)).toEqual(["#0000ff", "#00ff00"]);
-  expect(shares[0].shares).toHaveLength(160 / COLUMN);
+  expect(shares[0].shares).toHaveLength(160 / columnOf(mix, whole));
   for (const share of shares[0].shares) expect(share).toBeCloseTo(0.25, 5);
   for (const share of shares[1].shares) expect(share).toBeCloseTo(0.5, 5);
 });
