@@ -28,14 +28,14 @@ def hold(page, key: str, ms: int) -> None:
     page.painted()
 
 
-def touches(page, *points: tuple[float, float], pause: int = 0) -> None:
-    """One finger down at the first point, over the others, and up."""
+def touches(page, *points: tuple[float, float], rests: bool = False) -> None:
+    """One finger down at the first point, over the others, and up; one that rests first waits for what is said."""
     touch = page.page.context.new_cdp_session(page.page)
     for at, (x, y) in enumerate(points):
         kind = "touchStart" if at == 0 else "touchMove"
         touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
-        if at == 0 and pause:
-            page.page.wait_for_timeout(pause)
+        if at == 0 and rests:
+            page.page.locator(".pp-tooltip").wait_for()
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     page.painted()
 
@@ -241,10 +241,10 @@ def test_fingers_pan_select_and_ask(opened):
     page.press("Escape")
     x, y = page.middle("1B0")
     span = page.span()
-    touches(page, (x, y), (x + 2, y + 2), pause=600)
+    touches(page, (x, y), (x + 2, y + 2), rests=True)
     assert page.tooltip().startswith("1B0")
     assert page.ask("timeline.lit.chain") == [], "a long press selects nothing"
-    touches(page, (x, y), (x + 40, y), (x + 80, y), pause=600)
+    touches(page, (x, y), (x + 40, y), (x + 80, y), rests=True)
     assert page.span() == span, "nor does it pan"
     assert not page.tooltip().startswith("1B0")
 

@@ -44,6 +44,7 @@ export class Chart {
   private readonly picture = new CanvasSurface(this.under);
   private readonly lights = new CanvasSurface(this.over);
   private readonly hint = make("div", { class: "pp-hint", "aria-hidden": "true", hidden: true });
+  private readonly press: LongPress;
   private hinting: ReturnType<typeof setTimeout> | undefined;
   private readonly observer: ResizeObserver;
 
@@ -54,12 +55,12 @@ export class Chart {
       moved: () => handlers.moved(),
       scrolled: (by) => this.scrollBy(by),
       stretched: (by) => handlers.stretched(by),
-      busy: () => this.grabs.holds,
+      busy: () => this.grabs.holds || this.press.holds,
       idled: () => this.hintAt(),
     });
     this.element.addEventListener("pointermove", (event) => this.pointed(event));
     this.element.addEventListener("pointerleave", (event) => this.left(event));
-    new LongPress(this.element, {
+    this.press = new LongPress(this.element, {
       began: () => handlers.hovered(null),
       pointed: (point) => handlers.hovered(this.hitAt(point)),
     });

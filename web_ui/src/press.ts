@@ -16,8 +16,7 @@ export class LongPress {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private from: Point = { x: 0, y: 0 };
   private swallow = false;
-  /** Whether a finger explores, so that nothing else shall follow it. */
-  exploring = false;
+  private exploring = false;
 
   constructor(
     private readonly element: HTMLElement,
@@ -29,6 +28,11 @@ export class LongPress {
     element.addEventListener("touchmove", (event) => this.keep(event), { capture: true, passive: false });
     element.addEventListener("contextmenu", (event) => this.exploring && event.preventDefault());
     element.addEventListener("click", (event) => this.click(event), { capture: true });
+  }
+
+  /** Whether a finger explores, or has just been lifted from that: nothing else shall come of it. */
+  get holds(): boolean {
+    return this.exploring || this.swallow;
   }
 
   private down(event: PointerEvent): void {
