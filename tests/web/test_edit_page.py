@@ -287,9 +287,13 @@ def test_a_schedule_is_typed_from_nothing(editor):
     assert editor.makespans[0] == "9"
 
 
-def test_closing_shows_the_page_as_it_was(editor):
+def test_edits_stay_while_others_are_looked_at(editor):
     editor.begin()
     editor.replace("1F3 1B1", "1B1 1F3")
+    editor.page.select_option(".edit-head select", "zb-h1")
+    editor.settled("() => document.querySelector('.rows-text').value.includes('0W0')")
+    editor.page.select_option(".edit-head select", "1f1b")
+    editor.settled("() => document.querySelector('.rows-text').value.includes('1B1 1F3')")
     button = "button:text-is('Edit')"
     assert not editor.page.is_visible(".answer > .timeline")
     editor.page.click(button)

@@ -66,6 +66,8 @@ export class EditPanel implements Panel {
   private chosen: Place | null = null;
   private pointing = false;
   private beginning = 0;
+  /** What was edited before another schedule was chosen. */
+  private readonly kept = new Map<string, Session>();
   private waiting: ReturnType<typeof setTimeout> | undefined;
   /** A text that the page's address brought along. */
   private brought = new URLSearchParams(location.search).get("rows");
@@ -122,6 +124,14 @@ export class EditPanel implements Panel {
   private async begin(name: string): Promise<void> {
     this.beginning += 1;
     const turn = this.beginning;
+    const kept = this.kept.get(name);
+    if (this.session?.edited === true)
+      this.kept.set(this.session.original === "" ? EMPTY : this.session.name, this.session);
+    if (kept !== undefined && kept !== this.session) {
+      this.use(kept);
+      this.again();
+      return;
+    }
     try {
       const session = name === EMPTY ? Session.empty() : Session.of(await api.begin(this.host.question([name])));
       if (turn === this.beginning) this.use(session);
