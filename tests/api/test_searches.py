@@ -203,6 +203,7 @@ def test_a_front_says_what_each_point_gains(capsys):
             assert row["gain"] == pytest.approx(1 - point.value / published.value)
     front.print()
     assert re.search(r"(?m)^gain +", capsys.readouterr().out)
+    assert re.fullmatch(r"<ParetoFront of \d points: [\d.]+ to [\d.]+ activations, [\d.]+ to [\d.]+>", repr(front))
 
 
 def test_rounding_makes_no_gap():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
 from pipeplan.drawing import View
+from pipeplan.readable import Times
 
 if TYPE_CHECKING:
     from pipeplan.drawing.front import FrontView
@@ -134,7 +135,14 @@ class ParetoFront(Presentable):
         return rows
 
     def __repr__(self) -> str:
-        return f"<ParetoFront of {len(self.points)} points, peaks {self.points[0].peak:g} to {self.points[-1].peak:g}>"
+        least, most = self.points[0], self.points[-1]
+        times = Times.of((least.value, most.value), least.result.timeline.unit)
+        memory = Times.of((least.peak, most.peak), "")
+        peaks = f"{memory.number(least.peak)} to {memory.number(most.peak)} activations"
+        if self.in_bytes:
+            peaks = f"{least.peak / 2**30:.1f} to {most.peak / 2**30:.1f} GiB"
+        longest, shortest = times.number(least.value), times.text(most.value)
+        return f"<ParetoFront of {len(self.points)} points: {peaks}, {longest} to {shortest}>"
 
 
 def _title(result: Result) -> str:

@@ -27,12 +27,13 @@ def search_parts(result: Result) -> tuple[RenderableType, ...]:
     assert search is not None
     times = Times.of((search.value, search.bound.value), result.timeline.unit)
     stopped = ", stopped by the user" if search.interrupted else ""
+    tried = "schedule" if search.evaluations == 1 else "schedules"
     rows = [
         ("gain", " ".join(gain_of(result))),
         *_span(search, times),
         (
             "found by",
-            f"{search.found_by}, of {search.evaluations:,} schedules tried in {search.seconds:.1f} s{stopped}",
+            f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
         ),
         ("costs", costs_in_words(result.costs, result.schedule.placement)),
         ("memory limit", limit_in_words(result.limits)),
@@ -74,7 +75,7 @@ def front_parts(front: ParetoFront) -> tuple[RenderableType, ...]:
     for mark, peak in zip(kept, _memories([mark.peak for mark in kept], in_bytes=front.in_bytes), strict=True):
         published.add_row(one_line(mark.name), peak, times.number(mark.value))
     beaten = len(front.published) - len(kept)
-    more = [line(f"{beaten} more published schedules need more memory and are no shorter")] if beaten else []
+    more = [line(f"{beaten} more published schedules need no less memory and are no shorter")] if beaten else []
     said = [("gain", gain_of_front(front)), ("costs", costs_in_words(first.costs, first.schedule.placement))]
     heading = Text("memory against time", style="bold")
     return heading, Padding(facts(said), (1, 0)), table, Text(""), published, *more
