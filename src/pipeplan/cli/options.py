@@ -181,7 +181,7 @@ class LookOptions:
         SizeName | None,
         _option(
             OUTPUT,
-            "How large pictures are: a 16:9 slide, a page as high as it needs to be, or a paper's column (slide).",
+            "How large pictures are: a 16:9 slide, a page as high as it needs to be, or a paper's column (page).",
             "--size",
         ),
     ] = None

@@ -69,7 +69,8 @@ def _names(view: View, together: int) -> list[str]:
     if together == 1:
         return list(names)
     groups = [names[first : first + together] for first in range(0, len(names), together)]
-    return [f"{group[0]}\N{EN DASH}{group[-1].split()[-1]}" for group in groups]
+    numbers = [(group[0].split()[-1], group[-1].split()[-1]) for group in groups]
+    return [f"ranks {first}\N{EN DASH}{last}" if first != last else f"rank {first}" for first, last in numbers]
 
 
 def _draw_idle(view: View, ax: Axes, theme: Theme, stretch: float) -> None:

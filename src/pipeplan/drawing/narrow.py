@@ -179,6 +179,6 @@ def narrow_note(views: Sequence[View], points_per_time: float, times: Times) -> 
     which = "ops" if len(windows) == len(views) else "some ops"
     unit = "" if times.unit else " of time"
     return (
-        f"{which} are too narrow to draw: a rank's height is divided by what it spends its time on, "
+        f"{which} are too narrow to draw: heights are shares of what ranks spend their time on, "
         f"averaged over {times.text(max(windows))}{unit}"
     )

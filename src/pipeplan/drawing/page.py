@@ -101,7 +101,7 @@ class _Stack:
         """What the lanes' names take, and half of the last tick's."""
         longest = max(len(label) for view in self.views for label in view.lanes.label)
         if self._narrow:
-            longest += 1 + len(str(len(self.views[0].lanes.label)))
+            longest += 2 + len(str(len(self.views[0].lanes.label)))
         return (0.62 * longest + 1.2) * self.size.font, 1.5 * self.size.font
 
     def _lane(self, room: float) -> float:
