@@ -31,7 +31,8 @@ _LEAST = (_SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE)
 def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
     """A row a schedule, the ones over their memory limit marked; then what the columns are, and what the table says."""
     first = comparison.best
-    yield line(f"{first.schedule.ranks} ranks, {first.schedule.microbatches} microbatches", "bold")
+    shape = f"{counted(first.schedule.ranks, 'rank')}, {counted(first.schedule.microbatches, 'microbatch')}"
+    yield line(f"{shape}, {first.costs.name}" if first.costs.name else shape, "bold")
     yield Text("")
     times = _times(comparison)
     yield _table(comparison, times)
