@@ -47,3 +47,19 @@ def test_no_bound_of_a_front_is_above_what_is_found_with_more_memory():
         assert all(point.result.bound.value <= less.value for less in front.points[: number + 1])
         assert point.result.problem.limits is None or point.result.problem.limits.values.max() == point.limit
     assert front.points[-1].limit < np.inf or front.points[-1].result.problem.limits is None
+
+
+def test_progress_is_the_share_of_the_whole_front():
+    told: list[tuple[float, float]] = []
+    found = pareto(
+        problem(Placement.v(3), 4),
+        points=3,
+        evaluations=900,
+        progress=lambda limit, news: told.append((limit, news.share)),
+    )
+    assert {limit for limit, _ in told} >= {point.limit for point in found.points}
+    shares = [share for _, share in told]
+    assert 0 <= min(shares) <= max(shares) <= 1
+    first, last = ([share for limit, share in told if limit == end] for end in (told[0][0], told[-1][0]))
+    assert max(first) <= 1 / 3
+    assert min(last) >= 1 / 2

@@ -7,8 +7,18 @@ from pipeplan.checking import check
 from pipeplan.costs import Limits
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Kind, Placement
-from pipeplan.solver import Jitter, Problem, robustness, search
-from pipeplan.strategies import Shape, strategy
+from pipeplan.solver import (
+    Jitter,
+    Problem,
+    Published,
+    SearchProgress,
+    best_published,
+    published,
+    robustness,
+    search,
+    value_as_is,
+)
+from pipeplan.strategies import STRATEGIES, Shape, strategy
 from tests.conformance import conformance
 from tests.solver.problems import problem, proven
 
@@ -177,3 +187,28 @@ def test_jitter_reports_mean_and_p95_and_repeats():
 def test_a_jitter_that_cannot_be_is_refused(deviation):
     with pytest.raises(InputError, match="jitter must be from 0 to 10, not "):
         Jitter(deviation)
+
+
+def test_progress_names_the_published_schedule_to_beat_and_the_answer_keeps_it():
+    told: list[SearchProgress] = []
+    asked = problem(Placement.linear(4), 8, limit=3)
+    found = search(asked, evaluations=20_000, progress=told.append)
+    assert found.every_published
+    assert found.published == told[-1].published == best_published(asked)
+    assert found.published is not None
+    assert found.value < found.published.value
+    shares = [each.share for each in told]
+    assert shares[0] < 0.1
+    assert shares[-1] > 0.9
+    assert all(value_as_is(order, asked) >= found.published.value for _, order in published(asked))
+
+
+def test_of_published_schedules_that_are_as_good_the_one_that_is_as_its_name_says_is_the_one_to_beat():
+    """On one chunk a rank, zb-h2 and interleaved-zb take the same time."""
+    found = search(problem(Placement.linear(4), 8), evaluations=0)
+    assert found.published is not None
+    assert found.published.own
+    assert STRATEGIES[found.published.name].chunks == 1
+    assert not Published("a", 2.0).beats(Published("b", 1.0))
+    assert Published("a", 1.0, own=False).beats(Published("b", 2.0))
+    assert not Published("a", 1.0, own=False).beats(Published("b", 1.0))
