@@ -24,6 +24,8 @@ OPERATIONS = [
     ("GET", "/api/schedules"),
     ("GET", "/api/formats"),
     ("GET", "/api/settings"),
+    ("GET", "/api/presets"),
+    ("GET", "/api/presets/{name}"),
     ("POST", "/api/compare"),
     ("POST", "/api/explain"),
     ("POST", "/api/download"),
@@ -33,7 +35,11 @@ OPERATIONS = [
     ("GET", "/api/plan/settings"),
     ("POST", "/api/plan"),
     ("POST", "/api/plan/chosen"),
+    ("POST", "/api/search"),
+    ("POST", "/api/front"),
 ]
+SEARCHING = ("/api/search", "/api/front")
+"""What is right takes its budget, half a minute each: tests/web/test_search_api.py asks for less."""
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +56,10 @@ def test_these_are_all_operations(schema):
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_no_request_makes_the_server_fail(schema, method, path, mode):
-    if (method, mode) == ("GET", GenerationMode.NEGATIVE):
+    if (method, mode) == ("GET", GenerationMode.NEGATIVE) and "{" not in path:
         pytest.skip("there is nothing in this request that could be wrong")
+    if path in SEARCHING and mode is GenerationMode.POSITIVE:
+        pytest.skip("searches that are right are asked for elsewhere, with small budgets")
 
     @hypothesis.settings(
         max_examples=25,

@@ -95,13 +95,14 @@ def preset(name: str) -> Reply:
 
 def config_reply(found: Config) -> Reply:
     """The settings of a config, for a form."""
+    settings = {name: value for name, value in found.settings.items() if name != "costs_name"}
     named = found.schedule
     names = [strategy(named).name] if named is not None and is_strategy(named) else []
     notes = [f"the schedule '{named}' is left out: drop its file"] if named is not None and not names else []
-    homeless = [name for name in found.settings if not SETTINGS[name].in_form and name != "stages"]
+    homeless = [name for name in settings if not SETTINGS[name].in_form and name != "stages"]
     notes += [f"{name.replace('_', ' ')} have no field on this page and are left out" for name in homeless]
     # What is no number becomes text, so that the field that it is put into says so.
-    document = {"settings": found.settings, "schedules": names, "notes": notes}
+    document = {"settings": settings, "schedules": names, "notes": notes}
     return Reply(to_json(document, inf_nan_mode="strings"))
 
 

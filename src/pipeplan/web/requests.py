@@ -72,8 +72,8 @@ def _type(setting: Setting) -> Any:
     number = _number(setting, float)
     types: dict[SettingKind, Any] = {
         "count": _number(setting, int),
-        "number": number,
-        "per_stage": _either(number=number, list=_list_of(number)),
+        "number": _either(number=number, text=text) if setting.in_bytes else number,
+        "per_stage": _sizes(number, text) if setting.in_bytes else _either(number=number, list=_list_of(number)),
         "choice": Literal[setting.choices or ("",)],
         "text": text,
         "flag": bool,
@@ -88,11 +88,18 @@ def _type(setting: Setting) -> Any:
     return types[setting.kind]
 
 
+def _sizes(number: Any, text: Any) -> Any:
+    """Bytes, or texts with a unit: one, or one per stage."""
+    return _either(number=number, text=text, list=_list_of(float | text))
+
+
 def _checked(setting: Setting) -> AfterValidator:
     """The setting's own check, whose sentence is then the same as everywhere."""
 
     def check(value: Any) -> Any:
         try:
+            if setting.in_bytes and value is not None:
+                value = settings_given({setting.name: value})[setting.name]
             setting.check(value)
         except PipeplanError as error:
             raise PydanticCustomError("setting", "{message}", {"message": str(error)}) from None

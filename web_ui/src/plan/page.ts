@@ -133,7 +133,7 @@ export class PlanPage {
       found.best === null ? `${found.miss.replace(/\.?$/, ".")} ${counted(found)}` : counted(found);
     this.front.element.hidden = found.best === null;
     document.body.classList.remove("controls-first");
-    this.sheet.say(`${found.heading}: change`);
+    this.sheet.say("Change model, cluster or limits");
     if (this.rows.length > 0) this.select(0);
   }
 
