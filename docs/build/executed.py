@@ -55,6 +55,9 @@ BLOCK = re.compile(
     r"|^<!-- before: (?P<before>[^\n]*?) -->$",
     re.DOTALL | re.MULTILINE,
 )
+PROGRESS = re.compile(r"^.* \(\d{1,3}%\)\n", re.MULTILINE)
+"""How far a command is: a line that comes now and then where it takes long, and is no output."""
+
 BEFORE = re.compile(r"<!-- before: (.*?) -->")
 
 
@@ -181,7 +184,7 @@ class Run:
             timeout=SECONDS,
             check=False,
         )
-        printed = ended.stdout.decode().replace(f"{self.folder}/", "")
+        printed = PROGRESS.sub("", ended.stdout.decode().replace(f"{self.folder}/", ""))
         if ended.returncode != notes.code:
             self.faults.append(f"line {line}: {command}\nexits with {ended.returncode}, not {notes.code}\n{printed}")
         return printed

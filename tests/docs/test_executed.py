@@ -112,6 +112,11 @@ def test_a_page_shows_what_its_commands_made(tmp_path, monkeypatch):
     assert len(list((tmp_path / "kept").iterdir())) == 1
 
 
+def test_how_far_a_command_is_is_no_output(tmp_path):
+    page = "```console\n$ echo 'best 3.5, gap 0.4% (17%)' >&2; echo 'F 11.0 (30.4%)'\nF 11.0 (30.4%)\n```\n"
+    assert ran(page, tmp_path) == (page, [])
+
+
 def test_a_picture_that_no_command_makes_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(executed, "KEPT", tmp_path / "kept")
     page = tmp_path / "first.md"
