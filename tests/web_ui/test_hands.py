@@ -197,13 +197,14 @@ def test_the_brush_of_the_minimap(opened):
     def at(share: float) -> tuple[float, float]:
         return box["x"] + share * box["width"], box["y"] + box["height"] - 4
 
-    def drag(start: float, end: float) -> tuple[float, float]:
+    def drag(start: float, end: float) -> tuple[float, float] | None:
         page.page.mouse.move(*at(start))
         page.page.mouse.down()
         page.page.mouse.move(*at(end), steps=4)
         page.page.mouse.up()
         page.painted()
-        return page.span()
+        span: tuple[float, float] | None = page.span()
+        return span
 
     assert drag(0.2, 0.4) == pytest.approx((0.2 * last, 0.4 * last), rel=0.01), "a new window"
     assert drag(0.3, 0.5) == pytest.approx((0.4 * last, 0.6 * last), rel=0.01), "the window"
