@@ -344,5 +344,23 @@ def test_by_touch(touched):
     touched.settled("() => document.querySelector('.edit .chosen').textContent === '1B1'")
     touched.after(lambda: touched.page.tap("text=Earlier"))
     assert touched.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
+    touched.page.locator(".edit .pp-chart").scroll_into_view_if_needed()
+    (x, y), (to, _) = touched.middle("2B3"), touched.middle("2F4")
+    fingers = touched.page.context.new_cdp_session(touched.page)
+
+    def finger(what: str, *points: float) -> None:
+        touches = [{"x": at, "y": y} for at in points]
+        fingers.send("Input.dispatchTouchEvent", {"type": what, "touchPoints": touches})
+
+    def drag() -> None:
+        finger("touchStart", x)
+        for step in range(1, 6):
+            finger("touchMove", x + (to - 5 - x) * step / 5)
+        finger("touchEnd")
+
+    touched.page.touchscreen.tap(x, y)
+    touched.settled("() => document.querySelector('.edit .chosen').textContent === '2B3'")
+    touched.after(drag)
+    assert "2B3 2F4" in touched.lines[2]
     size = "() => Number.parseFloat(getComputedStyle(document.querySelector('.rows-text')).fontSize)"
     assert touched.page.evaluate(size) >= 16
