@@ -45,7 +45,8 @@ def diff(
 ) -> int:
     """Planned against measured, op by op: how much of the error op times explain, and how much waiting.
 
-    `--output` draws both timelines on one axis; an .html page also overlays them.
+    `--output` draws both timelines on one axis; an .html page also says in words what came out, and colours each op by its
+    measured over its planned time.
 
     Parameters
     ----------

@@ -28,6 +28,7 @@ class Demo {
     this.controls = new Controls(choices, this.choice, (choice) => this.choose(choice));
     this.command = new Command(choices.version);
     this.view = new ComparisonView(location.hash, () => this.moved(), this.command.element);
+    this.view.element.hidden = true; // nothing moves when the first comparison comes
     place.append(this.controls.element, this.trouble, this.view.element);
     window.addEventListener("hashchange", () => this.follow());
     document.addEventListener("keydown", (event) => {
@@ -76,6 +77,7 @@ class Demo {
       known.set(name, found);
       return found;
     };
+    this.view.element.hidden = false;
     this.view.show({ comparison: facts, open, themes });
     this.moved();
   }
