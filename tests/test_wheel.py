@@ -82,6 +82,7 @@ def test_it_runs_without_extras(bare, tmp_path):
     ran(pipeplan, "compare", *SMALL, "-o", "all.html", "-o", "all.svg", folder=tmp_path)
     assert {"all.html", "all.svg"} <= {path.name for path in tmp_path.iterdir()}
     assert "zbv" in (tmp_path / "all.html").read_text()
+    assert "8 ranks" in ran(pipeplan, "compare", "1f1b", "zbv", "--config", "gpt-6.2b-24", folder=tmp_path)
     record = json.loads(ran(pipeplan, "explain", "zb-h1", *SMALL, "--json", folder=tmp_path))
     assert record["schedule"] == "zb-h1"
     plan = ("--model", "llama3-8b", "--cluster", "h100-sxm:8", "--global-batch", "32", "--sequence", "8192")

@@ -426,6 +426,7 @@ def test_dark_as_the_system_says_and_as_the_button_says(browser, address):
     page.go("?schedules=1f1b")
     paint = "getComputedStyle(document.body).backgroundColor"
     assert page.page.evaluate(paint) == "rgb(20, 23, 27)"
+    page.page.click(".pp-more")
     page.page.click("button:text('Theme: auto')")
     page.settled(f"() => {paint} === 'rgb(255, 255, 255)'")
     context.close()
