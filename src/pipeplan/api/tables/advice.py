@@ -20,15 +20,16 @@ def advice(explanation: Explanation, times: Times) -> str:
         return f"{over}To do first: {_done(at_hand)}: {_gained(explanation, at_hand, times)}."
     if not result.fits:
         return f"{over}Nothing tried here is within it: raise it, or search under it with 'pipeplan search'."
-    others = next((what for what in helping if what.kind == "microbatches"), None)
+    larger = next((what for what in helping if what.kind == "microbatches"), None)
     costs = next((what for what in helping if what.kind == "costs"), None)
-    later = [_if_possible(explanation, what) for what in (costs, others) if what is not None]
     bound = result.bound.value
     if result.gap:
         most = change(bound / result.makespan - 1)
-        first = f"'pipeplan search' may find a better order: the bound allows {times.text(bound)} ({most}) at best"
+        first = f"To do first: look for a better order with 'pipeplan search': the bound allows {times.text(bound)} ({most})"
+        later = [] if larger is None else [_if_possible(explanation, larger)]
     else:
         first = f"No order of ops on this placement is shorter than {times.text(result.makespan)}"
+        later = [_if_possible(explanation, what) for what in (larger, costs) if what is not None]
     return f"{first}{''.join(f'; {each}' for each in later)}."
 
 
