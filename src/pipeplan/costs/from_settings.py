@@ -18,7 +18,6 @@ from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.errors import CostError, ShapeError
 from pipeplan.model import Floats, Kind, Placement, Schedule
 
-
 _ASSUMED = "times assumed: forward 1, backward 2"
 """What costs are called of which nobody gave any."""
 
