@@ -108,6 +108,19 @@ def test_small_schedules_name_their_ops_and_large_ones_their_microbatches():
     assert fit_labels(bars, 40, 5, 9, 5) == ()
 
 
+@pytest.mark.parametrize("microbatches", [11, 12, 105])
+def test_of_a_kind_the_long_labels_are_written_too_or_none(microbatches):
+    bars = view_named("1f1b", 4, microbatches).bars
+    of_both: set[bool] = set()
+    for points in np.linspace(300, 6_000, 60):
+        found = fit_labels(bars, points / (4.5 * microbatches), 20, 14, 5)
+        labelled = {(bars.kind[bar], bars.stage[bar], bars.microbatch[bar]) for each in found for bar in each.bars}
+        for kind, stage in {(kind, stage) for kind, stage, _ in labelled}:
+            assert {number for *which, number in labelled if which == [kind, stage]} == set(range(microbatches))
+        of_both.add(len({kind for kind, *_ in labelled}) == 2)
+    assert of_both == {False, True}
+
+
 def test_the_widths_of_labels_are_those_of_the_font():
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath

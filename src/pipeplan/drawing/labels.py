@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,18 +86,36 @@ class _Sized:
         chosen = self._of_whole_stages(bars, needed)
         if chosen.mean() < _WORTHWHILE:
             return None, common
-        size = float(np.quantile((self.width / needed)[chosen], 0.1))
-        size = min(max(size, self.smallest), self.largest)
+        size = min(max(self._size(bars, chosen, needed), self.smallest), self.largest)
         fits = np.flatnonzero(chosen & (needed * size <= self.width * (1 + tolerances.DRAWN)))
         text = tuple(names[place] for place in fits.tolist())
         return Labels(self.bars[fits], text, size), common
 
     def _of_whole_stages(self, bars: Bars, needed: Floats) -> NDArray[np.bool_]:
-        """The bars of which nearly all of the same kind and stage have room for a label."""
-        stages = int(bars.stage.max()) + 1
-        group = bars.kind[self.bars].astype(np.int64) * stages + bars.stage[self.bars]
-        _, group = np.unique(group, return_inverse=True)
+        """The bars of which nearly all of the same kind and stage have room for a label, the long labels too."""
+        group = self._groups(bars)
+        alike = _numbered(group, needed)
         room = needed * self.smallest <= self.width * (1 + tolerances.DRAWN)
-        share = np.bincount(group, room) / np.bincount(group)
-        chosen: NDArray[np.bool_] = (share >= _NEARLY_ALL)[group]
+        enough = np.bincount(alike, room) >= _NEARLY_ALL * np.bincount(alike)
+        without = np.bincount(group, ~enough[alike])
+        chosen: NDArray[np.bool_] = without[group] == 0
         return chosen
+
+    def _size(self, bars: Bars, chosen: NDArray[np.bool_], needed: Floats) -> float:
+        """The largest size at which nearly all labels of the chosen bars fit, of each kind, stage and length."""
+        group, sizes = _numbered(self._groups(bars)[chosen], needed[chosen]), (self.width / needed)[chosen]
+        order = np.lexsort((sizes, group))
+        counts = np.bincount(group)
+        first = np.cumsum(counts) - counts
+        left_out = np.floor((1 - _NEARLY_ALL) * counts + tolerances.DRAWN).astype(np.intp)
+        return float(sizes[order][first + left_out].min())
+
+    def _groups(self, bars: Bars) -> NDArray[np.intp]:
+        """A number of the kind and stage of each bar."""
+        return _numbered(bars.kind[self.bars], bars.stage[self.bars])
+
+
+def _numbered(*keys: NDArray[Any]) -> NDArray[np.intp]:
+    """Numbers from 0 for all that have equal keys."""
+    _, number = np.unique(np.column_stack(keys), axis=0, return_inverse=True)
+    return np.asarray(number, dtype=np.intp).ravel()
