@@ -10,7 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from cyclopts import App, Parameter
 
-from pipeplan.cli.app import _app
+from pipeplan.cli.app import command_line
 
 FOLDER = "reference/commands/"
 
@@ -34,7 +34,7 @@ holds one JSON object and nothing else.
 
 @cache
 def _commands() -> dict[str, App]:
-    app = _app()
+    app = command_line()
     return {name: app[name] for name in app if not name.startswith("-")}
 
 

@@ -148,6 +148,7 @@ def test_a_search_says_what_it_gained_over_the_best_published_schedule_that_fits
     assert (document["gain"], document["gain_anywhere"]) == (search.gain, search.gain_anywhere)
     assert f"-{percent(search.gain)} against {search.best_published.name}>" in repr(found)
     first, second = gain_of(found)
+    assert "the best published schedule of this placement that fits" in first
     assert f"is {percent(search.gain)} shorter than {search.best_published.name}" in first
     assert search.best_published_anywhere.name in second
     found.print()
@@ -160,7 +161,7 @@ def test_a_search_says_what_it_gained_over_the_best_published_schedule_that_fits
 def test_a_search_that_gains_nothing_says_why():
     proven = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="3act", evaluations=100)
     assert gain_of(proven) == (
-        "Nothing is gained over v-half (26.5), the best published schedule of this placement that fits: it is proven that "
+        "Nothing is gained over v-half (26.5), the best published schedule of any placement that fits: it is proven that "
         "none of this placement is shorter.",
     )
     assert proven.search is not None

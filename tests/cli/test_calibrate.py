@@ -9,6 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+from pipeplan import api
+
 TORCHTITAN = Path(__file__).parents[1] / "formats" / "data" / "torchtitan_zbv_fsdp"
 
 CPU = """\
@@ -52,6 +54,23 @@ def test_a_gpu_is_calibrated_for_estimates(run):
     assert set(plain["costs_from"].values()) == {"analytic"}
     assert calibrated["costs_from"]["gemm"] == "calibrated"
     assert calibrated["step_time_s"] != plain["step_time_s"]
+
+
+def test_how_far_it_is_is_told():
+    told = []
+    api.profile(
+        calibrate="tiny.yaml",
+        gpu="cpu.yaml",
+        device="cpu",
+        sequence=32,
+        repeats=1,
+        progress=lambda said, share: told.append((said, share)),
+    )
+    assert {said for said, _ in told} == {"measuring kernels"}
+    shares = [share for _, share in told]
+    assert len(shares) > 5
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
 
 
 def test_json_is_a_calibration_too(run, tmp_path):

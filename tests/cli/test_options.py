@@ -72,5 +72,7 @@ def test_a_script_for_the_shell_knows_schedules_and_formats(run, tmp_path, monke
         return found.stdout.split()
 
     assert completed("pipeplan", "comp") == ["compare"]
-    assert completed("pipeplan", "simulate", "zb") == [name for name in STRATEGIES if name.startswith("zb")]
+    zero_bubble = [name for name in STRATEGIES if name.startswith("zb")]
+    for command in (["simulate"], ["run"], ["profile"], ["search", "--start"]):
+        assert completed("pipeplan", *command, "zb") == zero_bubble
     assert "torchtitan" in completed("pipeplan", "export", "--to", "")

@@ -68,6 +68,7 @@ def files(run):
         "simulate -o a.json -o ../{here}/a.json",
         "compare -o t.json -o soft-t.json",
         f"{SEARCH} -o a.csv -o a.csv",
+        "simulate m.csv -o m.torchtitan.sh -o m.torchtitan.csv",
         "convert m.csv soft-m.csv",
         "convert t.json hard-t.json",
     ],
@@ -99,6 +100,30 @@ def test_outputs_of_the_config_file_are_for_commands_that_have_outputs(run):
     assert run("simulate -c c.yaml")[0] == 2
     assert run("check 1f1b -c c.yaml")[0] == 0
     assert run("export 1f1b -c c.yaml --to json")[0] == 0
+
+
+def test_what_a_trainers_settings_name_is_written_and_said(run):
+    for command in ("simulate 1f1b -o", "search -p 2 -m 2 --evaluations 10 -o"):
+        code, _, err = run(f"{command} mine.torchtitan.sh")
+        assert code == 0
+        assert "wrote mine.torchtitan.sh\nwrote mine.torchtitan.csv, which mine.torchtitan.sh names\n" in err
+        assert Path("mine.torchtitan.csv").read_text().startswith("0F0,")
+        Path("mine.torchtitan.csv").rename("mine.csv")
+    said = "wrote again.torchtitan.sh\nwrote again.torchtitan.csv, which again.torchtitan.sh names\n"
+    assert run("convert mine.csv again.torchtitan.sh") == (0, "", said)
+    code, _, err = run("simulate again.torchtitan.csv -o again.torchtitan.sh")
+    assert code == 2
+    assert "again.torchtitan.csv is an input; an input is never overwritten" in err
+
+
+def test_a_picture_that_the_command_line_names_is_written_without_pictures_too(run):
+    code, out, _ = run("simulate 1f1b --no-visualization -o a.svg -o a.json")
+    assert code == 0
+    assert "F forward" not in out
+    assert Path("a.svg").read_text().startswith("<?xml")
+    Path("c.yaml").write_text("output: [b.svg, b.json]\n")
+    assert run("simulate 1f1b -c c.yaml --no-visualization")[0] == 0
+    assert sorted(path.name for path in Path().glob("[ab].*")) == ["a.json", "a.svg", "b.json"]
 
 
 ENDINGS = (".csv", ".json", ".png", ".svg", ".pdf", ".html", ".trace.json")

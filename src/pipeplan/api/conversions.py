@@ -33,8 +33,10 @@ def convert(
     retime: bool = False,
     merge_backward: bool = False,
     **look: Unpack[Look],
-) -> None:
+) -> tuple[Path, ...]:
     """Turn a file that holds a schedule, a timeline or costs into another format; nothing is simulated.
+
+    Gives what was written: the target, and the files that it names.
 
     Parameters
     ----------
@@ -73,13 +75,13 @@ def convert(
     if chosen.write_settings is not None and isinstance(schedule, Schedule):
         settings = chosen.write_settings(schedule, placed(Training(), target))
         require_apart([target, *map(Path, settings.files)], [source])
-        write_settings(settings, target)
-        return
+        return write_settings(settings, target)
     with replacing(target) as temporary:
         if chosen.convert_schedule is not None and isinstance(schedule, Schedule):
             temporary.write_bytes(chosen.convert_schedule(schedule).encode())
         else:
             temporary.write_bytes(content_as(chosen, contents, **look))
+    return (target,)
 
 
 def _in_words(found: Schedule | Timeline | Costs) -> str:

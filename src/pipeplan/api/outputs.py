@@ -83,8 +83,10 @@ def save(
     ending: str | None = None,
     training: Training | None = None,
     **look: Unpack[Look],
-) -> None:
+) -> tuple[Path, ...]:
     """Write an answer to a file, as a whole or not at all: the ending of the file chooses the format.
+
+    Gives what was written: the file, and those that it names.
 
     Parameters
     ----------
@@ -108,18 +110,19 @@ def save(
     """
     if isinstance(answer, CostProfile):
         answer.measured.write(Path(path))
-        return
+        return (Path(path),)
     if isinstance(answer, CalibrationProfile):
         from pipeplan.planner import write_calibration  # the planner, which loads the solver
 
         write_calibration(Path(path), answer.calibration)
-        return
+        return (Path(path),)
     own = answer.own_file(str(path if ending is None else ending)) if isinstance(answer, Presentable) else None
     if own is not None:
         beside = {str(Path(path).parent / name): text for name, text in own.files.items()}
-        write_settings(replace(own, files=beside), Path(path))
-        return
-    write(contents_of(answer), Path(path), ending=ending, what=word_for(answer), training=training or _BARE, **look)
+        return write_settings(replace(own, files=beside), Path(path))
+    return write(
+        contents_of(answer), Path(path), ending=ending, what=word_for(answer), training=training or _BARE, **look
+    )
 
 
 def write(
@@ -130,18 +133,21 @@ def write(
     ending: str | None = None,
     training: Training = _BARE,
     **look: Unpack[Look],
-) -> None:
-    """Write what a file's format can hold of contents; ``what`` they are is for messages. Raises what :func:`save` does."""
+) -> tuple[Path, ...]:
+    """Write what a file's format can hold of contents; ``what`` they are is for messages.
+
+    Gives and raises what :func:`save` does.
+    """
     chosen = format_of(path, contents, what, ending)
     if chosen.write_settings is not None and not is_stream(path):
-        write_settings(chosen.write_settings(contents["settings"](chosen), placed(training, path)), path)
-        return
+        return write_settings(chosen.write_settings(contents["settings"](chosen), placed(training, path)), path)
     with replacing(path) as temporary:
         temporary.write_bytes(content_as(chosen, contents, **look))
+    return (path,)
 
 
-def write_settings(settings: TrainerSettings, path: Path) -> None:
-    """Write a trainer's settings, and first the files that they name.
+def write_settings(settings: TrainerSettings, path: Path) -> tuple[Path, ...]:
+    """Write a trainer's settings, and first the files that they name. Gives them all, the settings first.
 
     Raises
     ------
@@ -151,6 +157,14 @@ def write_settings(settings: TrainerSettings, path: Path) -> None:
     for name, text in settings.files.items():
         write_text(Path(name), text)
     write_text(path, settings.text)
+    return (path, *map(Path, settings.files))
+
+
+def named_beside(path: Path) -> tuple[Path, ...]:
+    """What a trainer's settings in a file of this name may name, and is then written too; of other files nothing."""
+    if is_stream(path) or format_of(path, _WHOLE, "").write_settings is None:
+        return ()
+    return (Path(str(placed(_BARE, path).csv)),)
 
 
 def placed(training: Training, path: Path) -> Training:

@@ -12,6 +12,7 @@ from pipeplan.errors import MissingExtraError
 
 if TYPE_CHECKING:
     import os
+    from pathlib import Path
 
     from pipeplan.api.pictures import Look
     from pipeplan.drawing import View
@@ -52,9 +53,10 @@ class Presentable(ABC):
         ending: str | None = None,
         training: Training | None = None,
         **look: Unpack[Look],
-    ) -> None:
+    ) -> tuple[Path, ...]:
         """Write a file; see :func:`pipeplan.save` for endings, a trainer's settings, the look of pictures, and errors."""
-        _module("outputs").save(self, path, ending=ending, training=training, **look)
+        written: tuple[Path, ...] = _module("outputs").save(self, path, ending=ending, training=training, **look)
+        return written
 
     def print(self) -> None:
         """Print the table that the command prints."""

@@ -56,7 +56,8 @@ def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Time
         if need is None:
             return f"{said}."
         return f"{said}; {need.name}, which needs the least, takes {_size(need.memory, need.in_activations)}."
-    known = f"{here.name} ({times.text(here.value)}), the best published schedule of this placement that fits"
+    kind = "any" if here == record.best_published_anywhere else "this"
+    known = f"{here.name} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
     if record.gain > NOTHING:
         return f"{times.text(record.value)} is {percent(record.gain)} shorter than {known}."
     if record.gain < -NOTHING:

@@ -275,26 +275,29 @@ def run(
     PipeplanError
         For what :func:`pipeplan.simulate` raises it.
     """
+    from pipeplan.runtime import choose_device, require_torch
     from pipeplan.runtime import run as run_schedule
 
+    require_torch()
     source, given = asked(schedule, settings)
     if given.forward_times is not None and given.time_unit not in TIME_UNITS:
         raise CostError(
             f"times are compared with a run in their unit: give time_unit, one of {', '.join(TIME_UNITS)}",
             field="time_unit",
         )
+    trained = resolve(source, given, of_measured=True)
+    require_expressible(trained)
+    simulated(trained, given)
     machine = _Machine(
         model=model,
         layout=None if layout is None else tuple(layout),
-        device=device,
+        # One device for both: a profile alone would take the only GPU of a host, on which the ranks have no room.
+        device=choose_device(device, trained.ranks),
         threads=threads,
         seed=seed,
         timeout=timeout,
         dtype=dtype,
     )
-    trained = resolve(source, given, of_measured=True)
-    require_expressible(trained)
-    simulated(trained, given)
     costs, origin = _costs(trained, given, machine, part(progress, 0.0, 0.5, "costs: "))
     done = run_schedule(
         trained,
@@ -304,7 +307,7 @@ def run(
         warmup=warmup,
         verify=verify,
         receives=receives,
-        device=device,
+        device=machine.device,
         threads=threads,
         seed=seed,
         timeout=timeout,
@@ -346,6 +349,7 @@ def profile(
     device: Literal["auto", "cpu", "cuda"] = "auto",
     threads: int = 1,
     repeats: int = 15,
+    progress: TrainingReport | None = None,
 ) -> CalibrationProfile: ...
 
 
@@ -421,6 +425,7 @@ def profile(
             device=device,
             threads=threads,
             samples=repeats,
+            progress=lambda share: None if progress is None else progress("measuring kernels", share),
         )
     meant, given = asked(schedule, settings)
     machine = _Machine(

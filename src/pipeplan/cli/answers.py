@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,22 +15,24 @@ from pipeplan.strict_json import json_text
 
 
 @contextmanager
-def written(outputs: Mapping[Path, Callable[[Path], None]]) -> Iterator[None]:
-    """Write every output, and say so on stderr; then the block shows the answer.
+def written(outputs: Mapping[Path, Callable[[Path], Sequence[Path]]]) -> Iterator[None]:
+    """Write every output, and say so on stderr, of the files too that it names; then the block shows the answer.
 
     An output that fails raises at the end: what took hours to find costs neither the other files nor what is shown.
     """
     errors: list[Exception] = []
     for path, write in outputs.items():
         try:
-            write(path)
+            named = write(path)[1:]
         except Exception as error:
             errors.append(error)
         else:
             tell(f"wrote {path}")
+            for other in named:
+                tell(f"wrote {other}, which {path} names")
     yield
-    for other in errors[1:]:
-        tell(sentence(other))
+    for further in errors[1:]:
+        tell(sentence(further))
     if errors:
         raise errors[0]
 

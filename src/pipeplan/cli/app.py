@@ -42,7 +42,8 @@ _COMMANDS = {
 }
 
 
-def _app() -> App:
+def command_line() -> App:
+    """All commands with their options, as help, completion and documentation read them."""
     app = App(
         name="pipeplan",
         help=_HELP,
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
     """
     given = _named(sys.argv[1:] if arguments is None else arguments)
-    app = _app()
+    app = command_line()
     try:
         code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()

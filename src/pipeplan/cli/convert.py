@@ -35,6 +35,6 @@ def convert(
     source
         A schedule, a timeline or costs (.csv, .json).
     """
-    convert_file(source, target, **asdict(rearranged), **looks.look)
-    tell(f"wrote {target}")
+    for path in convert_file(source, target, **asdict(rearranged), **looks.look):
+        tell(f"wrote {path}" if path == target else f"wrote {path}, which {target} names")
     return 0

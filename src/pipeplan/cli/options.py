@@ -206,9 +206,9 @@ class OutputOptions(LookOptions):
         tuple[Path, ...],
         _option(OUTPUT, f"The ending chooses: {' '.join(output_endings())}; repeatable.", "--output", "-o"),
     ] = ()
-    no_visualization: Annotated[bool, _option(OUTPUT, "No picture, in the terminal neither.", "--no-visualization")] = (
-        False
-    )
+    no_visualization: Annotated[
+        bool, _option(OUTPUT, "No picture but those of --output, in the terminal neither.", "--no-visualization")
+    ] = False
 
 
 Json = Annotated[bool, _option(OUTPUT, "One JSON object on stdout, and nothing else there.", "--json")]

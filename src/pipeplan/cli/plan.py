@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, make_dataclass
 from functools import partial
@@ -153,9 +154,9 @@ def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:
     require_apart(outputs, inputs)
 
 
-def _write(found: Plan, flags: str | None, look: LookOptions, path: Path) -> None:
+def _write(found: Plan, flags: str | None, look: LookOptions, path: Path) -> Sequence[Path]:
     ending = f".{flags}.sh" if flags is not None and path.suffix.lower() == ".sh" else None
-    found.save(path, ending=ending, **look.look)
+    return found.save(path, ending=ending, **look.look)
 
 
 def _nothing_fits(found: Plan, *, json: bool) -> int:

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from pipeplan import api
 from pipeplan.api import as_keywords, model_files
 from pipeplan.cli.answers import print_json, tell, written
+from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
 from pipeplan.cli.progress import progress_bar
 from pipeplan.cli.request import request
@@ -25,7 +26,7 @@ _MODEL = ModelOptions()
 
 
 def profile(
-    name: str | None = None,
+    name: ScheduleName | None = None,
     /,
     *,
     source: Annotated[
@@ -88,17 +89,19 @@ def profile(
         if beside or settings.config is not None:
             raise InputError(f"a GPU is calibrated without a schedule: leave out {', '.join(beside) or '--config'}")
         require_outputs_of_calibration(outputs, calibrate, source, calibration)
-        factors = api.profile(
-            calibrate=calibrate,
-            gpu=gpu,
-            sequence=sequence,
-            microbatch_size=microbatch_size,
-            source=source,
-            calibration=calibration,
-            device=model.device,
-            threads=model.threads,
-            repeats=repeats,
-        )
+        with progress_bar("starting up", quiet=json or source is not None, refreshes=REFRESHES) as bar:
+            factors = api.profile(
+                calibrate=calibrate,
+                gpu=gpu,
+                sequence=sequence,
+                microbatch_size=microbatch_size,
+                source=source,
+                calibration=calibration,
+                device=model.device,
+                threads=model.threads,
+                repeats=repeats,
+                progress=lambda said, share: bar.show(share, said),
+            )
         return _shown(factors, outputs, json=json)
     for path in outputs:
         require_costs_file(path)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pipeplan.api import Look, file_of, is_picture, load_config, picture_name, require_outputs
+from pipeplan.api import Look, file_of, is_picture, load_config, named_beside, picture_name, require_outputs
 from pipeplan.cli.options import OutputOptions, SettingOptions
 from pipeplan.costs import Config, Settings, merged
 from pipeplan.files import require_apart, require_writable
@@ -80,15 +80,19 @@ def request(
     for path in writes:
         require_writable(path)
     files = [path for path in map(file_of, names) if path is not None]
-    require_apart([*asked.outputs, *writes], [*reads, *files, *options.files()])
+    named = [path for output in asked.outputs for path in named_beside(output)]
+    require_apart([*asked.outputs, *named, *writes], [*reads, *files, *options.files()])
     return asked
 
 
 def _outputs(options: OutputOptions, config: Config, drawn: str | None, *, pictures: bool) -> tuple[Path, ...]:
-    """The files to write, pictures only where they are wanted; a picture of ``drawn`` where no file is named."""
+    """The files to write; a picture of ``drawn`` where no file is named.
+
+    Without pictures there are none but those that the command line itself names.
+    """
     outputs = options.output or tuple(map(Path, config.output))
     require_outputs(outputs)
-    if not pictures:
+    if not pictures and not options.output:
         return tuple(path for path in outputs if not is_picture(path))
     if outputs or drawn is None:
         return outputs

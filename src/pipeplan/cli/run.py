@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from pipeplan import api
 from pipeplan.api import as_keywords, model_files
 from pipeplan.cli.answers import print_json, written
+from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.progress import progress_bar
 from pipeplan.cli.request import request
@@ -45,7 +46,7 @@ _RUN = RunOptions()
 
 
 def run(
-    name: str | None = None,
+    name: ScheduleName | None = None,
     /,
     *,
     model: ModelOptions = _MODEL,

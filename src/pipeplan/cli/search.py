@@ -15,6 +15,7 @@ from pipeplan.api import as_keywords, file_of, holds_schedule, require_outputs
 from pipeplan.api.searches import pareto
 from pipeplan.api.searches import search as search_schedule
 from pipeplan.cli.answers import print_json, tell, written
+from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import Request, request
 from pipeplan.cli.search_progress import ProgressLine, keep_best
@@ -61,7 +62,9 @@ class Search:
         int | None, _option("Budget in schedules tried: the same seed then gives the same answer.", "--evaluations")
     ] = None
     seed: Annotated[int, _option("Seed of the random numbers (0).", "--seed")] = 0
-    start: Annotated[tuple[str, ...], _option("Schedule to go on from, by name or file; repeatable.", "--start")] = ()
+    start: Annotated[
+        tuple[ScheduleName, ...], _option("Schedule to go on from, by name or file; repeatable.", "--start")
+    ] = ()
     workers: Annotated[
         int | None, _option("Threads, or processes for several searches (as many as there are cores).", "--workers")
     ] = None

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from pipeplan.errors import CostError
+from pipeplan.model import tolerances
 from pipeplan.model.arrays import Floats
 from pipeplan.model.display import Displayed
 from pipeplan.model.op import COMPUTE_KINDS, among
@@ -102,7 +103,8 @@ class Timeline(Displayed):
     @property
     def idle(self) -> Floats:
         """Each rank's time from 0 to the makespan in which it does not compute, shape (ranks,)."""
-        return self.makespan - self.work
+        idle: Floats = self.makespan - self.work
+        return np.where(np.abs(idle) < tolerances.ROUNDING * self.makespan, 0.0, idle)
 
     @property
     def bubble(self) -> Bubble:

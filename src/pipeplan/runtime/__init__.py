@@ -7,6 +7,7 @@ from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
 
 require_torch(BACKWARD_VERSIONS, what="pipeplan.runtime")
 
+from pipeplan.runtime.group import choose_device  # noqa: E402
 from pipeplan.runtime.kernel_timing import KernelTimer, kernel_timer  # noqa: E402
 from pipeplan.runtime.model import Model  # noqa: E402
 from pipeplan.runtime.models import BUILT_IN, load_model  # noqa: E402
@@ -29,9 +30,11 @@ __all__ = [
     "Recording",
     "RunProgress",
     "RunResult",
+    "choose_device",
     "from_torch",
     "kernel_timer",
     "load_model",
     "profile",
+    "require_torch",
     "run",
 ]

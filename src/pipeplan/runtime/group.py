@@ -41,12 +41,22 @@ def choose_device(asked: str, ranks: int) -> str:
 
 
 def local_device(device: str, rank: int) -> torch.device:
-    """The device of this process; on a GPU it becomes the current one."""
+    """The device of this process; a GPU becomes the current one, ready for a backward."""
     if device == "cpu":
         return torch.device("cpu")
     chosen = torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)))
     torch.cuda.set_device(chosen)
+    ready_for_backward(chosen)
     return chosen
+
+
+def ready_for_backward(device: torch.device) -> None:
+    """Give the thread in which autograd works on a GPU that GPU's context; a CPU needs nothing.
+
+    Where a product of matrices is the first that it does, cuBLAS warns of a missing context.
+    """
+    if device.type == "cuda":
+        torch.ones((), device=device, requires_grad=True).mul(2.0).backward()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 from pipeplan.model import Placement, Schedule
 from pipeplan.runtime.clocks import clock_for
+from pipeplan.runtime.group import ready_for_backward
 from pipeplan.runtime.layout import cut
 from pipeplan.runtime.lost_time import LostTime, lost_time
 from pipeplan.runtime.model import Model
@@ -110,6 +111,7 @@ class ProfileTask:
         torch.set_num_threads(self.threads)
         try:
             device = torch.device(self.device)
+            ready_for_backward(device)
             ranges = cut(self.load(), self.placement.stages, self.layout)
             stages = measure_stages(self.load(), ranges, device, self.seed, self._measure(meet))
         finally:
