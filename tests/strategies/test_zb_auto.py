@@ -66,7 +66,7 @@ def test_a_rank_without_room_for_one_microbatch_is_named_with_the_least_limit():
 
 
 def test_what_is_static_may_leave_no_room_at_all():
-    with pytest.raises(InfeasibleError, match="rank 0 has room for 0 bytes and needs at least 10:"):
+    with pytest.raises(InfeasibleError, match=r"rank 0 has room for 0\.0 B and needs at least 10\.0 B:"):
         build(3, 4, Settings(memory_limit=90.0, activation_bytes=10.0, static_bytes=100.0))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Columns, Kind, Placement, Schedule, ops, source_of, tolerances
+from pipeplan.readable import sizes_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,10 @@ class RankCosts:
             With the limit and the least one known to be needed.
         """
         if self.limit < needed * (1 - tolerances.MEMORY):
+            room = max(self.limit, 0.0)
+            has, needs = sizes_text(room, needed) if self.unit == "bytes" else (f"{room:g} {self.unit}", f"{needed:g}")
             raise InfeasibleError(
-                f"{name}: rank {rank} has room for {max(self.limit, 0.0):g} {self.unit} and needs at least {needed:g}: "
-                f"{reason}",
-                field="memory_limit",
+                f"{name}: rank {rank} has room for {has} and needs at least {needs}: {reason}", field="memory_limit"
             )
 
 
