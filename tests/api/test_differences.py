@@ -290,3 +290,33 @@ def test_a_run_that_was_not_measured():
 def test_a_result_is_a_plan():
     result = pipeplan.simulate("zbv", ranks=2, microbatches=4)
     assert diff(result.timeline, result.timeline).departure is None
+
+
+def test_a_single_late_op_is_named_and_its_kind_is_not():
+    long = parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2")
+    factors = np.ones(len(long))
+    factors[0] = 9.0
+    said = diff_timelines(run_of(long), run_of(long, factors)).sentences
+    assert not any(sentence.startswith("The ops that matter most") for sentence in said)
+    assert any(sentence.startswith("Single ops took far longer") and "0F0 on rank 0" in sentence for sentence in said)
+
+
+def test_a_run_that_starts_late_says_when():
+    run = run_of(PLAN)
+    late = diff_timelines(run_of(PLAN), replace(run, start=run.start + 4, end=run.end + 4))
+    assert any("Its first op starts at 4 ms." in sentence for sentence in late.sentences)
+
+
+def test_clocks_that_are_apart_are_noticed():
+    run = run_of(PLAN)
+    shift = np.where(PLAN.rank == 0, 0.75, 0.0)
+    apart = diff_timelines(run_of(PLAN), replace(run, start=run.start + shift, end=run.end + shift))
+    (said,) = (each for each in apart.sentences if each.startswith("The clocks"))
+    assert said.startswith(
+        "The clocks of the ranks are apart: 1F0 starts 0.75 ms before 0F0, which it needs, has ended"
+    )
+
+
+def test_ranks_that_were_all_busy_for_as_long_are_not_told_apart():
+    said = diff_timelines(run_of(PLAN), run_of(PLAN, forward_times=(1.5, 1.5))).sentences
+    assert any(sentence.startswith("Every rank was busy beyond its plan, 7.0 ms for 6.0 ms") for sentence in said)

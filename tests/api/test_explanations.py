@@ -128,6 +128,7 @@ def test_the_command(capsys):
         ("gpipe -p 4 -m 16 --memory-limit 6act", "This is over its memory limit. To do first: train with"),
         ("gpipe -p 4 -m 16 --memory-limit 0.1act", "Nothing tried here is within it"),
         ("interleaved-1f1b -p 2 -m 2 -v 8 -f 1 2", "To do first:"),
+        ("zb-auto -p 4 -m 8 --memory-limit 2act", "To do first: train with v-min"),
     ],
 )
 def test_the_last_sentence_says_what_to_do(capsys, line, said):

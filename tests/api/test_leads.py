@@ -19,6 +19,17 @@ def test_the_transfer_from_which_another_leads_is_where_comparing_again_says_so(
     assert lead.makespan == pytest.approx(pipeplan.simulate("zb-h2", **SHAPE, p2p_time=lead.at).makespan)
 
 
+def test_a_lead_that_is_lost_and_won_again_is_lost_where_it_is_lost_first():
+    costs = {"forward_times": 0.758, "backward_times": 1.516, "backward_input_times": 0.698, "recompute": "all"}
+    comparison = pipeplan.compare("dualpipev", "zbv", "zb-h2", ranks=3, microbatches=6, **costs)
+    lead = comparison.leads[0]
+    for share in (0.02, 0.1, 0.3, 0.6, 0.95):
+        again = pipeplan.compare(
+            "dualpipev", "zbv", "zb-h2", ranks=3, microbatches=6, **costs, p2p_time=share * lead.at
+        )
+        assert again[lead.leader].makespan <= again.best.makespan * (1 + 1e-9)
+
+
 def test_where_none_takes_over_it_is_said_how_far_was_looked():
     (lead,) = pipeplan.compare("zb-h2", "gpipe", **SHAPE).leads[:1]
     assert (lead.change, lead.leader, lead.schedule) == ("transfer", "zb-h2", None)

@@ -6,11 +6,14 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from pipeplan.model import crosses_ranks, dependencies
 from pipeplan.readable import Times, percent
 
 if TYPE_CHECKING:
     from pipeplan.api.differences import Diff
-    from pipeplan.api.op_differences import OpDifference
+    from pipeplan.api.op_differences import OpDifference, RankDifference
 
 NOTHING = 5e-4
 """Of the planned makespan: what is less is rounded away, and nobody is told of it."""
@@ -77,6 +80,8 @@ def _sentences(found: Diff) -> Iterator[str]:
         if ranks := _ranks(found):
             yield ranks
     yield _order(found)
+    if clocks := _clocks(found):
+        yield clocks
     if advice := _advice(found):
         yield advice
 
@@ -120,6 +125,7 @@ def _groups(found: Diff) -> str:
         for each in found.whole_kinds
         if each.most <= 1.1 * each.least and sum(kind.kind == each.kind for kind in found.kinds) > 2
     }
+    # Where the median is as planned, the effect is that of single ops, which are told of by themselves.
     items = [
         (
             each.effect,
@@ -127,6 +133,7 @@ def _groups(found: Diff) -> str:
             f"alone {_signed(each.effect, whole)})",
         )
         for each in alike.values()
+        if _range(each.least, each.most) != "1.00"
     ]
     items += [
         (
@@ -135,7 +142,7 @@ def _groups(found: Diff) -> str:
             f"alone {_signed(each.effect, whole)})",
         )
         for each in found.kinds
-        if each.kind not in alike
+        if each.kind not in alike and ops.number(each.measured) != ops.number(each.planned)
     ]
     same = [item for item in items if item[0] * found.from_costs > 0 and abs(item[0]) > _least(found)]
     worst = sorted(same, key=lambda item: -abs(item[0]))[:_NAMED]
@@ -164,7 +171,29 @@ def _waiting(found: Diff) -> str:
     return (
         f"On the critical path of the run, {times.text(found.path_messages)} lie between ops of different ranks (planned: "
         f"{_or_none(found.planned_path_messages, times)}) and {times.text(found.path_gaps)} between ops of one rank "
-        f"(planned: {_or_none(found.planned_path_gaps, times)})."
+        f"(planned: {_or_none(found.planned_path_gaps, times)}).{_late(found, times)}"
+    )
+
+
+def _late(found: Diff, times: Times) -> str:
+    """What lies before all of that: a run whose first op starts late."""
+    first, planned = float(found.measured.start.min()), float(found.planned.start.min())
+    return f" Its first op starts at {times.text(first)}." if first - planned > _least(found) else ""
+
+
+def _clocks(found: Diff) -> str:
+    """What cannot be: ops that start before what they need has ended. Then the clocks of ranks are apart."""
+    measured = found.measured
+    needed = dependencies(measured.schedule).arrival
+    crossing = np.flatnonzero(crosses_ranks(measured.schedule, needed))
+    early = measured.end[needed[crossing]] - measured.start[crossing]
+    if not len(early) or early.max() <= _least(found):
+        return ""
+    worst = int(early.argmax())
+    op, before = (measured.schedule.op(int(each)) for each in (crossing[worst], needed[crossing[worst]]))
+    return (
+        f"The clocks of the ranks are apart: {op} starts {_whole_times(found).text(float(early[worst]))} before {before}, "
+        "which it needs, has ended. What is said of waiting is wrong by as much."
     )
 
 
@@ -175,10 +204,9 @@ def _ranks(found: Diff) -> str:
     idle = max(found.ranks, key=lambda each: each.idle_measured - each.idle_planned)
     said = []
     if busy.busy_measured - busy.busy_planned > 0.01 * found.measured.makespan:
-        said.append(
-            f"rank {busy.rank} was busy the most beyond its plan, {times.text(busy.busy_measured)} for "
-            f"{times.text(busy.busy_planned)}"
-        )
+        alike = all(_alike(each, busy, found) for each in found.ranks)
+        who = "every rank was busy" if alike else f"rank {busy.rank} was busy the most"
+        said.append(f"{who} beyond its plan, {times.text(busy.busy_measured)} for {times.text(busy.busy_planned)}")
     if idle.idle_measured - idle.idle_planned > 0.01 * found.measured.makespan:
         said.append(
             f"rank {idle.rank} idled the most beyond its plan, {times.text(idle.idle_measured)} for "
@@ -186,6 +214,13 @@ def _ranks(found: Diff) -> str:
         )
     text = "; ".join(said)
     return f"{text[0].upper()}{text[1:]}." if text else ""
+
+
+def _alike(one: RankDifference, other: RankDifference, found: Diff) -> bool:
+    """Whether two ranks were busy for as long as each other, in the plan and in the run."""
+    least = _least(found)
+    planned, measured = one.busy_planned - other.busy_planned, one.busy_measured - other.busy_measured
+    return abs(planned) <= least and abs(measured) <= least
 
 
 def _order(found: Diff) -> str:

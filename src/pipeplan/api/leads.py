@@ -24,6 +24,12 @@ _BUILDING = 30
 _GRID = 6
 """Transfer times that are looked at before the place between two of them is narrowed down."""
 
+_BETWEEN = tuple(share / 64 for share in (1, 2, 4, 8, 16, 24, 32, 40, 48, 56))
+"""Shares of the place that was found at which a short lead before it would be seen; more of them near to what is now."""
+
+_BESIDE = 0.01
+"""How much further a schedule that is made from its costs has to be shorter too: another order can be had for any others."""
+
 _HALVINGS = 10
 
 _REACH = 2.0
@@ -118,11 +124,17 @@ class _Race:
         return self.known[key]
 
     def winner(self, leader: Result, rivals: Sequence[Result], more: float) -> Result | None:
-        """The rival that is shorter than the leader, and than the others."""
-        best = min(rivals, key=lambda rival: self.makespan(rival, more), default=None)
-        if best is None or self.makespan(best, more) >= self.makespan(leader, more) * (1 - tolerances.ROUNDING):
-            return None
-        return best
+        """The rival that is shorter than the leader, and than the others, and not by the luck of one transfer time."""
+        for rival in sorted(rivals, key=lambda each: self.makespan(each, more)):
+            if not self._shorter(rival, leader, more):
+                return None
+            lucky = made_from_costs(rival) or made_from_costs(leader)
+            if not lucky or self._shorter(rival, leader, more + _BESIDE * (leader.costs.transfer.time() + more)):
+                return rival
+        return None
+
+    def _shorter(self, one: Result, other: Result, more: float) -> bool:
+        return self.makespan(one, more) < self.makespan(other, more) * (1 - tolerances.ROUNDING)
 
 
 def _with_slower_transfers(fitting: Sequence[Result], settings: Settings, again: Again) -> Iterator[Lead]:
@@ -141,18 +153,32 @@ def _lead_of(leader: Result, runners: Sequence[Result], race: _Race, now: float,
     """Which one takes over from a leader as transfers get slower, and when."""
     last = race.makespan(leader, reach)
     rivals = [result for result in runners if result is not leader and _least(result) < last]
+    end, found = _first(race, leader, rivals, [reach * step / _GRID for step in range(1, _GRID + 1)])
+    while found is not None:
+        # Leads that are lost and won again before it are looked for: the first one that is lost counts.
+        at, overtaken = _first(race, leader, rivals, [end * share for share in _BETWEEN])
+        if overtaken is None:
+            return Lead("transfer", leader.name, now + end, found.name, race.makespan(found, end))
+        end, found = at, overtaken
+    return Lead("transfer", leader.name, now + reach, None, None)
+
+
+def _first(
+    race: _Race, leader: Result, rivals: Sequence[Result], transfers: Sequence[float]
+) -> tuple[float, Result | None]:
+    """About where in these transfers a rival is shorter for the first time, and which one; None where none is."""
     low = 0.0
-    for step in range(1, _GRID + 1):
-        high = reach * step / _GRID
-        found = race.winner(leader, rivals, high)
+    for transfer in transfers:
+        found = race.winner(leader, rivals, transfer)
         if found is not None:
+            high = transfer
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
                 earlier = race.winner(leader, rivals, middle)
                 low, high, found = (middle, high, found) if earlier is None else (low, middle, earlier)
-            return Lead("transfer", leader.name, now + high, found.name, race.makespan(found, high))
-        low = high
-    return Lead("transfer", leader.name, now + reach, None, None)
+            return high, found
+        low = transfer
+    return low, None
 
 
 def _runners(fitting: Sequence[Result]) -> list[Result] | None:

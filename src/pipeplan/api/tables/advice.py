@@ -7,8 +7,8 @@ from pipeplan.api.remedies import Remedy
 from pipeplan.api.tables.parts import size
 from pipeplan.readable import Times, change
 
-_AT_HAND = ("schedule", "chunks", "memory", "recomputation")
-"""What changes neither the model, nor the batch, nor the machine."""
+_AT_HAND = ("schedule", "chunks", "recomputation")
+"""What changes neither the model, nor the batch, nor the machine, and is within its memory."""
 
 
 def advice(explanation: Explanation, times: Times) -> str:
@@ -21,7 +21,7 @@ def advice(explanation: Explanation, times: Times) -> str:
     if not result.fits:
         return f"{over}Nothing tried here is within it: raise it, or search under it with 'pipeplan search'."
     larger = next((what for what in helping if what.kind == "microbatches"), None)
-    costs = next((what for what in helping if what.kind == "costs"), None)
+    costs = next((what for what in helping if what.kind in ("costs", "memory")), None)
     bound = result.bound.value
     if result.gap:
         most = change(bound / result.makespan - 1)
@@ -39,9 +39,7 @@ def _done(what: Remedy) -> str:
         return f"train with {what.change}"
     if what.kind == "chunks":
         return f"put {what.change}"
-    return {"no memory limit": "raise the memory limit", "all stages recomputed": "recompute all stages"}.get(
-        what.change, "recompute nothing"
-    )
+    return "recompute all stages" if what.change == "all stages recomputed" else "recompute nothing"
 
 
 def _gained(explanation: Explanation, what: Remedy, times: Times) -> str:
