@@ -54,6 +54,22 @@ def test_timelines_are_those_asked_for(client):
     assert ends.tolist() == pipeplan.simulate("1f1b", **COSTS).timeline.end.tolist()
 
 
+def test_the_best_is_drawn_where_none_of_those_asked_for_can_be_had(client):
+    question = {"settings": COSTS | {"ranks": 3}, "schedules": ["dualpipe", "zbv", "1f1b"], "draw": ["dualpipe"]}
+    answer = client.post("/api/compare", json=question).json()
+    assert answer["drawn"] == [answer["results"][0]["schedule"]]
+    assert client.post("/api/compare", json=question | {"draw": []}).json()["drawn"] == []
+
+
+def test_the_least_bound_is_that_of_the_workbench(client):
+    names = ["1f1b", "zbv", "v-half"]
+    costs = COSTS | {"memory_limit": "3act"}
+    answer = client.post("/api/compare", json={"settings": costs, "schedules": names}).json()
+    expected = pipeplan.compare(*names, **costs)
+    assert answer["least_bound"] == expected.to_dict()["least_bound"]
+    assert [each["least_gap"] for each in answer["results"]] == [expected.least_gap(each) for each in expected]
+
+
 def test_reasons_come_when_they_are_asked_for(client):
     for reasons in (True, False):
         question = {"settings": COSTS, "schedules": ["1f1b"], "reasons": reasons}
@@ -96,6 +112,13 @@ def test_schedules_of_ones_own(client):
     results = {result["schedule"]: result for result in client.post("/api/compare", json=question).json()["results"]}
     assert results["mine.csv"]["makespan"] == pipeplan.simulate("zb-h1", ranks=2, microbatches=4).makespan
     assert [(each["ranks"], each["microbatches"]) for each in results.values()] == [(2, 4), (2, 4)]
+
+
+@pytest.mark.parametrize("name", ["search v 12.5GiB", "front v 5.181 GiB", "search v 6.5act", "search"])
+def test_a_number_at_the_end_of_a_name_is_no_ending(client, name):
+    text = pipeplan.export("zb-h1", "json", ranks=2, microbatches=4)
+    answer = client.post("/api/compare", json={"files": [{"name": name, "text": text}], "draw": [name]}).json()
+    assert (answer["refused"], answer["drawn"]) == ([], [name])
 
 
 def test_schedules_of_other_ranks_or_microbatches_are_not_ranked_with_the_others(client, tmp_path):

@@ -442,6 +442,28 @@ def test_on_a_narrow_page_nothing_sticks_out(browser, address):
         context.close()
 
 
+def test_what_takes_long_is_said_and_given_up_for_what_is_asked_next(watched):
+    watched.go("?ranks=4&schedules=1f1b")
+
+    def hold(_):
+        """Leave the request without an answer."""
+
+    watched.page.route("**/api/compare", hold)
+    watched.type("ranks", "5")
+    watched.page.wait_for_selector(".answer[aria-busy]")
+    watched.page.unroute("**/api/compare")
+    watched.type("ranks", "6")
+    watched.settled("() => document.querySelector('.results .number').textContent.startsWith('39')")
+    watched.page.wait_for_selector(".answer:not([aria-busy])")
+    assert watched.page.is_hidden(".banner")
+
+
+def test_the_table_ends_with_what_none_can_beat(watched):
+    watched.go("?ranks=4&microbatches=8&schedules=1f1b,zbv")
+    said = watched.page.text_content(".results .note") or ""
+    assert said == "No schedule of any placement here can be shorter than 25.5 (v, 2 chunks a rank): zbv is that short."
+
+
 def test_a_server_that_is_gone_is_told(watched):
     watched.go("?ranks=4&schedules=1f1b")
     watched.page.route("**/api/compare", lambda route: route.abort())

@@ -104,6 +104,9 @@ def test_costs_to_begin_with_fill_everything(visit):
     watched.settled("() => document.querySelector('#field-ranks').value === '4'")
     assert page.input_value("#field-time_unit") == "ms"
     assert page.input_value("#field-memory_limit") == "75GiB"
+    page.select_option("#field-preset", "")
+    watched.settled("() => document.querySelector('#field-ranks').value === '8'")
+    assert (page.input_value("#field-memory_limit"), page.input_value("#field-forward_times")) == ("", "")
 
 
 def test_tips_come_once_and_again_when_asked_for(visit):

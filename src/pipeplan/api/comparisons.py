@@ -92,6 +92,18 @@ class Comparison(Presentable):
         """How far a result is above the least bound, as a share of it; None over the memory limit."""
         return gap_above(result.makespan, self.least_bound.bound) if result.fits else None
 
+    def least_bound_record(self) -> dict[str, Any]:
+        """The least bound as JSON: its value and reason, and the placement that it is of."""
+        least = self.least_bound
+        placement = least.schedule.placement
+        return {
+            "value": least.bound.value,
+            "reason": least.bound.reason,
+            "placement": placement.name,
+            "chunks": placement.chunks,
+            "slices": least.schedule.slices,
+        }
+
     @cached_property
     def leads(self) -> tuple[Lead, ...]:
         """What would change which schedule is the first; simulated when it is asked for."""
@@ -142,20 +154,12 @@ class Comparison(Presentable):
 
     def to_dict(self) -> dict[str, Any]:
         """``results`` as a list of the JSON of one result, ``refused`` by name, ``warnings``, and what the table says."""
-        least = self.least_bound
-        placement = least.schedule.placement
         return {
             "results": [result.to_dict() for result in self.results],
             "refused": dict(self.refused),
             "warnings": list(self.warnings),
             "notes": list(self.notes),
-            "least_bound": {
-                "value": least.bound.value,
-                "reason": least.bound.reason,
-                "placement": placement.name,
-                "chunks": placement.chunks,
-                "slices": least.schedule.slices,
-            },
+            "least_bound": self.least_bound_record(),
             "leads": [lead.to_dict() for lead in self.leads],
         }
 

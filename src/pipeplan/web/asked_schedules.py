@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from pipeplan.web.requests import FileIn, Question
 
 Meant = str | Schedule | Timeline
 """The name of a strategy, never of a file; or what a file that came with the question holds."""
+
+_ENDING = re.compile(r"\.[^\W\d][^.]*$")
 
 
 def only_one(question: Question) -> tuple[Meant, Settings]:
@@ -80,12 +83,14 @@ def _opened(asked: str | FileIn) -> Meant:
 def read_file(file: FileIn) -> Schedule | Timeline:
     """What a file holds, named after the file; where its name has no ending, it is pipeplan's JSON.
 
+    What begins with a digit is no ending: ``search 12.5GiB`` has none.
+
     Raises
     ------
     PipeplanError
         For a file that holds neither a schedule nor a timeline, or one that is too large.
     """
-    name = file.name if Path(file.name).suffix else f"{file.name}.json"
+    name = file.name if _ENDING.search(file.name) else f"{file.name}.json"
     if Path(name).suffix.lower() not in endings():
         raise FormatError(f"{file.name} is no schedule file: its ending must be {' or '.join(endings())}")
     if file.text.count(",") > 2 * MOST_OPS:

@@ -40,11 +40,15 @@ def compare(question: CompareIn) -> Reply:
     if not had:
         return refused(*wrong.values())
     drawn, undrawn = choose(had, question.draw)
+    comparison = Comparison(tuple(had))
     return json_reply(
         {
-            "results": [result.to_dict() | {"over": _over(result)} for result in had],
+            "results": [
+                result.to_dict() | {"over": _over(result), "least_gap": comparison.least_gap(result)} for result in had
+            ],
             "refused": [{"schedule": name, **found.model_dump()} for name, found in wrong.items()],
-            "warnings": list(Comparison(tuple(had)).warnings),
+            "warnings": list(comparison.warnings),
+            "least_bound": comparison.least_bound_record(),
             "drawn": [result.name for result in drawn],
             "undrawn": undrawn,
             "timeline": timeline_data(views(drawn, reasons=question.reasons)) if drawn else None,

@@ -149,7 +149,9 @@ class CompareIn(Question):
     """Which schedules to compare, and which of them to draw."""
 
     draw: list[Name] | None = Field(
-        default=None, max_length=8, description="Names; the best one where nothing is said."
+        default=None,
+        max_length=8,
+        description="Names; the best one where nothing is said, or none of these can be had.",
     )
     reasons: bool = Field(default=False, description="Whether the timeline holds why ranks idle.")
 

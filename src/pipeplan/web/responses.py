@@ -78,8 +78,20 @@ class OverOut(BaseModel):
     unit: Literal["bytes", "activations"]
 
 
+class LeastBoundOut(BaseModel):
+    """The least of the lower bounds: no schedule of any of these placements is shorter."""
+
+    value: float
+    reason: str
+    placement: str
+    chunks: int = Field(description="Chunks a rank of that placement.")
+    slices: int
+
+
 class ComparedOut(ResultOut):
     """One schedule of a comparison."""
+
+    least_gap: float | None = Field(description="How far above the least bound; None over the memory limit.")
 
     over: OverOut | None = Field(description="None where every rank is within its limit.")
 
@@ -96,6 +108,7 @@ class CompareOut(BaseModel):
     results: list[ComparedOut]
     refused: list[RefusedOut]
     warnings: list[str]
+    least_bound: LeastBoundOut
     drawn: list[str] = Field(description="Whose timelines these are.")
     undrawn: list[str] = Field(description="Asked for, but too large to draw.")
     timeline: dict[str, Any] | None = Field(description="What mountTimeline takes.")

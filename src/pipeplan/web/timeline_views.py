@@ -18,9 +18,13 @@ _MOST_WALKED = 400_000
 
 
 def choose(results: Sequence[Result], wanted: Sequence[str] | None) -> tuple[list[Result], list[str]]:
-    """The results to draw, in the order asked for (without a wish, the first), and the names of those that are too large."""
+    """The results to draw, in the order asked for, and the names of those that are too large.
+
+    The first one is drawn without a wish, and where none of what is wished for can be had.
+    """
     by_name = {result.name: result for result in results}
-    asked = [results[0].name] if wanted is None else [name for name in dict.fromkeys(wanted) if name in by_name]
+    had = [name for name in dict.fromkeys(wanted or ()) if name in by_name]
+    asked = [results[0].name] if not had and wanted != [] else had
     drawn: list[Result] = []
     undrawn: list[str] = []
     for name in asked:

@@ -56,6 +56,8 @@ export interface Result {
   readonly lower_bound: number;
   readonly bound_reason: string;
   readonly gap: number | null;
+  /** How far it is above the least bound of all placements here; null over the memory limit. */
+  readonly least_gap?: number | null;
   readonly fits: boolean;
   /** The rank that is furthest over its memory limit, what it holds and what it may; null where all are within theirs. */
   readonly over: {
@@ -72,6 +74,13 @@ export interface Comparison {
   readonly results: readonly Result[];
   readonly refused: readonly (Fault & { readonly schedule: string })[];
   readonly warnings: readonly string[];
+  readonly least_bound: {
+    readonly value: number;
+    readonly reason: string;
+    readonly placement: string;
+    readonly chunks: number;
+    readonly slices: number;
+  };
   readonly drawn: readonly string[];
   readonly undrawn: readonly string[];
   readonly timeline: TimelineData | null;
@@ -153,9 +162,13 @@ export async function preset(name: string): Promise<Config> {
   return (await answered(`/api/presets/${encodeURIComponent(name)}`, {})).json() as Promise<Config>;
 }
 
-export async function compare(question: Question, draw: readonly string[] | null): Promise<Comparison> {
+export async function compare(
+  question: Question,
+  draw: readonly string[] | null,
+  signal: AbortSignal,
+): Promise<Comparison> {
   const asked = { ...question, draw, reasons: true };
-  return (await posted("/api/compare", asked)).json() as Promise<Comparison>;
+  return (await posted("/api/compare", asked, signal)).json() as Promise<Comparison>;
 }
 
 export async function explain(question: Question): Promise<Explanation> {

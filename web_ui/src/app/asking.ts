@@ -95,7 +95,7 @@ export class Asking {
     this.running = mine;
     this.fail([]);
     this.said.textContent = "";
-    this.far.textContent = "asks";
+    this.far.textContent = "starting";
     this.bar.removeAttribute("value");
     this.progress.hidden = false;
     this.submit.disabled = true;

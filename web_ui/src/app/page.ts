@@ -2,7 +2,7 @@
 
 import { make, part } from "../dom.js";
 import { download as saveFile } from "../export.js";
-import { fromQuery, type PageState, toQuery } from "./address.js";
+import { fromQuery, INITIAL, type PageState, toQuery } from "./address.js";
 import * as api from "./api.js";
 import { Banner } from "./banner.js";
 import { CopyLink } from "./copy_link.js";
@@ -24,6 +24,10 @@ import { settingsOf, type Typed, typedOf } from "./values.js";
 
 /** Milliseconds without a change before the address is written: browsers refuse too many changes. */
 const QUIET = 250;
+/** Milliseconds after which a comparison is said to take long. */
+const LONG = 600;
+/** Milliseconds after which one is given up where another was asked for meanwhile: it may take half a minute. */
+const TOO_LONG = 2000;
 
 export class Page implements Host {
   comparison: api.Comparison | null = null;
@@ -43,13 +47,17 @@ export class Page implements Host {
     (format) => this.downloadAs(format),
     () => this.downloadSettings(),
   );
-  private readonly presets = new Presets((config) => this.useConfig(config));
+  private readonly presets = new Presets(
+    (config) => this.useConfig(config),
+    () => this.useConfig({ settings: INITIAL.typed, schedules: [], notes: [] }),
+  );
   private readonly banner = new Banner("Not up to date: see the message at ", (name) => this.focus(name));
   private readonly sheet: Sheet;
   private readonly answer = make("div", { class: "answer" });
   private readonly comparing = new Latest(() => this.compare());
   private shown: readonly string[] = [];
   private waiting: ReturnType<typeof setTimeout> | undefined;
+  private asking: { readonly since: number; readonly stop: AbortController } | null = null;
 
   constructor(private readonly settings: FormFields) {
     this.form = new Form(settings, () => this.changed());
@@ -164,6 +172,11 @@ export class Page implements Host {
 
   private changed(): void {
     this.later();
+    const { asking } = this;
+    if (asking !== null) {
+      const left = TOO_LONG - (performance.now() - asking.since);
+      setTimeout(() => asking.stop.abort(), Math.max(left, 0));
+    }
     void this.comparing.ask();
   }
 
@@ -184,8 +197,11 @@ export class Page implements Host {
       this.tell([{ field: "schedules", message: "choose at least one schedule" }]);
       return;
     }
+    const stop = new AbortController();
+    this.asking = { since: performance.now(), stop };
+    const long = setTimeout(() => this.answer.setAttribute("aria-busy", "true"), LONG);
     try {
-      const comparison = await api.compare(question, this.shown.length > 0 ? this.shown : null);
+      const comparison = await api.compare(question, this.shown.length > 0 ? this.shown : null, stop.signal);
       this.comparison = comparison;
       this.tell(comparison.refused);
       this.table.show(comparison);
@@ -193,7 +209,12 @@ export class Page implements Host {
       this.sheet.say(summary(comparison, this.form.typed));
       this.panels.answered(comparison);
     } catch (error) {
-      this.fail(error);
+      // The next one is asked for already.
+      if (!stop.signal.aborted) this.fail(error);
+    } finally {
+      clearTimeout(long);
+      this.asking = null;
+      this.answer.removeAttribute("aria-busy");
     }
   }
 

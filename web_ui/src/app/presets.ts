@@ -15,7 +15,11 @@ export class Presets {
   private readonly error = make("p", { class: "error", id: "preset-error", role: "alert", hidden: true });
   private known: readonly Preset[] = [];
 
-  constructor(private readonly taken: (config: Config) => void) {
+  /** `none`: round numbers were chosen again. */
+  constructor(
+    private readonly taken: (config: Config) => void,
+    private readonly none: () => void,
+  ) {
     const label = make("label", { for: "field-preset" }, "Begin with costs of");
     this.select.append(make("option", { value: "" }, "round numbers, or one's own"));
     this.element = make(
@@ -42,7 +46,10 @@ export class Presets {
     const chosen = this.known.find((each) => each.name === name);
     this.error.hidden = true;
     this.about.replaceChildren();
-    if (chosen === undefined) return;
+    if (chosen === undefined) {
+      this.none();
+      return;
+    }
     this.about.append(`${chosen.about} In the shell: `, make("code", {}, `--config ${name}`));
     try {
       const found = await preset(name);

@@ -110,7 +110,18 @@ function columns(results: readonly Result[]): readonly Column[] {
           : "the most that a rank holds",
       cell: (result) => memoryText(peakOf(result), scale),
     },
-    { key: "gap", heading: "gap", title: "optimality gap: how far the makespan is above the bound", cell: gap },
+    {
+      key: "gap",
+      heading: "gap",
+      title: "optimality gap: how far the makespan is above the bound of its placement",
+      cell: ({ gap }) => gapText(gap),
+    },
+    {
+      key: "any",
+      heading: "any gap",
+      title: "how far the makespan is above the least bound of all placements here",
+      cell: ({ least_gap: gap }) => gapText(gap),
+    },
     {
       key: "bound",
       heading: "bound",
@@ -147,8 +158,8 @@ function boundOf(result: Result): number {
 }
 
 /** A schedule over its memory limit has no optimality gap: the bound holds for schedules within the limit. */
-function gap(result: Result): string {
-  return result.gap === null ? "\u2013" : percent(Math.max(result.gap, 0));
+function gapText(gap: number | null | undefined): string {
+  return gap == null ? "\u2013" : percent(Math.max(gap, 0));
 }
 
 /** Which rank is over its limit, and by how much; a limit in activations stands beside memory in bytes in its own unit. */
@@ -187,5 +198,17 @@ function notes(comparison: Comparison): Node[] {
   const undrawn = comparison.undrawn.map((name) => `${name} is too large to draw here; download its page or picture.`);
   // Each row says for itself what is over its limit.
   const warnings = comparison.warnings.filter((text) => !text.includes("over the memory limit"));
-  return [...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
+  return [bounded(comparison), ...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
+}
+
+/** What no schedule of any placement here can beat, and how near the first one comes. */
+function bounded({ least_bound: least, results }: Comparison): string {
+  const [first] = results;
+  const times = Times.of([...results.map((result) => result.makespan), ...results.map(boundOf)], first.time_unit);
+  const chunks = `${least.chunks} chunk${least.chunks === 1 ? "" : "s"} a rank`;
+  const where = `${least.placement}, ${chunks}${least.slices > 1 ? `, ${least.slices} slices` : ""}`;
+  const bound = `No schedule of any placement here can be shorter than ${times.text(least.value)} (${where})`;
+  const gap = first.least_gap ?? null;
+  if (gap === null) return `${bound}.`;
+  return `${bound}: ${first.schedule} ${gap === 0 ? "is that short" : `is ${percent(gap)} above it`}.`;
 }

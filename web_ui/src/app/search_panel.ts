@@ -10,6 +10,8 @@ import { type Found, type SearchProgress, search } from "./search_api.js";
 
 const BUDGET = 10;
 const LONGEST = 60;
+/** Signs of a name that the server takes; a limit for each rank is longer. */
+const LONGEST_NAME = 60;
 
 /** How the row of a search begins. */
 export const SEARCHED = "search";
@@ -74,7 +76,7 @@ export class SearchPanel implements Panel {
     const seconds = Number(this.seconds.input.value);
     const placement = this.placement.input.value;
     const limit = this.host.typed("memory_limit");
-    const name = [SEARCHED, placement, limit].join(" ").trim();
+    const name = [SEARCHED, placement, limit].join(" ").trim().slice(0, LONGEST_NAME);
     const asked = { settings, placement, objective: this.objective.input.value, seconds, start: schedules, files };
     this.asked = JSON.stringify(settings);
     this.aged.hidden = true;

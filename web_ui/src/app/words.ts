@@ -14,7 +14,9 @@ export function inWords(fault: Fault, fields: readonly Field[]): string {
   if (place !== null) return `Value ${place[1]} of ${own.title} ${named.slice(place[0].length)}`;
   if (/^(must|is|has) /.test(named)) return `${own.title} ${named}`;
   const plain = own.name.replaceAll("_", " ");
-  const rest = [own.name, plain].find((name) => named.startsWith(`${name} `) || named.startsWith(`${name}:`));
+  const rest = [own.name, plain, plain.replace(/s$/, "")].find(
+    (name) => named.startsWith(`${name} `) || named.startsWith(`${name}:`),
+  );
   return rest === undefined ? capital(named) : `${own.title}${named.slice(rest.length)}`;
 }
 

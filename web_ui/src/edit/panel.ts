@@ -23,6 +23,8 @@ declare const pipeplan: { readonly mountTimeline: typeof mountTimeline };
 
 /** Milliseconds without a key after which a typed text is judged. */
 const QUIET = 160;
+/** Milliseconds after which a verdict that is not there yet is said to be on its way. */
+const LONG = 400;
 /** Signs of a text whose change is explained: for longer ones that takes as long as the verdict. */
 const MOST_EXPLAINED = 150_000;
 /** Servers and chats cut addresses that are longer. */
@@ -99,6 +101,7 @@ export class EditPanel implements Panel {
     const name = this.session?.edited === true ? this.session.name : (this.host.drawn[0] ?? "");
     if (this.session?.edited === true) this.again();
     else if (name !== "") void this.begin(name);
+    this.update();
   }
 
   answered(_: Comparison, open: boolean): void {
@@ -188,16 +191,20 @@ export class EditPanel implements Panel {
     const { name, shape } = session;
     const ask = (rows: string, before: string | null, draw: boolean) =>
       api.judge({ settings, name: draw ? `edited ${name}`.slice(0, 80) : name, rows, shape, before, draw });
+    const long = setTimeout(() => this.verdicts.wait(), LONG);
     try {
       if (session.baseline === null && session.edited && session.original !== "") {
         session.baseline = (await ask(session.original, null, false)).result;
         session.before ??= session.original;
       }
-      const known = session.before !== null && session.before !== text && text.length <= MOST_EXPLAINED;
+      const changed = session.edited && session.before !== null && session.before !== text;
+      const known = changed && text.length <= MOST_EXPLAINED;
       const verdict = await ask(text, known ? session.before : null, true);
       if (session === this.session && text === session.text) this.show(session, verdict);
     } catch (error) {
       if (session === this.session) this.fail(error);
+    } finally {
+      clearTimeout(long);
     }
   }
 
@@ -256,7 +263,10 @@ export class EditPanel implements Panel {
 
   private update(): void {
     const { session } = this;
-    if (session === null) return;
+    if (session === null) {
+      this.toolbar.update({ undo: false, redo: false, reset: false, op: "", valid: false });
+      return;
+    }
     this.toolbar.update({
       undo: session.history.canUndo,
       redo: session.history.canRedo,

@@ -38,6 +38,12 @@ export class VerdictView {
     this.trainers.hidden = (verdict.trainers ?? []).length === 0;
   }
 
+  /** The verdict on what is written now takes long; the one that shows is of an earlier text. */
+  wait(): void {
+    this.element.dataset.state = "waits";
+    this.headline.textContent = "Computing\u2026";
+  }
+
   /** It could not be judged. */
   fail(message: string): void {
     this.element.dataset.state = "failed";
