@@ -1,4 +1,5 @@
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,11 @@ def test_a_strategy_that_takes_only_even_numbers_gets_two_more():
     found = pipeplan.explain("dualpipe", ranks=4, microbatches=8)
     changes = [what.change for what in found.what_ifs if what.kind == "microbatches"]
     assert changes == ["16 microbatches", "2 more microbatches"]
+
+
+def test_twice_one_microbatch_is_one_more():
+    found = pipeplan.explain("1f1b", ranks=2, microbatches=1)
+    assert [what.change for what in found.what_ifs if what.kind == "microbatches"] == ["1 more microbatch"]
 
 
 def test_other_schedules_help_the_shortest_first_and_each_with_less_memory_than_the_one_before():
@@ -116,6 +122,14 @@ def test_the_command(capsys):
     assert {"change", "makespan", "gain", "per_microbatch", "peak_activation"} <= set(
         document["explain"]["what_ifs"][0]
     )
+
+
+def test_a_sentence_and_the_table_have_the_same_numbers(capsys):
+    assert main(["explain", "1f1b", "-p", "4", "-m", "8", "--p2p-time", "0.01", "--op-gap", "0.002"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    (row,) = re.findall(r" 1 9\.20 (1\.\d+) (6\.\d+) 0\.07 (2\.\d+) 0\.03", text)
+    start_up, compute, drain = row
+    assert f"{compute} waiting for ops on other ranks, {drain} after its last op, {start_up} before the first" in text
 
 
 @pytest.mark.parametrize(

@@ -82,3 +82,9 @@ def test_no_schedule_here_can_be_shorter_than_the_least_bound():
     assert gap == pytest.approx(comparison["zb-h1"].makespan / comparison["zbv"].bound.value - 1)
     over = pipeplan.compare("gpipe", "v-min", **SHAPE, memory_limit="3act")
     assert over.least_gap(over["gpipe"]) is None
+
+
+def test_a_gap_too_small_to_show_is_not_none(capsys):
+    comparison = pipeplan.compare("zbv", "1f1b", ranks=3, microbatches=6, p2p_time=0.0004)
+    comparison.print()
+    assert "zbv is less than 0.1% above it" in " ".join(capsys.readouterr().out.split())

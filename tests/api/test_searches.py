@@ -10,7 +10,7 @@ from pipeplan import solver
 from pipeplan.api.published import published_here
 from pipeplan.api.results import result_of
 from pipeplan.api.search_record import PublishedSchedule, gap_above
-from pipeplan.api.search_words import gain_of
+from pipeplan.api.search_words import costs_in_words, gain_of
 from pipeplan.api.searches import placement_named, problem_of
 from pipeplan.api.tables.parts import number
 from pipeplan.cli import main
@@ -190,6 +190,22 @@ def test_a_search_that_did_not_come_to_try_them_is_still_held_against_all_that_i
     stopped = replace(found, published=None, every_published=False)
     assert published_here(stopped) == published_here(found)
     assert published_here(found) == PublishedSchedule(found.published.name, "linear", found.published.value)
+
+
+def test_under_each_limit_of_a_front_the_best_published_one_is_as_good_as_a_comparison_has_it():
+    shape: dict[str, Any] = {"ranks": 3, "microbatches": 6, "p2p_time": 0.2}
+    for point in pipeplan.pareto(**shape, points=4, evaluations=400):
+        limit = None if point.limit is None else f"{point.limit}act"
+        fitting = [each.makespan for each in pipeplan.compare(**shape, memory_limit=limit) if each.fits]
+        assert point.result.search is not None
+        anywhere = point.result.search.best_published_anywhere
+        assert (anywhere is None) == (not fitting)
+        assert anywhere is None or anywhere.value <= min(fitting) * (1 + 1e-9)
+
+
+def test_a_transfer_that_is_short_beside_the_ops_is_not_written_as_none():
+    costs = Settings(p2p_time=0.004).costs(placement_named("linear", Settings(ranks=2)))
+    assert costs_in_words(costs, placement_named("linear", Settings(ranks=2))).endswith("transfer 0.004")
 
 
 def test_a_front_says_what_each_point_gains(capsys):

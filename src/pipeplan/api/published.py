@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 
@@ -59,6 +59,22 @@ def published_elsewhere(problem: Problem, settings: Settings) -> list[tuple[Publ
     return list(_elsewhere(problem, settings)) if _size(problem) <= ORDERS_UP_TO else []
 
 
+def published_under(
+    problem: Problem, settings: Settings, limits: Iterable[float], *, in_bytes: bool
+) -> Iterator[list[PublishedSchedule]]:
+    """Under each limit, infinite for none, what :func:`published_elsewhere` gives; settings have none of their own.
+
+    An order stays what it is; strategies that look at costs are asked again, as they make another one under each limit.
+    """
+    free = published_elsewhere(problem, settings)
+    for limit in limits:
+        found = [each for each, peak in free if within(peak, limit)]
+        if np.isfinite(limit) and _size(problem) <= EVERYTHING_UP_TO:
+            under = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
+            found += [each for each, _ in _elsewhere(problem, under, made_from_costs=True)]
+        yield found
+
+
 def within(peak: float, limit: float) -> bool:
     """Whether what the worst rank holds is within a limit, infinite for none."""
     return peak <= limit * (1 + tolerances.MEMORY)
@@ -68,10 +84,14 @@ def _size(problem: Problem) -> int:
     return problem.placement.ranks * problem.microbatches
 
 
-def _elsewhere(problem: Problem, settings: Settings) -> Iterator[tuple[PublishedSchedule, float]]:
+def _elsewhere(
+    problem: Problem, settings: Settings, *, made_from_costs: bool = False
+) -> Iterator[tuple[PublishedSchedule, float]]:
+    """Of all strategies, or of those alone that make a schedule from its costs."""
     alike = replace(settings, ranks=problem.placement.ranks, stages=None)
     for strategy in STRATEGIES.values():
-        if strategy.looks_at_costs and _size(problem) > EVERYTHING_UP_TO:
+        too_large = strategy.looks_at_costs and _size(problem) > EVERYTHING_UP_TO
+        if too_large or (made_from_costs and not strategy.looks_at_costs):
             continue
         try:
             found = _of(strategy, as_taken_by(strategy, alike), problem)

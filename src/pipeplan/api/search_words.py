@@ -113,7 +113,7 @@ def costs_in_words(costs: Costs, placement: Placement) -> str:
     kinds = (costs.forward, costs.backward, costs.backward_input, costs.backward_weight)
     loads = [_of_ranks(each, placement) for each in kinds]
     transfer = costs.transfer.time()
-    times = Times.of((float(each) for load in loads for each in load), costs.time_unit)
+    times = Times.of((transfer, *(float(each) for load in loads for each in load)), costs.time_unit)
     forward, backward, inputs, weights = (_range(load, times) for load in loads)
     return (
         f"forward {forward}, backward {backward} ({inputs} for inputs, {weights} for weights) of a rank; "

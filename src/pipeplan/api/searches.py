@@ -12,7 +12,7 @@ from typing import Unpack
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.fronts import FrontPoint, ParetoFront
 from pipeplan.api.outputs import FilePath
-from pipeplan.api.published import least_need, published_elsewhere, published_here, within
+from pipeplan.api.published import least_need, published_elsewhere, published_here, published_under
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.search_record import PublishedSchedule, SearchRecord
 from pipeplan.api.simulations import assumed_times
@@ -182,15 +182,16 @@ def pareto(
         dask=dask,
         store=None if store is None else Path(store),
     )
-    others = published_elsewhere(problem, given)
+    limits = [point.limit for point in found.points]
+    others = published_under(problem, given, limits, in_bytes=found.in_bytes)
     front = tuple(
         FrontPoint(
             None if point.limit == float("inf") else point.limit,
             point.peak,
             point.value,
-            result_found(point.result, given, [each for each, peak in others if within(peak, point.limit)]),
+            result_found(point.result, given, published),
         )
-        for point in found.points
+        for point, published in zip(found.points, others, strict=True)
     )
     return ParetoFront(front, found.marks, found.in_bytes)
 

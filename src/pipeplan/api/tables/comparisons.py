@@ -27,6 +27,9 @@ _SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE = (
 _LEAST = (_SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE)
 """The columns that narrow terminals do without, in this order."""
 
+_LEAST_SHOWN = 1e-3
+"""A share that is not written as none: as one that is smaller."""
+
 
 def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
     """A row a schedule, the ones over their memory limit marked; then what the columns are, and what the table says."""
@@ -102,7 +105,10 @@ def _bounded(comparison: Comparison, times: Times) -> str:
     gap = comparison.least_gap(first)
     if gap is None:
         return f"{bound}."
-    return f"{bound}: {first.name} {'is that short' if gap == 0 else f'is {percent(gap)} above it'}."
+    if gap == 0:
+        return f"{bound}: {first.name} is that short."
+    above = percent(gap) if gap >= _LEAST_SHOWN else f"less than {percent(_LEAST_SHOWN)}"
+    return f"{bound}: {first.name} is {above} above it."
 
 
 def _slower(comparison: Comparison, lead: Lead) -> str:

@@ -102,8 +102,8 @@ def _sentence(explanation: Explanation, rank: int, times: Times) -> str:
     reasons = [Reason(code) for code in np.argsort(-totals, kind="stable") if totals[code] > 0]
     if not reasons:
         return f"Rank {rank} never idles."
-    parts = zip(times.parts(float(totals[reason]) for reason in reasons), reasons, strict=True)
-    told = ", ".join(f"{time} {_WORDS[reason]}" for time, reason in parts if time.strip("0."))
+    parts = times.parts(map(float, totals))  # In the order of the table: the same time is the same number there.
+    told = ", ".join(f"{parts[reason]} {_WORDS[reason]}" for reason in reasons if parts[reason].strip("0."))
     said = f"Rank {rank} idles {times.number(idle)} of {times.text(timeline.makespan)} ({percent(idle / timeline.makespan)})"
     wait = explanation.waits[rank]
     return f"{said}: {told or 'in gaps too short to show'}.{'' if wait is None else _longest(wait, times)}"
