@@ -135,6 +135,15 @@ def test_shift_and_drag_measures_what_adds_up(opened):
     assert page.ask(TOTALS) == []
 
 
+def test_what_is_measured_adds_up_as_it_is_written(opened):
+    view = plan("zbv", forward_times=0.71323, backward_input_times=0.70666, backward_weight_times=0.47825)
+    page = opened(view, fragment=f"band=0~{view.makespan}~0:0~0:3")
+    _, whole, _, *ranks = page.ask(TOTALS)
+    for row in (whole, *ranks):
+        parts = [float(cell.replace(",", "")) for cell in row[1:]]
+        assert sum(parts[:-1]) == pytest.approx(parts[-1], abs=1e-9)
+
+
 def test_a_measured_interval_can_be_copied_kept_in_a_link_and_moved_at_its_edges(opened):
     page = opened(plan(), fragment="band=2~12~0:0~0:2", permissions=["clipboard-read", "clipboard-write"])
     page.page.get_by_role("button", name="copy the table").click()
@@ -211,6 +220,9 @@ def test_the_brush_of_the_minimap(opened):
     assert drag(0.6, 0.8) == pytest.approx((0.4 * last, 0.8 * last), rel=0.01), "its right edge"
     assert drag(0.4, 0.5) == pytest.approx((0.5 * last, 0.8 * last), rel=0.01), "its left edge"
     assert drag(0.1, 0.2) == pytest.approx((0.1 * last, 0.2 * last), rel=0.01), "a new one beside it"
+    assert drag(0.1, 1.1) == pytest.approx((0.2 * last, last), rel=0.01), "its left edge becomes the right one"
+    start, end = drag(0.2, 1.1)
+    assert start < end <= last * (1 + 1e-6), "an edge that is dragged past the end stays within the step"
     page.page.mouse.dblclick(*at(0.7))
     page.painted()
     assert page.span() is None
@@ -248,6 +260,11 @@ def test_fingers_pan_select_and_ask(opened):
     touches(page, (x, y), (x + 40, y), (x + 80, y), rests=True)
     assert page.span() == span, "nor does it pan"
     assert not page.tooltip().startswith("1B0")
+    touches(page, (x, y), rests=True)
+    assert page.tooltip(), "what was asked for stays"
+    box = page.page.locator(".pp-minimap").bounding_box()
+    touches(page, (box["x"] + box["width"] / 2, box["y"] + 9))
+    assert page.tooltip() == "", "until something else is touched"
 
 
 def test_the_keys_are_listed_in_groups(opened):

@@ -42,6 +42,18 @@ export class Times {
     return unsignedZero(grouped(fixed(value * this.scale, this.decimals)));
   }
 
+  /** The numbers of parts, each rounded so that they add up to the `number` of their sum; a part of 0 stays 0. */
+  parts(values: readonly number[]): string[] {
+    let [total, before] = [0, 0];
+    return values.map((value) => {
+      total += value;
+      const after = Number(fixed(total * this.scale, this.decimals));
+      const text = unsignedZero(grouped(fixed(after - before, this.decimals)));
+      before = after;
+      return text;
+    });
+  }
+
   /** A time with its unit: `2.02 s`; without one `28.2`. */
   text(value: number): string {
     return `${this.number(value)} ${this.unit}`.trimEnd();
@@ -104,7 +116,7 @@ function whole(value: number, decimals: number): boolean {
 }
 
 /** With so many decimals; a tie goes to the even digit, as in Python, where `toFixed` rounds it up. */
-function fixed(value: number, decimals: number): string {
+export function fixed(value: number, decimals: number): string {
   const size = Math.abs(value);
   const shifted = size * 10 ** decimals;
   const tie = shifted % 1 === 0.5 && Number.isInteger(size * 2 ** (decimals + 1));

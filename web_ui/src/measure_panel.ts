@@ -88,11 +88,14 @@ function tableOf(found: Measured, form: Times, theme: Theme): HTMLTableElement {
   const several = new Set(rows.map(({ plot }) => plot)).size > 1;
   const body = rows.map(({ plot, lane, times }) => {
     const label = plot.view.lanes.label[lane];
-    return rowOf(several ? `${plot.view.title}: ${label}` : label, times, sum(times), (time) => form.number(time));
+    return rowOf(several ? `${plot.view.title}: ${label}` : label, addingUp(times, form));
   });
   const whole = sum(totals);
-  const all = rowOf("all", totals, whole, (time) => form.number(time));
-  const shares = rowOf("share", totals, whole, (time) => percent(whole > 0 ? time / whole : 0));
+  const all = rowOf("all", addingUp(totals, form));
+  const shares = rowOf(
+    "share",
+    [...totals, whole].map((time) => percent(whole > 0 ? time / whole : 0)),
+  );
   const parts = rows.length > 1 ? [all, shares, ...body] : [...body, shares];
   return make("table", {}, make("thead", {}, head), make("tbody", {}, ...parts));
 }
@@ -111,9 +114,13 @@ function headingOf(key: string, title: string, theme: Theme): HTMLElement {
   return cell;
 }
 
-function rowOf(name: string, times: readonly number[], whole: number, text: (time: number) => string): HTMLElement {
-  const cells = [...times, whole].map((time) => make("td", {}, text(time)));
-  return make("tr", {}, make("th", { scope: "row" }, name), ...cells);
+/** Parts and their sum, which is also that of the numbers as they are written. */
+function addingUp(times: readonly number[], form: Times): string[] {
+  return [...form.parts(times), form.number(sum(times))];
+}
+
+function rowOf(name: string, cells: readonly string[]): HTMLElement {
+  return make("tr", {}, make("th", { scope: "row" }, name), ...cells.map((text) => make("td", {}, text)));
 }
 
 function lineOf(row: HTMLTableRowElement): string {

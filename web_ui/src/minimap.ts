@@ -170,7 +170,7 @@ export class Minimap {
 
   private set(one: number, other: number): void {
     const least = (LEAST_WINDOW / this.width) * this.last;
-    const from = Math.min(one, other);
+    const from = Math.min(one, other, this.last - least);
     this.go([from, Math.max(one, other, from + least)]);
   }
 

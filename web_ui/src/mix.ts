@@ -28,8 +28,8 @@ export interface Mix {
 /** More bars than this to a pixel of the screen are too fine to be drawn each. */
 const FINE = 0.3;
 /** A column holds about so many bars, so that equal work gives equal columns, and has a width between these. */
-const BARS = 5;
-const WIDTHS = [4, 14] as const;
+const BARS = 12;
+const WIDTHS = [6, 14] as const;
 
 /** Whether a track has more bars in a window than can be told apart. */
 export function tooFine(track: Track, window: TimeWindow, ratio: number): boolean {

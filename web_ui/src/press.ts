@@ -27,10 +27,10 @@ export class LongPress {
     for (const type of ["pointerup", "pointercancel"]) element.addEventListener(type, () => this.end());
     element.addEventListener("touchmove", (event) => this.keep(event), { capture: true, passive: false });
     element.addEventListener("contextmenu", (event) => this.exploring && event.preventDefault());
-    element.addEventListener("click", (event) => this.click(event), { capture: true });
+    element.addEventListener("click", (event) => this.swallow && event.stopImmediatePropagation(), { capture: true });
   }
 
-  /** Whether a finger explores, or has just been lifted from that: nothing else shall come of it. */
+  /** Whether a finger explores, or has last done that: nothing else shall come of it, be it a click or a double click. */
   get holds(): boolean {
     return this.exploring || this.swallow;
   }
@@ -67,11 +67,6 @@ export class LongPress {
     if (!this.exploring) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-  }
-
-  private click(event: MouseEvent): void {
-    if (this.swallow) event.stopImmediatePropagation();
-    this.swallow = false;
   }
 
   private pointOf(event: PointerEvent): Point {

@@ -7,12 +7,11 @@ import { Part } from "./part.js";
 import { figuresOf } from "./picture.js";
 import type { Plot } from "./plot.js";
 
-/** A value of each lane, and of all of them together. */
+/** What each lane has, and all of them together, as it is written. */
 interface TableColumn {
   readonly name: string;
-  readonly values: ArrayLike<number>;
-  readonly all: number;
-  text(value: number): string;
+  readonly lanes: readonly string[];
+  readonly all: string;
 }
 
 export function fillTables(element: HTMLElement, plots: readonly Plot[], theme: Theme): void {
@@ -28,12 +27,12 @@ function tableOf(plot: Plot, theme: Theme): HTMLElement {
   const body = plot.view.lanes.label.map((label, lane) =>
     rowOf(
       label,
-      columns.map(({ values, text }) => text(values[lane])),
+      columns.map(({ lanes }) => lanes[lane]),
     ),
   );
   const foot = rowOf(
     "all",
-    columns.map(({ all, text }) => text(all)),
+    columns.map(({ all }) => all),
   );
   const caption = make("caption", {}, make("strong", {}, plot.view.title), ` (${figuresOf(plot)})`);
   const parts = [make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body), make("tfoot", {}, foot)];
@@ -48,24 +47,45 @@ function rowOf(name: string, cells: readonly string[]): HTMLElement {
   return make("tr", {}, make("th", { scope: "row" }, name), ...cells.map((text) => make("td", {}, text)));
 }
 
+function columnOf(name: string, values: ArrayLike<number>, all: number, text: (value: number) => string): TableColumn {
+  return { name, lanes: Array.from(values, text), all: text(all) };
+}
+
+/** Parts of the idle time of each lane: they add up to it as they are written, as busy and idle do to the makespan. */
+function idleColumns(
+  plot: Plot,
+  form: Times,
+  parts: readonly { name: string; values: ArrayLike<number> }[],
+): TableColumn[] {
+  const written = (busy: number, times: readonly number[]) => form.parts([busy, ...times]).slice(1);
+  const lanes = Array.from(plot.work, (busy, lane) =>
+    written(
+      busy,
+      parts.map(({ values }) => values[lane]),
+    ),
+  );
+  const all = written(
+    sum(plot.work),
+    parts.map(({ values }) => sum(values)),
+  );
+  return parts.map(({ name }, at) => ({ name, lanes: lanes.map((texts) => texts[at]), all: all[at] }));
+}
+
 function timeColumns(plot: Plot, idle: Float64Array, form: Times): TableColumn[] {
   const { makespan } = plot.view;
   const ops = new Int32Array(plot.lanes);
   for (let bar = 0; bar < plot.bars; bar++) if (plot.part[bar] !== Part.STRIP) ops[plot.lane[bar]] += 1;
-  const time = (name: string, values: Float64Array, all: number): TableColumn => ({
-    name: form.unit === "" ? name : `${name} (${form.unit})`,
-    values,
-    all,
-    text: (value) => form.number(value),
-  });
+  const inUnit = (name: string) => (form.unit === "" ? name : `${name} (${form.unit})`);
+  const time = (name: string, values: Float64Array, all: number) =>
+    columnOf(inUnit(name), values, all, (value) => form.number(value));
   const share = (value: number) => (makespan > 0 ? value / makespan : 0);
   return [
-    { name: "ops", values: ops, all: sum(ops), text: (value) => value.toLocaleString("en") },
+    columnOf("ops", ops, sum(ops), (value) => value.toLocaleString("en")),
     time("first start", plot.firstStart, Math.min(...plot.firstStart)),
     time("last end", plot.lastEnd, Math.max(...plot.lastEnd)),
     time("busy", plot.work, sum(plot.work)),
-    time("idle", idle, sum(idle)),
-    { name: "idle share", values: idle.map(share), all: share(sum(idle)) / plot.lanes, text: percent },
+    ...idleColumns(plot, form, [{ name: inUnit("idle"), values: idle }]),
+    columnOf("idle share", idle.map(share), share(sum(idle)) / plot.lanes, percent),
   ];
 }
 
@@ -73,19 +93,20 @@ function memoryColumns({ memory }: Plot): TableColumn[] {
   if (memory === null) return [];
   const scale = memoryScale(memory.unit, Math.max(...memory.peak));
   const text = (value: number) => memoryText(value, scale);
-  const column = (name: string, values: Float64Array) => ({ name, values, all: Math.max(...values), text });
+  const column = (name: string, values: Float64Array) => columnOf(name, values, Math.max(...values), text);
   const peak = column(`peak memory (${scale.unit})`, memory.peak);
   return memory.limit === null ? [peak] : [peak, column("limit", memory.limit)];
 }
 
 /** The reasons for which any rank idles: together, they are its idle time. */
-function reasonColumns({ gaps }: Plot, theme: Theme, form: Times): TableColumn[] {
-  return (gaps?.totals ?? []).flatMap((values, reason) => {
+function reasonColumns(plot: Plot, theme: Theme, form: Times): TableColumn[] {
+  const { gaps } = plot;
+  const parts = (gaps?.totals ?? []).flatMap((values, reason) => {
     const key = gaps?.reasons[reason] ?? "";
-    const all = sum(values);
     const name = `idle: ${theme.base.reasons[key]?.title ?? key}`;
-    return all > 0 ? [{ name, values, all, text: (value: number) => form.number(value) }] : [];
+    return sum(values) > 0 ? [{ name, values }] : [];
   });
+  return idleColumns(plot, form, parts);
 }
 
 function sum(values: ArrayLike<number>): number {

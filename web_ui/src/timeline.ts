@@ -236,7 +236,13 @@ export class Timeline {
     this.host.append(root);
     chart.element.addEventListener("keydown", (event) => this.typed(event));
     root.addEventListener("keydown", (event) => this.typedAnywhere(event));
+    root.addEventListener("pointerdown", (event) => this.touchedBeside(event));
     this.dark.addEventListener("change", this.themeChanged);
+  }
+
+  /** What a finger has asked for stays when it is lifted, until it touches something else. */
+  private touchedBeside({ target }: PointerEvent): void {
+    if (target instanceof Node && !this.chart.element.contains(target)) this.chart.tooltip.hide();
   }
 
   private readonly themeChanged = (): void => {

@@ -53,3 +53,12 @@ test("a prediction has four digits", () => {
 test("numbers agree with their nouns", () => {
   expect([countedAs(1, "chunk"), countedAs(2048, "chunk")]).toEqual(["1 chunk", "2,048 chunks"]);
 });
+
+test("parts add up to what their sum is written as", () => {
+  const parts = [0.71323, 0.70666, 0.47825, 0, 0.0777, 0.0107, 0.03286];
+  const form = Times.of([...parts, 2.019403], "s");
+  const written = form.parts(parts);
+  expect(written[3]).toBe("0.000");
+  expect(form.number(written.map(Number).reduce((sum, part) => sum + part, 0))).toBe("2.019");
+  expect(parts.map((part) => Number(form.number(part))).reduce((sum, part) => sum + part, 0)).not.toBeCloseTo(2.019, 6);
+});

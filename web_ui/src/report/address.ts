@@ -19,7 +19,7 @@ const KEYS: readonly SortKey[] = ["schedule", "chunks", "makespan", "bubble", "p
 export function toParts({ drawn, limit, sort }: Shown): URLSearchParams {
   const parts = new URLSearchParams();
   if (drawn !== null) parts.set("draw", drawn.join(","));
-  if (limit !== undefined) parts.set("limit", limit === null ? "none" : String(Number(limit.toPrecision(9))));
+  if (limit !== undefined) parts.set("limit", limit === null ? "none" : String(limit));
   if (sort.key !== SHORTEST_FIRST.key || sort.descending) parts.set("sort", `${sort.descending ? "-" : ""}${sort.key}`);
   return parts;
 }
@@ -35,7 +35,7 @@ function limitOf(parts: URLSearchParams): number | null | undefined {
   const text = parts.get("limit");
   if (text === "none") return null;
   const value = text === null || text === "" ? Number.NaN : Number(text);
-  return Number.isFinite(value) && value > 0 ? value : undefined;
+  return Number.isFinite(value) && value >= 0 ? value : undefined;
 }
 
 function sortOf(parts: URLSearchParams): Sort {

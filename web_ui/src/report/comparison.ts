@@ -2,7 +2,7 @@
 
 import type { TimelineData } from "../data.js";
 import { make } from "../dom.js";
-import { memoryScale, Times } from "../format.js";
+import { fixed, memoryScale, Times } from "../format.js";
 import { fromFragment, type Shown, toParts } from "./address.js";
 import { ComparisonTable, MOST_DRAWN } from "./comparison_table.js";
 import type { Comparison } from "./contract.js";
@@ -164,5 +164,5 @@ export function costsOf({ costs, unit }: Comparison): string {
 
 function sizeText(bytes: number): string {
   const scale = memoryScale("bytes", bytes);
-  return `${(bytes / scale.divisor).toFixed(1)} ${scale.unit}`;
+  return `${fixed(bytes / scale.divisor, 1)} ${scale.unit}`;
 }

@@ -87,7 +87,7 @@ export class LimitControl {
   private typed(): void {
     if (this.shown === null) return;
     const value = Number(this.field.value);
-    const given = this.field.value.trim() !== "" && value > 0;
+    const given = this.field.value.trim() !== "" && value >= 0;
     this.handlers.limited(given ? value * memoryForm(this.shown.comparison).divisor : null);
   }
 }

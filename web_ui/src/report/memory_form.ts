@@ -1,6 +1,6 @@
 /** How the memory of one comparison is written: all of it in one unit. */
 
-import { memoryScale } from "../format.js";
+import { fixed, memoryScale } from "../format.js";
 import type { Comparison } from "./contract.js";
 
 export interface MemoryForm {
@@ -18,7 +18,7 @@ export function memoryForm({ rows, memory_unit }: Pick<Comparison, "rows" | "mem
   const { unit, divisor } = memoryScale(memory_unit, Math.max(...rows.map(({ peak }) => peak)));
   const number = (value: number) => {
     const scaled = value / divisor;
-    return memory_unit === "bytes" ? scaled.toFixed(1) : String(Number(scaled.toPrecision(4)));
+    return memory_unit === "bytes" ? fixed(scaled, 1) : String(Number(scaled.toPrecision(4)));
   };
   const short = memory_unit === "bytes" ? unit : "act.";
   return { unit, short, divisor, number, text: (value) => `${number(value)} ${unit}` };

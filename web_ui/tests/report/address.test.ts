@@ -9,6 +9,8 @@ describe("a link to a comparison", () => {
 
   test.each<Shown>([
     { drawn: ["zbv", "1f1b"], limit: 2.5, sort: { key: "peak", descending: true } },
+    { drawn: null, limit: 27.75 * 2 ** 30, sort: { key: "makespan", descending: false } },
+    { drawn: null, limit: 0, sort: { key: "makespan", descending: false } },
     { drawn: [], limit: null, sort: { key: "gap", descending: false } },
     { drawn: null, limit: undefined, sort: { key: "makespan", descending: true } },
   ])("carries what was chosen: %o", (shown) => {
