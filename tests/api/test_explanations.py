@@ -77,6 +77,13 @@ def test_the_longest_wait_names_its_op_and_the_rank_that_it_comes_back_from():
     assert pipeplan.explain("zbv", ranks=4, microbatches=8).waits == (None,) * 4
 
 
+def test_a_gap_between_ops_is_no_wait():
+    assert pipeplan.explain("zbv", ranks=2, microbatches=8, op_gap=0.1).waits[0] is None
+    wait = pipeplan.explain("1f1b", ranks=2, microbatches=4, op_gap=0.1).waits[0]
+    assert wait is not None
+    assert (str(wait.op), wait.source, wait.end) == ("0B0", 1, pytest.approx(4.3))
+
+
 def test_more_work_than_is_timed_is_not_tried(monkeypatch):
     monkeypatch.setattr("pipeplan.api.remedies.MOST_WORK", 2_000)
     found = pipeplan.explain("1f1b", ranks=4, microbatches=8)

@@ -20,7 +20,12 @@ def test_the_transfer_from_which_another_leads_is_where_comparing_again_says_so(
 
 
 def test_a_lead_that_is_lost_and_won_again_is_lost_where_it_is_lost_first():
-    costs = {"forward_times": 0.758, "backward_times": 1.516, "backward_input_times": 0.698, "recompute": "all"}
+    costs: dict[str, Any] = {
+        "forward_times": 0.758,
+        "backward_times": 1.516,
+        "backward_input_times": 0.698,
+        "recompute": "all",
+    }
     comparison = pipeplan.compare("dualpipev", "zbv", "zb-h2", ranks=3, microbatches=6, **costs)
     lead = comparison.leads[0]
     for share in (0.02, 0.1, 0.3, 0.6, 0.95):

@@ -56,7 +56,10 @@ def longest_waits(timeline: Timeline, idle: IdleTimes) -> tuple[Wait | None, ...
 def _longest(timeline: Timeline, idle: IdleTimes, rank: int, begin: int, stop: int) -> Wait | None:
     """Of the idle pieces of one rank, which are these, in the order of time."""
     rounding = tolerances.ROUNDING * timeline.makespan
-    pieces = begin + np.flatnonzero(~np.isin(idle.reason[begin:stop], _ENDS))
+    reason, cause = idle.reason[begin:stop], idle.cause[begin:stop]
+    # The gap before an op, and what its messages take, it waits for nobody in.
+    its_own = (reason == Reason.OVERHEAD) & (cause >= 0) & (timeline.schedule.rank[cause] == rank)
+    pieces = begin + np.flatnonzero(~np.isin(reason, _ENDS) & ~its_own)
     if not len(pieces):
         return None
     first = np.append(0, 1 + np.flatnonzero(idle.start[pieces[1:]] > idle.end[pieces[:-1]] + rounding))
