@@ -217,6 +217,13 @@ def test_pictures_pages_and_figures_of_several(client, form, start):
     assert answer.headers["content-disposition"] == f'attachment; filename="comparison.{form}"'
 
 
+@pytest.mark.parametrize(("name", "saved"), [("mine.csv", "mine.png"), ("search v 2.5GiB", "search_v_2.5GiB.png")])
+def test_a_download_has_one_ending(client, name, saved):
+    text = pipeplan.export("zb-h1", "torch-csv" if name == "mine.csv" else "json", ranks=2, microbatches=4)
+    answer = client.post("/api/download", json={"files": [{"name": name, "text": text}], "format": "png"})
+    assert answer.headers["content-disposition"] == f'attachment; filename="{saved}"'
+
+
 @pytest.mark.parametrize("form", ["torch-csv", "torch-csv-comms", "zb-nodes", "trace", "timeline-csv", "costs"])
 def test_other_tools_formats_are_those_of_export(client, form):
     answer = client.post("/api/download", json={"settings": COSTS, "schedules": ["zbv"], "format": form})

@@ -247,7 +247,7 @@ def test_it_joins_the_comparison_and_is_saved(editor, tmp_path):
         path = tmp_path / saved.value.suggested_filename
         assert path.name.endswith(ending)
         saved.value.save_as(path)
-    assert pipeplan.simulate(tmp_path / "1f1b-edited.txt.rows.txt").makespan == 36
+    assert pipeplan.simulate(tmp_path / "1f1b-edited.rows.txt").makespan == 36
     editor.page.click("text=Add to comparison")
     editor.settled("() => document.querySelector('.results').textContent.includes('1f1b-edited.txt')")
     assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
@@ -276,6 +276,13 @@ def test_a_link_holds_the_text(editor):
     editor.page.wait_for_selector(".edit[data-judged]")
     assert editor.lines == rows
     assert editor.makespans == ["36", "33", "+3 (+9.1%)"]
+    # The page's own address holds it too.
+    editor.settled("() => new URLSearchParams(location.search).has('rows')")
+    editor.page.reload()
+    editor.page.wait_for_selector(".edit[data-judged]")
+    assert editor.lines == rows
+    editor.after(lambda: editor.page.click(".edit-bar >> text=Reset"))
+    editor.settled("() => !new URLSearchParams(location.search).has('rows')")
 
 
 def test_a_schedule_is_typed_from_nothing(editor):

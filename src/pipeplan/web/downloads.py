@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pipeplan.api import Comparison, Result, all_formats, content_as, contents_of
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.files import file_name
-from pipeplan.formats import Format
+from pipeplan.formats import Format, endings
 from pipeplan.web.asked_schedules import results
 from pipeplan.web.faults import fault
 from pipeplan.web.replies import Reply, refused
@@ -53,8 +53,13 @@ def download(question: DownloadIn) -> Reply:
         return refused(fault(error, "format"))
     except PipeplanError as error:
         return refused(fault(error))
-    name = had[0].name if len(had) == 1 else "comparison"
+    name = _stem(had[0].name) if len(had) == 1 else "comparison"
     return Reply(body, media=chosen.media, filename=f"{file_name(name)}{chosen.ending}")
+
+
+def _stem(name: str) -> str:
+    """The name of a schedule without the ending of the file that it was read from."""
+    return next((name[: -len(ending)] for ending in endings() if name.lower().endswith(ending)), name) or name
 
 
 def _body(had: Sequence[Result], chosen: Format) -> bytes:

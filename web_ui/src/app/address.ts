@@ -23,8 +23,8 @@ export const INITIAL: PageState = {
 /** Servers and chats cut addresses that are longer. */
 export const LONGEST = 8000;
 
-/** The query of a page's address. */
-export function toQuery(state: PageState): string {
+/** The query of a page's address; `more` is what the open panel adds. */
+export function toQuery(state: PageState, more: Readonly<Record<string, string>> = {}): string {
   const query = new URLSearchParams();
   for (const [name, text] of Object.entries(state.typed)) {
     if (text.trim() !== "") query.set(name, text.trim().replaceAll(", ", ","));
@@ -32,6 +32,7 @@ export function toQuery(state: PageState): string {
   query.set("schedules", state.schedules.join(","));
   if (state.shown.length > 0) query.set("show", state.shown.join(","));
   if (state.open !== "") query.set("open", state.open);
+  for (const [name, text] of Object.entries(more)) query.set(name, text);
   return query.toString().replaceAll("%2C", ",");
 }
 

@@ -165,6 +165,10 @@ export class Page implements Host {
     this.changed();
   }
 
+  remember(): void {
+    this.later();
+  }
+
   async download(name: string, format: string): Promise<void> {
     const found = await api.download(this.question([name]), format);
     saveFile(found.blob, found.name);
@@ -188,7 +192,7 @@ export class Page implements Host {
 
   private address(): string {
     const { fragment } = this.picture;
-    return `?${toQuery(this.state)}${fragment === "" ? "" : `#${fragment}`}`;
+    return `?${toQuery(this.state, this.panels.query())}${fragment === "" ? "" : `#${fragment}`}`;
   }
 
   private async compare(): Promise<void> {

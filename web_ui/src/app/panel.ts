@@ -13,6 +13,8 @@ export interface Panel {
   toggled?(open: boolean): void;
   /** It shall be about one schedule of the comparison, which may be about to come. */
   about?(schedule: string): void;
+  /** What it adds to the page's address while it is open. */
+  query?(): Readonly<Record<string, string>>;
   /** There is a new comparison; `open` as long as the panel is. */
   answered?(comparison: Comparison, open: boolean): void;
 }
@@ -40,6 +42,8 @@ export interface Host {
   open(panel: string, about?: string): void;
   /** Show these schedules' timelines. */
   show(names: readonly string[]): void;
+  /** Bring the page's address up to date. */
+  remember(): void;
   /** Offer a file of one schedule, in a format of the server, for download. */
   download(name: string, format: string): Promise<void>;
 }

@@ -38,6 +38,11 @@ export class Panels {
     this.show(this.panels.find((panel) => panel.name === name) ?? null);
   }
 
+  /** What the open one adds to the address. */
+  query(): Readonly<Record<string, string>> {
+    return this.current?.query?.() ?? {};
+  }
+
   about(schedule: string): void {
     this.current?.about?.(schedule);
   }

@@ -29,6 +29,8 @@ const LONG = 400;
 const MOST_EXPLAINED = 150_000;
 /** Servers and chats cut addresses that are longer. */
 const LONGEST = 8000;
+/** Signs of a text that the page's address holds beside its settings. */
+const MOST_REMEMBERED = 4000;
 const EMPTY = "";
 
 export class EditPanel implements Panel {
@@ -109,6 +111,13 @@ export class EditPanel implements Panel {
     if (!open) return;
     if (this.session?.edited === true) this.again();
     else void this.begin(this.session?.name ?? this.host.drawn[0] ?? "");
+  }
+
+  /** What was edited, so that loading the page again shows it. */
+  query(): Readonly<Record<string, string>> {
+    const { session } = this;
+    if (session === null || !session.edited || session.text.length > MOST_REMEMBERED) return {};
+    return session.original === "" ? { rows: session.text } : { rows: session.text, show: session.name };
   }
 
   /** Offer every schedule of the comparison. */
@@ -197,8 +206,7 @@ export class EditPanel implements Panel {
         session.baseline = (await ask(session.original, null, false)).result;
         session.before ??= session.original;
       }
-      const changed = session.edited && session.before !== null && session.before !== text;
-      const known = changed && text.length <= MOST_EXPLAINED;
+      const known = session.before !== null && session.before !== text && text.length <= MOST_EXPLAINED;
       const verdict = await ask(text, known ? session.before : null, true);
       if (session === this.session && text === session.text) this.show(session, verdict);
     } catch (error) {
@@ -219,6 +227,7 @@ export class EditPanel implements Panel {
       flaws.flatMap((flaw) => flaw.places.map(([line, word]) => ({ line, word })));
     this.area.mark({ wrong: placesOf(verdict.flaws), over: placesOf(verdict.over), lit: this.chosen }, session.rows);
     this.update();
+    this.host.remember();
     this.element.dataset.judged = String(Number(this.element.dataset.judged ?? 0) + 1);
   }
 
