@@ -162,6 +162,15 @@ def test_standard_output_is_an_output():
         assert done.stdout == "0F0,0B0\n"
 
 
+def test_a_full_disk_behind_standard_output_is_told_in_a_sentence():
+    if not Path("/dev/full").is_char_device():
+        pytest.skip("this system has no device that is always full")
+    command = f"{sys.executable} -m pipeplan check 1f1b > /dev/full"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "pipeplan: there is no space left where the answer is written\n"
+
+
 def test_a_mode_is_kept_and_a_link_is_followed(run):
     Path("a.json").touch(0o600)
     Path("b.json").symlink_to("a.json")

@@ -134,7 +134,8 @@ def _same_strategy(found: Strategy, settings: Settings, result: Result) -> Itera
 def _ways(found: Strategy, settings: Settings, result: Result) -> Iterator[tuple[RemedyKind, str, Settings]]:
     """Twice the microbatches, other chunks, and where memory is short less of it or more."""
     microbatches, chunks = result.schedule.microbatches, result.schedule.placement.chunks
-    yield "microbatches", f"{2 * microbatches} microbatches", replace(settings, microbatches=2 * microbatches)
+    if microbatches > 1:  # Twice one is one more, which is tried as that.
+        yield "microbatches", f"{2 * microbatches} microbatches", replace(settings, microbatches=2 * microbatches)
     if not found.fixed_chunks:
         for other in (2 * chunks, chunks // 2):
             if other:

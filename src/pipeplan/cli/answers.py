@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -52,6 +53,8 @@ def sentence(error: Exception, options: Collection[str] | None = None) -> str:
         return f"pipeplan: {' '.join(str(error).split())}"
     if isinstance(error, MemoryError):
         return "pipeplan: this does not fit into this machine's memory; make the shape smaller"
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return "pipeplan: there is no space left where the answer is written"
     return (
         f"pipeplan: an error that should not have happened: {type(error).__name__}: {error}; "
         "please report it with what --debug shows"
