@@ -86,9 +86,12 @@ class Result(Presentable):
         return self.limits is None or over_limit(self.memory, self.limits) is None
 
     def idle_times(self) -> IdleTimes:
-        """Every idle moment with its reason; a memory limit counts where it is one in activations."""
+        """Every idle moment with its reason; a memory limit counts where it is one in activations, and a rank keeps it."""
         limits = self.limits
-        activations = limits.values if limits is not None and limits.in_activations else None
+        activations = None
+        if limits is not None and limits.in_activations:
+            kept = self.memory.peak_activation <= limits.values * (1 + tolerances.MEMORY)
+            activations = np.where(kept, limits.values, np.inf)
         return idle_times(self.timeline, self.costs, limit=activations)
 
     def view(self, *, reasons: bool = False) -> View:
