@@ -1,11 +1,12 @@
 """What commands say while they work."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from pipeplan.cli.progress import ProgressBar
-from pipeplan.cli.search_progress import said_of
+from pipeplan.cli.search_progress import GETTING_READY, ProgressLine, said_of
 from pipeplan.model import parse_schedule
 from pipeplan.solver import Published, SearchProgress
 
@@ -19,6 +20,17 @@ def test_a_search_says_its_best_its_bound_and_what_it_has_to_beat():
     said = said_of(progress(Published("v-half", 2_234_000.0)), "us")
     assert said == "best 2.115 s, -5.3% against v-half; bound 2.057 s, gap 2.8%"
     assert said_of(progress(None), "us") == "best 2.115 s; bound 2.057 s, gap 2.8%"
+
+
+def test_a_search_whose_budget_stands_still_says_what_it_waits_for(monkeypatch):
+    told = []
+    line = ProgressLine(lambda _: None, unit="us", quiet=True)
+    monkeypatch.setattr(line.bar, "show", lambda share, said: told.append(said.endswith(GETTING_READY)))
+    first = progress(None)
+    for each in (first, first, replace(first, seconds=2.0), replace(first, seconds=2.0, share=1.0)):
+        line(each)
+    line.close()
+    assert told == [False, True, False, False]
 
 
 @pytest.fixture

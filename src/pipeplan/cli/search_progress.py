@@ -21,6 +21,8 @@ EVERY = 1.0
 EVERY_LINE = 10.0
 """Seconds between two lines where stderr is no terminal."""
 
+GETTING_READY = "; getting ready, once on this machine"
+
 
 def keep_best(files: Sequence[Path]) -> Callable[[SearchProgress], None]:
     """Write each better schedule to the files, at most once a second; the caller writes the last one, and says what fails.
@@ -48,11 +50,15 @@ class ProgressLine:
     def __init__(self, also: Callable[[SearchProgress], None], *, unit: str, quiet: bool) -> None:
         self.also, self.unit = also, unit
         self.bar = ProgressBar("searching", quiet=quiet, every=EVERY_LINE)
+        self._spent = -1.0
 
     def __call__(self, progress: SearchProgress) -> None:
         """Show how far the search is."""
         self.also(progress)
-        self.bar.show(progress.share, said_of(progress, self.unit))
+        # Time in which machine code is made is not of the budget, and there is none but that to wait for.
+        waits = GETTING_READY if progress.seconds == self._spent and progress.share < 1 else ""
+        self._spent = progress.seconds
+        self.bar.show(progress.share, said_of(progress, self.unit) + waits)
 
     def close(self) -> None:
         """Take the bar away."""
