@@ -73,6 +73,11 @@ def test_every_configuration_can_be_looked_at(client, planned):
         (row,) = pipeplan.estimate(each["document"])
         assert row.estimate is not None
         assert row.estimate.step_time == pytest.approx(each["step_time_s"])
+        # It is compared as it is, with its own chunks.
+        asked = answer["compare"]
+        question = {"settings": asked["settings"], "schedules": [asked["schedule"]]}
+        (compared,) = client.post("/api/compare", json=question).json()["results"]
+        assert compared["chunks"] == each["configuration"]["chunks"]
 
 
 def test_a_config_json_in_place_of_a_name(client):

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Field } from "../src/app/fields.js";
 import { gainText, provenText } from "../src/app/gains.js";
 import { bytesOf, sizeText } from "../src/app/sizes.js";
-import { inWords } from "../src/app/words.js";
+import { inWords, pointed } from "../src/app/words.js";
 import { Times } from "../src/format.js";
 
 function field(name: string, title: string): Field {
@@ -71,4 +71,16 @@ describe("what a search gained", () => {
     );
     expect(provenText(proven, true, times)).toBe("Proven optimal: the work of rank 7 takes as long.");
   });
+});
+
+test.each([
+  ["12,1", "12.1"],
+  ["12,5 GiB", "12.5GiB"],
+  ["8,5act", "8.5act"],
+])("a decimal comma is told: %s", (typed, meant) => {
+  expect(pointed(typed)).toEqual([`a decimal has a point: ${meant}`]);
+});
+
+test("lists have no decimal comma", () => {
+  for (const text of ["1, 2", "1,2,3", "8act,8act", "12.1", ""]) expect(pointed(text)).toEqual([]);
 });

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from pipeplan.api import Plan
+from pipeplan.api import Plan, fixed_chunks
 from pipeplan.api.planning import (
     NEEDED,
     PlanProgress,
@@ -26,6 +26,7 @@ from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration, Estimate
+from pipeplan.strategies import strategy
 from pipeplan.web.faults import Faults, fault
 from pipeplan.web.plan_requests import ChosenIn, PlanIn
 from pipeplan.web.replies import Reply, json_reply, refused
@@ -70,9 +71,16 @@ def look_at(question: ChosenIn) -> Reply:
             "estimate": record,
             "timeline": timeline,
             "idle": result.timeline.bubble.idle_over_total,
-            "compare": {"settings": dict(costs.settings), "schedule": configuration.schedule},
+            "compare": {"settings": dict(costs.settings) | _chunks(configuration), "schedule": configuration.schedule},
         }
     )
+
+
+def _chunks(configuration: Configuration) -> dict[str, int]:
+    """The chunks of a configuration where its schedule has others when nobody says, so that it is compared with its own."""
+    found = strategy(configuration.schedule)
+    own = fixed_chunks(found) is not None or found.chunks == configuration.chunks
+    return {} if own else {"chunks": configuration.chunks}
 
 
 def _require_servable(machines: Cluster, configuration: Configuration | None = None) -> None:

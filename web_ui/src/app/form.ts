@@ -5,7 +5,7 @@ import type { Fault } from "./api.js";
 import { FieldView } from "./field_view.js";
 import type { FormFields, Group } from "./fields.js";
 import { impliedNumber, partsOf, type Typed } from "./values.js";
-import { inWords } from "./words.js";
+import { inWords, pointed } from "./words.js";
 
 export class Form {
   readonly element = make("form", { class: "form", autocomplete: "off" });
@@ -45,7 +45,8 @@ export class Form {
     const left = new Set(faults);
     for (const view of this.views) {
       const own = faults.filter((fault) => fault.field === view.field.name);
-      view.fail([...new Set(own.map((fault) => inWords(fault, this.settings.fields)))].join("; "));
+      const said = [...new Set(own.map((fault) => inWords(fault, this.settings.fields)))];
+      view.fail([...said, ...(own.length > 0 ? pointed(view.text) : [])].join("; "));
       for (const fault of own) left.delete(fault);
       const group = view.element.closest("details");
       if (own.length > 0 && group !== null) group.open = true;

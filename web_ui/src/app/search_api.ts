@@ -113,9 +113,14 @@ const ENDED = new Refusal([{ field: "", message: "the server ended without an an
 
 async function* told(address: string, asked: Asked, signal: AbortSignal): AsyncGenerator<Line> {
   const answer = await posted(address, { ...asked, session: SESSION }, signal);
-  for await (const text of lines(answer)) {
-    const line = JSON.parse(text) as Line;
-    if (line.errors !== undefined) throw new Refusal(line.errors);
-    yield line;
+  try {
+    for await (const text of lines(answer)) {
+      const line = JSON.parse(text) as Line;
+      if (line.errors !== undefined) throw new Refusal(line.errors);
+      yield line;
+    }
+  } catch (error) {
+    // Where the connection breaks, browsers say no more than "network error".
+    throw error instanceof Refusal || signal.aborted ? error : ENDED;
   }
 }
