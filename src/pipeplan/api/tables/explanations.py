@@ -83,8 +83,9 @@ def _heading(explanation: Explanation, times: Times) -> str:
     name = f"{result.name or 'a run'}, measured" if result.timeline.source == "measured" else result.name
     number = counted(result.schedule.microbatches, "microbatch")
     each = Times.of([explanation.per_microbatch], result.timeline.unit).text(explanation.per_microbatch)
+    shared = f", {each} each" if result.schedule.microbatches > 1 else ""
     idle = percent(result.timeline.bubble.idle_over_total)
-    return f"{name}: {times.text(result.makespan)} for {number}, {each} each; its ranks idle {idle} of that time"
+    return f"{name}: {times.text(result.makespan)} for {number}{shared}; its ranks idle {idle} of that time"
 
 
 def _told(explanation: Explanation) -> Sequence[int]:
