@@ -153,6 +153,21 @@ def test_the_memory_limit(opened, compared):
     assert drawn(page) == ["gpipe"]
 
 
+def test_a_long_name_leaves_room_for_what_it_is_compared_by(browser, tmp_path):
+    name, path = f"<b>{'a_long_name_' * 6}</b>", tmp_path / "long.html"
+    file = tmp_path / "long.json"
+    pipeplan.simulate("1f1b", ranks=4, microbatches=8).save(file)
+    file.write_text(file.read_text().replace('"1f1b"', f'"{name}"'))
+    pipeplan.compare(file, "gpipe", "zbv").save(path)
+    page = Opened(browser.new_context(viewport={"width": 1440, "height": 900}).new_page(), path)
+    page.go()
+    page.page.locator(".pp-chart").wait_for()
+    assert name in names(page)
+    across, shown = page.page.locator(".pr-table").evaluate("table => [table.scrollWidth, table.clientWidth]")
+    assert across <= shown
+    page.close()
+
+
 def test_a_limit_that_was_given_is_the_pages(browser, tmp_path):
     path = tmp_path / "limited.html"
     pipeplan.compare("1f1b", "gpipe", "zbv", ranks=4, microbatches=8, memory_limit="4act").save(path)

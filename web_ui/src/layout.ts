@@ -14,6 +14,8 @@ const SPACE = 12;
 /** The share of a lane that is left free where plots are overlaid, so that what belongs together stands together. */
 const LANE_GAP = 0.14;
 const LOWEST_LANE = 9;
+/** Until lanes are this high, curves are as low as they may be. */
+const READABLE_LANE = 18;
 const HIGHEST_LANE = 42;
 
 /** One lane of one plot. */
@@ -56,7 +58,9 @@ export function layOut(plots: readonly Plot[], choice: Choice, room: number): Co
   const most = Math.max(...groups.map((group) => group.length));
   const panels = memoryCount(groups, choice);
   const flexible = room - fixedHeight(groups, choice);
-  const fitted = Math.min((flexible - panels * MEMORY) / lanes, highestLane(most));
+  const beside = (memory: number) => (flexible - panels * memory) / lanes;
+  const readable = Math.min(beside(LOWEST_MEMORY), READABLE_LANE * most);
+  const fitted = Math.min(Math.max(beside(MEMORY), readable), highestLane(most));
   const laneHeight = Math.floor(Math.max(fitted, LOWEST_LANE * most) * choice.tall);
   const left = panels > 0 ? Math.floor((flexible - lanes * laneHeight) / panels) : 0;
   const memoryHeight = Math.min(Math.max(left, LOWEST_MEMORY), HIGHEST_MEMORY);

@@ -48,6 +48,14 @@ describe("stacked", () => {
     expect(layOut([one], { ...STACKED, tall: 2 }, 5000).laneHeight).toBe(84);
   });
 
+  test("lanes that would be too low to read have room before curves have", () => {
+    const full = plotOf(TWO_BY_TWO, { memory: MEMORY });
+    const { laneHeight, memories, height } = layOut([full, full, full, full], STACKED, 600);
+    expect(laneHeight).toBe(18);
+    expect(memories[0].height).toBeGreaterThanOrEqual(40);
+    expect(height).toBeLessThanOrEqual(600);
+  });
+
   test("memory stands below its lanes, unless it is off or unknown", () => {
     const full = plotOf(TWO_BY_TWO, { memory: MEMORY });
     const { memories, rows } = layOut([full], STACKED, 300);
