@@ -55,3 +55,9 @@ def test_sizes_are_in_the_unit_in_which_they_are_read_best_and_two_never_look_th
     ]  # fmt: skip
     assert sizes_text(28 * 2**30, 20 * 2**30) == ("28.0 GiB", "20.0 GiB")
     assert sizes_text(2**30 + 1, 2**30) == ("1,073,741,825 bytes", "1,073,741,824 bytes")
+
+
+@given(st.floats(0, 1e15))
+def test_a_limit_of_the_size_that_is_said_to_be_needed_is_enough(size):
+    number, unit = size_text(size, up=True).replace(",", "").split()
+    assert float(number) * 1024 ** ["B", "KiB", "MiB", "GiB", "TiB"].index(unit) >= size * (1 - 1e-12)

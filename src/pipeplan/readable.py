@@ -81,13 +81,17 @@ def time_text(value: float, unit: str) -> str:
     return Times.of((value,), unit).text(value)
 
 
-def size_text(size: float) -> str:
-    """Bytes in the unit in which they are read best: ``11.5 GiB``."""
+def size_text(size: float, *, up: bool = False) -> str:
+    """Bytes in the unit in which they are read best: ``11.5 GiB``; ``up``: no less than they are, for what is needed."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(size) < 1024:
-            return f"{size:.1f} {unit}"
+            return f"{_tenths(size, up):.1f} {unit}"
         size /= 1024
-    return f"{size:,.1f} TiB"
+    return f"{_tenths(size, up):,.1f} TiB"
+
+
+def _tenths(size: float, up: bool) -> float:
+    return math.ceil(size * 10) / 10 if up else size
 
 
 def sizes_text(one: float, other: float) -> tuple[str, str]:

@@ -32,8 +32,16 @@ def test_a_row_says_the_name_the_makespan_what_is_idle_and_the_peak(views):
         "4 ranks, 8 microbatches · mine · simulated",
     ]
     assert [said[at] for at in range(5, 17, 4)] == ["zb-h1", "1f1b", "gpipe"]
+    assert said.count("1 chunk a rank") == 3
     assert "+22.2% · idle 27.3%" in said
     assert said[-4:-1] == ["4", "4", "8"]
+
+
+def test_changes_are_against_the_fastest_that_fits(views):
+    over = replace(views[0], memory=replace(views[0].memory, limit=np.full(4, 1.0)))
+    said = words(figure_of([views[1], over, views[2]]))
+    assert f"{100 * (over.makespan / views[1].makespan - 1):+.1f}% · idle" in " ".join(said)
+    assert " ".join(said).count("% · idle") == 1
 
 
 def test_timelines_share_one_axis_and_what_is_over_the_limit_is_told_apart(views):

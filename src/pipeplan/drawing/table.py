@@ -122,9 +122,10 @@ class _Table:
 
     @cached_property
     def _name(self) -> float:
-        """Where the timelines begin: behind the margin and the longest name."""
+        """Where the timelines begin: behind the margin and the longest name, or the line beneath one."""
         font, most = self.size.font, self.size.width
-        longest = max(width_of(fitted(view.title, font, most, bold=True), font, True) for view in self.views)
+        names = [width_of(fitted(view.title, font, most, bold=True), font, True) for view in self.views]
+        longest = max(*names, *(width_of(_kind_of(view), _SMALL * font) for view in self.views))
         return min(longest + (_MARGIN + 1.0) * self.size.font, 0.26 * self.size.width)
 
     @cached_property
@@ -209,12 +210,19 @@ class _Table:
             )
 
     def _beside(self, view: View) -> str:
-        """How much longer than the fastest, and the idle time."""
+        """How much longer than the fastest that fits, or shorter without fitting, and the idle time."""
         if view.source == "order":
             return ""
-        best = min(other.makespan for other in self.views)
-        more = change(view.makespan / best - 1) if view.makespan > best > 0 else ""
+        best = self._fastest
+        more = change(view.makespan / best - 1) if view.makespan != best > 0 else ""
         return SEPARATOR.join(part for part in (more, f"idle {percent(view.idle_over_total)}") if part)
+
+    @property
+    def _fastest(self) -> float:
+        """The least makespan within the memory limit; of all where none is."""
+        return min(
+            [view.makespan for view in self.views if not self._over(view)] or [view.makespan for view in self.views]
+        )
 
     def _over(self, view: View) -> bool:
         curves = view.memory
@@ -223,14 +231,14 @@ class _Table:
         return bool((curves.peak > curves.limit * (1 + tolerances.MEMORY)).any())
 
     def _draw_back(self, ax: Axes) -> None:
-        """The axis that the rows share, and where the fastest of them ends."""
+        """The axis that the rows share, and where the fastest that fits ends."""
         ax.set_xlim(0, self._end)
         ax.set_facecolor("none")
         ax.spines[:].set_visible(False)
         ax.set_yticks([])
         ax.grid(axis="x", color=self.theme.grid, linewidth=0.4)
         ax.set_axisbelow(True)
-        ax.axvline(min(view.makespan for view in self.views), color=self.theme.faint, linewidth=0.8, ls=(0, (4, 3)))
+        ax.axvline(self._fastest, color=self.theme.faint, linewidth=0.8, ls=(0, (4, 3)))
 
     def _draw_memory(self, figure: Figure, rows: float) -> None:
         """A bar a row: the most that any rank holds; and the limit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from rich.console import RenderableType
@@ -127,7 +128,11 @@ def _smaller(comparison: Comparison, steps: list[Lead], times: Times) -> str:
     leader = comparison[steps[0].leader]
     in_bytes = leader.memory.peak_bytes is not None
     unit = "" if in_bytes else " activations"
-    held = [size(value) if in_bytes else f"{value:.4g}" for value in (peak_of(leader), *(step.at for step in steps))]
+    # Rounded up, so that a limit of what is written lets in what it is said of.
+    held = [
+        size(value, up=True) if in_bytes else f"{math.ceil(value * 1000 - 1e-6) / 1000:.7g}"
+        for value in (peak_of(leader), *(step.at for step in steps))
+    ]
     found = [
         f"{at}{unit if place == 0 else ''} {step.schedule} ({_longer(leader, step, times)})"
         for place, (at, step) in enumerate(zip(held[1:], steps, strict=True))
