@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.api.planning import PLAN_SETTINGS
+from pipeplan.api.planning.planned import PLAN_SETTINGS
 from pipeplan.cli import main
 from pipeplan.costs import Setting
 from pipeplan.planner import CHOICES

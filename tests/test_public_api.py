@@ -12,7 +12,7 @@ import pytest
 
 import pipeplan
 from pipeplan.api.arguments import Given
-from pipeplan.api.planning import NEEDED, PLAN_SETTINGS
+from pipeplan.api.planning.planned import NEEDED, PLAN_SETTINGS
 from pipeplan.cli.estimate import EstimateOptions
 from pipeplan.cli.options import SettingOptions
 from pipeplan.cli.plan import PlanOptions

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
         schedules,
         simulate,
     )
-    from pipeplan.api.planning import estimate, plan
-    from pipeplan.api.searches import pareto, search
+    from pipeplan.api.planning.planned import estimate, plan
+    from pipeplan.api.searching.searches import pareto, search
     from pipeplan.costs import Costs, Settings
     from pipeplan.errors import PipeplanError
     from pipeplan.formats import Training
@@ -103,8 +103,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "pipeplan.api.planning": {"estimate", "plan"},
-    "pipeplan.api.searches": {"pareto", "search"},
+    "pipeplan.api.planning.planned": {"estimate", "plan"},
+    "pipeplan.api.searching.searches": {"pareto", "search"},
     "pipeplan.costs": {"Costs", "Settings"},
     "pipeplan.errors": {"PipeplanError"},
     "pipeplan.formats": {"Training"},

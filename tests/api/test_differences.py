@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.api.differences import diff, diff_timelines
+from pipeplan.api.differing.differences import diff, diff_timelines
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.formats import timeline_json

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.api.edit_texts import EditedShape, Place
-from pipeplan.api.edits import Edit, change_in_words, edited, text_of
+from pipeplan.api.editing.edit_texts import EditedShape, Place
+from pipeplan.api.editing.edits import Edit, change_in_words, edited, text_of
+from pipeplan.api.editing.stopped_runs import StoppedRun
+from pipeplan.api.editing.trainers import trainers_of
 from pipeplan.api.results import Result
-from pipeplan.api.stopped_runs import StoppedRun
-from pipeplan.api.trainers import trainers_of
 from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError

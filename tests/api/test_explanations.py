@@ -98,10 +98,10 @@ def test_a_limit_that_a_rank_does_not_keep_holds_nothing_back():
 
 
 def test_more_work_than_is_timed_is_not_tried(monkeypatch):
-    monkeypatch.setattr("pipeplan.api.remedies.MOST_WORK", 2_000)
+    monkeypatch.setattr("pipeplan.api.explaining.remedies.MOST_WORK", 2_000)
     found = pipeplan.explain("1f1b", ranks=4, microbatches=8)
     assert [what.change for what in found.what_ifs if what.kind == "schedule"] == ["interleaved-zb"]
-    monkeypatch.setattr("pipeplan.api.remedies.MOST_WORK", 0)
+    monkeypatch.setattr("pipeplan.api.explaining.remedies.MOST_WORK", 0)
     found = pipeplan.explain("1f1b", ranks=4, microbatches=8)
     assert not any(what.kind == "schedule" for what in found.what_ifs)
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.api import Comparison, leads
+from pipeplan.api import Comparison
+from pipeplan.api.comparing import leads
 
 SHAPE: dict[str, Any] = {"ranks": 4, "microbatches": 8}
 

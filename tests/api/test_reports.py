@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.api.reports import comparison_facts, comparison_report, difference_report
+from pipeplan.api.comparing.reports import comparison_facts, comparison_report, difference_report
 from pipeplan.drawing.html import report_data
 
 

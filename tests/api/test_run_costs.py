@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.api.run_costs import RunCosts, read_run_costs, run_costs
+from pipeplan.api.training.run_costs import RunCosts, read_run_costs, run_costs
 from pipeplan.costs import Spread
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, chrome_trace

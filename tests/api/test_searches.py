@@ -7,11 +7,11 @@ import pytest
 
 import pipeplan
 from pipeplan import solver
-from pipeplan.api.published import published_here
 from pipeplan.api.results import result_of
-from pipeplan.api.search_record import PublishedSchedule, gap_above
-from pipeplan.api.search_words import costs_in_words, gain_of
-from pipeplan.api.searches import placement_named, problem_of
+from pipeplan.api.searching.published import published_here
+from pipeplan.api.searching.search_record import PublishedSchedule, gap_above
+from pipeplan.api.searching.search_words import costs_in_words, gain_of
+from pipeplan.api.searching.searches import placement_named, problem_of
 from pipeplan.api.tables.parts import number
 from pipeplan.cli import main
 from pipeplan.costs import Settings

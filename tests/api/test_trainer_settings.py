@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeplan.api import trainer_settings
+from pipeplan.api.training import trainer_settings
 from pipeplan.errors import PipeplanError, ShapeError
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.model import Schedule, parse_schedule

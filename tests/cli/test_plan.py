@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.api.planning import NEEDED, PLAN_SETTINGS
+from pipeplan.api.planning.planned import NEEDED, PLAN_SETTINGS
 
 ASKED = "plan --model llama3-8b --cluster h100-sxm:8x1 --global-batch 16 --sequence 4096 --workers 1"
 QUICK = f"{ASKED} --seconds 3 --fix tp=2 dp=4"

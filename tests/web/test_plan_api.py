@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.api.planning import PLAN_SETTINGS
+from pipeplan.api.planning.planned import PLAN_SETTINGS
 from pipeplan.web.workers import Workers
 
 ASKED: dict[str, Any] = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 16, "sequence": 4096}

@@ -1,20 +1,19 @@
 """The public API: one function a command, the types that they give, and what the shell and the web share with them."""
 
 from pipeplan.api.arguments import Given, ScheduleLike, as_keywords
-from pipeplan.api.calibrations import CalibrationProfile
 from pipeplan.api.catalogue import fixed_chunks, schedules
 from pipeplan.api.checks import Verdict, check
-from pipeplan.api.comparisons import Comparison, compare, compared, settings_for, with_shape_of
+from pipeplan.api.comparing.comparisons import Comparison, compare, compared, settings_for, with_shape_of
 from pipeplan.api.config_files import load_config
 from pipeplan.api.conversions import convert
 from pipeplan.api.costs_by_name import Shipped, shipped, shipped_costs
-from pipeplan.api.differences import Diff, diff
-from pipeplan.api.edit_texts import EditedShape, Flaw, Place
-from pipeplan.api.edits import Edit, change_in_words, edited, text_of
-from pipeplan.api.estimates import EstimatedRow, Estimates
-from pipeplan.api.explanations import Explanation, explain, explained
+from pipeplan.api.differing.differences import Diff, diff
+from pipeplan.api.editing.edit_texts import EditedShape, Flaw, Place
+from pipeplan.api.editing.edits import Edit, change_in_words, edited, text_of
+from pipeplan.api.editing.stopped_runs import StoppedRun, Waiting
+from pipeplan.api.editing.trainers import TrainerVerdict, trainers_of
+from pipeplan.api.explaining.explanations import Explanation, explain, explained
 from pipeplan.api.exports import Export, export
-from pipeplan.api.fronts import ParetoFront
 from pipeplan.api.outputs import (
     all_formats,
     content_as,
@@ -29,16 +28,17 @@ from pipeplan.api.outputs import (
     save,
 )
 from pipeplan.api.pictures import Look
-from pipeplan.api.plans import Plan
-from pipeplan.api.presets import Gpus, Models, gpus, models
+from pipeplan.api.planning.calibrations import CalibrationProfile
+from pipeplan.api.planning.estimates import EstimatedRow, Estimates
+from pipeplan.api.planning.plans import Plan
+from pipeplan.api.planning.presets import Gpus, Models, gpus, models
 from pipeplan.api.results import Result
-from pipeplan.api.search_record import SearchRecord
-from pipeplan.api.search_words import gain_of, gain_of_front
+from pipeplan.api.searching.fronts import ParetoFront
+from pipeplan.api.searching.search_record import SearchRecord
+from pipeplan.api.searching.search_words import gain_of, gain_of_front
 from pipeplan.api.simulations import simulate, timed, without_times
 from pipeplan.api.sources import as_taken_by, file_of, read, resolve, same_ranks, shape_of
-from pipeplan.api.stopped_runs import StoppedRun, Waiting
-from pipeplan.api.trainers import TrainerVerdict, trainers_of
-from pipeplan.api.training_runs import CostProfile, TrainingRun, model_files, profile, run
+from pipeplan.api.training.training_runs import CostProfile, TrainingRun, model_files, profile, run
 
 __all__ = [
     "CalibrationProfile",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeplan.api.configuration_files import configuration_document
-from pipeplan.api.configurations import in_words, layout_in_words, recompute_in_words
-from pipeplan.api.estimates import estimate_record
-from pipeplan.api.plans import Plan, flags_record
+from pipeplan.api.planning.configuration_files import configuration_document
+from pipeplan.api.planning.configurations import in_words, layout_in_words, recompute_in_words
+from pipeplan.api.planning.estimates import estimate_record
+from pipeplan.api.planning.plans import Plan, flags_record
 from pipeplan.api.results import Result, result_of
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration, Estimate, costs_of, estimate, flags_of, schedule_of, stage_costs

@@ -9,17 +9,17 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from pipeplan.api.calibrations import CalibrationProfile
-from pipeplan.api.comparisons import Comparison
-from pipeplan.api.differences import Diff
-from pipeplan.api.explanations import Explanation
-from pipeplan.api.fronts import ParetoFront
+from pipeplan.api.comparing.comparisons import Comparison
+from pipeplan.api.comparing.reports import comparison_report, difference_report
+from pipeplan.api.differing.differences import Diff
+from pipeplan.api.explaining.explanations import Explanation
 from pipeplan.api.pictures import PICTURES, Look
+from pipeplan.api.planning.calibrations import CalibrationProfile
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.reports import comparison_report, difference_report
 from pipeplan.api.results import Result
-from pipeplan.api.trainer_settings import MEGATRON
-from pipeplan.api.training_runs import CostProfile, TrainingRun
+from pipeplan.api.searching.fronts import ParetoFront
+from pipeplan.api.training.trainer_settings import MEGATRON
+from pipeplan.api.training.training_runs import CostProfile, TrainingRun
 from pipeplan.costs import Costs
 from pipeplan.drawing import View, order_of, view_of
 from pipeplan.errors import InputError, UnknownNameError

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.search_record import SearchRecord, gap_above
+from pipeplan.api.searching.search_record import SearchRecord, gap_above
 from pipeplan.costs import Costs, Limits
 from pipeplan.drawing import View, view_of
 from pipeplan.formats import placement_record, timeline_columns

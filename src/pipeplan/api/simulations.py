@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TypedDict, Unpack
 
 from pipeplan.api.arguments import Given, ScheduleLike, asked
-from pipeplan.api.measured_costs import settings_measured
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.sources import label, opened, resolve
+from pipeplan.api.training.measured_costs import settings_measured
 from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import SETTINGS, Settings

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 from pipeplan.api import require_outputs
-from pipeplan.api.planning import PLAN_SETTINGS
-from pipeplan.api.planning import estimate as estimate_all
+from pipeplan.api.planning.planned import PLAN_SETTINGS
+from pipeplan.api.planning.planned import estimate as estimate_all
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, option_of
 from pipeplan.cli.plan_progress import ShareLine

@@ -13,7 +13,7 @@ from cyclopts import Group, Parameter
 
 from pipeplan import api
 from pipeplan.api import require_outputs
-from pipeplan.api.planning import (
+from pipeplan.api.planning.planned import (
     NEEDED,
     PLAN_ENDINGS,
     PLAN_GROUPS,
@@ -21,7 +21,7 @@ from pipeplan.api.planning import (
     TRAINERS,
     Plan,
 )
-from pipeplan.api.planning import plan as plan_for
+from pipeplan.api.planning.planned import plan as plan_for
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import OUTPUT, Debug, Json, LookOptions, option_of
 from pipeplan.cli.plan_progress import ShareLine

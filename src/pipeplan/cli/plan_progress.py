@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from pipeplan.api.planning import PlanProgress
+from pipeplan.api.planning.planned import PlanProgress
 from pipeplan.readable import time_text
 
 

@@ -12,8 +12,8 @@ from typing import Annotated, TypedDict
 from cyclopts import Group, Parameter
 
 from pipeplan.api import as_keywords, file_of, holds_schedule, require_outputs
-from pipeplan.api.searches import pareto
-from pipeplan.api.searches import search as search_schedule
+from pipeplan.api.searching.searches import pareto
+from pipeplan.api.searching.searches import search as search_schedule
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions

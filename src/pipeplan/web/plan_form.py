@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field
 
 from pipeplan.api import gpus, models
-from pipeplan.api.planning import PLAN_GROUPS, PLAN_SETTINGS
+from pipeplan.api.planning.planned import PLAN_GROUPS, PLAN_SETTINGS
 from pipeplan.drawing import DARK, LIGHT, MEMORY_SHARES, TIME_SHARES, Share
 from pipeplan.web.form import FieldOut, GroupOut, field_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, create_model
 
-from pipeplan.api.planning import PLAN_SETTINGS
+from pipeplan.api.planning.planned import PLAN_SETTINGS
 from pipeplan.web.requests import FileIn, Strict, setting_field
 
 _FIELDS: dict[str, Any] = {

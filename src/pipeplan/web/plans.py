@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from pipeplan.api import Plan, fixed_chunks
-from pipeplan.api.planning import (
+from pipeplan.api.planning.planned import (
     NEEDED,
     PlanProgress,
     about,

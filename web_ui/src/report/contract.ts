@@ -1,4 +1,4 @@
-/** What Python hands over to the page of a report: `report_data` in pipeplan.drawing.html, with facts by pipeplan.api.reports. */
+/** What Python hands over to the page of a report: `report_data` in pipeplan.drawing.html, with facts by pipeplan.api.comparing.reports. */
 
 import type { Column, TimelineData } from "../data.js";
 

@@ -7,19 +7,19 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from pipeplan.api.calibrations import CalibrationProfile
 from pipeplan.api.catalogue import Catalogue
 from pipeplan.api.checks import Verdict
-from pipeplan.api.comparisons import Comparison
-from pipeplan.api.differences import Diff
-from pipeplan.api.estimates import Estimates
-from pipeplan.api.explanations import Explanation
-from pipeplan.api.fronts import ParetoFront
+from pipeplan.api.comparing.comparisons import Comparison
+from pipeplan.api.differing.differences import Diff
+from pipeplan.api.explaining.explanations import Explanation
 from pipeplan.api.machines import Machines
-from pipeplan.api.plans import Plan
+from pipeplan.api.planning.calibrations import CalibrationProfile
+from pipeplan.api.planning.estimates import Estimates
+from pipeplan.api.planning.plans import Plan
+from pipeplan.api.planning.presets import Gpus, Models
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.presets import Gpus, Models
 from pipeplan.api.results import Result
+from pipeplan.api.searching.fronts import ParetoFront
 from pipeplan.api.tables import parts
 from pipeplan.api.tables.calibrations import calibration_parts
 from pipeplan.api.tables.catalogue import catalogue_parts
@@ -34,7 +34,7 @@ from pipeplan.api.tables.presets import gpu_parts, model_parts
 from pipeplan.api.tables.results import result_parts
 from pipeplan.api.tables.searches import front_parts
 from pipeplan.api.tables.training_runs import cost_parts, training_parts
-from pipeplan.api.training_runs import CostProfile, TrainingRun
+from pipeplan.api.training.training_runs import CostProfile, TrainingRun
 
 _TABLES: dict[type[Presentable], Callable[[Any], Iterable[RenderableType]]] = {
     CalibrationProfile: calibration_parts,

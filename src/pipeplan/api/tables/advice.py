@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeplan.api.explanations import Explanation
-from pipeplan.api.remedies import Remedy
+from pipeplan.api.explaining.explanations import Explanation
+from pipeplan.api.explaining.remedies import Remedy
 from pipeplan.api.tables.parts import size
 from pipeplan.readable import Times, change
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from pipeplan.api.calibrations import CalibrationProfile
+from pipeplan.api.planning.calibrations import CalibrationProfile
 from pipeplan.api.tables.parts import columns, line
 
 

@@ -9,8 +9,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeplan.api.comparisons import Comparison
-from pipeplan.api.leads import Lead, peak_of
+from pipeplan.api.comparing.comparisons import Comparison
+from pipeplan.api.comparing.leads import Lead, peak_of
 from pipeplan.api.results import Result
 from pipeplan.api.tables.parts import columns, line, size, sizes
 from pipeplan.api.tables.results import activations_of, notes

@@ -6,8 +6,8 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 
-from pipeplan.api.difference_words import LEGEND, headings_of, table_of
-from pipeplan.api.differences import Diff
+from pipeplan.api.differing.difference_words import LEGEND, headings_of, table_of
+from pipeplan.api.differing.differences import Diff
 from pipeplan.api.tables.parts import columns, line
 
 MOST_KINDS = 40

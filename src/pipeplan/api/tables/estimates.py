@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeplan.api.configurations import in_words
+from pipeplan.api.planning.configurations import in_words
 from pipeplan.api.tables.parts import columns, facts, figure, line
 from pipeplan.api.tables.plans import estimate_parts, step_in_words
 from pipeplan.files import GIBIBYTE
@@ -17,7 +17,7 @@ from pipeplan.model import one_line
 from pipeplan.readable import change, percent
 
 if TYPE_CHECKING:
-    from pipeplan.api.estimates import EstimatedRow, Estimates
+    from pipeplan.api.planning.estimates import EstimatedRow, Estimates
 
 
 def estimates_parts(estimates: Estimates) -> Iterator[RenderableType]:

@@ -10,12 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeplan.api.explanations import Explanation
-from pipeplan.api.remedies import Remedy, round_off
+from pipeplan.api.explaining.explanations import Explanation
+from pipeplan.api.explaining.remedies import Remedy, round_off
+from pipeplan.api.explaining.waits import Wait
 from pipeplan.api.tables.advice import advice
 from pipeplan.api.tables.parts import columns, facts, line, shown_ranks, sizes
 from pipeplan.api.tables.results import activations_of, notes, warnings
-from pipeplan.api.waits import Wait
 from pipeplan.model import Kind, counted
 from pipeplan.readable import Times, change, percent
 from pipeplan.simulation import Reason

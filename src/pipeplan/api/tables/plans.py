@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pipeplan.api.configurations import degrees_in_words, in_words, layout_in_words, recompute_in_words
+from pipeplan.api.planning.configurations import degrees_in_words, in_words, layout_in_words, recompute_in_words
 from pipeplan.api.tables.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.drawing import MEMORY_SHARES, TIME_SHARES, Share
 from pipeplan.files import GIBIBYTE
@@ -20,7 +20,7 @@ from pipeplan.readable import percent
 
 if TYPE_CHECKING:
     # A plan's table must not load the planner for those who print another answer.
-    from pipeplan.api.plans import Plan
+    from pipeplan.api.planning.plans import Plan
     from pipeplan.planner import Configuration, Estimate
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from pipeplan.api.presets import Gpus, Models
+from pipeplan.api.planning.presets import Gpus, Models
 from pipeplan.api.tables.parts import columns, size
 
 

@@ -9,16 +9,16 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from pipeplan.api.search_words import costs_in_words, gain_of, gain_of_front, limit_in_words
+from pipeplan.api.searching.search_words import costs_in_words, gain_of, gain_of_front, limit_in_words
 from pipeplan.api.tables.parts import columns, facts, line, sizes
 from pipeplan.model import one_line
 from pipeplan.readable import Times, percent
 
 if TYPE_CHECKING:
     # A result's table must not load the solver.
-    from pipeplan.api.fronts import ParetoFront
     from pipeplan.api.results import Result
-    from pipeplan.api.search_record import SearchRecord
+    from pipeplan.api.searching.fronts import ParetoFront
+    from pipeplan.api.searching.search_record import SearchRecord
 
 
 def search_parts(result: Result) -> tuple[RenderableType, ...]:

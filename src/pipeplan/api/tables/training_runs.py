@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.padding import Padding
 
-from pipeplan.api.noise import noise_of_steps
-from pipeplan.api.run_costs import RunCosts
 from pipeplan.api.tables.parts import columns, facts, line, sizes
-from pipeplan.api.training_runs import CostProfile, TrainingRun
+from pipeplan.api.training.noise import noise_of_steps
+from pipeplan.api.training.run_costs import RunCosts
+from pipeplan.api.training.training_runs import CostProfile, TrainingRun
 from pipeplan.readable import Times, change, percent, time_text
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from itertools import islice, product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
-from pipeplan.api.configurations import degrees_in_words
+from pipeplan.api.planning.configurations import degrees_in_words
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView
 from pipeplan.files import GIBIBYTE
 
 if TYPE_CHECKING:
-    from pipeplan.api.plans import Plan
+    from pipeplan.api.planning.plans import Plan
     from pipeplan.planner import Estimate
 
 MOST_COMPARED = 6

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.api.run_gaps import Gaps, gaps_of
+from pipeplan.api.training.run_gaps import Gaps, gaps_of
 from pipeplan.api.units import in_unit
 from pipeplan.costs import Settings, Spread, write_costs_file
 from pipeplan.errors import InputError

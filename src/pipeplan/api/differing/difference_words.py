@@ -12,8 +12,8 @@ from pipeplan.model import crosses_ranks, dependencies
 from pipeplan.readable import Times, percent
 
 if TYPE_CHECKING:
-    from pipeplan.api.differences import Diff
-    from pipeplan.api.op_differences import OpDifference, RankDifference
+    from pipeplan.api.differing.differences import Diff
+    from pipeplan.api.differing.op_differences import OpDifference, RankDifference
 
 NOTHING = 5e-4
 """Of the planned makespan: what is less is rounded away, and nobody is told of it."""

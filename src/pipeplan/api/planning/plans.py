@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
-from pipeplan.api.configurations import in_words, layout_in_words
-from pipeplan.api.estimates import estimate_record
+from pipeplan.api.planning.configurations import in_words, layout_in_words
+from pipeplan.api.planning.estimates import estimate_record
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
 from pipeplan.drawing import View
@@ -159,7 +159,7 @@ class Plan(Presentable):
         """The best configuration as :func:`pipeplan.estimate` takes it. Raises InfeasibleError where nothing fits."""
         import yaml
 
-        from pipeplan.api.configuration_files import configuration_document
+        from pipeplan.api.planning.configuration_files import configuration_document
 
         machines = self.cluster_of(self.chosen)
         document = configuration_document(self.model, machines, self.chosen.configuration)
@@ -172,7 +172,7 @@ class Plan(Presentable):
 
     def plan_view(self) -> PlanView:
         """What its picture shows: the front, the step's time of the first few, and the memory of the best one's ranks."""
-        from pipeplan.api.plan_picture import plan_view
+        from pipeplan.api.planning.plan_picture import plan_view
 
         return plan_view(self)
 

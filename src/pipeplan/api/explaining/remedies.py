@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pipeplan.api.comparisons import settings_for
-from pipeplan.api.leads import peak_of, work_of
+from pipeplan.api.comparing.comparisons import settings_for
+from pipeplan.api.comparing.leads import peak_of, work_of
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import shape_of

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
-from pipeplan.api.departure import Departure, first_departure
-from pipeplan.api.difference_words import sentences_of
-from pipeplan.api.op_differences import (
+from pipeplan.api.differing.departure import Departure, first_departure
+from pipeplan.api.differing.difference_words import sentences_of
+from pipeplan.api.differing.op_differences import (
     OpDifference,
     RankDifference,
     WholeKind,

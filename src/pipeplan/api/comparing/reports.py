@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.api.comparisons import Comparison
-from pipeplan.api.difference_words import LEGEND, headings_of, table_of
-from pipeplan.api.differences import Diff
+from pipeplan.api.comparing.comparisons import Comparison
+from pipeplan.api.differing.difference_words import LEGEND, headings_of, table_of
+from pipeplan.api.differing.differences import Diff
 from pipeplan.api.results import Result
 from pipeplan.drawing import View
 from pipeplan.drawing.html import Report, packed

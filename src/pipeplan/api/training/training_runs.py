@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, final, overload
 
 from pipeplan.api.arguments import Given, ScheduleLike, asked
-from pipeplan.api.calibrations import CalibrationProfile, calibrate_gpu, calibrate_on_run
-from pipeplan.api.measured_costs import with_op_times
-from pipeplan.api.noise import noise_of_ops, noise_of_steps
+from pipeplan.api.planning.calibrations import CalibrationProfile, calibrate_gpu, calibrate_on_run
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result, result_of
-from pipeplan.api.run_costs import RunCosts, read_run_costs
 from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import label, resolve
-from pipeplan.api.training_progress import RuntimeReport, TrainingReport, part
+from pipeplan.api.training.measured_costs import with_op_times
+from pipeplan.api.training.noise import noise_of_ops, noise_of_steps
+from pipeplan.api.training.run_costs import RunCosts, read_run_costs
+from pipeplan.api.training.training_progress import RuntimeReport, TrainingReport, part
 from pipeplan.api.units import in_unit
 from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pipeplan.api.checks import memory_rule
-from pipeplan.api.edit_texts import MOST_FLAWS, EditedShape, EditText, Flaw, read_edit
+from pipeplan.api.editing.edit_texts import MOST_FLAWS, EditedShape, EditText, Flaw, read_edit
+from pipeplan.api.editing.stopped_runs import StoppedRun, stopped_run
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import sends, simulated
-from pipeplan.api.stopped_runs import StoppedRun, stopped_run
 from pipeplan.checking import Problem
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import Settings

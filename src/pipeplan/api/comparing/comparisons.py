@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
-from pipeplan.api.leads import Lead, leads_of
+from pipeplan.api.comparing.leads import Lead, leads_of
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
-from pipeplan.api.search_record import gap_above
+from pipeplan.api.searching.search_record import gap_above
 from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
 from pipeplan.costs import Settings

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.run_costs import PAIR, RunCosts, read_run_costs
+from pipeplan.api.training.run_costs import PAIR, RunCosts, read_run_costs
 from pipeplan.documents import ENDINGS, read_document
 from pipeplan.drawing import View
 from pipeplan.errors import FormatError, InputError
@@ -100,7 +100,7 @@ def calibrate_gpu(
     PipeplanError
         For a model or a GPU that nobody knows.
     """
-    from pipeplan.api.configuration_files import model_of
+    from pipeplan.api.planning.configuration_files import model_of
     from pipeplan.planner import calibrated
 
     shape = model_of(model)
@@ -150,7 +150,7 @@ def calibrate_on_run(
     PipeplanError
         For a configuration that cannot be.
     """
-    from pipeplan.api.configuration_files import read_configuration
+    from pipeplan.api.planning.configuration_files import read_configuration
     from pipeplan.planner import read_calibration, updated_by_run
 
     path = Path(configuration)

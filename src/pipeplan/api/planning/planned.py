@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeplan.api.configuration_files import cluster_of, model_of, read_configuration
-from pipeplan.api.estimation import calibration_of, estimate
 from pipeplan.api.looks import about, look
-from pipeplan.api.plan_settings import NEEDED, PLAN_GROUPS, PLAN_SETTINGS
-from pipeplan.api.planned_costs import costs_planned_for
-from pipeplan.api.plans import OWN_ENDINGS as PLAN_ENDINGS
-from pipeplan.api.plans import Plan
-from pipeplan.api.searches import usable_cores
+from pipeplan.api.planning.configuration_files import cluster_of, model_of, read_configuration
+from pipeplan.api.planning.estimation import calibration_of, estimate
+from pipeplan.api.planning.plan_settings import NEEDED, PLAN_GROUPS, PLAN_SETTINGS
+from pipeplan.api.planning.planned_costs import costs_planned_for
+from pipeplan.api.planning.plans import OWN_ENDINGS as PLAN_ENDINGS
+from pipeplan.api.planning.plans import Plan
+from pipeplan.api.searching.searches import usable_cores
 from pipeplan.costs import parse_limit
 from pipeplan.errors import CostError, InputError
 from pipeplan.hardware import Cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeplan.api.configuration_files import read_configuration
+from pipeplan.api.planning.configuration_files import read_configuration
 from pipeplan.costs import Config
 from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from pipeplan.api.search_record import Need, PublishedSchedule
+from pipeplan.api.searching.search_record import Need, PublishedSchedule
 from pipeplan.api.sources import as_taken_by, build, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError

@@ -10,9 +10,9 @@ import numpy as np
 from pipeplan.readable import Times, percent
 
 if TYPE_CHECKING:
-    from pipeplan.api.fronts import ParetoFront
     from pipeplan.api.results import Result
-    from pipeplan.api.search_record import PublishedSchedule, SearchRecord
+    from pipeplan.api.searching.fronts import ParetoFront
+    from pipeplan.api.searching.search_record import PublishedSchedule, SearchRecord
     from pipeplan.costs import Costs, Limits
     from pipeplan.model import Floats, Placement
 

@@ -10,10 +10,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from pipeplan.api.configuration_files import read_configuration
-from pipeplan.api.estimates import EstimatedRow, Estimates
-from pipeplan.api.plan_settings import PLAN_SETTINGS
-from pipeplan.api.searches import usable_cores
+from pipeplan.api.planning.configuration_files import read_configuration
+from pipeplan.api.planning.estimates import EstimatedRow, Estimates
+from pipeplan.api.planning.plan_settings import PLAN_SETTINGS
+from pipeplan.api.searching.searches import usable_cores
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, PipeplanError
 from pipeplan.files import GIBIBYTE, MEBIBYTE

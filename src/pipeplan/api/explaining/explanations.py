@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, asked
+from pipeplan.api.explaining.remedies import Remedy, remedies
+from pipeplan.api.explaining.waits import Wait, longest_waits
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.remedies import Remedy, remedies
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import timed
 from pipeplan.api.sources import label, opened
-from pipeplan.api.waits import Wait, longest_waits
 from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.model import Floats, Timeline

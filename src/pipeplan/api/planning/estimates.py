@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
-from pipeplan.api.configurations import configuration_record
+from pipeplan.api.planning.configurations import configuration_record
 from pipeplan.api.presentable import Presentable
 from pipeplan.drawing import View
 from pipeplan.files import GIBIBYTE

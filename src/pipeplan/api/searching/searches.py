@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Unpack
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
-from pipeplan.api.fronts import FrontPoint, ParetoFront
 from pipeplan.api.outputs import FilePath
-from pipeplan.api.published import least_need, published_elsewhere, published_here, published_under
 from pipeplan.api.results import Result, result_of
-from pipeplan.api.search_record import PublishedSchedule, SearchRecord
+from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
+from pipeplan.api.searching.published import least_need, published_elsewhere, published_here, published_under
+from pipeplan.api.searching.search_record import PublishedSchedule, SearchRecord
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, label, resolve
 from pipeplan.costs import Settings

@@ -1,0 +1,1 @@
+"""Schedules side by side: what leads, until what, and the page that shows it."""

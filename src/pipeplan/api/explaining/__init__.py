@@ -1,0 +1,1 @@
+"""What a schedule's idle time comes from, and what would help."""

@@ -1,0 +1,1 @@
+"""Searched schedules, fronts, and what they gain over the published ones."""

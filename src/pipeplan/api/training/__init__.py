@@ -1,0 +1,1 @@
+"""Runs and profiles of real models, and costs out of runs."""
