@@ -2,6 +2,7 @@
 
 import { make } from "../dom.js";
 import { type Axis, axisOf, staircase } from "../plan/front_axes.js";
+import { choosable, grid, svg } from "../plan/front_svg.js";
 import { type Box, placeLabels } from "./label_places.js";
 
 const WIDEST = 560;
@@ -13,7 +14,6 @@ const TOP = 44;
 const BOTTOM = 46;
 /** Times beyond so many of the shortest one are cut, where others are nearer. */
 const FAR = 1.5;
-const SVG = "http://www.w3.org/2000/svg";
 
 export interface ChartPoint {
   readonly x: number;
@@ -63,7 +63,8 @@ export class FrontChart {
       role: "group",
       "aria-label": `${up} against ${across}`,
     });
-    picture.append(...grid(wide, x, y, across, up), svg("path", { class: "stair", d: staircase(stair) }));
+    const frame = { left: LEFT, right: wide - RIGHT, top: TOP, bottom: HEIGHT - BOTTOM };
+    picture.append(...grid(frame, x, y, across, up), svg("path", { class: "stair", d: staircase(stair) }));
     for (const place of places.slice(points.length)) {
       picture.append(svg("path", { class: "mark", d: `M${place.x - 4} ${place.y - 4}l8 8m0 -8l-8 8` }));
     }
@@ -81,25 +82,8 @@ export class FrontChart {
   }
 
   private point({ said, chosen }: ChosenPoint, at: number, { x, y }: { x: number; y: number }): SVGElement {
-    const point = svg("circle", {
-      class: `point filled${chosen ? " selected" : ""}`,
-      cx: x,
-      cy: y,
-      r: 7,
-      tabindex: 0,
-      role: "button",
-      "aria-label": said,
-      "aria-pressed": String(chosen),
-      "data-point": at,
-    });
-    point.append(svg("title", {}, said));
-    point.addEventListener("click", () => this.choose(at));
-    point.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      this.choose(at);
-    });
-    return point;
+    const look = { class: `point filled${chosen ? " selected" : ""}`, cx: x, cy: y, r: 7 };
+    return choosable(said, chosen, at, look, () => this.choose(at));
   }
 }
 
@@ -127,28 +111,4 @@ function axes(wide: number, points: readonly ChartPoint[]): readonly [Axis, Axis
     TOP,
   );
   return [across, up];
-}
-
-function grid(wide: number, x: Axis, y: Axis, across: string, up: string): SVGElement[] {
-  const lines = y.ticks.flatMap((value) => [
-    svg("line", { class: "grid", x1: LEFT, x2: wide - RIGHT, y1: y.place(value), y2: y.place(value) }),
-    svg("text", { x: LEFT - 8, y: y.place(value) + 4, "text-anchor": "end" }, y.text(value)),
-  ]);
-  const columns = x.ticks.map((value) =>
-    svg("text", { x: x.place(value), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, x.text(value)),
-  );
-  const middle = (TOP + HEIGHT - BOTTOM) / 2;
-  return [
-    ...lines,
-    ...columns,
-    svg("text", { x: (LEFT + wide - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" }, across),
-    svg("text", { transform: `translate(14 ${middle}) rotate(-90)`, "text-anchor": "middle" }, up),
-  ];
-}
-
-function svg(tag: string, attributes: Readonly<Record<string, string | number>>, text = ""): SVGElement {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  if (text !== "") element.textContent = text;
-  return element;
 }

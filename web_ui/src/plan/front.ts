@@ -4,6 +4,7 @@ import { make } from "../dom.js";
 import { figure } from "../format.js";
 import type { Row } from "./candidates.js";
 import { type Axis, axisOf, staircase } from "./front_axes.js";
+import { choosable, grid, svg } from "./front_svg.js";
 
 const WIDTH = 460;
 const HEIGHT = 300;
@@ -11,7 +12,7 @@ const LEFT = 66;
 const RIGHT = 16;
 const TOP = 14;
 const BOTTOM = 44;
-const SVG = "http://www.w3.org/2000/svg";
+const FRAME = { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom: HEIGHT - BOTTOM };
 
 export class FrontPicture {
   readonly element = make("figure", { class: "front" });
@@ -36,7 +37,7 @@ export class FrontPicture {
       "aria-label": "step time against memory",
     });
     const line = this.limit(across, limit);
-    picture.append(...grid(across, up), ...line, this.line(rows, across, up));
+    picture.append(...grid(FRAME, across, up, "peak memory, GiB", "step, s"), ...line, this.line(rows, across, up));
     // The chosen one is drawn last, so that no other hides it.
     const order = rows.map((_, at) => at).sort((one, other) => Number(one === selected) - Number(other === selected));
     picture.append(...order.map((at) => this.point(rows[at], at, at === selected, across, up)));
@@ -67,54 +68,12 @@ export class FrontPicture {
     const { candidate, role, onFront } = row;
     const said = `${role}: ${candidate.words}, ${figure(candidate.step_time_s)} s, ${candidate.peak_memory_gib.toFixed(1)} GiB`;
     const kind = `${role === "best" || onFront ? "point filled" : "point"}${selected ? " selected" : ""}`;
-    const point = svg("circle", {
+    const look = {
       class: kind,
       cx: across.place(candidate.peak_memory_gib),
       cy: up.place(candidate.step_time_s),
       r: role === "best" ? 8 : 6,
-      tabindex: 0,
-      role: "button",
-      "aria-label": said,
-      "aria-pressed": String(selected),
-      "data-point": at,
-    });
-    point.append(svg("title", {}, said));
-    point.addEventListener("click", () => this.choose(at));
-    point.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      this.choose(at);
-    });
-    return point;
+    };
+    return choosable(said, selected, at, look, () => this.choose(at));
   }
-}
-
-function grid(across: Axis, up: Axis): SVGElement[] {
-  const lines = up.ticks.flatMap((value) => [
-    svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: up.place(value), y2: up.place(value) }),
-    svg("text", { x: LEFT - 8, y: up.place(value) + 4, "text-anchor": "end" }, up.text(value)),
-  ]);
-  const columns = across.ticks.map((value) =>
-    svg("text", { x: across.place(value), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, across.text(value)),
-  );
-  const names = [
-    svg(
-      "text",
-      { class: "name", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 6, "text-anchor": "middle" },
-      "peak memory, GiB",
-    ),
-    svg(
-      "text",
-      { class: "name", transform: `translate(14 ${(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" },
-      "step, s",
-    ),
-  ];
-  return [...lines, ...columns, ...names];
-}
-
-function svg(tag: string, attributes: Readonly<Record<string, string | number>>, text = ""): SVGElement {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  if (text !== "") element.textContent = text;
-  return element;
 }
