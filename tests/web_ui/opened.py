@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -100,3 +102,22 @@ class Opened:
           return "#" + [r, g, b].map(part => part.toString(16).padStart(2, "0")).join("");
         }"""
         return str(self.page.evaluate(script, [x, y]))
+
+
+@contextmanager
+def opening(browser: Any, path: Path) -> Iterator[Callable[..., Opened]]:
+    """Opens a page at a fragment, in a window of some width; all are closed at the end."""
+    pages: list[Opened] = []
+
+    def open_page(fragment: str = "", width: int = 1440, **context: Any) -> Opened:
+        context.setdefault("viewport", {"width": width, "height": 900})
+        page = Opened(browser.new_context(**context).new_page(), path)
+        page.page.set_default_timeout(8_000)
+        pages.append(page)
+        page.go(fragment)
+        page.page.locator(".pp-chart").wait_for()
+        return page
+
+    yield open_page
+    for page in pages:
+        page.close()

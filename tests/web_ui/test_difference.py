@@ -11,7 +11,7 @@ import pipeplan
 from pipeplan.costs import Settings
 from pipeplan.simulation import simulate
 from tests.browser import serious_faults
-from tests.web_ui.opened import Opened
+from tests.web_ui.opened import opening
 
 SIZES = [(1440, "light"), (1440, "dark"), (900, "light"), (390, "dark")]
 
@@ -36,19 +36,8 @@ def path(found, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def opened(browser, path):
-    pages: list[Opened] = []
-
-    def open_page(fragment: str = "", width: int = 1440, **context) -> Opened:
-        page = Opened(browser.new_context(viewport={"width": width, "height": 900}, **context).new_page(), path)
-        page.page.set_default_timeout(8_000)
-        pages.append(page)
-        page.go(fragment)
-        page.page.locator(".pp-chart").wait_for()
-        return page
-
-    yield open_page
-    for page in pages:
-        page.close()
+    with opening(browser, path) as open_page:
+        yield open_page
 
 
 def test_the_page_says_what_the_shell_says(opened, found):

@@ -9,7 +9,7 @@ import pipeplan
 from pipeplan.drawing.html import asset
 from pipeplan.readable import time_text
 from tests.browser import serious_faults
-from tests.web_ui.opened import Opened
+from tests.web_ui.opened import Opened, opening
 
 GIB = 2**30
 SIZES = [(1440, "light"), (1440, "dark"), (900, "light"), (390, "dark")]
@@ -31,20 +31,8 @@ def path(compared, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def opened(browser, path):
-    pages: list[Opened] = []
-
-    def open_page(fragment: str = "", width: int = 1440, **context) -> Opened:
-        context.setdefault("viewport", {"width": width, "height": 900})
-        page = Opened(browser.new_context(**context).new_page(), path)
-        page.page.set_default_timeout(8_000)
-        pages.append(page)
-        page.go(fragment)
-        page.page.locator(".pp-chart").wait_for()
-        return page
-
-    yield open_page
-    for page in pages:
-        page.close()
+    with opening(browser, path) as open_page:
+        yield open_page
 
 
 def names(page: Opened) -> list[str]:
