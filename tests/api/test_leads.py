@@ -1,5 +1,6 @@
 """What would change the order of a comparison: it must be what comparing again on the changed settings says."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -94,3 +95,14 @@ def test_a_gap_too_small_to_show_is_not_none(capsys):
     comparison = pipeplan.compare("zbv", "1f1b", ranks=3, microbatches=6, p2p_time=0.0004)
     comparison.print()
     assert "zbv is less than 0.1% above it" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("communication", ["edge", "contended", "blocking"])
+def test_an_order_is_timed_as_it_is_simulated(communication):
+    costs: dict[str, Any] = {"p2p_time": 0.1, "message_time": 0.02, "op_gap": 0.05, "communication": communication}
+    comparison = pipeplan.compare("1f1b", "zbv", "seq1f1b", "interleaved-1f1b", **SHAPE, **costs)
+    asked = comparison.asked
+    assert asked is not None
+    slower = replace(asked.settings, p2p_time=0.7)
+    for result in comparison:
+        assert asked.timed(result, slower) == asked.again(result, slower).makespan > result.makespan

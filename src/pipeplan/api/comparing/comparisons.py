@@ -18,6 +18,7 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Schedule, Timeline
+from pipeplan.simulation import simulate as simulate_schedule
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
 
 
@@ -40,6 +41,12 @@ class Compared:
         """One of them on other settings. Raises what :func:`pipeplan.simulate` does."""
         meant = self.meant[result.name]
         return simulated(meant, settings_for(meant, settings), called=result.name)
+
+    def timed(self, result: Result, settings: Settings) -> float:
+        """The makespan of the order that one of them has on other settings, and nothing else of it."""
+        schedule, settings = result.schedule, settings_for(self.meant[result.name], settings)
+        costs = settings.costs(schedule.placement)
+        return simulate_schedule(schedule, costs, communication=settings.communication).timeline.makespan
 
 
 @final
@@ -109,7 +116,7 @@ class Comparison(Presentable):
         """What would change which schedule is the first; simulated when it is asked for."""
         if self.asked is None or len({result.name for result in self.results}) < len(self.results):
             return ()
-        return leads_of(self.results, self.asked.settings, self.asked.again)
+        return leads_of(self.results, self.asked.settings, self.asked.again, self.asked.timed)
 
     @property
     def fits(self) -> bool:

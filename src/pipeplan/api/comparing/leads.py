@@ -44,6 +44,9 @@ _MOST_STEPS = 3
 Again = Callable[[Result, Settings], Result]
 """Simulates a schedule of the comparison on other settings."""
 
+Timed = Callable[[Result, Settings], float]
+"""The makespan of the order that a result has on other settings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lead:
@@ -83,7 +86,7 @@ class Lead:
         }
 
 
-def leads_of(results: Sequence[Result], settings: Settings, again: Again) -> tuple[Lead, ...]:
+def leads_of(results: Sequence[Result], settings: Settings, again: Again, timed: Timed) -> tuple[Lead, ...]:
     """What would lead, the transfer first; empty where nothing else fits or the comparison is too large.
 
     Parameters
@@ -96,7 +99,8 @@ def leads_of(results: Sequence[Result], settings: Settings, again: Again) -> tup
     fitting = [result for result in results if result.fits]
     if len(fitting) < 2:
         return ()
-    return (*_with_slower_transfers(fitting, settings, again), *_with_less_memory(fitting, settings, again))
+    race = _Race(settings, again, timed)
+    return (*_with_slower_transfers(fitting, race), *_with_less_memory(fitting, settings, again))
 
 
 def made_from_costs(result: Result) -> bool:
@@ -110,18 +114,31 @@ class _Race:
 
     settings: Settings
     again: Again
+    timed: Timed
     known: dict[tuple[str, float], float] = field(default_factory=dict)
 
     def makespan(self, result: Result, more: float) -> float:
         """With transfers that take ``more`` time; infinite where the schedule cannot be had then."""
+        if not more:
+            return result.makespan
         key = (result.name, more)
         if key not in self.known:
             slower = replace(self.settings, p2p_time=self.settings.p2p_time + more)
             try:
-                self.known[key] = self.again(result, slower).makespan
+                made = made_from_costs(result)
+                self.known[key] = self.again(result, slower).makespan if made else self.timed(result, slower)
             except PipeplanError:
                 self.known[key] = float("inf")
         return self.known[key]
+
+    def near(self, leader: Result, rivals: Sequence[Result], low: float, high: float) -> list[Result]:
+        """The rivals that can be shorter than the leader between two transfer times: none is shorter with slower ones."""
+        most = self.makespan(leader, high)
+        return [
+            rival
+            for rival in rivals
+            if (rival.bound.value if made_from_costs(rival) else self.makespan(rival, low)) < most
+        ]
 
     def winner(self, leader: Result, rivals: Sequence[Result], more: float) -> Result | None:
         """The rival that is shorter than the leader, and than the others, and not by the luck of one transfer time."""
@@ -137,9 +154,9 @@ class _Race:
         return self.makespan(one, more) < self.makespan(other, more) * (1 - tolerances.ROUNDING)
 
 
-def _with_slower_transfers(fitting: Sequence[Result], settings: Settings, again: Again) -> Iterator[Lead]:
+def _with_slower_transfers(fitting: Sequence[Result], race: _Race) -> Iterator[Lead]:
     """When another schedule takes over, or how far none does."""
-    race, now = _Race(settings, again), fitting[0].costs.transfer.time()
+    now = fitting[0].costs.transfer.time()
     reach = _REACH * float(fitting[0].costs.forward.sum()) / fitting[0].schedule.ranks
     runners = _runners(fitting)
     if runners is None:
@@ -151,8 +168,7 @@ def _with_slower_transfers(fitting: Sequence[Result], settings: Settings, again:
 
 def _lead_of(leader: Result, runners: Sequence[Result], race: _Race, now: float, reach: float) -> Lead:
     """Which one takes over from a leader as transfers get slower, and when."""
-    last = race.makespan(leader, reach)
-    rivals = [result for result in runners if result is not leader and _least(result) < last]
+    rivals = race.near(leader, [result for result in runners if result is not leader], 0.0, reach)
     end, found = _first(race, leader, rivals, [reach * step / _GRID for step in range(1, _GRID + 1)])
     while found is not None:
         # Leads that are lost and won again before it are looked for: the first one that is lost counts.
@@ -169,12 +185,12 @@ def _first(
     """About where in these transfers a rival is shorter for the first time, and which one; None where none is."""
     low = 0.0
     for transfer in transfers:
-        found = race.winner(leader, rivals, transfer)
+        found = race.winner(leader, race.near(leader, rivals, low, transfer), transfer)
         if found is not None:
             high = transfer
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
-                earlier = race.winner(leader, rivals, middle)
+                earlier = race.winner(leader, race.near(leader, rivals, low, middle), middle)
                 low, high, found = (middle, high, found) if earlier is None else (low, middle, earlier)
             return high, found
         low = transfer
@@ -195,11 +211,6 @@ def _tied(fitting: Sequence[Result]) -> list[Result]:
     """Those that are as short as the first one."""
     shortest = fitting[0].makespan * (1 + tolerances.ROUNDING)
     return [result for result in fitting if result.makespan <= shortest]
-
-
-def _least(result: Result) -> float:
-    """What it takes at least with slower transfers: an order as long as now, one that is made anew as long as its bound."""
-    return result.bound.value if made_from_costs(result) else result.makespan
 
 
 def _work(result: Result) -> int:
