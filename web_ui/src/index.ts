@@ -4,6 +4,7 @@
  */
 
 import "./style.css";
+import { later, writeAddress } from "./address_bar.js";
 import type { TimelineData } from "./data.js";
 import { Timeline, type TimelineOptions } from "./timeline.js";
 
@@ -31,19 +32,6 @@ function mountEmbedded(): void {
     if (event.target === document.body) embedded?.typed(event);
   });
   window.addEventListener("hashchange", () => embedded?.setFragment(location.hash.slice(1)));
-}
-
-function writeAddress(fragment: string): void {
-  history.replaceState(null, "", fragment === "" ? location.pathname + location.search : `#${fragment}`);
-}
-
-/** Call with the latest argument once nothing has come for a moment: browsers refuse too many changes of the address. */
-function later(call: (text: string) => void): (text: string) => void {
-  let waiting: ReturnType<typeof setTimeout> | undefined;
-  return (text) => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => call(text), 150);
-  };
 }
 
 mountEmbedded();

@@ -2,10 +2,10 @@
 
 import "../report/report.css";
 import "./demo.css";
-import type { ViewJson } from "../data.js";
+import { writeAddress } from "../address_bar.js";
 import { make } from "../dom.js";
-import { opened } from "../report/archive.js";
 import { ComparisonView } from "../report/comparison.js";
+import { openerOf } from "../report/drawn.js";
 import { type Choice, type Choices, commandOf, fileOf, first, fromFragment, toParts } from "./choices.js";
 import { Command } from "./command.js";
 import { Controls } from "./controls.js";
@@ -70,13 +70,7 @@ class Demo {
     const { facts, views, themes } = computed;
     if (this.shown !== null && this.shown.facts.memory_unit !== facts.memory_unit) this.view.unlimit();
     this.shown = computed;
-    const known = new Map<string, Promise<ViewJson>>();
-    const open = (name: string): Promise<ViewJson> => {
-      const at = facts.rows.findIndex(({ schedule }) => schedule === name);
-      const found = known.get(name) ?? opened(views[at]);
-      known.set(name, found);
-      return found;
-    };
+    const open = openerOf(facts.rows, views);
     this.view.element.hidden = false;
     this.view.show({ comparison: facts, open, themes });
     this.moved();
@@ -87,14 +81,14 @@ class Demo {
     if (this.shown === null) return;
     this.command.show(commandOf(this.choice, this.choices, this.shown.facts, this.view.limitNow));
     clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => this.writeAddress(), 150);
+    this.waiting = setTimeout(() => this.keepAddress(), 150);
   }
 
-  private writeAddress(): void {
+  private keepAddress(): void {
     const begins = fileOf(this.choice) === fileOf(first(this.choices));
     const own = begins ? "" : toParts(this.choice).toString();
     const fragment = [own, this.view.fragment].filter(Boolean).join("&");
-    history.replaceState(null, "", fragment === "" ? location.pathname + location.search : `#${fragment}`);
+    writeAddress(fragment);
   }
 }
 

@@ -4,12 +4,23 @@ import type { TimelineData, ViewJson } from "../data.js";
 import { make } from "../dom.js";
 import type { mountTimeline, Timeline } from "../index.js";
 import { fromFragment } from "../state.js";
+import { opened } from "./archive.js";
 
 /** The timeline's own script, which every page with a timeline loads. */
 declare const pipeplan: { readonly mountTimeline: typeof mountTimeline };
 
 /** Opens the timeline of a schedule. */
 export type Opener = (name: string) => Promise<ViewJson>;
+
+/** Opens a timeline by its schedule's name, each once: `views` in the order of the rows. */
+export function openerOf(rows: readonly { readonly schedule: string }[], views: readonly string[]): Opener {
+  const known = new Map<string, Promise<ViewJson>>();
+  return (name) => {
+    const found = known.get(name) ?? opened(views[rows.findIndex(({ schedule }) => schedule === name)]);
+    known.set(name, found);
+    return found;
+  };
+}
 
 export class Drawn {
   readonly element = make("div", { class: "pr-drawn" });

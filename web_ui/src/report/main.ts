@@ -1,12 +1,12 @@
 /** The page of a report, which holds its own data: `report_page` in pipeplan.drawing.html. */
 
 import "./report.css";
-import type { ViewJson } from "../data.js";
+import { later, writeAddress } from "../address_bar.js";
 import type { Timeline } from "../index.js";
-import { opened } from "./archive.js";
 import { ComparisonView } from "./comparison.js";
 import type { ComparisonData, DifferenceData, ReportData } from "./contract.js";
 import { showDifference } from "./difference.js";
+import { openerOf } from "./drawn.js";
 
 function fill(): void {
   const holder = document.getElementById("pipeplan-data");
@@ -28,13 +28,7 @@ async function difference(place: HTMLElement, data: DifferenceData, fragment: st
 function compare(place: HTMLElement, data: ComparisonData, fragment: string): void {
   const view = new ComparisonView(fragment, later(writeAddress));
   place.append(view.element);
-  const known = new Map<string, Promise<ViewJson>>();
-  const open = (name: string): Promise<ViewJson> => {
-    const at = data.facts.rows.findIndex(({ schedule }) => schedule === name);
-    const found = known.get(name) ?? opened(data.views[at]);
-    known.set(name, found);
-    return found;
-  };
+  const open = openerOf(data.facts.rows, data.views);
   view.show({ comparison: data.facts, open, themes: data.themes });
   window.addEventListener("hashchange", () => view.setFragment(location.hash));
   keysTo(() => view.drawn.timeline);
@@ -45,19 +39,6 @@ function keysTo(timeline: () => Timeline | null): void {
   document.addEventListener("keydown", (event) => {
     if (event.target === document.body) timeline()?.typed(event);
   });
-}
-
-function writeAddress(fragment: string): void {
-  history.replaceState(null, "", fragment === "" ? location.pathname + location.search : `#${fragment}`);
-}
-
-/** Call with the latest argument once nothing has come for a moment: browsers refuse too many changes of the address. */
-function later(call: (text: string) => void): (text: string) => void {
-  let waiting: ReturnType<typeof setTimeout> | undefined;
-  return (text) => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => call(text), 150);
-  };
 }
 
 fill();
