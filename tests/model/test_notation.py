@@ -28,6 +28,8 @@ from pipeplan.model.op import COMMUNICATION_KINDS, COMPUTE_KINDS
         ("0SEND_F1", Op(Kind.SEND_F, 0, 1)),
         ("1RECV_B12", Op(Kind.RECV_B, 1, 12)),
         ("5REDUCE_GRAD", Op(Kind.REDUCE_GRAD, 5)),
+        ("2OFFLOAD0", Op(Kind.OFFLOAD, 2, 0)),
+        ("2RELOAD0.1", Op(Kind.RELOAD, 2, 0, 1)),
         ("2F0.1", Op(Kind.F, 2, 0, 1)),
     ],
 )

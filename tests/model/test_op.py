@@ -1,14 +1,24 @@
 import numpy as np
 
-from pipeplan.model import COMMUNICATION_KINDS, COMPUTE_KINDS, RECEIVE_KINDS, SEND_KINDS, STAGE_WIDE_KINDS, Kind, among
+from pipeplan.model import (
+    COMMUNICATION_KINDS,
+    COMPUTE_KINDS,
+    HOST_KINDS,
+    RECEIVE_KINDS,
+    SEND_KINDS,
+    STAGE_WIDE_KINDS,
+    Kind,
+    among,
+)
 
 
 def test_every_kind_is_of_one_sort():
-    sorts = (COMPUTE_KINDS, COMMUNICATION_KINDS, STAGE_WIDE_KINDS)
+    sorts = (COMPUTE_KINDS, COMMUNICATION_KINDS, STAGE_WIDE_KINDS, HOST_KINDS)
     assert sorted(kind for sort in sorts for kind in sort) == list(Kind)
     assert {*SEND_KINDS, *RECEIVE_KINDS} == {*COMMUNICATION_KINDS}
     for kind in Kind:
-        assert (kind.is_compute, kind.is_communication, kind.is_stage_wide) == tuple(kind in sort for sort in sorts)
+        asked = (kind.is_compute, kind.is_communication, kind.is_stage_wide, kind.is_host_copy)
+        assert asked == tuple(kind in sort for sort in sorts)
 
 
 def test_which_of_an_array_are_of_some_kinds():

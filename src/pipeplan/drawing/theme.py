@@ -30,6 +30,8 @@ KIND_TITLES: dict[Kind, str] = {
     Kind.UNSHARD: "unshard",
     Kind.RESHARD: "reshard",
     Kind.REDUCE_GRAD: "reduce gradients",
+    Kind.OFFLOAD: "offload to the host",
+    Kind.RELOAD: "reload from the host",
 }
 """What a legend calls each kind."""
 
@@ -112,6 +114,10 @@ def _ramps(shift: float) -> dict[Kind, Ramp]:
     messages = {kind: Ramp(0.50 + shift, 0.50 + shift, 0.02, 250) for kind in (Kind.SEND_F, Kind.RECV_F)}
     messages |= {kind: Ramp(0.66 + shift, 0.66 + shift, 0.02, 250) for kind in (Kind.SEND_B, Kind.RECV_B)}
     parameters = {kind: Ramp(0.74, 0.74, 0.06, 130) for kind in Kind if kind.is_stage_wide}
+    copies = {
+        Kind.OFFLOAD: Ramp(0.44 + shift, 0.44 + shift, 0.09, 20),
+        Kind.RELOAD: Ramp(0.72, 0.72, 0.09, 0),
+    }
     compute = {
         Kind.F: Ramp(0.43 + shift, 0.60 + shift, 0.17, 260),
         Kind.B: Ramp(0.61, 0.755, 0.15, 46),
@@ -119,7 +125,7 @@ def _ramps(shift: float) -> dict[Kind, Ramp]:
         Kind.W: Ramp(0.74, 0.87, 0.11, 178),
         Kind.R: Ramp(0.43 + shift, 0.55 + shift, 0.12, 330),
     }
-    return compute | messages | parameters
+    return compute | messages | parameters | copies
 
 
 LIGHT = Theme(

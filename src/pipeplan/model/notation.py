@@ -2,7 +2,8 @@
 
 ``2F0`` is the forward of stage 2 on microbatch 0; ``(0F7;7B3)OVERLAP_F_B`` two ops that run overlapped;
 ``0SEND_F1`` and ``1RECV_F1`` the ends of a transfer; ``3UNSHARD`` an op of a whole stage. Where microbatches are cut
-into slices, a slice follows behind a point: ``2F0.1``. A schedule is a row a rank; cells stand apart by blanks.
+into slices, a slice follows behind a point: ``2F0.1``. A schedule is a row a rank; cells stand apart by blanks. Ours alone
+are slices, ``2R0`` (recompute), and ``2OFFLOAD0`` and ``2RELOAD0`` (copies to the host and back).
 """
 
 from __future__ import annotations

@@ -45,6 +45,10 @@ class Kind(IntEnum):
     """give back a stage's gathered parameters"""
     REDUCE_GRAD = 11
     """reduce a stage's accumulated gradients over its data-parallel group"""
+    OFFLOAD = 12
+    """copy what a forward keeps to the host's memory, and free it on the rank"""
+    RELOAD = 13
+    """copy it back before the backward that needs it"""
 
     @property
     def is_compute(self) -> bool:
@@ -60,6 +64,11 @@ class Kind(IntEnum):
     def is_stage_wide(self) -> bool:
         """Whether the op belongs to a stage and to no microbatch."""
         return self in STAGE_WIDE_KINDS
+
+    @property
+    def is_host_copy(self) -> bool:
+        """Whether the op copies between its rank and the host, beside the rank's compute."""
+        return self in HOST_KINDS
 
 
 PASS_KINDS = (Kind.F, Kind.B, Kind.I, Kind.W)
@@ -81,6 +90,9 @@ COMMUNICATION_KINDS = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
 
 STAGE_WIDE_KINDS = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD)
 """The kinds that belong to a stage and to no microbatch."""
+
+HOST_KINDS = (Kind.OFFLOAD, Kind.RELOAD)
+"""The kinds that copy between a rank and its host. They occupy no compute: a link of the rank's own in each direction does."""
 
 
 def among(kind: NDArray[np.integer], kinds: Iterable[Kind]) -> Bools:
