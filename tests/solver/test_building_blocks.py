@@ -8,7 +8,7 @@ import pytest
 from pipeplan.checking import check
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
-from pipeplan.solver import search
+from pipeplan.solver import Choices, search
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.building_blocks import BlockRepeater, BuildingBlocks, block_of
@@ -121,7 +121,7 @@ def test_an_exhaustive_search_over_blocks_is_not_needed_to_find_its_best():
 @pytest.mark.parametrize("placement", [Placement.loop(3, 2), Placement.wave(2, 3), Placement.bidirectional(4)])
 @pytest.mark.parametrize("split", [True, False])
 def test_every_placement_has_blocks(placement, split):
-    case = problem(placement, 6, limit=3, split_backward=split)
+    case = problem(placement, 6, limit=3, choices=Choices(split=split))
     result = search(case, evaluations=400, engines=(BuildingBlocks(until=1.0),))
     assert result.found_by == "building blocks"
     check(result.schedule, memory=case.memory_limit).require_valid()

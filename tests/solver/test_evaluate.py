@@ -12,7 +12,7 @@ from pipeplan.costs import Limits, Settings
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
 from pipeplan.simulation import simulate
-from pipeplan.solver import Problem
+from pipeplan.solver import Choices, Problem
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
@@ -55,7 +55,9 @@ def annealed(encoder, evaluations, *, seed=1, hot=5.0, compiled=False, moves=MOV
     st.floats(1.0, 6.0),
 )
 def test_the_value_is_the_simulators(placement, pairs, objective, split, seed, limit):
-    case = problem(placement, 2 * pairs, limit=max(limit, placement.copies), objective=objective, split_backward=split)
+    case = problem(
+        placement, 2 * pairs, limit=max(limit, placement.copies), objective=objective, choices=Choices(split=split)
+    )
     encoder = Encoder(case)
     _, best, state = annealed(encoder, 60, seed=seed + 1)
     schedule = encoder.decode(encoder.evaluate(best))
@@ -91,19 +93,19 @@ def test_whole_backwards_have_the_simulators_value_and_stay_within_the_limit(pla
 @settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(PLACEMENTS),
-    st.sampled_from([{}, {"overlap_times": 9.0}, {"split_backward": False}]),
+    st.sampled_from([{}, {"overlap_times": 9.0}, {"choices": Choices(split=False)}]),
     st.sampled_from(["makespan", "span"]),
     st.integers(0, 1000),
 )
 def test_what_is_lost_between_ops_is_in_the_value(placement, more, objective, seed):
     """Sums in another order: equal but for rounding. Of a whole backward one gap is lost, of its halves two."""
-    split = more.get("split_backward", True)
+    split = more.get("choices", Choices()).split
     overlap = more.get("overlap_times")
     costs = Settings(
         forward_times=6, backward_input_times=4, backward_weight_times=4, p2p_time=1, overlap_times=overlap,
         times_per="stage", op_gap=0.7, message_time=0.3,
     ).costs(placement)  # fmt: skip
-    case = Problem(placement, 4, costs, objective=objective, split_backward=split)
+    case = Problem(placement, 4, costs, objective=objective, choices=Choices(split=split))
     encoder = Encoder(case)
     assert encoder.may_run_full == split
     _, best, state = annealed(encoder, 80, seed=seed + 1)

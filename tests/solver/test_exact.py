@@ -17,7 +17,7 @@ from pipeplan.errors import DeadlockError, MissingExtraError
 from pipeplan.model import Kind, Placement, Schedule, from_ops
 from pipeplan.model.op import Op
 from pipeplan.simulation import Simulation, simulate
-from pipeplan.solver import Problem
+from pipeplan.solver import Choices, Problem
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
@@ -158,7 +158,7 @@ def questions(draw: st.DrawFn) -> Problem:
     ).costs(placement)
     options: dict[str, Any] = {
         "objective": draw(st.sampled_from(["makespan", "span"])),
-        "split_backward": draw(st.booleans()),
+        "choices": Choices(split=draw(st.booleans())),
     }
     microbatches = 2 * draw(st.integers(1, 2))
     free = Problem(placement, microbatches, costs, Limits(np.full(placement.ranks, 1e9), False), **options)

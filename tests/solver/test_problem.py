@@ -6,7 +6,7 @@ import pytest
 from pipeplan.costs import Limits, Settings
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement
-from pipeplan.solver import Problem
+from pipeplan.solver import Choices, Problem
 from tests.solver.problems import problem
 
 
@@ -20,9 +20,9 @@ def test_input_backwards_that_hold_more_leave_the_least_limit_as_backwards_may_r
     placement = Placement.linear(2)
     costs = Settings(activation_bytes=10.0, weight_activation_bytes=17.0, static_bytes=(5.0, 7.0)).costs(placement)
     least = Limits(np.array([15.0, 17.0]), in_activations=False)
-    assert Problem(placement, 2, costs, least, split_backward=split).least_limit.tolist() == [15, 17]
+    assert Problem(placement, 2, costs, least, choices=Choices(split=split)).least_limit.tolist() == [15, 17]
     with pytest.raises(InfeasibleError, match="rank 1 may hold 16 bytes, and one microbatch alone needs 17"):
-        Problem(placement, 2, costs, Limits(np.array([15.0, 16.0]), in_activations=False), split_backward=split)
+        Problem(placement, 2, costs, Limits(np.array([15.0, 16.0]), in_activations=False), choices=Choices(split=split))
 
 
 def test_where_whole_backwards_gain():

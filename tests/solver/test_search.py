@@ -8,6 +8,7 @@ from pipeplan.costs import Limits
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Kind, Placement
 from pipeplan.solver import (
+    Choices,
     Jitter,
     Problem,
     Published,
@@ -47,7 +48,7 @@ def test_never_worse_than_what_was_published_nor_better_than_what_was_proven():
 @pytest.mark.parametrize("placement", [Placement.loop(3, 2), Placement.wave(2, 4), Placement.bidirectional(4)])
 @pytest.mark.parametrize("split", [True, False])
 def test_every_placement_gives_a_valid_schedule_within_its_limit(placement, split):
-    case = problem(placement, 6, limit=[2.0] * (placement.ranks - 1) + [2.5], split_backward=split)
+    case = problem(placement, 6, limit=[2.0] * (placement.ranks - 1) + [2.5], choices=Choices(split=split))
     result = search(case, evaluations=3000)
     check(result.schedule, memory=case.memory_limit).require_valid()
     assert result.schedule.has(Kind.B) is not split
@@ -132,7 +133,7 @@ def test_the_history_falls_and_ends_with_the_result():
 
 
 def test_overlap_is_used_where_it_gains():
-    case = problem(Placement.v(3), 8, limit=3, split_backward=False)
+    case = problem(Placement.v(3), 8, limit=3, choices=Choices(split=False))
     together = case.costs.__class__(
         case.costs.forward,
         case.costs.backward,
@@ -144,7 +145,7 @@ def test_overlap_is_used_where_it_gains():
         transfer=case.costs.transfer,
     )
     apart = search(case, evaluations=10_000)
-    joined = search(Problem(case.placement, 8, together, case.limits, split_backward=False), evaluations=10_000)
+    joined = search(Problem(case.placement, 8, together, case.limits, choices=Choices(split=False)), evaluations=10_000)
     assert joined.schedule.joined.any()
     assert joined.value < apart.value
     check(joined.schedule, memory=case.memory_limit).require_valid()

@@ -1,5 +1,6 @@
 """The search for better schedules: the problem, moves, engines, proofs, the portfolio that runs them, and the front."""
 
+from pipeplan.solver.choices import CHOICES, Choice, Choices
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
@@ -18,9 +19,12 @@ from pipeplan.solver.run import Engine, Run, value_as_is
 from pipeplan.solver.seeds import search_seeds
 
 __all__ = [
+    "CHOICES",
     "ENGINES",
     "MOVES",
     "BuildingBlocks",
+    "Choice",
+    "Choices",
     "DrivenByCosts",
     "Effort",
     "Engine",

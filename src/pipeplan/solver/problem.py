@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Floats, MemoryRule, Placement, Timeline, held_throughout, require_size, tolerances
-from pipeplan.simulation import Bound, longest_span, lower_bound, span_bound
+from pipeplan.simulation import Bound, Communication, longest_span, lower_bound, span_bound
+from pipeplan.solver.choices import USUAL, Choices
 
 Objective = Literal["makespan", "span"]
 
@@ -20,8 +21,6 @@ Objective = Literal["makespan", "span"]
 @dataclass(frozen=True, eq=False)
 class Problem:
     """What to schedule, on what costs, within what memory, and what should be small.
-
-    Transfers delay what waits for them and occupy nobody (communication ``edge``); sequences are not cut.
 
     Attributes
     ----------
@@ -32,13 +31,18 @@ class Problem:
     objective
         ``makespan``: from 0 to the last end. ``span``: the longest rank's own time from its first start to its last end,
         which is the step time where the optimizer step needs no barrier.
-    split_backward
-        Whether backward may be split into I and W, op by op. Some frameworks cannot: then every backward is a full B.
+    choices
+        What the search may decide beside the order.
+    communication
+        How transfers behave, as in a simulation; with ``edge`` they delay what waits for them and occupy nobody.
+    slices
+        Into how many parts every microbatch's sequence is cut.
 
     Raises
     ------
     ShapeError
-        For less than one microbatch, more than can be planned, or as many as the copies of the model cannot share equally.
+        For less than one microbatch or slice, more than can be planned, or as many microbatches as the copies of the model
+        cannot share equally.
     CostError
         For costs of another number of stages, limits that are not one a rank, or in bytes where the costs hold none.
     InfeasibleError
@@ -50,11 +54,13 @@ class Problem:
     costs: Costs
     limits: Limits | None = None
     objective: Objective = "makespan"
-    split_backward: bool = True
+    choices: Choices = USUAL
+    communication: Communication = "edge"
+    slices: int = 1
 
     def __post_init__(self) -> None:
         copies = self.placement.copies
-        require_size(stages=self.placement.stages, microbatches=self.microbatches)
+        require_size(stages=self.placement.stages, microbatches=self.microbatches, slices=self.slices)
         if self.microbatches % copies:
             raise ShapeError(
                 f"{self.microbatches} microbatches do not make an equal share for {copies} model copies",
@@ -84,6 +90,11 @@ class Problem:
                 f"{self.least_limit[rank]:.6g} there: the least feasible limit",
                 field="memory_limit",
             )
+
+    @property
+    def split_backward(self) -> bool:
+        """Whether backward may be split into I and W, op by op."""
+        return self.choices.split
 
     @cached_property
     def occupied(self) -> Costs:

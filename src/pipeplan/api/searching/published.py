@@ -112,7 +112,7 @@ def _of(strategy: Strategy, settings: Settings, problem: Problem) -> tuple[Publi
         settings.costs(placement),
         settings.limits(placement),
         objective=problem.objective,
-        split_backward=problem.split_backward,
+        choices=problem.choices,
     )
     schedule = build(strategy, settings)
     value = value_as_is(schedule, there)

@@ -20,7 +20,7 @@ from pipeplan.api.sources import DEFAULT_MICROBATCHES, label, resolve
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, Schedule, shortened
-from pipeplan.solver import Effort, Found, Jitter, Objective, Problem, SearchProgress, Spread, search_seeds
+from pipeplan.solver import Choices, Effort, Found, Jitter, Objective, Problem, SearchProgress, Spread, search_seeds
 from pipeplan.solver import pareto as front_of
 from pipeplan.solver import search as search_for
 
@@ -248,7 +248,7 @@ def problem_of(
         settings.costs(placed),
         settings.limits(placed),
         objective=objective,
-        split_backward=not full_backward,
+        choices=Choices(split=not full_backward),
     )
 
 

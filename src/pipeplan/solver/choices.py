@@ -1,0 +1,82 @@
+"""What a search may decide beside the order of the ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from pipeplan.errors import InputError, UnknownNameError
+
+Choice = Literal["split", "overlap", "weight-order", "recompute", "offload"]
+
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What a search may decide, each of which can be switched off.
+
+    Attributes
+    ----------
+    split
+        Whether each backward is split into I and W or runs as a full B. Some frameworks cannot split: then all are full.
+    overlap
+        Which forwards run overlapped with which backwards, where the costs say what a pair takes.
+    weight_order
+        Which stage's owed weight backward a rank runs first; without it the one that has waited longest.
+    recompute
+        Which microbatches each stage computes again before their backward, instead of keeping what it needs.
+    offload
+        Which microbatches each stage copies to the host's memory, and when it begins to fetch them.
+    """
+
+    split: bool = True
+    overlap: bool = True
+    weight_order: bool = True
+    recompute: bool = False
+    offload: bool = False
+
+    def __contains__(self, name: object) -> bool:
+        return name in CHOICES and bool(getattr(self, _field_of(str(name))))
+
+    @property
+    def names(self) -> tuple[Choice, ...]:
+        """Those that are left to the search, in the order of ``CHOICES``."""
+        return tuple(name for name in CHOICES if name in self)
+
+    @property
+    def frees_memory(self) -> bool:
+        """Whether a microbatch may hold less than all that its backward needs between its forward and its backward."""
+        return self.recompute or self.offload
+
+    @classmethod
+    def of(cls, decide: Iterable[str] = (), leave: Iterable[str] = ()) -> Choices:
+        """The usual choices, with the names of ``decide`` and without those of ``leave``.
+
+        Raises
+        ------
+        UnknownNameError
+            For a name that is no choice.
+        InputError
+            For a name in both.
+        """
+        decide, leave = list(decide), list(leave)
+        for name in (*decide, *leave):
+            if name not in CHOICES:
+                raise UnknownNameError("choice", name, CHOICES)
+        both = [name for name in decide if name in leave]
+        if both:
+            raise InputError(
+                f"{both[0]} cannot be decided by the search and be left out of it: name it once", field="leave"
+            )
+        changes = {_field_of(name): True for name in decide} | {_field_of(name): False for name in leave}
+        return replace(cls(), **changes)
+
+
+USUAL = Choices()
+"""What every search decides, where nobody says otherwise."""
+
+
+def _field_of(name: str) -> str:
+    return name.replace("-", "_")
