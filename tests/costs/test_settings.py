@@ -5,14 +5,14 @@ from __future__ import annotations
 import pickle
 from dataclasses import fields
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.costs import SETTINGS, Settings, SettingsGiven, settings_given
+from pipeplan.costs import SETTINGS, Costs, Settings, SettingsGiven, settings_given, settings_of
 from pipeplan.costs.reference import settings_markdown
 from pipeplan.errors import CostError, InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.model import Placement
@@ -141,6 +141,64 @@ def test_what_was_assumed_is_said(name, given, said):
 )
 def test_which_stages_recompute(recompute, stages):
     assert Settings(recompute=recompute).recomputed(4) == stages
+
+
+@pytest.mark.parametrize("name", ["recompute", "offload"])
+def test_stages_that_there_are_not(name):
+    four: Any = {name: "2-4"}
+    asked = Settings(**four)
+    with pytest.raises(ShapeError, match=f"{name}: there is no stage 4") as caught:
+        asked.offloaded(4) if name == "offload" else asked.recomputed(4)
+    assert caught.value.field == name
+    odd: Any = {name: "odd"}
+    with pytest.raises(ShapeError, match=f"{name} must be none, all or stages") as caught:
+        Settings(**odd)
+    assert caught.value.field == name
+
+
+def test_a_stage_recomputes_or_offloads():
+    assert Settings(recompute="0-1", offload="2,3").offloaded(4) == (2, 3)
+    with pytest.raises(ShapeError, match="stage 1 recomputes its activations") as caught:
+        Settings(recompute="0-1", offload="1-3").offloaded(4)
+    assert caught.value.field == "offload"
+
+
+def test_how_long_a_copy_to_the_host_takes():
+    placement = Placement.loop(2, 2)
+    assert Settings().costs(placement).offload is None
+    assert copies(Settings(offload_times=3.0).costs(placement)) == [1.5] * 4
+    by_bytes = Settings(activation_bytes=8.0, offload_bytes=4.0, offload_bandwidth=2.0).costs(placement)
+    assert copies(by_bytes) == [1.0] * 4
+    assert by_bytes.memory.offloaded.tolist() == [2.0] * 4
+    assert copies(Settings(activation_bytes=8.0, offload_bandwidth=2.0).costs(placement)) == [2.0] * 4
+    again = Settings(**settings_of(by_bytes)).costs(placement)
+    assert (copies(again), again.memory.offloaded.tolist()) == ([1.0] * 4, [2.0] * 4)
+
+
+def copies(costs: Costs) -> list[float]:
+    times: list[float] = costs.require_offload().tolist()
+    return times
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "message"),
+    [
+        ({"offload_bandwidth": 1.0}, "offload_bandwidth", "needs the bytes that are copied"),
+        (
+            {"offload_times": 1.0, "offload_bandwidth": 1.0, "activation_bytes": 1.0},
+            "offload_times",
+            "leave one of them",
+        ),
+        ({"offload_bytes": 1.0}, "offload_bytes", "part of the activation bytes, which are not given"),
+        ({"recompute_bytes": 1.0}, "recompute_bytes", "part of the activation bytes, which are not given"),
+        ({"recompute_bytes": 3.0, "activation_bytes": 2.0}, "recompute_bytes", "is from 0 to its activation, 2 bytes"),
+        ({"offload_bytes": (1.0, 3.0), "activation_bytes": 2.0}, "offload_bytes", "on stage 1 is from 0"),
+    ],
+)
+def test_offloads_and_recomputations_that_cannot_be(given, field, message):
+    with pytest.raises(CostError, match=message) as caught:
+        Settings(**given).costs(Placement.linear(2))
+    assert caught.value.field == field
 
 
 @given(st.floats(allow_nan=True, allow_infinity=True), st.sampled_from([n for n, s in SETTINGS.items() if s.range]))

@@ -49,6 +49,15 @@ def test_costs():
     assert costs_json(parse_costs_json(text)) == text
 
 
+def test_what_is_offloaded_and_kept():
+    held: Any = {"activation_bytes": (8.0, 8.0), "recompute_bytes": (1.0, 2.0), "offload_bytes": (4.0, 8.0)}
+    text = costs_json(Settings(**held, offload_bandwidth=2.0).costs(Placement.linear(2)))
+    written = json.loads(text)
+    assert written["offload"] == [2.0, 4.0]
+    assert (written["memory"]["recompute_keeps"], written["memory"]["offloaded"]) == ([1.0, 2.0], [4.0, 8.0])
+    assert costs_json(parse_costs_json(text)) == text
+
+
 TIMES = st.floats(1e-3, 1e6)
 
 

@@ -6,10 +6,12 @@ from pipeplan.errors import CostError
 from pipeplan.model import (
     Kind,
     Placement,
+    Timeline,
     held_throughout,
     in_activations,
     memory_changes,
     memory_levels,
+    memory_moments,
     parse_schedule,
 )
 
@@ -33,10 +35,62 @@ def test_every_op_of_a_microbatch_together_changes_nothing():
     assert not change[[Kind.SEND_F, Kind.RECV_B, Kind.UNSHARD]].any()
 
 
+def test_what_a_recomputed_forward_keeps():
+    schedule = parse_schedule("0F0 0F1 0R0 0B0 0B1")
+    held = memory_levels(schedule, np.array([3.0]), np.array([3.0]), recompute_keeps=np.array([1.0]))
+    assert held.tolist() == [1, 4, 6, 3, 0]
+
+
+def test_an_offload_frees_what_it_moves_and_the_reload_takes_it_back():
+    schedule = parse_schedule("0F0 0F1 0OFFLOAD0 0RELOAD0 0I0 0W0 0B1")
+    assert memory_levels(schedule, np.array([3.0]), np.array([1.0])).tolist() == [3, 6, 3, 6, 4, 3, 0]
+    part = memory_levels(schedule, np.array([3.0]), np.array([1.0]), offloaded=np.array([2.0]))
+    assert part.tolist() == [3, 6, 4, 6, 4, 3, 0]
+
+
+def test_slices_move_their_share():
+    schedule = parse_schedule("0F0.0 0OFFLOAD0.0 0F0.1 0B0.1 0RELOAD0.0 0B0.0", slices=2)
+    assert memory_levels(schedule, np.array([4.0]), np.array([4.0])).tolist() == [2, 0, 2, 0, 2, 0]
+
+
+def test_when_what_is_held_changes():
+    schedule = parse_schedule("0F0 0F1 0OFFLOAD0 0B1 0RELOAD0 0B0")
+    start, end = np.array([0.0, 1, 1, 2.5, 4.5, 6]), np.array([1.0, 2, 2.5, 4.5, 6, 8])
+    assert memory_moments(Timeline(schedule, start, end)).tolist() == [0, 1, 2.5, 4.5, 4.5, 8]
+    waits = np.array([1.0, 2, 1.5, 4.0, 7.5, 9.5])
+    late = Timeline(schedule, np.array([0.0, 1, 1, 2, 6, 7.5]), waits)
+    assert memory_moments(late).tolist() == [0, 1, 2, 4, 4, 9.5]
+
+
 def test_a_ranks_chunks_share_one_activation():
-    activation, freed_by_weight = in_activations(Placement.v(1), ACTIVATION, FREED_BY_WEIGHT)
-    assert activation.tolist() == [0.5, 0.5]
-    assert freed_by_weight.tolist() == [0.125, 0.625]
+    sizes = in_activations(Placement.v(1), ACTIVATION, FREED_BY_WEIGHT, np.array([1.0, 0]), np.array([2.0, 8]))
+    assert [size.tolist() for size in sizes] == [[0.5, 0.5], [0.125, 0.625], [0.125, 0], [0.25, 0.5]]
+    nothing = in_activations(Placement.v(1), np.zeros(2), np.zeros(2))
+    assert [size.tolist() for size in nothing] == [[0.5, 0.5], [0.5, 0.5], [0, 0], [0.5, 0.5]]
+
+
+def test_the_rule_has_every_part_in_its_unit():
+    memory = Memory(ACTIVATION, FREED_BY_WEIGHT, np.zeros(2), True, ACTIVATION / 4, ACTIVATION / 2)
+    placement = Placement.linear(2)
+    for limits, whole in ((None, np.ones(2)), (Limits(np.ones(2), in_activations=False), ACTIVATION)):
+        rule = memory.rule(placement, limits)
+        assert rule.recompute_keeps.tolist() == (whole / 4).tolist()
+        assert rule.offloaded.tolist() == (whole / 2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("parts", "message", "field"),
+    [
+        ({"recompute_keeps": [1.0, 9.0]}, "a recomputed forward keeps on stage 1 is from 0 to its", "recompute_bytes"),
+        ({"offloaded": [5.0, 8.0]}, "an offload moves on stage 0 is from 0 to its activation, 4", "offload_bytes"),
+        ({"offloaded": [-1.0, 8.0]}, "not -1", "offload_bytes"),
+        ({"offloaded": [1.0]}, "1 values for 2 stages", "offload_bytes"),
+    ],
+)
+def test_parts_of_the_activation_that_are_none(parts, message, field):
+    with pytest.raises(CostError, match=message) as caught:
+        Memory(ACTIVATION, FREED_BY_WEIGHT, np.zeros(2), True, **{name: np.array(part) for name, part in parts.items()})
+    assert caught.value.field == field
 
 
 def test_static_sizes_count_for_each_copy_of_the_model():

@@ -16,7 +16,7 @@ from pipeplan.costs.settings import SettingsTable
 from pipeplan.costs.stage_ranges import ranges_in
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.errors import CostError, ShapeError
-from pipeplan.model import Floats, Kind, Placement, Schedule
+from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule
 
 _ASSUMED = "times assumed: forward 1, backward 2"
 """What costs are called of which nobody gave any."""
@@ -61,6 +61,23 @@ class Settings(SettingsTable):
         """
         return stages_in(self.recompute, stages)
 
+    def offloaded(self, stages: int) -> tuple[int, ...]:
+        """The stages, of this many, that copy their activations to the host and back.
+
+        Raises
+        ------
+        ShapeError
+            For text that names no stages, for a stage that there is not, and for one that recomputes.
+        """
+        found = stages_in(self.offload, stages, "offload")
+        twice = sorted({*found}.intersection(self.recomputed(stages)))
+        if twice:
+            raise ShapeError(
+                f"offload: stage {twice[0]} recomputes its activations, so there is nothing to copy: leave it out of one",
+                field="offload",
+            )
+        return found
+
     @property
     def times_given(self) -> bool:
         """Whether anybody said how long any op takes."""
@@ -76,13 +93,14 @@ def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
         forward = per_stage(1.0, placement, times_per=settings.times_per)
     inputs, weights, full = _backward(settings, placement, forward)
     recompute = _times(settings, "recompute_times", placement)
+    memory = _memory(settings, placement)
     return Costs(
         forward=forward,
         backward=full,
         backward_input=inputs,
         backward_weight=weights,
         recompute=forward if recompute is None else recompute,
-        memory=_memory(settings, placement),
+        memory=memory,
         overlap=_times(settings, "overlap_times", placement),
         transfer=Transfer(
             latency=settings.p2p_time,
@@ -92,7 +110,26 @@ def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
         overhead=_overhead(settings),
         time_unit=settings.time_unit,
         name=name,
+        offload=_offload(settings, placement, memory),
     )
+
+
+def _offload(settings: SettingsTable, placement: Placement, memory: Memory) -> Floats | None:
+    """How long a copy to the host takes on every stage; None where nobody said."""
+    times, bandwidth = _times(settings, "offload_times", placement), settings.offload_bandwidth
+    if bandwidth is None:
+        return times
+    if times is not None:
+        raise CostError(
+            "offload times and an offload bandwidth both say how long a copy to the host takes: leave one of them out",
+            field="offload_times",
+        )
+    if not memory.in_bytes:
+        raise CostError(
+            "an offload bandwidth needs the bytes that are copied: give activation_bytes, or offload_times instead",
+            field="offload_bandwidth",
+        )
+    return memory.offloaded / bandwidth
 
 
 def _times_given(settings: SettingsTable) -> bool:
@@ -174,18 +211,26 @@ def _rest(full: Floats, half: Floats, name: str) -> Floats:
 
 
 def _memory(settings: SettingsTable, placement: Placement) -> Memory:
-    static = _sizes(settings, "static_bytes", placement)
-    whole = _sizes(settings, "activation_bytes", placement)
-    part = _sizes(settings, "weight_activation_bytes", placement)
+    static, whole, part, kept, moved = (_sizes(settings, name, placement) for name in ("static_bytes", *_ACTIVATIONS))
     if whole is None:
-        if part is not None:
-            raise CostError(
-                "weight activation bytes are a part of the activation bytes, which are not given",
-                field="weight_activation_bytes",
-            )
+        for name, size in zip(_ACTIVATIONS[1:], (part, kept, moved), strict=True):
+            if size is not None:
+                words = name.replace("_", " ")
+                raise CostError(f"{words} are a part of the activation bytes, which are not given", field=name)
         share = per_stage(1.0, placement)
         return Memory(share, share, share * 0 if static is None else static, in_bytes=False)
-    return Memory(whole, whole if part is None else part, whole * 0 if static is None else static, in_bytes=True)
+    return Memory(
+        whole,
+        whole if part is None else part,
+        whole * 0 if static is None else static,
+        in_bytes=True,
+        recompute_keeps=NOT_GIVEN if kept is None else kept,
+        offloaded=NOT_GIVEN if moved is None else moved,
+    )
+
+
+_ACTIVATIONS = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes")
+"""The settings of what a microbatch holds: the whole, then its parts."""
 
 
 def _sizes(settings: SettingsTable, name: str, placement: Placement) -> Floats | None:
@@ -221,29 +266,31 @@ BASIC_TIMES = ("forward_times", "backward_times", "backward_input_times", "backw
 """The settings that say how long ops take."""
 
 
-def stages_in(recompute: str | tuple[int, ...], stages: int) -> tuple[int, ...]:
-    """The stages that ``recompute`` names, in order: ``none``, ``all``, numbers, or a text such as ``0-3,6``.
+def stages_in(named: str | tuple[int, ...], stages: int, name: str = "recompute") -> tuple[int, ...]:
+    """The stages that a setting names, in order: ``none``, ``all``, numbers, or a text such as ``0-3,6``.
 
     Parameters
     ----------
-    recompute
+    named
         As in :class:`~pipeplan.costs.from_settings.Settings`.
     stages
         How many there are.
+    name
+        The setting, for the error.
 
     Raises
     ------
     ShapeError
         For text that names no stages, and for a stage that there is not.
     """
-    if recompute in ("none", ()):
+    if named in ("none", ()):
         return ()
-    if recompute == "all":
+    if named == "all":
         return tuple(range(stages))
-    ranges = ranges_in(recompute) if isinstance(recompute, str) else [(stage, stage) for stage in recompute]
+    ranges = ranges_in(named, name) if isinstance(named, str) else [(stage, stage) for stage in named]
     wrong = next((stage for bounds in ranges for stage in bounds if not 0 <= stage < stages), None)
     if wrong is not None:
-        raise ShapeError(f"recompute: there is no stage {wrong}; the stages are 0 to {stages - 1}", field="recompute")
+        raise ShapeError(f"{name}: there is no stage {wrong}; the stages are 0 to {stages - 1}", field=name)
     return tuple(sorted({stage for first, last in ranges for stage in range(first, last + 1)}))
 
 

@@ -210,7 +210,7 @@ def _check_limit(_: Setting, value: Any) -> None:
 def _check_stages(about: Setting, value: Any) -> None:
     if isinstance(value, str):
         if value not in ("none", "all"):
-            ranges_in(value)
+            ranges_in(value, about.name)
     elif min(value, default=0) < 0:
         raise ShapeError(f"{about.name}: there is no stage {min(value)}", field=about.name)
 

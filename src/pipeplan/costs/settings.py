@@ -87,6 +87,21 @@ class SettingsTable:
         kind="per_stage", title="Recomputation, R", group="details", help="Time of a recomputation.",
         default="the forward's", unit="time", range=POSITIVE,
     )  # fmt: skip
+    offload: str | tuple[int, ...] = setting(
+        "none", kind="stages", title="Offload", group="details",
+        help="Stages that copy their activations to the host and back before the backward: none, all, or such as 0-3,6.",
+        default="none", hint="none, all, or stages such as 0-3,6; needs a bandwidth or a time.", longest=200_000,
+    )  # fmt: skip
+    offload_times: Times | None = setting(
+        kind="per_stage", title="Copy to the host", group="details",
+        help="Time of the copy of a microbatch's offloaded activations to the host, and of the one back.",
+        default="offloaded bytes over the bandwidth", unit="time", range=NOT_NEGATIVE,
+    )  # fmt: skip
+    offload_bandwidth: float | None = setting(
+        kind="number", title="Bandwidth to the host, bytes a time", group="details",
+        help="Bytes that a rank copies to its host in a unit of time; as many come back at once.",
+        default="none", unit="bytes in a unit of time", range=POSITIVE,
+    )  # fmt: skip
     times_per: TimesPer = setting(
         "rank", kind="choice", title="One number is for", group="details", choices=get_args(TimesPer),
         help="What one number is for: all the chunks of a rank together (rank), or each stage.", default="rank",
@@ -157,6 +172,16 @@ class SettingsTable:
         kind="per_stage", title="The part that only W frees", group="memory", default="all of them", unit="bytes",
         help="The part of the activation bytes that only the weight backward frees.", range=NOT_NEGATIVE,
     )  # fmt: skip
+    recompute_bytes: Times | None = setting(
+        kind="per_stage", title="The part that a recomputed forward keeps", group="memory", default="0", unit="bytes",
+        help="The part of the activation bytes that a forward keeps where it is recomputed: what it starts from.",
+        range=NOT_NEGATIVE,
+    )  # fmt: skip
+    offload_bytes: Times | None = setting(
+        kind="per_stage", title="The part that is offloaded", group="memory", default="all of them", unit="bytes",
+        help="The part of the activation bytes that is copied to the host where a microbatch is offloaded.",
+        range=NOT_NEGATIVE,
+    )  # fmt: skip
     static_bytes: Times | None = setting(
         kind="per_stage", title="Static bytes", group="memory", default="0", unit="bytes", range=NOT_NEGATIVE,
         help="Bytes of parameters, gradients and optimizer state.",
@@ -219,6 +244,9 @@ class SettingsGiven(TypedDict, total=False):
     overlap_times: GivenTimes | None
     recompute: str | Sequence[int] | None
     recompute_times: GivenTimes | None
+    offload: str | Sequence[int] | None
+    offload_times: GivenTimes | None
+    offload_bandwidth: float | None
     times_per: TimesPer | None
     pad_times: bool | None
     time_unit: str | None
@@ -235,6 +263,8 @@ class SettingsGiven(TypedDict, total=False):
     step_time: float | None
     activation_bytes: GivenSizes | None
     weight_activation_bytes: GivenSizes | None
+    recompute_bytes: GivenSizes | None
+    offload_bytes: GivenSizes | None
     static_bytes: GivenSizes | None
     memory_limit: float | str | Sequence[float | str] | None
     group_size: int | None

@@ -12,6 +12,8 @@ from pipeplan.costs.overhead import Overhead, messages_received, messages_sent, 
 from pipeplan.errors import CostError
 from pipeplan.model import (
     COMPUTE_KINDS,
+    HOST_KINDS,
+    NOT_GIVEN,
     Floats,
     Kind,
     MemoryRule,
@@ -20,7 +22,9 @@ from pipeplan.model import (
     among,
     held_throughout,
     in_activations,
+    kept_and_moved,
     require_range,
+    tolerances,
 )
 
 
@@ -71,22 +75,48 @@ class Memory:
         Parameters, gradients and optimizer state of one copy of the stage, in bytes.
     in_bytes
         Whether ``activation`` is in bytes.
+    recompute_keeps
+        The part of it that a forward keeps which is recomputed: what the recomputation starts from. Nothing where it is not
+        given.
+    offloaded
+        The part of it that is copied to the host where a microbatch is offloaded; the rest stays. All where it is not given.
 
     Raises
     ------
     CostError
-        For a size that is too large or too small to compute with.
+        For a size that is too large or too small to compute with, and for a part that is more than its whole.
     """
 
     activation: Floats
     freed_by_weight: Floats
     static: Floats
     in_bytes: bool
+    recompute_keeps: Floats = field(default_factory=lambda: NOT_GIVEN)
+    offloaded: Floats = field(default_factory=lambda: NOT_GIVEN)
 
     def __post_init__(self) -> None:
+        kept, moved = kept_and_moved(self.activation, self.recompute_keeps, self.offloaded)
+        object.__setattr__(self, "recompute_keeps", kept)
+        object.__setattr__(self, "offloaded", moved)
+        self._require_part("a recomputed forward keeps", kept, field="recompute_bytes")
+        self._require_part("an offload moves", moved, field="offload_bytes")
         require_range("activation bytes", self.activation, divides=True, field="activation_bytes")
         require_range("weight activation bytes", self.freed_by_weight, field="weight_activation_bytes")
         require_range("static bytes", self.static, field="static_bytes")
+
+    def _require_part(self, what: str, part: Floats, *, field: str) -> None:
+        """Check that a part of the activation is one, on every stage. Raises CostError."""
+        if len(part) != len(self.activation):
+            raise CostError(f"what {what}: {len(part)} values for {len(self.activation)} stages", field=field)
+        wrong = np.flatnonzero(~((part >= 0) & (part <= self.activation * (1 + tolerances.ROUNDING))))
+        if wrong.size:
+            stage = int(wrong[0])
+            unit = "bytes" if self.in_bytes else "activations"
+            raise CostError(
+                f"what {what} on stage {stage} is from 0 to its activation, {self.activation[stage]:g} {unit}, "
+                f"not {part[stage]:g}",
+                field=field,
+            )
 
     def rule(self, placement: Placement, limits: Limits | None) -> MemoryRule:
         """What stages hold and what ranks may: in bytes under limits in bytes, else in activations.
@@ -102,14 +132,17 @@ class Memory:
             )
         if limits is None or limits.in_activations:
             limit = np.full(placement.ranks, np.inf) if limits is None else limits.values
-            return MemoryRule(*in_activations(placement, self.activation, self.freed_by_weight), limit)
+            held, freed, kept, moved = in_activations(
+                placement, self.activation, self.freed_by_weight, self.recompute_keeps, self.offloaded
+            )
+            return MemoryRule(held, freed, limit, recompute_keeps=kept, offloaded=moved)
         if not self.in_bytes:
             raise CostError(
                 "a memory limit in bytes needs activation bytes; give them, or a limit in activations",
                 field="memory_limit",
             )
         limit = limits.values - held_throughout(placement, self.static)
-        return MemoryRule(self.activation, self.freed_by_weight, limit, "bytes")
+        return MemoryRule(self.activation, self.freed_by_weight, limit, "bytes", self.recompute_keeps, self.offloaded)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +165,9 @@ class Costs:
         For axes and tables; empty where nobody said.
     name
         What pictures call them; may be empty.
+    offload
+        How long a copy of what OFFLOAD frees takes between a rank and its host, in either direction; 0 or more. None where
+        nobody said: then nothing can be offloaded.
 
     Raises
     ------
@@ -151,9 +187,10 @@ class Costs:
     overhead: Overhead = field(default_factory=Overhead)
     time_unit: str = ""
     name: str = ""
+    offload: Floats | None = None
 
     def __post_init__(self) -> None:
-        for name in ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap"):
+        for name in ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap", "offload"):
             times = getattr(self, name)
             if times is not None:
                 self._check_times(name.replace("_", " "), times)
@@ -170,11 +207,13 @@ class Costs:
         field = f"{name.replace(' ', '_')}_times"
         if len(times) != len(self.forward):
             raise CostError(f"{name} times: {len(times)} values for {len(self.forward)} stages", field=field)
-        wrong = np.flatnonzero(~((times > 0) & (times < np.inf)))
+        low = times >= 0 if name == "offload" else times > 0
+        wrong = np.flatnonzero(~(low & (times < np.inf)))
         if wrong.size:
             stage = int(wrong[0])
+            least = "at least" if name == "offload" else "more than"
             raise CostError(
-                f"{name} time of stage {stage} must be more than 0 and finite, not {times[stage]:g}", field=field
+                f"{name} time of stage {stage} must be {least} 0 and finite, not {times[stage]:g}", field=field
             )
         require_range(f"{name} time", times, divides=True, field=field)
 
@@ -253,14 +292,14 @@ class Costs:
         return before, behind
 
     def durations(self, schedule: Schedule) -> Floats:
-        """How long each op takes, shape (ops,); communication and stage-wide ops take 0.
+        """How long each op takes, shape (ops,); communication and stage-wide ops take 0, copies to the host their time.
 
         Overlapped ops both get their pair's time. A slice takes its share of the microbatch's.
 
         Raises
         ------
         CostError
-            If the schedule has another number of stages than the costs.
+            If the schedule has another number of stages than the costs, or offloads and nobody said how long that takes.
         """
         if schedule.stages != self.stages:
             raise CostError(f"costs for {self.stages} stages do not fit a schedule of {schedule.stages} stages")
@@ -268,12 +307,35 @@ class Costs:
         table[Kind.F], table[Kind.B] = self.forward, self.backward
         table[Kind.I], table[Kind.W] = self.backward_input, self.backward_weight
         table[Kind.R] = self.recompute
+        if not schedule.kinds.isdisjoint(HOST_KINDS):
+            table[list(HOST_KINDS)] = self.require_offload(schedule.name)
         columns = schedule.columns
         times = table[columns.kind, columns.stage]
         second = np.flatnonzero(schedule.joined)
         if second.size:
             times[second] = times[second - 1] = self._pair_times(schedule, second, times)
         return times / schedule.slices if schedule.slices > 1 else times
+
+    def require_offload(self, name: str = "") -> Floats:
+        """How long a copy to the host takes, which somebody must have said: shape (stages,).
+
+        Parameters
+        ----------
+        name
+            Of what offloads, for the error.
+
+        Raises
+        ------
+        CostError
+            Where nobody did.
+        """
+        if self.offload is None:
+            raise CostError(
+                f"{name or 'the schedule'} offloads activations, and nothing says how long a copy takes: give an "
+                "offload_bandwidth with activation_bytes, or offload_times",
+                field="offload_bandwidth",
+            )
+        return self.offload
 
     def _pair_times(self, schedule: Schedule, second: NDArray[np.intp], times: Floats) -> Floats:
         """The time of each overlapped pair, given the position of its second op."""

@@ -29,6 +29,8 @@ def settings_of(costs: Costs) -> dict[str, Any]:
     }
     if costs.overlap is not None:
         found["overlap_times"] = _tuple(costs.overlap)
+    if costs.offload is not None:
+        found["offload_times"] = _tuple(costs.offload)
     if np.isfinite(transfer.bandwidth):
         found["p2p_bandwidth"] = float(transfer.bandwidth)
     lost = costs.overhead
@@ -38,6 +40,10 @@ def settings_of(costs: Costs) -> dict[str, Any]:
     if memory.in_bytes:
         found["activation_bytes"] = _tuple(memory.activation)
         found["weight_activation_bytes"] = _tuple(memory.freed_by_weight)
+        if memory.recompute_keeps.any():
+            found["recompute_bytes"] = _tuple(memory.recompute_keeps)
+        if not np.array_equal(memory.offloaded, memory.activation):
+            found["offload_bytes"] = _tuple(memory.offloaded)
     return found
 
 

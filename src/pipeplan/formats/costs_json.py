@@ -7,9 +7,11 @@
      "transfer": {"latency": 0.1, "bytes": 0.0, "bandwidth": null},
      "memory": {"activation": [1.0, 1.0], "freed_by_weight": [1.0, 1.0], "static": [0.0, 0.0], "in_bytes": false}}
 
-A config file (``--config``) says the same in fewer words where stages are alike. ``bandwidth`` is null where a transfer
-takes its latency alone. ``overhead`` (``op_gap``, ``message_time``, ``step_time``) stands there where anything is lost
-between ops or at the end of a step. Unknown keys are errors.
+``offload`` (a time per stage) stands there where anybody said how long a copy to the host takes, and ``memory`` has
+``recompute_keeps`` and ``offloaded`` where they are not nothing and everything. A config file (``--config``) says the same
+in fewer words where stages are alike. ``bandwidth`` is null where a transfer takes its latency alone. ``overhead``
+(``op_gap``, ``message_time``, ``step_time``) stands there where anything is lost between ops or at the end of a step.
+Unknown keys are errors.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import numpy as np
 from pipeplan.costs import Costs, Memory, Overhead, Transfer
 from pipeplan.errors import CostError, FormatError
 from pipeplan.formats.format import Format
+from pipeplan.model import NOT_GIVEN
 from pipeplan.strict_json import json_text
 
 VERSION = 1
@@ -47,6 +50,8 @@ class MemoryRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     freed_by_weight: Times
     static: Times
     in_bytes: bool
+    recompute_keeps: Times | msgspec.UnsetType = msgspec.UNSET
+    offloaded: Times | msgspec.UnsetType = msgspec.UNSET
 
 
 class OverheadRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -72,6 +77,7 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     transfer: TransferRecord
     memory: MemoryRecord
     overhead: OverheadRecord | msgspec.UnsetType = msgspec.UNSET
+    offload: Times | msgspec.UnsetType = msgspec.UNSET
 
 
 def costs_json(costs: Costs) -> str:
@@ -91,15 +97,24 @@ def costs_json(costs: Costs) -> str:
             bytes=float(transfer.bytes),
             bandwidth=None if np.isinf(transfer.bandwidth) else float(transfer.bandwidth),
         ),
-        memory=MemoryRecord(
-            activation=memory.activation.tolist(),
-            freed_by_weight=memory.freed_by_weight.tolist(),
-            static=memory.static.tolist(),
-            in_bytes=memory.in_bytes,
-        ),
+        memory=_memory_record(memory),
         overhead=_overhead_record(costs.overhead),
+        offload=msgspec.UNSET if costs.offload is None else costs.offload.tolist(),
     )
     return json_text(record, compact=True) + "\n"
+
+
+def _memory_record(memory: Memory) -> MemoryRecord:
+    """What is held; that nothing is kept, or everything moved, is not written down."""
+    all_moved = np.array_equal(memory.offloaded, memory.activation)
+    return MemoryRecord(
+        activation=memory.activation.tolist(),
+        freed_by_weight=memory.freed_by_weight.tolist(),
+        static=memory.static.tolist(),
+        in_bytes=memory.in_bytes,
+        recompute_keeps=memory.recompute_keeps.tolist() if memory.recompute_keeps.any() else msgspec.UNSET,
+        offloaded=msgspec.UNSET if all_moved else memory.offloaded.tolist(),
+    )
 
 
 def _overhead_record(lost: Overhead) -> OverheadRecord | msgspec.UnsetType:
@@ -138,12 +153,7 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
 
 def _costs(record: CostsRecord) -> Costs:
     """Raises CostError."""
-    transfer, memory, lost = record.transfer, record.memory, record.overhead
-    held = (memory.activation, memory.freed_by_weight, memory.static)
-    if any(len(sizes) != len(record.forward) for sizes in held) or not record.forward:
-        raise CostError(f"memory is given for {[len(sizes) for sizes in held]} stages, times for {len(record.forward)}")
-    if any(not 0 <= size < np.inf for sizes in held for size in sizes):
-        raise CostError("what a stage holds must be at least 0 and finite")
+    transfer, lost = record.transfer, record.overhead
     return Costs(
         forward=np.array(record.forward),
         backward=np.array(record.backward),
@@ -156,14 +166,28 @@ def _costs(record: CostsRecord) -> Costs:
             bytes=transfer.bytes,
             bandwidth=np.inf if transfer.bandwidth is None else transfer.bandwidth,
         ),
-        memory=Memory(
-            activation=np.array(memory.activation),
-            freed_by_weight=np.array(memory.freed_by_weight),
-            static=np.array(memory.static),
-            in_bytes=memory.in_bytes,
-        ),
+        memory=_memory(record),
         overhead=Overhead() if lost is msgspec.UNSET else Overhead(lost.op_gap, lost.message_time, lost.step_time),
         time_unit=record.time_unit,
+        offload=None if record.offload is msgspec.UNSET else np.array(record.offload),
+    )
+
+
+def _memory(record: CostsRecord) -> Memory:
+    """Raises CostError."""
+    memory = record.memory
+    held = (memory.activation, memory.freed_by_weight, memory.static)
+    if any(len(sizes) != len(record.forward) for sizes in held) or not record.forward:
+        raise CostError(f"memory is given for {[len(sizes) for sizes in held]} stages, times for {len(record.forward)}")
+    if any(not 0 <= size < np.inf for sizes in held for size in sizes):
+        raise CostError("what a stage holds must be at least 0 and finite")
+    return Memory(
+        activation=np.array(memory.activation),
+        freed_by_weight=np.array(memory.freed_by_weight),
+        static=np.array(memory.static),
+        in_bytes=memory.in_bytes,
+        recompute_keeps=NOT_GIVEN if memory.recompute_keeps is msgspec.UNSET else np.array(memory.recompute_keeps),
+        offloaded=NOT_GIVEN if memory.offloaded is msgspec.UNSET else np.array(memory.offloaded),
     )
 
 

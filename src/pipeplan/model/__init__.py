@@ -12,7 +12,17 @@ from pipeplan.model.dependency import (
     received_when_needed,
     source_of,
 )
-from pipeplan.model.memory import MemoryRule, MemoryUse, held_throughout, in_activations, memory_changes, memory_levels
+from pipeplan.model.memory import (
+    NOT_GIVEN,
+    MemoryRule,
+    MemoryUse,
+    held_throughout,
+    in_activations,
+    kept_and_moved,
+    memory_changes,
+    memory_levels,
+    memory_moments,
+)
 from pipeplan.model.names import cell_width, counted, one_line, shortened
 from pipeplan.model.notation import (
     format_cells,
@@ -63,6 +73,7 @@ __all__ = [
     "MISSING",
     "MOST_FORWARDS",
     "NONE",
+    "NOT_GIVEN",
     "NO_GROUP",
     "NO_MICROBATCH",
     "PASS_KINDS",
@@ -101,8 +112,10 @@ __all__ = [
     "in_activations",
     "in_digits",
     "infer_placement",
+    "kept_and_moved",
     "memory_changes",
     "memory_levels",
+    "memory_moments",
     "one_line",
     "ops",
     "overlap",

@@ -6,9 +6,11 @@ The checker, the simulator, the passes and the search all ask here.
 op          waits for an arrival                                           and, on its own stage, for  slices
 ==========  =============================================================  ==========================  ==============
 F(s)        RECV_F(s), else F(s-1)                                                                     after q-1
-B(s), I(s)  RECV_B(s), else B(s+1) or I(s+1); nothing on the last stage    R(s), else F(s)             after q+1
+B(s), I(s)  RECV_B(s), else B(s+1) or I(s+1); nothing on the last stage    R(s) or RELOAD(s), or F(s)  after q+1
 W(s)                                                                       I(s)
 R(s)                                                                       F(s)
+OFFLOAD(s)                                                                 F(s)
+RELOAD(s)                                                                  OFFLOAD(s)
 SEND_F(s)                                                                  F(s)
 RECV_F(s)   SEND_F(s-1)
 SEND_B(s)                                                                  B(s) or I(s)
@@ -51,10 +53,12 @@ ARRIVAL: dict[Kind, tuple[Source, ...]] = {
 """What arrives from another stage, the first that the schedule holds; no step leads off the model's ends."""
 
 OWN_STAGE: dict[Kind, tuple[Source, ...]] = {
-    Kind.B: (((Kind.R,), 0), ((Kind.F,), 0)),
-    Kind.I: (((Kind.R,), 0), ((Kind.F,), 0)),
+    Kind.B: (((Kind.R,), 0), ((Kind.RELOAD,), 0), ((Kind.F,), 0)),
+    Kind.I: (((Kind.R,), 0), ((Kind.RELOAD,), 0), ((Kind.F,), 0)),
     Kind.W: (((Kind.I,), 0),),
     Kind.R: (((Kind.F,), 0),),
+    Kind.OFFLOAD: (((Kind.F,), 0),),
+    Kind.RELOAD: (((Kind.OFFLOAD,), 0),),
     Kind.SEND_F: (((Kind.F,), 0),),
     Kind.SEND_B: ((BACKWARD_KINDS, 0),),
 }

@@ -2,20 +2,23 @@
 
 For each microbatch a stage holds its activation from the forward's start. I frees what W does not need (or adds, where W
 needs more than the forward kept), W frees the rest, and B all of it. Where a microbatch is recomputed on a stage, F keeps
-nothing and R takes the activation.
+only what the recomputation starts from, and R takes the rest. OFFLOAD frees what is copied to the host, RELOAD takes it
+back; their places in the row say when, so that what is held follows from the order of a row alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from pipeplan.model.arrays import Floats
-from pipeplan.model.op import Kind
+from pipeplan.model.op import COMPUTE_KINDS, HOST_KINDS, Kind, among
 from pipeplan.model.placement import Placement
 from pipeplan.model.schedule import Schedule
+from pipeplan.model.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,24 +32,56 @@ class MemoryRule:
     limit
         The most that each rank may hold, shape (ranks,), without what it holds throughout; infinite where there is none.
     unit
-        Of all three, for messages.
+        Of all of them, for messages.
+    recompute_keeps
+        What F keeps where it is recomputed, shape (stages,); nothing where it is not given.
+    offloaded
+        What OFFLOAD frees and RELOAD takes back, shape (stages,); all of the activation where it is not given.
     """
 
     activation: Floats
     freed_by_weight: Floats
     limit: Floats
     unit: str = "activations"
+    recompute_keeps: Floats = field(default_factory=lambda: NOT_GIVEN)
+    offloaded: Floats = field(default_factory=lambda: NOT_GIVEN)
+
+    def __post_init__(self) -> None:
+        given = self.activation, self.recompute_keeps, self.offloaded
+        for name, values in zip(("recompute_keeps", "offloaded"), kept_and_moved(*given), strict=True):
+            object.__setattr__(self, name, values)
 
 
-def in_activations(placement: Placement, activation: Floats, freed_by_weight: Floats) -> tuple[Floats, Floats]:
-    """What each stage holds, and the part that only W frees, in activations; shape (stages,) each.
+NOT_GIVEN: Floats = np.empty(0)
+"""In place of what each stage keeps when recomputed, or moves to the host: what holds where nobody says."""
 
-    One activation is what all the chunks of a rank hold for one microbatch, an equal share each; of that the same part is
-    freed by W as of the sizes given.
+
+def kept_and_moved(activation: Floats, recompute_keeps: Floats, offloaded: Floats) -> tuple[Floats, Floats]:
+    """What a recomputed forward keeps and what OFFLOAD frees, shape (stages,): nothing and everything if ``NOT_GIVEN``."""
+    kept = recompute_keeps if recompute_keeps.size else np.zeros(len(activation))
+    return kept, offloaded if offloaded.size else activation
+
+
+def in_activations(
+    placement: Placement,
+    activation: Floats,
+    freed_by_weight: Floats,
+    recompute_keeps: Floats = NOT_GIVEN,
+    offloaded: Floats = NOT_GIVEN,
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """What each stage holds, and of it what only W frees, what a recomputed F keeps, what OFFLOAD frees: in activations.
+
+    Four arrays of shape (stages,). One activation is what all the chunks of a rank hold for one microbatch, an equal share
+    each; of that the same parts are freed, kept and moved as of the sizes given.
     """
     share = 1.0 / placement.chunks_on[placement.table[0]]
-    part = np.divide(freed_by_weight, activation, out=np.ones(placement.stages), where=activation > 0)
-    return share, share * part
+    kept, moved = kept_and_moved(activation, recompute_keeps, offloaded)
+    held = activation > 0
+    freed, kept, moved = (
+        np.divide(part, activation, out=np.full(placement.stages, of_nothing), where=held)
+        for part, of_nothing in ((freed_by_weight, 1.0), (kept, 0.0), (moved, 1.0))
+    )
+    return share, share * freed, share * kept, share * moved
 
 
 def held_throughout(placement: Placement, static: Floats) -> Floats:
@@ -57,36 +92,75 @@ def held_throughout(placement: Placement, static: Floats) -> Floats:
     return held
 
 
-def memory_changes(activation: Floats, freed_by_weight: Floats) -> Floats:
-    """What an op adds to what its rank holds, by kind and stage, shape (kinds, stages); for a whole microbatch."""
+def memory_changes(
+    activation: Floats,
+    freed_by_weight: Floats,
+    recompute_keeps: Floats = NOT_GIVEN,
+    offloaded: Floats = NOT_GIVEN,
+) -> Floats:
+    """What an op adds to what its rank holds, by kind and stage, shape (kinds, stages); for a whole microbatch.
+
+    The forward of a microbatch that is recomputed adds ``recompute_keeps`` instead.
+    """
+    kept, moved = kept_and_moved(activation, recompute_keeps, offloaded)
     change = np.zeros((len(Kind), len(activation)))
-    change[Kind.F] = change[Kind.R] = activation
+    change[Kind.F] = activation
+    change[Kind.R] = activation - kept
     change[Kind.B] = -activation
     change[Kind.I] = freed_by_weight - activation
     change[Kind.W] = -freed_by_weight
+    change[Kind.OFFLOAD] = -moved
+    change[Kind.RELOAD] = moved
     return change
 
 
-def memory_levels(schedule: Schedule, activation: Floats, freed_by_weight: Floats) -> Floats:
+def memory_levels(
+    schedule: Schedule,
+    activation: Floats,
+    freed_by_weight: Floats,
+    recompute_keeps: Floats = NOT_GIVEN,
+    offloaded: Floats = NOT_GIVEN,
+) -> Floats:
     """What each op's rank holds after it, shape (ops,), given what each stage holds for a whole microbatch."""
     columns = schedule.columns
-    changes = memory_changes(activation, freed_by_weight)[columns.kind, columns.stage]
+    changes = memory_changes(activation, freed_by_weight, recompute_keeps, offloaded)[columns.kind, columns.stage]
     if schedule.has(Kind.R):
         recomputed = np.zeros(schedule.keys, np.bool_)
         recomputed[schedule.key[schedule.where(Kind.R)]] = True
         forwards = schedule.where(Kind.F)
-        changes[forwards[recomputed[schedule.key[forwards]]]] = 0.0
+        again = forwards[recomputed[schedule.key[forwards]]]
+        kept, _ = kept_and_moved(activation, recompute_keeps, offloaded)
+        changes[again] = kept[columns.stage[again]]
     levels: Floats = np.cumsum(changes)
     before = np.concatenate(([0.0], levels))[schedule.offsets[:-1]]
     levels -= np.repeat(before, np.diff(schedule.offsets))
     return levels / schedule.slices if schedule.slices > 1 else levels
 
 
+def memory_moments(timeline: Timeline) -> Floats:
+    """When each op's change of what its rank holds takes effect, shape (ops,), never earlier than that of the op before.
+
+    A forward's and a recompute's at its start, every other op's at its end. An OFFLOAD's at the end of its copy, but not
+    before its rank has come to it; a RELOAD's when its rank comes to it, however long its copy then waits and lasts.
+    """
+    schedule = timeline.schedule
+    kind = schedule.columns.kind
+    moments = np.where(among(kind, (Kind.F, Kind.R)), timeline.start, timeline.end)
+    if schedule.kinds.isdisjoint(HOST_KINDS):
+        return moments
+    passed = np.where(among(kind, (*COMPUTE_KINDS, Kind.OFFLOAD)), timeline.end, 0.0)
+    for first, stop in pairwise(schedule.offsets.tolist()):
+        passed[first:stop] = np.maximum.accumulate(passed[first:stop])
+    copies = np.flatnonzero(among(kind, HOST_KINDS))
+    moments[copies] = passed[copies]
+    return moments
+
+
 @dataclass(frozen=True, eq=False)
 class MemoryUse:
     """How much each rank holds after each op, in activations and in bytes.
 
-    A forward's (and a recompute's) change takes effect at its start, every other op's at its end.
+    :func:`memory_moments` says when that takes effect.
 
     Attributes
     ----------

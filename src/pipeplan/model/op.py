@@ -92,7 +92,7 @@ STAGE_WIDE_KINDS = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD)
 """The kinds that belong to a stage and to no microbatch."""
 
 HOST_KINDS = (Kind.OFFLOAD, Kind.RELOAD)
-"""The kinds that copy between a rank and its host. They occupy no compute: a link of the rank's own in each direction does."""
+"""The kinds that copy between a rank and its host. They occupy no compute, but the rank's link in one direction."""
 
 
 def among(kind: NDArray[np.integer], kinds: Iterable[Kind]) -> Bools:

@@ -9,7 +9,7 @@ from pipeplan.model import MemoryUse, Schedule, held_throughout, in_activations,
 def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:
     """What each rank holds after each op, in activations, and in bytes where the costs give them."""
     memory, placement = costs.memory, schedule.placement
-    sizes = memory.activation, memory.freed_by_weight
+    sizes = memory.activation, memory.freed_by_weight, memory.recompute_keeps, memory.offloaded
     return MemoryUse(
         schedule,
         memory_levels(schedule, *in_activations(placement, *sizes)),

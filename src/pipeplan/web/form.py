@@ -18,7 +18,7 @@ _GROUPS: dict[str, tuple[str, bool]] = {
 }
 """The groups of the form in their order: their titles, and whether their fields always show."""
 
-_ELSEWHERE = {"weight_activation_bytes": "held", "static_bytes": "held"}
+_ELSEWHERE = dict.fromkeys(("weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes"), "held")
 """Settings that stand in another group of the form than in the table."""
 
 _FIRST = ("memory_limit",)
