@@ -9,13 +9,11 @@ from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Kind, Placement
 from pipeplan.solver import (
     Choices,
-    Jitter,
     Problem,
     Published,
     SearchProgress,
     best_published,
     published,
-    robustness,
     search,
     value_as_is,
 )
@@ -171,23 +169,6 @@ def test_the_span_objective_gives_up_makespan_for_span():
     span = search(problem(Placement.linear(4), 8, (10.0, 10.0, 10.0, 0.0), 8, objective="span"), evaluations=3000)
     assert span.optimal
     assert span.timeline.spans.max() == 8 * 30 < span.timeline.makespan
-
-
-def test_jitter_reports_mean_and_p95_and_repeats():
-    case = problem(Placement.v(3), 4, limit=3)
-    jitter = Jitter(0.1, samples=30, seed=3)
-    result = search(case, evaluations=2000, jitter=jitter)
-    assert result.robustness == robustness(result.schedule, case, jitter)
-    assert result.robustness is not None
-    assert result.value * 0.95 < result.robustness.mean < result.robustness.p95
-    still = robustness(result.schedule, case, Jitter(0.0, samples=1))
-    assert still.mean == still.p95 == result.value
-
-
-@pytest.mark.parametrize("deviation", [-0.1, 1e308, float("nan")])
-def test_a_jitter_that_cannot_be_is_refused(deviation):
-    with pytest.raises(InputError, match="jitter must be from 0 to 10, not "):
-        Jitter(deviation)
 
 
 def test_progress_names_the_published_schedule_to_beat_and_the_answer_keeps_it():

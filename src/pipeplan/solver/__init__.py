@@ -14,9 +14,10 @@ from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.portfolio import ENGINES, search
 from pipeplan.solver.problem import Objective, Problem
 from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
-from pipeplan.solver.robustness import Jitter, Robustness, robustness
+from pipeplan.solver.robustness import Judge, Robustness, robustness
 from pipeplan.solver.run import Engine, Run, value_as_is
 from pipeplan.solver.seeds import search_seeds
+from pipeplan.solver.variation import Jitter, SlowRank, Variation
 
 __all__ = [
     "CHOICES",
@@ -34,6 +35,7 @@ __all__ = [
     "Front",
     "Improvement",
     "Jitter",
+    "Judge",
     "ListScheduling",
     "LocalSearch",
     "Mark",
@@ -46,7 +48,9 @@ __all__ = [
     "Robustness",
     "Run",
     "SearchProgress",
+    "SlowRank",
     "Spread",
+    "Variation",
     "best_published",
     "fixed_orders",
     "pareto",

@@ -14,11 +14,11 @@ import numpy as np
 from pipeplan.errors import RunError
 from pipeplan.formats import parse_json, schedule_json
 from pipeplan.model import Schedule
-from pipeplan.simulation import Bound, simulate
+from pipeplan.simulation import Bound
 from pipeplan.solver.portfolio import search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
-from pipeplan.solver.robustness import Jitter, Robustness
+from pipeplan.solver.robustness import Robustness
 from pipeplan.sweeps import Finished, Task, sweep
 
 
@@ -62,18 +62,18 @@ class Answer:
     seconds: float
     history: tuple[Improvement, ...]
     robustness: Robustness | None
+    published_robustness: Robustness | None = None
     published: Published | None = None
     every_published: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """What every one of the searches may spend, and how it chooses."""
+    """What every one of the searches may spend."""
 
     seconds: float | None
     evaluations: int | None
     workers: int = 1
-    jitter: Jitter | None = None
 
     def half(self) -> Effort:
         """Half of the budget."""
@@ -163,7 +163,6 @@ def _searched(effort: Effort, question: Question, progress: Callable[[SearchProg
         start=question.start,
         workers=effort.workers,
         progress=progress,
-        jitter=effort.jitter,
     )
 
 
@@ -176,6 +175,7 @@ def _answer(found: Found) -> Answer:
         seconds=found.seconds,
         history=found.history,
         robustness=found.robustness,
+        published_robustness=found.published_robustness,
         published=found.published,
         every_published=found.every_published,
     )
@@ -186,13 +186,14 @@ def _found(problem: Problem, answer: Answer) -> Found:
     assert isinstance(schedule, Schedule)
     return Found(
         problem=problem,
-        simulation=simulate(schedule, problem.costs, limits=problem.limits),
+        simulation=problem.simulated(schedule),
         bound=answer.bound,
         found_by=answer.found_by,
         evaluations=answer.evaluations,
         seconds=answer.seconds,
         history=answer.history,
         robustness=answer.robustness,
+        published_robustness=answer.published_robustness,
         published=answer.published,
         every_published=answer.every_published,
     )

@@ -5,22 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from pipeplan.checking import check
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Schedule
-from pipeplan.simulation import simulate
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
+from pipeplan.solver.engines.judged_search import JudgedSearch
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
-from pipeplan.solver.robustness import Jitter, Robustness, robustness
-from pipeplan.solver.run import Engine, Lineage, Run
+from pipeplan.solver.robustness import Robustness, robustness
+from pipeplan.solver.run import Engine, Run
 
 ENGINES: tuple[Engine, ...] = (
     FixedOrders(),
@@ -29,6 +27,7 @@ ENGINES: tuple[Engine, ...] = (
     BuildingBlocks(),
     Proving(),
     LocalSearch(),
+    JudgedSearch(),
 )
 """What a search runs, one after the other, until its budget is spent."""
 
@@ -42,7 +41,6 @@ def search(
     start: Schedule | Sequence[Schedule] = (),
     workers: int = 1,
     progress: Callable[[SearchProgress], None] | None = None,
-    jitter: Jitter | None = None,
     engines: Sequence[Engine] = ENGINES,
     clock: Callable[[], float] = time.monotonic,
 ) -> Found:
@@ -62,8 +60,6 @@ def search(
     progress
         Called at each improvement, after each round, and twice a second meanwhile. It may raise KeyboardInterrupt to
         stop the search; so may the user. The answer is then the best so far.
-    jitter
-        Choose, among the best of the lineages, the schedule of the least p95 under this jitter, and report it.
     engines
         What to run, one after the other.
     clock
@@ -88,11 +84,11 @@ def search(
             require_shape(schedule, problem)
             run.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
-            if not run.is_optimal and not run.budget.stopped.is_set():
+            if not run.is_settled and not run.budget.stopped.is_set():
                 engine(run)
     except KeyboardInterrupt:
         run.budget.stopped.set()
-    return _answer(run, jitter)
+    return _answer(run)
 
 
 def require_shape(schedule: Schedule, problem: Problem) -> None:
@@ -107,31 +103,28 @@ def require_shape(schedule: Schedule, problem: Problem) -> None:
     check(schedule).require_valid()
 
 
-def _answer(run: Run, jitter: Jitter | None) -> Found:
+def _answer(run: Run) -> Found:
     """The best lineage as a checked and simulated schedule."""
     if run.best is None:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
-    lineage, steady = (run.best, None) if jitter is None else _steadiest(run, jitter)
-    schedule = run.schedule(lineage)
-    check(schedule, memory=run.problem.memory_limit).require_valid()
+    problem, lineage = run.problem, run.choose()
+    simulation = problem.simulated(run.schedule(lineage))
+    check(simulation.schedule, memory=problem.memory_limit).require_valid()
     return Found(
-        problem=run.problem,
-        simulation=simulate(schedule, run.problem.costs, limits=run.problem.limits),
-        bound=run.bound,
+        problem=problem,
+        simulation=simulation,
+        bound=run.bound_of_judged,
         found_by=lineage.found_by,
         evaluations=run.budget.evaluations,
         seconds=run.budget.seconds,
         history=tuple(run.history),
         interrupted=run.budget.stopped.is_set(),
-        robustness=steady,
+        robustness=_robustness(problem, simulation.schedule),
+        published_robustness=None if run.published_schedule is None else _robustness(problem, run.published_schedule),
         published=run.published,
         every_published=run.every_published,
     )
 
 
-def _steadiest(run: Run, jitter: Jitter) -> tuple[Lineage, Robustness]:
-    """The lineage of the least p95 under jitter among the best of the lineages."""
-    finalists = run.lineages[: jitter.finalists]
-    results = [robustness(run.schedule(lineage), run.problem, jitter) for lineage in finalists]
-    best = int(np.argmin([result.p95 for result in results]))
-    return finalists[best], results[best]
+def _robustness(problem: Problem, schedule: Schedule) -> Robustness | None:
+    return None if problem.variation is None else robustness(schedule, problem)

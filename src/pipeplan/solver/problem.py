@@ -11,9 +11,21 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
-from pipeplan.model import Floats, MemoryRule, Placement, Timeline, held_throughout, require_size, tolerances
-from pipeplan.simulation import Bound, Communication, longest_span, lower_bound, span_bound
+from pipeplan.model import (
+    Floats,
+    Kind,
+    MemoryRule,
+    Placement,
+    Schedule,
+    Timeline,
+    held_throughout,
+    require_size,
+    tolerances,
+)
+from pipeplan.passes import insert_communication
+from pipeplan.simulation import Bound, Communication, Simulation, longest_span, lower_bound, simulate, span_bound
 from pipeplan.solver.choices import USUAL, Choices
+from pipeplan.solver.variation import Variation
 
 Objective = Literal["makespan", "span"]
 
@@ -37,6 +49,8 @@ class Problem:
         How transfers behave, as in a simulation; with ``edge`` they delay what waits for them and occupy nobody.
     slices
         Into how many parts every microbatch's sequence is cut.
+    variation
+        What may make a run differ from the costs, where the schedule should be good then too.
 
     Raises
     ------
@@ -57,6 +71,7 @@ class Problem:
     choices: Choices = USUAL
     communication: Communication = "edge"
     slices: int = 1
+    variation: Variation | None = None
 
     def __post_init__(self) -> None:
         copies = self.placement.copies
@@ -156,6 +171,22 @@ class Problem:
             return costs
         memory = replace(costs.memory, freed_by_weight=np.zeros(costs.stages))
         return replace(costs, backward_input=costs.backward, memory=memory)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether what should be small is more than a candidate's value: op times vary, or transfers hinder each other."""
+        return self.variation is not None or self.communication != "edge"
+
+    def with_messages(self, schedule: Schedule) -> Schedule:
+        """The schedule as it is simulated: where transfers must meet, with the sends and receives that say when."""
+        if self.communication != "blocking" or schedule.has(Kind.SEND_F):
+            return schedule
+        return insert_communication(schedule)
+
+    def simulated(self, schedule: Schedule) -> Simulation:
+        """The schedule on the costs, with transfers as the run will have them."""
+        lowered = self.with_messages(schedule)
+        return simulate(lowered, self.costs, communication=self.communication, limits=self.limits)
 
     def value(self, timeline: Timeline) -> float:
         """The objective of a timeline; a span is what a rank is occupied for, with what its first and last op lose."""

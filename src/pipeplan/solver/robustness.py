@@ -1,74 +1,144 @@
-"""What happens to a schedule's step time when ops do not take exactly what they cost."""
+"""What a schedule takes as the run will have it: with transfers that meet or queue, and ops that take other times."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
-from pipeplan.errors import InputError
-from pipeplan.model import Schedule
-from pipeplan.simulation import simulate
+from pipeplan.costs import Costs
+from pipeplan.kernels import Kernel
+from pipeplan.model import COMPUTE_KINDS, NONE, Bools, Floats, Schedule, among, crosses_ranks, dependencies
+from pipeplan.simulation import Bound, simulate
+from pipeplan.solver.kernels.variation_kernel import time_runs
 from pipeplan.solver.problem import Problem
+from pipeplan.solver.variation import Factors, Purpose, SlowRank
 
-LARGEST_DEVIATION = 10.0
-"""Above it factors are 0 or astronomical, and a float does not hold them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Jitter:
-    """Op times vary independently: each is multiplied by a log-normal factor of mean 1.
-
-    Attributes
-    ----------
-    deviation
-        Standard deviation of the factor's logarithm: 0.05 is about 5 %.
-    samples
-        How many runs are sampled.
-    seed
-        Of the samples; the same for every schedule of one shape, so that schedules are compared fairly.
-    finalists
-        How many lineages of a search are compared.
-
-    Raises
-    ------
-    InputError
-        For a deviation below 0 or above ``LARGEST_DEVIATION``, no samples, or no finalists.
-    """
-
-    deviation: float
-    samples: int = 100
-    seed: int = 0
-    finalists: int = 6
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.deviation <= LARGEST_DEVIATION:
-            raise InputError(
-                f"jitter must be from 0 to {LARGEST_DEVIATION:g}, not {self.deviation:g}: 0.05 is about 5%",
-                field="jitter",
-            )
-        if self.samples < 1 or self.finalists < 1:
-            raise InputError(f"jitter needs samples and finalists, not {self.samples} and {self.finalists}")
+_TIME_RUNS = Kernel(time_runs)
 
 
 @dataclass(frozen=True, slots=True)
 class Robustness:
-    """The objective over sampled jitter: its mean, and what 95 of 100 runs do not exceed."""
+    """The objective over the runs that a schedule is judged by.
+
+    Attributes
+    ----------
+    mean, p95, worst
+        Their mean, what 95 of 100 do not exceed, and the longest.
+    """
 
     mean: float
     p95: float
+    worst: float
 
 
-def robustness(schedule: Schedule, problem: Problem, jitter: Jitter) -> Robustness:
-    """The objective of a schedule under jitter. Overlapped ops share the factor of the first."""
-    factors = np.random.default_rng(jitter.seed)
-    half = jitter.deviation**2 / 2
-    values = [
-        problem.value(
-            simulate(
-                schedule, problem.costs, factors=np.exp(factors.normal(-half, jitter.deviation, len(schedule)))
-            ).timeline
+class Judge:
+    """What schedules of a problem take as the run will have them: the number that its search makes small.
+
+    Without a variation that is the objective under the problem's communication; with :class:`~pipeplan.solver.Jitter` what
+    95 of 100 runs do not exceed; with :class:`~pipeplan.solver.SlowRank` the objective with the worst rank slow.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    purpose
+        Which of the sampled runs to take.
+    """
+
+    def __init__(self, problem: Problem, purpose: Purpose = "judge") -> None:
+        self.problem = problem
+        variation = problem.variation
+        self._factors = (
+            None
+            if variation is None
+            else Factors(variation, problem.placement, problem.microbatches, problem.slices, purpose)
         )
-        for _ in range(jitter.samples)
-    ]
-    return Robustness(float(np.mean(values)), float(np.percentile(values, 95)))
+
+    def __call__(self, schedule: Schedule) -> float:
+        """The number of a schedule; raises what :func:`pipeplan.simulation.simulate` does."""
+        if self._factors is None:
+            return self.problem.value(self.problem.simulated(schedule).timeline)
+        found = self.robustness(schedule)
+        return found.worst if isinstance(self.problem.variation, SlowRank) else found.p95
+
+    def robustness(self, schedule: Schedule) -> Robustness:
+        """The objective over all runs of a problem that varies."""
+        assert self._factors is not None
+        lowered = self.problem.with_messages(schedule)
+        values = np.concatenate([_values(lowered, self.problem, factors) for factors in self._factors.of(lowered)])
+        return Robustness(float(np.mean(values)), float(np.percentile(values, 95)), float(np.max(values)))
+
+
+def robustness(schedule: Schedule, problem: Problem) -> Robustness:
+    """The objective of a schedule over the runs that it is judged by, which no search was made for."""
+    return Judge(problem).robustness(schedule)
+
+
+def _values(schedule: Schedule, problem: Problem, factors: Floats) -> Floats:
+    """The objective in each run, shape (runs,); ``factors`` are of shape (ops, runs)."""
+    plain = problem.communication == "edge" and not problem.costs.overhead.between_ops
+    if plain and among(schedule.columns.kind, COMPUTE_KINDS).all():
+        return _at_once(schedule, problem, factors)
+    simulated = (
+        simulate(schedule, problem.costs, communication=problem.communication, factors=factor) for factor in factors.T
+    )
+    return np.array([problem.value(each.timeline) for each in simulated])
+
+
+def _at_once(schedule: Schedule, problem: Problem, factors: Floats) -> Floats:
+    """The same of a schedule of compute ops, whose transfers occupy nobody, all runs in one pass."""
+    ops, runs = factors.shape
+    arrival = dependencies(schedule).arrival
+    crosses = crosses_ranks(schedule, arrival)
+    source = np.where(crosses, arrival, NONE).astype(np.int64)
+    delay = np.zeros(ops)
+    delay[source[crosses]] = problem.costs.transfer.time(schedule.slices)
+    first, clock = np.zeros((2, schedule.ranks * runs))
+    _TIME_RUNS(
+        (schedule.offsets, source, schedule.joined, problem.costs.durations(schedule), factors.ravel(), delay, runs),
+        (
+            np.zeros(ops * runs),
+            first,
+            clock,
+            np.zeros(ops, np.int64),
+            np.zeros(schedule.ranks, np.int64),
+            np.full(ops, -1, np.int64),
+            np.full(schedule.ranks, -1, np.int64),
+            np.zeros(schedule.ranks + 1, np.int64),
+        ),
+        work=ops * runs,
+    )
+    begun = first if problem.objective == "span" else 0.0
+    longest: Floats = (clock - begun).reshape(schedule.ranks, runs).max(axis=0)
+    return longest
+
+
+def bound_of(problem: Problem) -> Bound:
+    """A lower bound on what :class:`Judge` says of any schedule of a problem.
+
+    A slow rank makes no schedule shorter, and each rank in turn has a bound of its own with that rank slow: the largest one
+    is below the worst case. The mean over sampled times is above the objective on the mean times, as the longest of several
+    chains is convex in what their ops take; so is, as good as always, what 95 of 100 runs do not exceed. Transfers that meet
+    or queue make no schedule shorter.
+    """
+    slow, copies = problem.variation, problem.placement.copies
+    if not isinstance(slow, SlowRank) or copies > 1:
+        return replace(problem, variation=None, communication="edge").bound
+    held = problem.placement.table[0]
+    bounds = (
+        replace(
+            problem, variation=None, communication="edge", costs=_slowed(problem.costs, held == rank, slow.share)
+        ).bound
+        for rank in range(problem.placement.ranks)
+    )
+    return max(bounds, key=attrgetter("value"))
+
+
+def _slowed(costs: Costs, stages: Bools, share: float) -> Costs:
+    """The costs with some stages slower."""
+    factor = 1.0 + share * stages
+    times = ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap")
+    given = {name: getattr(costs, name) for name in times}
+    return replace(costs, **{name: time * factor for name, time in given.items() if time is not None})

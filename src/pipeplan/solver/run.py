@@ -12,14 +12,22 @@ import numpy as np
 from pipeplan.checking import check_memory
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Kind, Schedule, tolerances
-from pipeplan.simulation import Bound, simulate
+from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Improvement, Published, SearchProgress
+from pipeplan.solver.robustness import Judge, bound_of
+from pipeplan.solver.variation import Jitter
 
 REPORT_EVERY = 0.5
 """Seconds between two reports while nothing else is to be said."""
+
+SHARE_FOR_ORDERS = 0.4
+"""Of the budget of a search whose schedules are judged, for engines that look at candidates' values alone."""
+
+MOST_FINALISTS = 6
+"""How many lineages a search chooses its answer from, where op times vary."""
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
@@ -39,6 +47,8 @@ class Lineage:
         The objective.
     schedule
         The schedule itself where the candidate is not as good: its weight backwards are in an order of their own.
+    judged
+        What the search makes small: the value, or what a :class:`~pipeplan.solver.robustness.Judge` says of the schedule.
     """
 
     name: str
@@ -46,6 +56,7 @@ class Lineage:
     candidate: Candidate
     value: float
     schedule: Schedule | None = None
+    judged: float = np.inf
 
 
 class Run:
@@ -57,11 +68,13 @@ class Run:
         What is searched for, the kernel's form of it, what may be spent, and what random numbers start from.
     bound
         The best lower bound known.
+    judge
+        Says what a schedule takes as the run will have it, where that is more than its candidate's value.
     best
-        The best lineage; None before anything feasible was found.
+        The best lineage, as it is judged; None before anything feasible was found.
     history
         Every improvement.
-    published, every_published
+    published, published_schedule, every_published
         The best published schedule that fits, of those tried so far; whether all were.
     """
 
@@ -80,11 +93,15 @@ class Run:
         self.seed = seed
         self.workers = workers
         self.bound: Bound = problem.bound
+        self.judge = Judge(problem, "train") if problem.is_judged else None
+        self._judged_bound = bound_of(problem) if problem.is_judged else None
         self.best: Lineage | None = None
         self.history: list[Improvement] = []
         self.published: Published | None = None
+        self.published_schedule: Schedule | None = None
         self.every_published = False
         self._lineages: dict[str, Lineage] = {}
+        self._judged: dict[str, Lineage] = {}
         self._report = report
         self._reported = 0.0
 
@@ -95,13 +112,35 @@ class Run:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the best value is the bound."""
-        return self.best is not None and self.best.value <= self.bound.value * (1 + tolerances.ROUNDING)
+        """Whether what the best one is judged to be is the bound."""
+        return self.best is not None and self.best.judged <= self.bound_of_judged.value * (1 + tolerances.ROUNDING)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no candidate has a smaller value: only how schedules are judged can still be made better."""
+        least = min((lineage.value for lineage in self._lineages.values()), default=np.inf)
+        return self.is_optimal or least <= self.bound.value * (1 + tolerances.ROUNDING)
+
+    @property
+    def bound_of_judged(self) -> Bound:
+        """The best lower bound on what the search makes small."""
+        known = self._judged_bound
+        return self.bound if known is None or known.value <= self.bound.value else known
+
+    @property
+    def share_for_orders(self) -> float:
+        """The share of the budget for engines that look at candidates' values alone."""
+        return 1.0 if self.judge is None else SHARE_FOR_ORDERS
 
     @property
     def lineages(self) -> list[Lineage]:
-        """Every lineage, the best first; among equals the one that was there first."""
+        """Every lineage, that of the least value first; among equals the one that was there first."""
         return sorted(self._lineages.values(), key=lambda lineage: lineage.value)
+
+    @property
+    def finalists(self) -> list[Lineage]:
+        """The best of every lineage as it is judged, the best first."""
+        return sorted(self._judged.values(), key=lambda lineage: lineage.judged)
 
     def offer(self, candidate: Candidate, lineage: str, found_by: str) -> None:
         """Take a candidate if it is the best of its lineage; infeasible ones are ignored."""
@@ -112,21 +151,40 @@ class Run:
         known = self._lineages.get(lineage.name)
         if known is None or lineage.value < known.value:
             self._lineages[lineage.name] = lineage = replace(lineage, candidate=lineage.candidate.copy())
-            if self.best is None or lineage.value < self.best.value:
+            judged = lineage.value if self.judge is None else self.judge(self.schedule(lineage))
+            self.take_judged(replace(lineage, judged=judged))
+
+    def take_judged(self, lineage: Lineage) -> None:
+        """Take a lineage as it was judged, if it is the best of its name."""
+        known = self._judged.get(lineage.name)
+        if known is None or lineage.judged < known.judged:
+            self._judged[lineage.name] = lineage
+            if self.best is None or lineage.judged < self.best.judged:
                 self.best = lineage
                 self.history.append(
-                    Improvement(lineage.value, lineage.found_by, self.budget.evaluations, self.budget.seconds)
+                    Improvement(lineage.judged, lineage.found_by, self.budget.evaluations, self.budget.seconds)
                 )
                 self.report()
+
+    def choose(self) -> Lineage:
+        """The answer: where op times vary, the best of the finalists on runs that none of them was made for."""
+        finalists = self.finalists[:MOST_FINALISTS]
+        if not isinstance(self.problem.variation, Jitter):
+            return finalists[0]
+        judge = Judge(self.problem, "choose")
+        return min(finalists, key=lambda lineage: judge(self.schedule(lineage)))
 
     def offer_published(self, schedule: Schedule, name: str, *, own: bool) -> None:
         """Take a published schedule as :meth:`offer_schedule` does; the best of them is what a search has to beat.
 
         ``own``: whether the schedule by this name is so unless it is told otherwise.
         """
-        found = Published(name, self.offer_schedule(schedule, name), own)
+        value = self.offer_schedule(schedule, name)
+        if self.problem.variation is not None and self.judge is not None and np.isfinite(value):
+            value = self.judge(schedule)
+        found = Published(name, value, own)
         if np.isfinite(found.value) and found.beats(self.published):
-            self.published = found
+            self.published, self.published_schedule = found, schedule
             self.report()
         self.report_meanwhile()
 
@@ -167,13 +225,13 @@ class Run:
         self._reported = self.budget.seconds
         self._report(
             SearchProgress(
-                value=best.value,
-                bound=self.bound.value,
+                value=best.judged,
+                bound=self.bound_of_judged.value,
                 found_by=best.found_by,
                 evaluations=self.budget.evaluations,
                 seconds=self.budget.seconds,
                 share=self.budget.share,
-                best=lambda: self.schedule(best),
+                best=lambda: self.problem.with_messages(self.schedule(best)),
                 published=self.published,
             )
         )
@@ -215,7 +273,8 @@ class Run:
         """
         speed = 0.0
         turn = 0
-        while not self.is_over and self.budget.share < until:
+        until *= self.share_for_orders
+        while not (self.is_over or self.is_settled) and self.budget.share < until:
             length = max(first, 1) << min(turn, doublings)
             evaluations_left = self.budget.evaluations_until(until)
             if evaluations_left is not None:
@@ -238,7 +297,7 @@ def value_as_is(schedule: Schedule, problem: Problem) -> float:
     split = schedule.has(Kind.I) and not problem.split_backward
     if split or schedule.has(Kind.R) or any(check_memory(schedule, problem.memory_limit)):
         return np.inf
-    return problem.value(simulate(schedule, problem.costs).timeline)
+    return problem.value(problem.simulated(schedule).timeline)
 
 
 class Engine(Protocol):

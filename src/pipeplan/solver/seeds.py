@@ -72,7 +72,6 @@ def search_seeds(
         "start": plain(start),
         "seconds": effort.seconds,
         "evaluations": effort.evaluations,
-        "jitter": plain(effort.jitter),
     }
     questions = [Question(f"seed {number}", problem, number, tuple(start)) for number in range(seed, seed + searches)]
     found: dict[int, Found] = {}
@@ -109,7 +108,7 @@ def _best(found: dict[int, Found]) -> Found:
 
 
 def _merit(found: Found) -> float:
-    return found.value if found.robustness is None else found.robustness.p95
+    return found.judged
 
 
 def _progress(found: dict[int, Found], searches: int) -> SearchProgress:

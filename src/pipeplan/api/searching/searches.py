@@ -100,7 +100,7 @@ def search(
     problem = problem_of(given, placement=placement, objective=objective, full_backward=full_backward)
     starts = start if isinstance(start, list | tuple) else [start]
     schedules = [_start(source, given, problem) for source in starts]
-    vary = None if jitter is None else Jitter(jitter)
+    problem = replace(problem, variation=None if jitter is None else Jitter(jitter))
     workers = usable_cores() if workers is None else workers
     if searches is None:
         searches = SEARCHES_ON_A_CLUSTER if dask else 1
@@ -113,14 +113,13 @@ def search(
             start=schedules,
             workers=workers,
             progress=progress,
-            jitter=vary,
         )
     else:
         processes = max(1, min(workers, searches))
         found = search_seeds(
             problem,
             searches,
-            Effort(seconds=seconds, evaluations=evaluations, workers=1 if dask else workers // processes, jitter=vary),
+            Effort(seconds=seconds, evaluations=evaluations, workers=1 if dask else workers // processes),
             Spread(workers=processes, dask=dask, store=None if store is None else Path(store)),
             seed=seed,
             start=schedules,

@@ -1,0 +1,170 @@
+"""Local search by what a schedule takes as the run will have it: op times that vary, transfers that meet or queue.
+
+A candidate's value knows nothing of that. So each candidate whose value does not rule it out is made a schedule and judged:
+simulated with its messages, or on all the runs of a variation at once. That takes a few hundred times as long as a value
+does; hence a search spends a part of its budget on values first, and goes on from what it has found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from pipeplan.errors import DeadlockError
+from pipeplan.kernels import Argument, Kernel, dispatcher
+from pipeplan.solver.candidate import Candidate, Encoder
+from pipeplan.solver.engines.annealing import WAITS, beginning
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions, Reach
+from pipeplan.solver.kernels.proposing_kernel import proposing_by
+from pipeplan.solver.kernels.random_kernel import MODULUS
+from pipeplan.solver.moves import MOVES, Move
+from pipeplan.solver.run import Lineage, Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedSearch:
+    """Anneals by judged values until the run is over; of a problem whose schedules are not judged it does nothing.
+
+    Options that are rows are taken in turn, annealing after annealing.
+
+    Attributes
+    ----------
+    counts
+        How many evaluations of a budget judging a schedule counts as.
+    moves
+        What a step may do, each with its weight.
+    first_round
+        Judged candidates of each annealing in the first round of four; later rounds are twice as long.
+    heats, heat, cooling, reaches, critical
+        As in :class:`~pipeplan.solver.LocalSearch`.
+    lineages
+        Which lineage, counted from the best as it is judged, an annealing goes on with.
+    tries
+        Moves that are tried for one candidate that is worth being judged.
+    """
+
+    counts: int = 20
+    moves: tuple[Move, ...] = MOVES
+    first_round: int = 100
+    heats: tuple[float, ...] = (0.1, 0.3, 0.05, 0.6)
+    heat: float = 15.0
+    cooling: float = 20.0
+    reaches: tuple[Reach, ...] = (
+        Reach(places=3, stages=3, microbatches=3),
+        Reach(places=2, stages=2, microbatches=2),
+        Reach(places=3, stages=8, microbatches=24),
+    )
+    lineages: tuple[int, ...] = (0, 1, 0, 2, 0, 3)
+    critical: int = 10
+    tries: int = 200
+
+    def __call__(self, run: Run) -> None:
+        """Search; needs a start."""
+        if run.judge is None or run.best is None:
+            return
+        kernel = propose_by(self.moves)
+        first = _Proposals(self, run.encoder, run.best.candidate, self.reaches[0], seed=1)
+        run.compile(kernel, first.inputs(0.0, 0), first.outputs)
+        turn = 0
+        while not run.is_over:
+            finalists = run.finalists
+            lineage = finalists[self.lineages[turn % len(self.lineages)] % len(finalists)]
+            if not self._anneal(run, lineage, turn, self._affordable(run, self.first_round << min(turn // 4, 8))):
+                return
+            turn += 1
+
+    def _affordable(self, run: Run, length: int) -> int:
+        left = run.budget.evaluations_left
+        return length if left is None else min(length, -(-left // self.counts))
+
+    def _anneal(self, run: Run, lineage: Lineage, turn: int, steps: int) -> bool:
+        """Anneal from a lineage, taking each candidate that is judged better than all before it.
+
+        False where no move leads anywhere.
+        """
+        judge, encoder = run.judge, run.encoder
+        assert judge is not None
+        random = run.random(5, turn)
+        proposals = _Proposals(
+            self, encoder, lineage.candidate, self.reaches[turn % len(self.reaches)], int(random.integers(1, MODULUS))
+        )
+        start = encoder.evaluate(proposals.decisions)
+        current = best = judge(encoder.decode(start))
+        unit = float(np.mean(encoder.flat.time)) * min(
+            self.heats[turn % len(self.heats)] * self.heat / encoder.positions, 1
+        )
+        name = f"judged search from {lineage.name}"
+        for step in range(steps):
+            if run.is_over:
+                break
+            temperature = unit * self.cooling ** (-step / steps)
+            limit = current + temperature * WAITS[int(random.integers(len(WAITS)))]
+            kept = Decisions(*(array.copy() for array in proposals.decisions))
+            if not proposals.next(limit, self.tries):
+                return step > 0
+            run.budget.evaluations += self.counts
+            candidate = Candidate(proposals.decisions, float(proposals.value[0]))
+            judged = _judged(judge, encoder, candidate)
+            if judged > limit:
+                proposals.go_back(kept)
+                continue
+            current = judged
+            if judged < best:
+                best = judged
+                run.take_judged(Lineage(lineage.name, name, candidate.copy(), candidate.value, judged=judged))
+            run.report_meanwhile()
+        return True
+
+
+def _judged(judge: object, encoder: Encoder, candidate: Candidate) -> float:
+    """What a candidate is judged to be; infinite where its ranks wait for each other."""
+    assert callable(judge)
+    try:
+        return float(judge(encoder.decode(candidate)))
+    except DeadlockError:
+        return np.inf
+
+
+class _Proposals:
+    """A candidate that is changed move by move, and the kernel's arrays for it."""
+
+    def __init__(self, options: JudgedSearch, encoder: Encoder, start: Candidate, reach: Reach, seed: int) -> None:
+        self._options, self._encoder, self._reach = options, encoder, reach
+        self._weights = np.array([move.weight * move.can_gain(encoder) for move in options.moves], np.int64)
+        self.decisions = start.copy().decisions
+        self.value = np.full(1, start.value)
+        self._state = beginning(encoder, start.value, temperature=0.0, cooling=1.0, steps=1, seed=seed)
+        self.outputs = (
+            self.decisions,
+            self._state,
+            encoder.room_for_change(),
+            encoder.room_for_timing(),
+            self.value,
+        )
+
+    def inputs(self, limit: float, tries: int) -> tuple[Argument, ...]:
+        """What the kernel takes."""
+        options, encoder = self._options, self._encoder
+        return encoder.flat, self._weights, self._reach, options.critical, encoder.target(), limit, tries
+
+    def next(self, limit: float, tries: int) -> bool:
+        """Go to a candidate whose value is at most ``limit``; False where none is found."""
+        work = 2 * self._encoder.positions
+        tried = propose_by(self._options.moves)(self.inputs(limit, tries), self.outputs, work=work)
+        return bool(tried <= tries)
+
+    def go_back(self, kept: Decisions) -> None:
+        """Go back to what was kept."""
+        for array, before in zip(self.decisions, kept, strict=True):
+            array[...] = before
+
+
+@cache
+def propose_by(moves: tuple[Move, ...]) -> Kernel:
+    """The kernel that proposes by these moves."""
+    propose = dispatcher([move.propose for move in moves])
+    apply = dispatcher([move.apply for move in moves])
+    undo = dispatcher([move.undo for move in moves])
+    return Kernel(proposing_by(propose, apply, undo), SEARCH_COMPILES_AFTER)
