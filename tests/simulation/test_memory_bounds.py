@@ -114,14 +114,16 @@ def test_one_microbatch_at_a_time_takes_one_round_trip_each():
     assert "must hold" in found.bound.reason
 
 
-def test_a_rank_idles_before_its_first_backward_when_no_more_forwards_fit():
+def test_a_rank_idles_at_its_ends_when_no_more_fits():
     placement = Placement.linear(3)
     costs = Settings(forward_times=1, backward_input_times=1, backward_weight_times=2).costs(placement)
     free = lower_bound(placement, 6, costs)
     tight = lower_bound(placement, 6, costs, limits=Limits(np.full(3, 2.0), True))
     assert free.value == 26
     way_to_the_last_rank_and_back, work, forwards_that_fit = 5, 6 * 4, 2
-    assert tight.value == way_to_the_last_rank_and_back + work - forwards_that_fit
+    last_trip, its_forward_and_two_backwards = 8, 7
+    idle_at_the_end = last_trip - its_forward_and_two_backwards
+    assert tight.value == way_to_the_last_rank_and_back + work - forwards_that_fit + idle_at_the_end
     assert tight.reason == "the work of rank 0, which idles at both ends under its memory limit"
 
 

@@ -9,6 +9,7 @@ from pipeplan.simulation.memory import memory_use
 from pipeplan.simulation.simulator import Communication, Simulation, simulate
 from pipeplan.simulation.step import longest_span, step_time
 from pipeplan.simulation.what_if import WhatIf, what_ifs
+from pipeplan.simulation.windows import RoundTrips, Window
 
 __all__ = [
     "Bound",
@@ -17,8 +18,10 @@ __all__ = [
     "CriticalPath",
     "IdleTimes",
     "Reason",
+    "RoundTrips",
     "Simulation",
     "WhatIf",
+    "Window",
     "cause_of_delay",
     "compute_only",
     "critical_path",

@@ -4,7 +4,7 @@ For each rank, any set of its ops must run one after the other: not before the e
 chain of ops and transfers that leads to it), and not so that less than the shortest *tail* follows the last of them.
 The largest such sum over sets given by a least head and a least tail is the preemptive one-machine bound (Carlier 1982,
 "The one-machine sequencing problem"), and every rank has one. The longest chain of a single microbatch is another. What
-a memory limit adds is in :mod:`~pipeplan.simulation.memory_bounds`.
+a memory limit adds is in :mod:`~pipeplan.simulation.memory_bounds` and :mod:`~pipeplan.simulation.round_trips`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,23 @@ from pipeplan.costs import Costs, Limits
 from pipeplan.model import Floats, Placement
 from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
 from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses, op_classes, rank_classes
+from pipeplan.simulation.round_trips import round_trips
+from pipeplan.simulation.windows import RoundTrips
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A lower bound, in the unit of the costs, and in words what it comes from."""
+    """A lower bound, in the unit of the costs, and in words what it comes from.
+
+    Attributes
+    ----------
+    round_trips
+        The windows of time that it comes from, where it comes from round trips that a limit keeps apart.
+    """
 
     value: float
     reason: str
+    round_trips: RoundTrips | None = None
 
 
 def lower_bound(
@@ -54,8 +63,7 @@ def lower_bound(
         classes = [_recomputing(rank, recomputed, costs.recompute / slices) for rank in classes]
     bounds = [Bound(_longest_chain(placement, costs, slices), "the chain of one microbatch through all stages")]
     bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
-    for number, length, reason in _under_limits(placement, costs, limits, classes, slices, onward=True):
-        bounds.append(Bound(classes[number].first_head + length, reason))
+    bounds += _under_limits(placement, costs, limits, classes, slices, onward=True)
     return max(bounds, key=attrgetter("value"))
 
 
@@ -69,8 +77,7 @@ def span_bound(
         bounds.append(Bound(float(rank.work.sum()), f"the work of rank {number}"))
         way = float((rank.head[WEIGHT] + rank.time[WEIGHT] - rank.head[FORWARD]).max())
         bounds.append(Bound(way, f"the way of one microbatch from rank {number} and back"))
-    for _, length, reason in _under_limits(placement, costs, limits, classes, slices, onward=False):
-        bounds.append(Bound(length, reason))
+    bounds += _under_limits(placement, costs, limits, classes, slices, onward=False)
     return max(bounds, key=attrgetter("value"))
 
 
@@ -135,12 +142,20 @@ def _under_limits(
     slices: int,
     *,
     onward: bool,
-) -> Iterator[tuple[int, float, str]]:
-    """Rank, how long it is under way at least under its limit, and why."""
+) -> Iterator[Bound]:
+    """What each rank's limit adds: how long it is under way, with the shortest way to it where ``onward``."""
     if limits is None:
         return
+    times = op_classes(placement, costs, 0, slices).time
+    pairs = costs.overlap is not None
     for number, memory in enumerate(rank_memory(placement, costs, limits, classes, slices)):
-        held = f"what rank {number} must hold, under its memory limit"
-        idle = f"the work of rank {number}, which idles at both ends under its memory limit"
-        yield number, held_area(classes[number], memory), held
-        yield number, idle_ends(classes[number], memory, onward=onward), idle
+        rank = classes[number]
+        before = rank.first_head if onward else 0.0
+        yield Bound(before + held_area(rank, memory), f"what rank {number} must hold, under its memory limit")
+        trips = round_trips(number, rank, memory, times, slices=slices, onward=onward, pairs=pairs)
+        if trips is not None:
+            yield Bound(before + trips.length, trips.reason, trips)
+        yield Bound(
+            before + idle_ends(rank, memory, onward=onward),
+            f"the work of rank {number}, which idles at both ends under its memory limit",
+        )

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Floats, Placement, tolerances
+from pipeplan.model import Floats, Placement
+from pipeplan.simulation.fitting import by_worth, filled, most_work, unit_of
 from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses
 
 
@@ -64,26 +65,22 @@ def idle_ends(rank: RankClasses, memory: RankMemory, *, onward: bool) -> float:
     """
     wait = rank.head[INPUT].min() - rank.head[FORWARD]
     room: Floats = np.clip(wait / rank.time[FORWARD], 0.0, rank.count)
-    before = min(rank.first_way, _most(rank.time[FORWARD], memory.activation, room, memory.limit))
+    before = min(rank.first_way, most_that_fits(rank.time[FORWARD], memory.activation, room, memory.limit))
     tail = float((rank.tail if onward else rank.time)[INPUT if onward else WEIGHT].min())
-    after = min(tail, _most(rank.time[WEIGHT], memory.freed_by_weight, rank.count.astype(np.float64), memory.limit))
+    after = min(
+        tail, most_that_fits(rank.time[WEIGHT], memory.freed_by_weight, rank.count.astype(np.float64), memory.limit)
+    )
     return rank.first_way + max(float(rank.work.sum()) - before - after, 0.0) + tail
 
 
-def _most(times: Floats, sizes: Floats, room: Floats, limit: float) -> float:
+def most_that_fits(times: Floats, sizes: Floats, room: Floats, limit: float) -> float:
     """The most time that ops of these classes can take which fit under the limit together, parts of ops included."""
-    worth = np.divide(times, sizes, out=np.full(len(sizes), np.inf), where=sizes > 0)
-    order = np.argsort(-worth)
-    wanted = (room * sizes)[order]
-    over = np.clip(np.cumsum(wanted) - _usable(limit, sizes), 0.0, wanted)
-    fitting = 1.0 - np.divide(over, wanted, out=np.zeros(len(order)), where=over > 0)
-    return float(((room * times)[order] * fitting).sum())
+    things = zip(sizes.tolist(), times.tolist(), room.tolist(), strict=True)
+    return most_work(by_worth(things), filled(limit, _unit(sizes)))
 
 
-def _usable(limit: float, sizes: Floats) -> float:
-    """The limit, or where everything held is of one size, the part of it that such things can fill."""
-    size = float(sizes[0])
-    return int(limit * (1 + tolerances.MEMORY) / size) * size if size > 0 and bool((sizes == size).all()) else limit
+def _unit(sizes: Floats) -> float:
+    return unit_of(*sizes.tolist())
 
 
 def held_area(rank: RankClasses, memory: RankMemory) -> float:
@@ -92,7 +89,7 @@ def held_area(rank: RankClasses, memory: RankMemory) -> float:
     each = memory.activation * trip + memory.freed_by_weight * rank.time[WEIGHT]
     area = float((rank.count * each).sum())
     at_once = bool(((memory.freed_by_weight == 0) | (memory.freed_by_weight == memory.activation)).all())
-    limit = _usable(memory.limit, memory.activation) if at_once else memory.limit
+    limit = filled(memory.limit, _unit(memory.activation)) if at_once else memory.limit
     limit = min(limit, float((rank.count * memory.activation).sum()))
     if limit <= 0:
         return 0.0

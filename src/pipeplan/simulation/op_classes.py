@@ -57,6 +57,15 @@ class RankClasses:
     work: Floats
     count: Ints
 
+    def by_copy(self) -> list[list[int]]:
+        """The columns of each copy of the model that has microbatches, in the order of its stages."""
+        columns = zip(self.copy.tolist(), self.count.tolist(), strict=True)
+        copies: dict[int, list[int]] = {}
+        for column, (copy, count) in enumerate(columns):
+            if count:
+                copies.setdefault(copy, []).append(column)
+        return list(copies.values())
+
     @property
     def first_head(self) -> float:
         """When the rank can start at the earliest."""
