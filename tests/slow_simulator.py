@@ -20,42 +20,132 @@ Done = dict[Key, tuple[float, int]]
 """When each op that has run freed its rank, and which one that is."""
 
 
-def slow_simulate(schedule: Schedule, costs: Costs) -> Timeline:
+def slow_simulate(schedule: Schedule, costs: Costs, communication: str = "edge") -> Timeline:
     """Every rank runs its row in order; an op starts when its rank is free and all that it waits for has arrived.
+
+    Under ``contended``, a link from one rank to another carries one message at a time. Under ``blocking``, SEND and RECV
+    occupy both ranks and meet. A rank's link to its host, and the one back, carry one copy at a time.
 
     Raises
     ------
     DeadlockError
         Where ranks still have work and none can start its next.
     """
-    rows = [list(turns(schedule[rank])) for rank in range(schedule.ranks)]
-    present = {key(op) for row in schedule for op in row}
-    next_turn = [0] * schedule.ranks
-    free = [0.0] * schedule.ranks
-    done: Done = {}
-    times: dict[Key, tuple[float, float]] = {}
-    moved = True
-    while moved:
-        moved = False
-        for rank, row in enumerate(rows):
-            while next_turn[rank] < len(row):
-                turn = row[next_turn[rank]]
-                needed = [need for op in turn for need in needs(op, schedule, present)]
-                if any(need not in done for need in needed):
-                    break
-                taken = max([free[rank], *(arrival(done[need], rank, schedule, costs) for need in needed)])
-                start = taken + lost_before(turn, schedule, costs)
-                end = start + duration(turn, schedule, costs)
-                free[rank] = end + lost_behind(turn, schedule, costs)
-                for op in turn:
-                    times[key(op)], done[key(op)] = (start, end), (free[rank], rank)
-                next_turn[rank] += 1
-                moved = True
-    stuck = [str(row[turn][0]) for row, turn in zip(rows, next_turn, strict=True) if turn < len(row)]
+    run = _Run(schedule, costs, communication)
+    while sum(run.advance(rank) for rank in range(schedule.ranks)):
+        pass
+    stuck = [str(row[turn][0]) for row, turn in zip(run.rows, run.next_turn, strict=True) if turn < len(row)]
     if stuck:
         raise DeadlockError(f"nobody can go on: {', '.join(stuck)}")
     order = [key(op) for row in schedule for op in row]
-    return Timeline(schedule, np.array([times[op][0] for op in order]), np.array([times[op][1] for op in order]))
+    return Timeline(
+        schedule, np.array([run.times[op][0] for op in order]), np.array([run.times[op][1] for op in order])
+    )
+
+
+class _Run:
+    """How far every rank is, and when its links are free."""
+
+    def __init__(self, schedule: Schedule, costs: Costs, communication: str) -> None:
+        self.schedule, self.costs, self.communication = schedule, costs, communication
+        self.rows = [list(turns(schedule[rank])) for rank in range(schedule.ranks)]
+        self.present = {key(op) for row in schedule for op in row}
+        self.next_turn = [0] * schedule.ranks
+        self.free = [0.0] * schedule.ranks
+        self.to_host, self.from_host = [0.0] * schedule.ranks, [0.0] * schedule.ranks
+        self.links: dict[tuple[int, int], float] = {}
+        self.done: Done = {}
+        self.arrived: dict[tuple[Key, int], float] = {}
+        self.times: dict[Key, tuple[float, float]] = {}
+
+    def advance(self, rank: int) -> bool:
+        """Run a rank's next turn if it can; whether it could."""
+        if self.next_turn[rank] == len(self.rows[rank]):
+            return False
+        turn = self.rows[rank][self.next_turn[rank]]
+        if turn[0].kind in (Kind.OFFLOAD, Kind.RELOAD):
+            return self._copy(rank, turn[0])
+        if turn[0].kind in PARTNERS:
+            return self._meet(rank, turn[0])
+        needed = [need for op in turn for need in needs(op, self.schedule, self.present)]
+        if any(need not in self.done for need in needed):
+            return False
+        taken = max([self.free[rank], *(self._arrival(need, rank) for need in needed)])
+        # Where both ends meet, what a message takes from its ranks passes then, and not beside the ops.
+        costs = self.costs
+        if self.communication == "blocking":
+            costs = replace(costs, overhead=replace(costs.overhead, message_time=0.0))
+        start = taken + lost_before(turn, self.schedule, costs)
+        end = start + duration(turn, self.schedule, costs)
+        self._finish(rank, turn, start, end, end + lost_behind(turn, self.schedule, costs))
+        if self.communication == "contended":
+            for op in turn:
+                self._send(op, rank)
+        return True
+
+    def _finish(self, rank: int, turn: tuple[Op, ...], start: float, end: float, freed: float) -> None:
+        self.free[rank] = freed
+        for op in turn:
+            self.times[key(op)], self.done[key(op)] = (start, end), (freed, rank)
+        self.next_turn[rank] += 1
+
+    def _copy(self, rank: int, op: Op) -> bool:
+        """A copy to the host begins behind its forward, and its rank waits for it; one back begins now, and it does not."""
+        time = self.costs.require_offload()[op.stage] / self.schedule.slices
+        if op.kind == Kind.OFFLOAD:
+            forward, _ = self.done[Kind.F, op.stage, op.microbatch, op.slice]
+            start = max(forward, self.to_host[rank])
+            end = self.to_host[rank] = start + time
+            self._finish(rank, (op,), start, end, max(self.free[rank], end))
+            return True
+        assert (Kind.OFFLOAD, op.stage, op.microbatch, op.slice) in self.done
+        start = max(self.free[rank], self.from_host[rank])
+        end = self.from_host[rank] = start + time
+        self._finish(rank, (op,), start, end, self.free[rank])
+        self.done[key(op)] = (end, rank)
+        return True
+
+    def _meet(self, rank: int, op: Op) -> bool:
+        """Both ends of a message, where both ranks have come to it."""
+        kind, step = PARTNERS[op.kind]
+        other = Op(kind, op.stage + step, op.microbatch, op.slice)
+        peer = next(r for r, row in enumerate(self.rows) if (other,) in row)
+        if self.next_turn[peer] == len(self.rows[peer]) or self.rows[peer][self.next_turn[peer]] != (other,):
+            return False
+        start = max(self.free[rank], self.free[peer])
+        end = start + self.costs.transfer.time(self.schedule.slices) + self.costs.overhead.message_time
+        self._finish(rank, (op,), start, end, end)
+        self._finish(peer, (other,), start, end, end)
+        return True
+
+    def _send(self, op: Op, rank: int) -> None:
+        """What an op hands to another rank leaves when it is done and the link is free."""
+        stage = op.stage + (1 if op.kind == Kind.F else -1)
+        copy = op.microbatch * self.schedule.placement.copies // self.schedule.microbatches
+        ranks = self.schedule.placement.rank_of[copy]
+        if op.kind not in PASSES or not 0 <= stage < len(ranks) or ranks[stage] == rank:
+            return
+        link = rank, ranks[stage]
+        sent = max(self.done[key(op)][0], self.links.get(link, 0.0))
+        self.links[link] = self.arrived[key(op), ranks[stage]] = sent + self.costs.transfer.time(self.schedule.slices)
+
+    def _arrival(self, need: Key, rank: int) -> float:
+        """When what an op waits for is there, on this rank."""
+        end, sender = self.done[need]
+        if sender == rank or self.communication == "blocking":
+            return end
+        if self.communication == "contended":
+            return self.arrived[need, rank]
+        return end + self.costs.transfer.time(self.schedule.slices)
+
+
+PARTNERS = {
+    Kind.SEND_F: (Kind.RECV_F, 1),
+    Kind.RECV_F: (Kind.SEND_F, -1),
+    Kind.SEND_B: (Kind.RECV_B, -1),
+    Kind.RECV_B: (Kind.SEND_B, 1),
+}
+"""The other end of a message, and how many stages on it stands."""
 
 
 def turns(row: tuple[Op, ...]) -> Iterator[tuple[Op, ...]]:
@@ -79,14 +169,15 @@ def needs(op: Op, schedule: Schedule, present: set[Key]) -> Iterator[Key]:
         full = (Kind.B, stage, op.microbatch, slice)
         return full if full in present else (Kind.I, stage, op.microbatch, slice)
 
-    recompute = (Kind.R, op.stage, op.microbatch, op.slice)
+    recompute, reload = ((kind, op.stage, op.microbatch, op.slice) for kind in (Kind.R, Kind.RELOAD))
     if op.kind == Kind.F:
         if op.stage > 0:
             yield Kind.F, op.stage - 1, op.microbatch, op.slice
         if op.slice > 0:
             yield Kind.F, op.stage, op.microbatch, op.slice - 1
     elif op.kind in (Kind.B, Kind.I):
-        yield recompute if recompute in present else (Kind.F, op.stage, op.microbatch, op.slice)
+        back = reload if reload in present else (Kind.F, op.stage, op.microbatch, op.slice)
+        yield recompute if recompute in present else back
         if op.stage < schedule.stages - 1:
             yield backward(op.stage + 1, op.slice)
         if op.slice < schedule.slices - 1:
@@ -96,13 +187,7 @@ def needs(op: Op, schedule: Schedule, present: set[Key]) -> Iterator[Key]:
     elif op.kind == Kind.R:
         yield Kind.F, op.stage, op.microbatch, op.slice
     else:
-        raise ValueError(f"the slow simulator adds transfers to the edges and knows no {op}")
-
-
-def arrival(source: tuple[float, int], rank: int, schedule: Schedule, costs: Costs) -> float:
-    """When what ended on one rank is there for another."""
-    end, sender = source
-    return end if sender == rank else end + costs.transfer.time(schedule.slices)
+        raise ValueError(f"the slow simulator knows no {op}")
 
 
 def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
@@ -169,15 +254,27 @@ def _message(op: Op, step: int, schedule: Schedule, costs: Costs) -> float:
     return costs.overhead.message_time if crosses else 0.0
 
 
-def peak_activations(schedule: Schedule) -> list[float]:
-    """Each rank's peak, in activations: a stage's share held from the start of its F to the end of its B or W."""
+def peak_activations(schedule: Schedule, keeps: float = 0.0, moved: float = 1.0) -> list[float]:
+    """Each rank's peak, in activations: a stage's share held from the start of its F to the end of its B or W.
+
+    Parameters
+    ----------
+    keeps
+        The part of it that a recomputed F keeps.
+    moved
+        The part of it that is copied to the host where it is offloaded.
+    """
     peaks = []
     for rank in range(schedule.ranks):
-        held = peak = 0
-        for turn in turns(schedule[rank]):
-            held += sum(op.kind == Kind.F for op in turn)
+        again = {(op.stage, op.microbatch, op.slice) for op in schedule[rank] if op.kind == Kind.R}
+        held = peak = 0.0
+        for op in schedule[rank]:
+            recomputed = (op.stage, op.microbatch, op.slice) in again
+            first = keeps if recomputed else 1.0
+            held += {Kind.F: first, Kind.R: 1.0 - keeps, Kind.RELOAD: moved}.get(op.kind, 0.0)
+            # The two of an overlapped pair are held at once: what the backward frees, it frees at their end.
             peak = max(peak, held)
-            held -= sum(op.kind in (Kind.B, Kind.W) for op in turn)
+            held -= {Kind.B: 1.0, Kind.W: 1.0, Kind.OFFLOAD: moved}.get(op.kind, 0.0)
         peaks.append(peak / schedule.placement.chunks / schedule.slices)
     return peaks
 

@@ -6,7 +6,7 @@ import pytest
 from pipeplan.drawing import DARK, LIGHT, theme_named
 from pipeplan.drawing.color import MOST_SHADES, Ramp, contrast, linear_rgb, oklab, oklch, readable_on
 from pipeplan.model import Kind
-from pipeplan.model.op import COMPUTE_KINDS
+from pipeplan.model.op import COMPUTE_KINDS, HOST_KINDS
 from tests.drawing.color_vision import VISION, distance
 
 themes = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
@@ -20,6 +20,15 @@ def test_no_shade_of_a_kind_looks_like_a_shade_of_another(theme, vision, shades)
     for one, other in combinations(COMPUTE_KINDS, 2):
         pairs = product(theme.shades(one, shades), theme.shades(other, shades))
         assert min(distance(one_fill, other_fill, vision) for one_fill, other_fill in pairs) > 0.075, (one, other)
+
+
+@themes
+@visions
+def test_copies_look_like_nothing_else(theme, vision):
+    fills = {kind: theme.shades(kind, 4) for kind in Kind}
+    for copy in HOST_KINDS:
+        others = [fill for kind in Kind if kind != copy for fill in fills[kind]]
+        assert min(distance(fills[copy][0], other, vision) for other in (*others, theme.lane)) > 0.075, copy
 
 
 @themes

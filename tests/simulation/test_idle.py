@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given, settings
 
 from pipeplan.costs import Settings
-from pipeplan.model import parse_schedule
+from pipeplan.model import Kind, parse_schedule
 from pipeplan.simulation import Reason, critical_path, idle_times, simulate, what_ifs
 from pipeplan.strategies import STRATEGIES
+from tests.simulation.saving import saving_problems
 from tests.simulation.test_simulator import PLAN, problems
 
 
@@ -80,8 +81,38 @@ def test_what_is_lost_between_ops_is_a_what_if():
     assert found == {"nothing lost between ops": 9.0}
 
 
+def test_a_rank_waits_for_copies():
+    text = "0F0 0F1 0OFFLOAD0 0F2 0OFFLOAD1 0B2 0RELOAD1 0RELOAD0 0B1 0B0"
+    assert explained(text, offload_times=1.5) == [
+        (0, 2, 2.5, "offload", "0OFFLOAD0"),
+        (0, 3.5, 4, "offload", "0OFFLOAD1"),
+        (0, 6, 7.5, "reload", "0RELOAD1"),
+    ]
+    held = explained("0F0 0OFFLOAD0 0RELOAD0 0B0\n1F0 1B0", offload_times=2.5)
+    assert held[0] == (0, 1, 3.5, "offload", "0OFFLOAD0")
+    assert held[1] == (0, 3.5, 6, "reload", "0RELOAD0")
+
+
+def test_others_wait_for_a_ranks_copies():
+    found = explained("0F0 0OFFLOAD0 0RELOAD0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1", offload_times=0.5)
+    assert (1, 2, 2.5, "compute", "0F1") in found
+    assert (1, 0, 1, "start-up", "") in found
+    late = explained("0F0 0OFFLOAD0 0F1 0RELOAD0 0B0 0B1\n1F0 1F1 1B0 1B1", offload_times=3.0)
+    assert (1, 2, 4, "offload", "0OFFLOAD0") in late
+
+
+def test_copies_on_the_critical_path():
+    schedule = parse_schedule("0F0 0F1 0OFFLOAD0 0RELOAD0 0B1 0B0")
+    costs = Settings(offload_times=4.0).costs(schedule.placement)
+    simulation = simulate(schedule, costs)
+    path = critical_path(simulation.timeline, costs)
+    assert [str(schedule.op(op)) for op in path.ops] == ["0F0", "0OFFLOAD0", "0RELOAD0", "0B0"]
+    assert path.by_kind == {Kind.F: 1, Kind.B: 2, Kind.OFFLOAD: 4, Kind.RELOAD: 4}
+    assert {what.change: what.makespan for what in what_ifs(simulation)} == {"copies to the host and back free": 6}
+
+
 @settings(max_examples=40, deadline=None)
-@given(problems())
+@given(problems() | saving_problems())
 def test_reasons_add_up_to_the_idle_time(problem):
     schedule, costs = problem
     timeline = simulate(schedule, costs).timeline
@@ -91,7 +122,7 @@ def test_reasons_add_up_to_the_idle_time(problem):
 
 
 @settings(max_examples=40, deadline=None)
-@given(problems())
+@given(problems() | saving_problems())
 def test_the_critical_path_is_as_long_as_the_makespan(problem):
     schedule, costs = problem
     timeline = simulate(schedule, costs).timeline

@@ -12,6 +12,7 @@ from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import Bars, Curves, Gaps, Integers, Lanes, Links, Part, View
 from pipeplan.model import (
     COMPUTE_KINDS,
+    HOST_KINDS,
     NO_GROUP,
     Floats,
     Kind,
@@ -20,6 +21,7 @@ from pipeplan.model import (
     Timeline,
     among,
     dependencies,
+    memory_moments,
     tolerances,
 )
 
@@ -166,8 +168,8 @@ def _links(schedule: Schedule) -> Links:
 
 
 def _gaps(schedule: Schedule, idle: IdleTimes) -> Gaps:
-    compute = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
-    cause = np.where(idle.cause < 0, -1, compute[np.maximum(idle.cause, 0)])
+    timed = np.flatnonzero(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
+    cause = np.where(idle.cause < 0, -1, timed[np.maximum(idle.cause, 0)])
     return Gaps(
         lane=idle.rank, start=idle.start, end=idle.end, reason=idle.reason, cause=cause, reasons=tuple(REASON_TITLES)
     )
@@ -208,16 +210,14 @@ def _limits(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int
 
 
 def _steps(timeline: Timeline, levels: Floats, base: Floats) -> tuple[Integers, Floats, Floats]:
-    """Offsets, times and levels of the curves: F and R count from their start, other ops from their end."""
+    """Offsets, times and levels of the curves: each op's level from the moment on at which it changes what is held."""
     schedule = timeline.schedule
-    counted = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
-    kind, lane = schedule.columns.kind[counted], schedule.rank[counted]
-    at_start = among(kind, (Kind.F, Kind.R))
+    counted = np.flatnonzero(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
+    lane = schedule.rank[counted]
     ranks = np.arange(schedule.ranks, dtype=np.int32)
     order = np.argsort(np.concatenate((ranks, lane)), kind="stable")
     lanes = np.concatenate((ranks, lane))[order]
-    times = np.where(at_start, timeline.start[counted], timeline.end[counted])
-    times = np.concatenate((np.zeros(len(ranks)), times))[order]
+    times = np.concatenate((np.zeros(len(ranks)), memory_moments(timeline)[counted]))[order]
     held = np.concatenate((base, levels[counted] + base[lane]))[order]
     for span in np.split(times, np.searchsorted(lanes, ranks[1:])):
         np.maximum.accumulate(span, out=span)  # measured clocks may disagree by a little

@@ -43,6 +43,8 @@ REASON_TITLES: dict[str, str] = {
     "memory": "held back by memory",
     "drain": "drain",
     "overhead": "gap between ops",
+    "offload": "waits for a copy to the host",
+    "reload": "waits for a copy back",
 }
 """Why a rank idles: the keys of gaps' reasons, in the order of their codes, and what a legend calls them."""
 
@@ -115,8 +117,8 @@ def _ramps(shift: float) -> dict[Kind, Ramp]:
     messages |= {kind: Ramp(0.66 + shift, 0.66 + shift, 0.02, 250) for kind in (Kind.SEND_B, Kind.RECV_B)}
     parameters = {kind: Ramp(0.74, 0.74, 0.06, 130) for kind in Kind if kind.is_stage_wide}
     copies = {
-        Kind.OFFLOAD: Ramp(0.44 + shift, 0.44 + shift, 0.09, 20),
-        Kind.RELOAD: Ramp(0.72, 0.72, 0.09, 0),
+        Kind.OFFLOAD: Ramp(0.37, 0.37, 0.12, 150),
+        Kind.RELOAD: Ramp(0.85, 0.85, 0.11, 130),
     }
     compute = {
         Kind.F: Ramp(0.43 + shift, 0.60 + shift, 0.17, 260),
@@ -144,6 +146,8 @@ LIGHT = Theme(
         "memory": "#5a3a1e",
         "drain": "#7d8590",
         "overhead": "#4830d8",
+        "offload": "#33854a",
+        "reload": "#67ee8c",
     },
     curves=("#1f4fb0", "#c8622f", "#00897b", "#7a3d80"),
     limit="#c1121f",
@@ -167,6 +171,8 @@ DARK = Theme(
         "memory": "#f3e3c3",
         "drain": "#454c55",
         "overhead": "#9030a8",
+        "offload": "#05a97a",
+        "reload": "#a2bb40",
     },
     curves=("#5c8df0", "#e8752f", "#8ee6d8", "#a35fab"),
     limit="#ffe08a",

@@ -2,7 +2,7 @@
 
 from pipeplan.simulation.bounds import Bound, earliest_starts, lower_bound, span_bound
 from pipeplan.simulation.cause import Cause, cause_of_delay
-from pipeplan.simulation.chain import compute_only
+from pipeplan.simulation.chain import compute_only, timed_only
 from pipeplan.simulation.critical import CriticalPath, critical_path
 from pipeplan.simulation.idle import IdleTimes, Reason, idle_times
 from pipeplan.simulation.memory import memory_use
@@ -33,5 +33,6 @@ __all__ = [
     "simulate",
     "span_bound",
     "step_time",
+    "timed_only",
     "what_ifs",
 ]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.model import Kind, Op, Schedule, Timeline, tolerances
-from pipeplan.simulation.chain import Chains, compute_only
+from pipeplan.simulation.chain import Chains, timed_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def cause_of_delay(slower: Timeline, faster: Timeline, costs: Costs) -> Cause | 
     costs
         What both were simulated on.
     """
-    slower, faster = compute_only(slower), compute_only(faster)
+    slower, faster = timed_only(slower), timed_only(faster)
     other = _positions(slower.schedule, faster.schedule)
     if other is None:
         return None

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from pipeplan.costs import Costs
 from pipeplan.model import (
     COMPUTE_KINDS,
+    HOST_KINDS,
     NONE,
+    Dependencies,
     Floats,
+    Ints,
+    Kind,
     Schedule,
     Timeline,
     among,
@@ -29,16 +34,27 @@ def compute_only(timeline: Timeline) -> Timeline:
     return replace(timeline, schedule=schedule, start=timeline.start[compute], end=timeline.end[compute])
 
 
+def timed_only(timeline: Timeline) -> Timeline:
+    """The timeline of the compute ops and of the copies to the host and back, which can keep a rank waiting."""
+    timed = among(timeline.schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
+    if timed.all():
+        return timeline
+    schedule = timeline.schedule.keep(timed)
+    return replace(timeline, schedule=schedule, start=timeline.start[timed], end=timeline.end[timed])
+
+
 def lost(schedule: Schedule, costs: Costs | None) -> tuple[Floats, Floats]:
     """See :meth:`Costs.lost <pipeplan.costs.Costs.lost>`; without costs nothing is."""
     return (np.zeros(len(schedule)), np.zeros(len(schedule))) if costs is None else costs.lost(schedule)
 
 
 class Chains:
-    """The chain behind every op of a timeline of compute ops.
+    """The chain behind every op of a timeline of compute ops, and of copies to the host and back.
 
-    An op is *held* by whichever ended last: the op before it on its rank, or the op of another rank whose result it needs
-    (with the message after it). The two of an overlapped pair are held as one.
+    An op is *held* by whichever ended last: the op before it on its rank, the op of another rank whose result it needs
+    (with the message after it), or the copy that brings back what it needs. The two of an overlapped pair are held as one.
+    A copy is held by the copy before it on its link; one to the host by its forward, too, and one back by its rank. A copy
+    to the host holds what its rank does next where it ended after all that the rank did before.
 
     Attributes
     ----------
@@ -62,23 +78,39 @@ class Chains:
         self.rounding = tolerances.ROUNDING * timeline.makespan if before.any() else 0.0
         self._source: list[int] = source.tolist()
         self._joined: list[bool] = [*schedule.joined.tolist(), False]
-        self._row_start: list[int] = np.repeat(schedule.offsets[:-1], np.diff(schedule.offsets)).tolist()
+        copies = not schedule.kinds.isdisjoint(HOST_KINDS)
+        self._copy: list[int] = _copies_waited_for(schedule, needs).tolist() if copies else []
+        self._before: list[int] = self._along_rows(schedule) if copies else _one_before(schedule).tolist()
+        self._on_link: list[int] = _one_before_on_link(schedule) if copies else []
+
+    def _along_rows(self, schedule: Schedule) -> list[int]:
+        """What was the last to free the rank of each op before it, -1 for nothing."""
+        before, last = [-1] * len(schedule), -1
+        kind, starts = schedule.columns.kind.tolist(), set(schedule.offsets.tolist())
+        for op in range(len(schedule)):
+            last = -1 if op in starts else last
+            before[op] = last if kind[op] != Kind.OFFLOAD else -1
+            if kind[op] == Kind.OFFLOAD:
+                last = op if last < 0 or self.freed[op] > self.freed[last] else last
+            elif kind[op] != Kind.RELOAD:
+                last = op
+        return before
 
     def source(self, op: int) -> int:
-        """The op of another rank that ended last of those that the op, or its pair, waits for; -1 for none."""
+        """The op of another rank, or the copy, that ended last of what the op, or its pair, waits for; -1 for none."""
         first = op - 1 if self._joined[op] else op
-        sources = [self._source[first]]
-        if self._joined[first + 1]:
-            sources.append(self._source[first + 1])
+        members = (first, first + 1) if self._joined[first + 1] else (first,)
+        sources = [self._source[member] for member in members]
+        if self._copy:
+            sources += [waits[member] for member in members for waits in (self._copy, self._on_link)]
         return max(sources, key=lambda source: self.freed[source] if source >= 0 else -1.0)
 
     def before(self, op: int) -> int:
-        """The op before it (or before its pair) on its rank; -1 for none."""
-        first = op - 1 if self._joined[op] else op
-        return first - 1 if first > self._row_start[first] else -1
+        """What freed the rank before the op (or its pair) came to it; -1 for nothing."""
+        return self._before[op - 1 if self._joined[op] else op]
 
     def holder(self, op: int) -> int:
-        """The op that held it, -1 for none. A message wins over an op of its own rank that ended with it."""
+        """The op that held it, -1 for none. A message or a copy wins over an op of its own rank that ended with it."""
         source, before = self.source(op), self.before(op)
         if source >= 0 and (before < 0 or self.freed[source] >= self.freed[before] or self._waited(op, before)):
             return source
@@ -87,3 +119,30 @@ class Chains:
     def _waited(self, op: int, before: int) -> bool:
         """Whether the rank was free before the op took it, by more than rounding."""
         return self.taken[op] > self.freed[before] + self.rounding
+
+
+def _one_before(schedule: Schedule) -> Ints:
+    """The op before each one on its rank, -1 for none, where all of them occupy their rank."""
+    before: Ints = np.arange(-1, len(schedule) - 1)
+    starts = schedule.offsets[:-1]
+    before[starts[starts < len(schedule)]] = -1
+    return before
+
+
+def _copies_waited_for(schedule: Schedule, needs: Dependencies) -> Ints:
+    """The forward that each copy to the host copies, and the copy that brings back what an op needs; -1 for none."""
+    kind, needed = schedule.columns.kind, needs.own_stage
+    reloaded = (needed >= 0) & (kind[np.maximum(needed, 0)] == Kind.RELOAD)
+    awaited: Ints = np.where(reloaded | (kind == Kind.OFFLOAD), needed, NONE)
+    return awaited
+
+
+def _one_before_on_link(schedule: Schedule) -> list[int]:
+    """The copy before each copy on its rank's link to the host, or back; -1 for none."""
+    before = [-1] * len(schedule)
+    for kind in HOST_KINDS:
+        copies = schedule.where(kind).tolist()
+        for earlier, later in pairwise(copies):
+            if schedule.rank[earlier] == schedule.rank[later]:
+                before[later] = earlier
+    return before

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeplan.costs import Costs
 from pipeplan.model import Floats, Kind, Timeline, tolerances
-from pipeplan.simulation.chain import Chains, compute_only, lost
+from pipeplan.simulation.chain import Chains, lost, timed_only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +18,7 @@ class CriticalPath:
     Attributes
     ----------
     ops
-        Positions in the timeline's compute ops, earliest first.
+        Positions in the timeline's compute ops and copies, earliest first.
     by_kind
         Time on the path by kind.
     by_stage
@@ -44,7 +44,7 @@ def critical_path(timeline: Timeline, costs: Costs | None = None) -> CriticalPat
     costs
         They say what is lost between ops; None: nothing that is known of.
     """
-    timeline = compute_only(timeline)
+    timeline = timed_only(timeline)
     chains = Chains(timeline, costs)
     path: list[int] = []
     op = int(timeline.end.argmax()) if len(timeline.end) else -1

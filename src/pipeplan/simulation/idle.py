@@ -3,9 +3,9 @@
 An idle gap ends when something arrives. Walked back from there, the chain behind it says what happened elsewhere at every
 moment of the gap: an op was running on another rank, or a message was under way. What an op takes beyond the mean of its
 kind over the stages counts as imbalance. What ops and messages take from a rank besides is overhead, on the rank itself and
-where another waits for it. Before its first op a rank could not have started earlier than the first
-microbatch can reach it (start-up); after its last op it has nothing to do (drain). Where a memory limit is given and the
-next forward had arrived but did not fit, the limit is the reason.
+where another waits for it. Copies to the host and back are reasons of their own. Before its first op a rank could not have
+started earlier than the first microbatch can reach it (start-up); after its last op it has nothing to do (drain). Where a
+memory limit is given and the next forward had arrived but did not fit, the limit is the reason.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.errors import ShapeError
-from pipeplan.model import Floats, Ints, Kind, Timeline, tolerances
+from pipeplan.model import HOST_KINDS, Floats, Ints, Kind, Timeline, among, tolerances
 from pipeplan.simulation.bounds import earliest_starts
-from pipeplan.simulation.chain import Chains, compute_only
+from pipeplan.simulation.chain import Chains, timed_only
 from pipeplan.simulation.memory import memory_use
 
 MOST_RANKS = 3_000
@@ -44,6 +44,10 @@ class Reason(IntEnum):
     """has done all its work"""
     OVERHEAD = 6
     """is between ops: the gap before one, or what a message takes from its rank"""
+    OFFLOAD = 7
+    """waits for a copy to the host, which frees its memory"""
+    RELOAD = 8
+    """waits for a copy back from the host"""
 
     @property
     def key(self) -> str:
@@ -62,8 +66,8 @@ class IdleTimes:
     reason
         Codes of :class:`Reason`.
     cause
-        The op that was running elsewhere or whose result was under way, as a
-        position in the timeline's compute ops; -1 for none.
+        The op that was running elsewhere or whose result was under way, or the copy, as a position in the timeline's
+        compute ops and copies (see :func:`~pipeplan.simulation.chain.timed_only`); -1 for none.
     """
 
     rank: NDArray[np.int32]
@@ -101,7 +105,7 @@ def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None)
             f"why ranks idle is found by going back through all of them: at most {MOST_RANKS:,} ranks are explained, "
             f"not {ranks:,}"
         )
-    walker = _Walker(compute_only(timeline), costs, limit)
+    walker = _Walker(timed_only(timeline), costs, limit)
     pieces = [piece for rank in range(ranks) for piece in walker.rank(rank)]
     rank, start, end, reason, cause = zip(*pieces, strict=True) if pieces else ((), (), (), (), ())
     return IdleTimes(
@@ -128,18 +132,24 @@ class _Walker:
         self.delay = costs.transfer.time(schedule.slices)
         self.held: list[float] = memory_use(schedule, costs).activations.tolist()
         self.forward: list[bool] = (schedule.columns.kind == Kind.F).tolist()
+        self.copy: list[bool] = among(schedule.columns.kind, HOST_KINDS).tolist()
+        self.kind: list[int] = schedule.columns.kind.tolist()
 
     def rank(self, rank: int) -> list[Piece]:
         """The idle pieces of one rank, in the order of time."""
         pieces: list[Piece] = []
         clock = 0.0
         first, stop = (int(edge) for edge in self.timeline.schedule.offsets[rank : rank + 2])
+        done = first
         for op in range(first, stop):
+            if self.copy[op]:
+                continue
             if self.start[op] > clock:
-                pieces += self._gap(rank, clock, op, row=(first, stop))
+                pieces += self._gap(rank, clock, op, done, row=(first, stop))
             clock = max(clock, self.end[op])
-        last = min(self.freed[stop - 1], self.timeline.makespan) if stop > first else clock
-        pieces += self._piece(rank, clock, last, Reason.OVERHEAD, stop - 1)
+            done = op
+        last = min(self.freed[done], self.timeline.makespan) if stop > first else clock
+        pieces += self._piece(rank, clock, last, Reason.OVERHEAD, done)
         pieces += self._piece(rank, max(clock, last), self.timeline.makespan, Reason.DRAIN, -1)
         return pieces
 
@@ -148,12 +158,12 @@ class _Walker:
         """A piece, unless it has no length."""
         return [(rank, begin, stop, reason, cause)] if stop > begin else []
 
-    def _gap(self, rank: int, begin: float, op: int, *, row: tuple[int, int]) -> list[Piece]:
-        """The pieces of the idle gap that ends when ``op`` starts: what each op loses, and waiting."""
+    def _gap(self, rank: int, begin: float, op: int, done: int, *, row: tuple[int, int]) -> list[Piece]:
+        """The pieces of the idle gap between ``done`` and ``op``: what each op loses, and waiting."""
         stop = self.start[op]
         pieces: list[Piece] = []
-        if op > row[0] and (freed := min(self.freed[op - 1], stop)) > begin:
-            pieces.append((rank, begin, freed, Reason.OVERHEAD, op - 1))
+        if op > row[0] and (freed := min(self.freed[done], stop)) > begin:
+            pieces.append((rank, begin, freed, Reason.OVERHEAD, done))
             begin = freed
         taken = min(self.taken[op], stop)
         if taken - begin <= self.chains.rounding:
@@ -197,20 +207,26 @@ class _Walker:
             if holder < 0:
                 pieces.append((rank, begin, clock, Reason.START_UP, -1))
                 break
-            steps = (
-                (self.freed[holder], Reason.TRANSFER),
-                (self.end[holder], Reason.OVERHEAD),
-                (self.end[holder] - self.excess[holder], Reason.IMBALANCE),
-                (self.start[holder], Reason.COMPUTE),
-                (self.taken[holder], Reason.OVERHEAD),
-            )
-            for earliest, reason in steps:
+            for earliest, reason in self._steps(holder):
                 since = begin if earliest - begin <= rounding else earliest
                 if clock - since > rounding:
                     pieces.append((rank, since, clock, reason, holder))
                     clock = since
             op = holder
         return pieces[::-1]
+
+    def _steps(self, holder: int) -> tuple[tuple[float, Reason], ...]:
+        """When each part of what an op keeps others waiting for begins, the last part first, and why they wait."""
+        if self.copy[holder]:
+            reason = Reason.OFFLOAD if self.kind[holder] == Kind.OFFLOAD else Reason.RELOAD
+            return (self.end[holder], Reason.TRANSFER), (self.start[holder], reason)
+        return (
+            (self.freed[holder], Reason.TRANSFER),
+            (self.end[holder], Reason.OVERHEAD),
+            (self.end[holder] - self.excess[holder], Reason.IMBALANCE),
+            (self.start[holder], Reason.COMPUTE),
+            (self.taken[holder], Reason.OVERHEAD),
+        )
 
 
 def _excess(timeline: Timeline) -> Floats:

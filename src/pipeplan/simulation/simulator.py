@@ -11,11 +11,16 @@ Communication has three levels:
 ``blocking``
     SEND and RECV occupy their ranks and meet; the schedule must hold them.
 
+Each rank has a link to its host and one back, and each carries one copy at a time, in the order of the row. The copy of an
+OFFLOAD begins once its forward has freed the rank; where the OFFLOAD stands in the row, the rank waits until it has ended.
+The copy of a RELOAD begins when the rank comes to it; the rank goes on, and the backward waits until it has ended. Copies
+occupy no compute, and delay no transfers.
+
 What an op loses (:class:`~pipeplan.costs.Overhead`) occupies its rank before and behind it. An op of the timeline is the op
 itself, from the start of its computation to its end.
 
-Not modelled: clocks that drop, transfers that slow each other across links, slow starts. The same input gives the same
-bytes.
+Not modelled: clocks that drop, transfers that slow each other across links, slow starts, a host whose ranks share a bus.
+The same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +38,7 @@ from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
 from pipeplan.kernels import Kernel
 from pipeplan.model import (
     COMPUTE_KINDS,
+    HOST_KINDS,
     MISSING,
     NONE,
     Bools,
@@ -49,13 +55,18 @@ from pipeplan.model import (
 )
 from pipeplan.simulation.blocking_kernel import time_ops_blocking
 from pipeplan.simulation.bounds import Bound, lower_bound
+from pipeplan.simulation.host_kernel import FROM_HOST, TO_HOST, time_ops_and_copies, time_ops_and_copies_blocking
 from pipeplan.simulation.memory import memory_use
 from pipeplan.simulation.timing_kernel import time_ops
 
 Communication = Literal["edge", "blocking", "contended"]
 
+_Arrays = tuple[NDArray[Any], ...]
+
 _TIME_OPS = Kernel(time_ops)
 _TIME_OPS_BLOCKING = Kernel(time_ops_blocking)
+_TIME_OPS_AND_COPIES = Kernel(time_ops_and_copies)
+_TIME_OPS_AND_COPIES_BLOCKING = Kernel(time_ops_and_copies_blocking)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,17 +101,18 @@ class Simulation:
     def bound(self) -> Bound:
         """A lower bound on the makespan of any schedule of this placement and these costs, within the limits.
 
-        Of a schedule that recomputes, it is one for all that recompute the same stages: these hold less, so that limits
-        say nothing about time.
+        Of a schedule that recomputes or offloads, it is one for all that recompute the same stages: these hold less, so
+        that limits say nothing about time.
         """
         schedule = self.schedule
         recomputes = schedule.has(Kind.R)
+        keeps_everything = not recomputes and schedule.kinds.isdisjoint(HOST_KINDS)
         return lower_bound(
             schedule.placement,
             schedule.microbatches,
             self.costs,
             slices=schedule.slices,
-            limits=None if recomputes else self.limits,
+            limits=self.limits if keeps_everything else None,
             recomputed=_recomputed_stages(schedule) if recomputes else (),
         )
 
@@ -135,7 +147,8 @@ def simulate(
     Raises
     ------
     CostError
-        If the costs are for another number of stages, or an op takes no time.
+        If the costs are for another number of stages, an op takes no time, or the schedule offloads and nobody said how
+        long a copy takes.
     InvalidScheduleError
         If something that an op waits for is not in the schedule, or comes later on the same rank; under ``blocking``, if
         a transfer between ranks has no SEND and RECV.
@@ -152,21 +165,23 @@ def simulate(
 
 
 def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> Timeline:
-    """Time the compute ops, then lay the communication that the schedule holds beside them."""
-    compute = among(schedule.columns.kind, COMPUTE_KINDS)
-    if compute.all():
+    """Time the compute ops and copies, then lay the communication that the schedule holds beside them."""
+    timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
+    if timed.all():
         start, end, _ = _time_compute(schedule, costs, durations, contended=contended)
         return Timeline(schedule, start, end, costs.time_unit)
-    times = _time_compute(schedule.keep(compute), costs, durations[compute], contended=contended)
-    return Timeline(schedule, *_beside_compute(schedule, compute, *times), costs.time_unit)
+    times = _time_compute(schedule.keep(timed), costs, durations[timed], contended=contended)
+    return Timeline(schedule, *_beside_compute(schedule, timed, *times), costs.time_unit)
 
 
 def _time_compute(
     schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """Start, end, and arrival on the next rank of every op of a schedule of compute ops only."""
-    if len(durations) and durations.min() <= 0:
-        raise CostError(f"{schedule.place(int(durations.argmin()))} takes no time")
+    """Start, end, and arrival on the next rank of every op of a schedule of compute ops and copies only."""
+    copies = not schedule.kinds.isdisjoint(HOST_KINDS)
+    shortest = np.where(among(schedule.columns.kind, HOST_KINDS), np.inf, durations) if copies else durations
+    if len(shortest) and shortest.min() <= 0:
+        raise CostError(f"{schedule.place(int(shortest.argmin()))} takes no time")
     occupied = durations
     if costs.overhead.between_ops:
         before, behind = costs.lost(schedule)
@@ -181,16 +196,31 @@ def _time_compute(
         link[source[crosses]] = schedule.rank[source[crosses]] * schedule.ranks + schedule.rank[crosses]
         link[source[crosses]] = np.unique(link[source[crosses]], return_inverse=True)[1]
     start, end, arrival = (np.full(len(schedule), -1.0) for _ in range(3))
-    done = _TIME_OPS(
-        (schedule.offsets, source, schedule.joined, occupied, delay, link),
-        (start, end, arrival, *_scratch(schedule, int(link.max(initial=-1)) + 1)),
-        work=len(schedule),
-    )
+    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, delay, link)
+    cursor, free, link_free, *lines = _scratch(schedule, int(link.max(initial=-1)) + 1)
+    outputs = (start, end, arrival, cursor, free, link_free)
+    if copies:
+        inputs = (*inputs, *_copies(schedule, needs))
+        done = _TIME_OPS_AND_COPIES(inputs, (*outputs, np.zeros(2 * schedule.ranks), *lines), work=len(schedule))
+    else:
+        done = _TIME_OPS(inputs, (*outputs, *lines), work=len(schedule))
     if done < len(schedule):
         raise _deadlock(schedule, end, source)
     if costs.overhead.between_ops:
         start, end = start + before, end - behind
     return start, end, arrival
+
+
+def _copies(schedule: Schedule, needs: Dependencies) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The direction of every copy between a rank and its host, and what it, or the backward behind it, waits for."""
+    columns = schedule.columns
+    copied = np.full(len(schedule), NONE, np.int32)
+    copied[schedule.where(Kind.OFFLOAD)] = TO_HOST
+    copied[schedule.where(Kind.RELOAD)] = FROM_HOST
+    needed = needs.own_stage
+    reloaded = (needed >= 0) & (columns.kind[np.maximum(needed, 0)] == Kind.RELOAD)
+    awaited: NDArray[np.int32] = np.where(reloaded | (copied == TO_HOST), needed, NONE).astype(np.int32)
+    return copied, awaited
 
 
 def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] | Floats, ...]:
@@ -236,16 +266,17 @@ def _rows(schedule: Schedule) -> list[tuple[int, int]]:
 
 
 def _beside_compute(
-    schedule: Schedule, compute: Bools, start: Floats, end: Floats, arrival: Floats
+    schedule: Schedule, timed: Bools, start: Floats, end: Floats, arrival: Floats
 ) -> tuple[Floats, Floats]:
     """Times of all ops: a SEND stands at its op's end, a RECV lasts from there to the arrival, others take no time."""
-    position = np.concatenate(([0], np.cumsum(compute)))[:-1]
+    position = np.concatenate(([0], np.cumsum(timed)))[:-1]
     all_start, all_end = np.zeros(len(schedule)), np.zeros(len(schedule))
-    all_start[compute], all_end[compute] = start, end
-    first = np.repeat(np.concatenate(([0], np.cumsum(compute)))[schedule.offsets[:-1]], np.diff(schedule.offsets))
-    others = np.flatnonzero(~compute)
-    earlier = others[position[others] > first[others]]
-    all_start[earlier] = all_end[earlier] = end[position[earlier] - 1]
+    all_start[timed], all_end[timed] = start, end
+    compute = among(schedule.columns.kind, COMPUTE_KINDS)
+    done = np.concatenate(([0], np.cumsum(compute)))
+    others = np.flatnonzero(~timed)
+    earlier = others[done[others] > done[schedule.offsets[schedule.rank[others]]]]
+    all_start[earlier] = all_end[earlier] = all_end[compute][done[earlier] - 1]
     needs = dependencies(schedule)
     sends = schedule.where(Kind.SEND_F, Kind.SEND_B)
     all_start[sends] = all_end[sends] = all_end[needs.own_stage[sends]]
@@ -274,12 +305,15 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     gap, _ = costs.lost(schedule)
     start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
     ranks = schedule.ranks
-    scratch = np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_)
-    done = _TIME_OPS_BLOCKING(
-        (schedule.offsets, partner, schedule.rank, schedule.joined, gap + durations),
-        (start, end, *scratch),
-        work=len(schedule),
-    )
+    inputs: _Arrays = (schedule.offsets, partner, schedule.rank, schedule.joined, gap + durations)
+    outputs: _Arrays = (start, end, np.zeros(ranks, np.int64), np.zeros(ranks))
+    stack, waiting = np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_)
+    if schedule.kinds.isdisjoint(HOST_KINDS):
+        done = _TIME_OPS_BLOCKING(inputs, (*outputs, stack, waiting), work=len(schedule))
+    else:
+        inputs = (*inputs, *_copies(schedule, needs))
+        outputs = (*outputs, np.zeros(2 * ranks))
+        done = _TIME_OPS_AND_COPIES_BLOCKING(inputs, (*outputs, stack, waiting), work=len(schedule))
     if done < len(schedule):
         raise _deadlock(schedule, end, partner)
     return Timeline(schedule, start + gap, end, costs.time_unit)

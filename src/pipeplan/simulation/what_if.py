@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeplan.costs import Costs, Overhead, Transfer
-from pipeplan.model import Floats, tolerances
+from pipeplan.model import HOST_KINDS, Floats, tolerances
 from pipeplan.simulation.simulator import Communication, Simulation, simulate
 
 
@@ -20,9 +20,9 @@ class WhatIf:
 
 
 def what_ifs(simulation: Simulation, *, communication: Communication = "edge", stages: int = 3) -> list[WhatIf]:
-    """The same schedule with transfers free, with nothing lost between ops, and with the slowest stages balanced.
+    """The same schedule with transfers free, with copies free, with nothing lost between ops, and with stages balanced.
 
-    These are each of the slowest ``stages``, and all stages together.
+    The stages are each of the slowest ``stages``, and all of them together. Copies are those to the host and back.
 
     A stage is balanced when its ops take the mean of their kind over all stages.
     """
@@ -34,6 +34,8 @@ def what_ifs(simulation: Simulation, *, communication: Communication = "edge", s
     if costs.overhead.between_ops:
         without = Overhead(step_time=costs.overhead.step_time)
         changes.insert(0, ("nothing lost between ops", replace(costs, overhead=without)))
+    if costs.offload is not None and not simulation.schedule.kinds.isdisjoint(HOST_KINDS) and costs.offload.any():
+        changes.insert(0, ("copies to the host and back free", replace(costs, offload=np.zeros(costs.stages))))
     if costs.transfer.time() > 0:
         changes.insert(0, ("transfers free", replace(costs, transfer=Transfer())))
     return [

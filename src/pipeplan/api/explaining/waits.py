@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.model import Ints, Op, Timeline, tolerances
-from pipeplan.simulation import IdleTimes, Reason, compute_only
+from pipeplan.model import COMPUTE_KINDS, Ints, Op, Timeline, among, tolerances
+from pipeplan.simulation import IdleTimes, Reason, timed_only
 
 _ENDS = (Reason.START_UP, Reason.DRAIN)
 """Why a rank idles before its first microbatch and after its last one: not waits between two ops."""
@@ -48,7 +48,7 @@ class Wait:
 
 def longest_waits(timeline: Timeline, idle: IdleTimes) -> tuple[Wait | None, ...]:
     """The longest one of each rank, the first of several; None where it never waits between its first and its last op."""
-    timeline = compute_only(timeline)
+    timeline = timed_only(timeline)
     bounds = np.searchsorted(idle.rank, np.arange(timeline.schedule.ranks + 1)).tolist()
     return tuple(_longest(timeline, idle, rank, *edges) for rank, edges in enumerate(pairwise(bounds)))
 
@@ -68,10 +68,12 @@ def _longest(timeline: Timeline, idle: IdleTimes, rank: int, begin: int, stop: i
     longest = int(np.argmax(lengths > lengths.max() - rounding))
     gap = pieces[first[longest] : last[longest] + 1]
     since, until = float(idle.start[gap[0]]), float(idle.end[gap[-1]])
-    row = slice(*timeline.schedule.offsets[rank : rank + 2].tolist())
-    op = row.start + int(np.searchsorted(timeline.start[row], until - rounding))
-    if op >= row.stop:
+    row = np.arange(*timeline.schedule.offsets[rank : rank + 2].tolist())
+    row = row[among(timeline.schedule.columns.kind[row], COMPUTE_KINDS)]
+    after = int(np.searchsorted(timeline.start[row], until - rounding))
+    if after >= len(row):
         return None
+    op = int(row[after])
     return Wait(rank, since, until, timeline.schedule.op(op), _source(timeline, op, idle.cause[gap]))
 
 

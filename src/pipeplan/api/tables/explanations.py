@@ -34,6 +34,8 @@ _WORDS = {
     Reason.MEMORY: "held back by the memory limit",
     Reason.DRAIN: "after its last op",
     Reason.OVERHEAD: "between ops",
+    Reason.OFFLOAD: "waiting for copies to the host",
+    Reason.RELOAD: "waiting for copies back from the host",
 }
 
 _ARRIVES = {
