@@ -17,6 +17,7 @@ import numpy as np
 from pipeplan.kernels import Argument, Kernel, dispatcher
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
+from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
 from pipeplan.solver.kernels.annealing_kernel import annealing_by
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Reach
 from pipeplan.solver.kernels.random_kernel import MODULUS
@@ -95,9 +96,11 @@ class LocalSearch:
         """Search; needs a start."""
         if run.best is None:
             return
-        kernel = anneal_by(self.moves)
         arrays = TaskArrays(self, run.encoder, next(self._tasks(run, 0, 0)))
-        run.compile(kernel, arrays.inputs(0), arrays.outputs)
+        if (local := arrays.local_steps()) is not None:
+            run.compile(local.kernel, *local.arguments(0))
+        else:
+            run.compile(anneal_by(self.moves), arrays.inputs(0), arrays.outputs)
         for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
             tasks = list(self._tasks(run, turn, length))
             for task, (candidate, spent) in zip(
@@ -126,11 +129,24 @@ class LocalSearch:
     def _anneal(self, run: Run, task: Annealing) -> tuple[Candidate, int]:
         """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
         kernel, arrays = anneal_by(self.moves), TaskArrays(self, run.encoder, task)
+        if (local := arrays.local_steps()) is not None:
+            return self._anneal_locally(run, task, arrays, local)
         positions = run.encoder.positions
         done = 0
         for steps in pieces(run.budget, task.evaluations, positions):
             kernel(arrays.inputs(steps), arrays.outputs, work=steps * positions)
             done += steps
+            if arrays.state.value[1] <= run.bound.value:
+                break
+        return run.encoder.evaluate(arrays.best), done
+
+    def _anneal_locally(
+        self, run: Run, task: Annealing, arrays: TaskArrays, local: LocalSteps
+    ) -> tuple[Candidate, int]:
+        """The same by steps that are timed in part."""
+        done = 0
+        while done < task.evaluations and not run.budget.out_of_time:
+            done += local.make(task.evaluations - done)
             if arrays.state.value[1] <= run.bound.value:
                 break
         return run.encoder.evaluate(arrays.best), done
@@ -158,6 +174,15 @@ class TaskArrays:
         encoder, task = self.encoder, self.task
         target = encoder.target(task.spread)
         return encoder.flat, self.weights, task.reach, self.options.critical, target, WAITS, steps
+
+    def local_steps(self) -> LocalSteps | None:
+        """The same annealing by steps that are timed in part; None where they are timed whole."""
+        moves = local_moves(self.encoder, self.options.moves)
+        if not moves:
+            return None
+        target = self.encoder.target(self.task.spread)
+        steps = Steps(moves=moves, reach=self.task.reach, critical=self.options.critical, target=target)
+        return LocalSteps(self.encoder, steps, self.outputs[0], self.best, self.state)
 
 
 @cache

@@ -1,0 +1,186 @@
+"""Annealing an order by steps that are timed only as far as they change anything: it pays on long schedules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from pipeplan.kernels import Argument, Kernel, Output, dispatcher
+from pipeplan.model import Ints
+from pipeplan.model.tolerances import SEARCHED_MEMORY
+from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.engines.annealing import OPS_BETWEEN_LOOKS, WAITS
+from pipeplan.solver.kernels.arrays import (
+    SEARCH_COMPILES_AFTER,
+    AnnealingState,
+    Decisions,
+    Reach,
+    Target,
+)
+from pipeplan.solver.kernels.local_annealing_kernel import local_annealing_by
+from pipeplan.solver.kernels.marks import Marks, Stretch, Touched
+from pipeplan.solver.moves import Move
+from pipeplan.solver.moves import forced_weight_kernel as forced_weight
+from pipeplan.solver.moves import shift_kernel as shift
+
+LONG = 256
+"""Positions from which on timing a part of the schedule takes less than timing it whole."""
+
+LOCAL = (shift.apply, forced_weight.apply)
+"""What moves do that leave notes of all places that they change."""
+
+POSITIONS_PER_MARK = 2
+"""Between two marks, in classes: about as many ops as two microbatches have."""
+
+
+@cache
+def anneal_locally_by(moves: tuple[Move, ...]) -> Kernel:
+    """The kernel that anneals by these moves."""
+    propose = dispatcher([move.propose for move in moves])
+    apply = dispatcher([move.apply for move in moves])
+    undo = dispatcher([move.undo for move in moves])
+    return Kernel(local_annealing_by(propose, apply, undo), SEARCH_COMPILES_AFTER)
+
+
+def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+    """The moves to anneal by, where steps can be timed in part and that pays; none elsewhere.
+
+    Where pairs may overlap or full backwards gain, schedules are timed whole.
+    """
+    gaining = tuple(move for move in moves if move.weight > 0 and move.can_gain(encoder))
+    plain = not (encoder.overlaps or encoder.may_run_full)
+    local = all(move.apply in LOCAL for move in gaining)
+    return gaining if plain and local and encoder.positions >= LONG else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """How an annealing makes its steps.
+
+    Attributes
+    ----------
+    moves
+        What a step may do.
+    reach
+        How far moves go.
+    critical
+        Of 16 steps, how many start at an op of the longest chain.
+    target
+        What should be small.
+    """
+
+    moves: tuple[Move, ...]
+    reach: Reach
+    critical: int
+    target: Target
+
+
+class LocalSteps:
+    """An annealing under way: from what it goes on, and what its steps write.
+
+    Parameters
+    ----------
+    encoder
+        The problem.
+    steps
+        How steps are made.
+    decisions
+        The current candidate; changed.
+    best
+        The best candidate seen; written.
+    state
+        Where the annealing stands; changed.
+    """
+
+    def __init__(
+        self, encoder: Encoder, steps: Steps, decisions: Decisions, best: Decisions, state: AnnealingState
+    ) -> None:
+        self._kernel = anneal_locally_by(steps.moves)
+        weights = np.array([move.weight for move in steps.moves], np.int64)
+        self._inputs: tuple[Argument, ...] = (
+            encoder.flat,
+            weights,
+            steps.reach,
+            steps.critical,
+            steps.target,
+            WAITS,
+            follower_of(encoder),
+            unit_of(encoder),
+        )
+        self._stretch = room_for_stretch()
+        self._outputs: tuple[Output, ...] = (
+            decisions,
+            best,
+            state,
+            encoder.room_for_change(),
+            room_for_touched(encoder),
+            np.zeros(encoder.positions, np.int64),
+            room_for_marks(encoder),
+            room_for_marks(encoder),
+            self._stretch,
+            encoder.room_for_timing(),
+            encoder.room_for_timing(),
+        )
+        self._work = encoder.positions
+
+    @property
+    def kernel(self) -> Kernel:
+        """What makes the steps."""
+        return self._kernel
+
+    @property
+    def visits(self) -> int:
+        """How many places the steps last made have timed."""
+        return int(self._stretch.visits[0])
+
+    def arguments(self, steps: int) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
+        """What the kernel takes for so many steps."""
+        return (*self._inputs, steps, OPS_BETWEEN_LOOKS), self._outputs
+
+    def make(self, steps: int) -> int:
+        """Make so many steps, or as many as take about 30 ms; says how many."""
+        inputs, outputs = self.arguments(steps)
+        return int(self._kernel(inputs, outputs, work=steps * self._work))
+
+
+def follower_of(encoder: Encoder) -> Ints:
+    """The class that waits for each class, or -1; shape (classes,)."""
+    source = encoder.flat.source
+    follower = np.full(encoder.classes, -1)
+    follower[source[source >= 0]] = np.flatnonzero(source >= 0)
+    return follower
+
+
+def unit_of(encoder: Encoder) -> float:
+    """By how much sums of what is held may differ and be the same."""
+    return SEARCHED_MEMORY * float(np.abs(encoder.flat.growth).max())
+
+
+def room_for_marks(encoder: Encoder) -> Marks:
+    """Room for marks, the first and the last one included."""
+    marks = max(encoder.positions // (POSITIONS_PER_MARK * encoder.classes), 1) + 1
+    ranks, classes = len(encoder.flat.work), encoder.classes
+    return Marks(
+        valid=np.zeros(marks, np.int64),
+        cursor=np.zeros(marks * ranks, np.int64),
+        pending=np.zeros(marks * ranks, np.int64),
+        owed=np.zeros(marks * ranks, np.int64),
+        clock=np.zeros(marks * ranks),
+        held=np.zeros(marks * ranks),
+        left=np.zeros(marks * ranks),
+        begin=np.zeros(marks * ranks),
+        done=np.zeros(marks * classes, np.int64),
+    )
+
+
+def room_for_touched(encoder: Encoder) -> Touched:
+    """Room for where a step changes the order."""
+    ranks = len(encoder.flat.work)
+    return Touched(*(np.zeros(size, np.int64) for size in (1, ranks, ranks, ranks)))
+
+
+def room_for_stretch() -> Stretch:
+    """Room for between which marks a candidate was timed."""
+    return Stretch(np.zeros(3, np.int64), np.zeros(1, np.int64))
