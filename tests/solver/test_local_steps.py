@@ -5,6 +5,7 @@ import pytest
 
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
+from pipeplan.solver import Choices
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
@@ -22,7 +23,7 @@ CASES = [
     (problem(Placement.linear(4), 32, limit=4, objective="span"), 5.0),
     (problem(Placement.loop(3, 2), 24, limit=5), 0.2),
     (problem(Placement.bidirectional(4), 32, limit=6), 1.0),
-    (problem(Placement.v(4), 16, limit=3, split_backward=False), 2.0),
+    (problem(Placement.v(4), 16, limit=3, choices=Choices(split=False)), 2.0),
 ]
 
 
