@@ -539,7 +539,7 @@ def refusals() -> Any:
         "microbatches unlike": make([one], plan("1f1b"), 8),
         "bidirectional": make([one, two], "dualpipe"),
         "slices": make([one], "seq1f1b"),
-        "recompute": make([one], parse_schedule("0F0 0R0 0B0\n1F0 1B0"), None),
+        "no offload": make([one], parse_schedule("0F0 0RELOAD0 0B0\n1F0 1B0"), None),
         "unknown": make([one], "1f1c"),
         "no file": make([one], "no/such/file.csv"),
         "no schedule": make([one], 3),
@@ -688,15 +688,15 @@ SCENARIOS: dict[str, Callable[[], Any]] = {
 }
 
 
-def main(folder: str, *names: str) -> None:
+def main(scenarios: dict[str, Callable[[], Any]], folder: str, *names: str) -> None:
     torch.set_num_threads(1)
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     store = dist.FileStore(f"{folder}/store", world)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=timedelta(seconds=120))
     for name in names:
-        Path(folder, f"{name}.{rank}.pickle").write_bytes(pickle.dumps(SCENARIOS[name]()))
+        Path(folder, f"{name}.{rank}.pickle").write_bytes(pickle.dumps(scenarios[name]()))
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(SCENARIOS, *sys.argv[1:])

@@ -28,15 +28,15 @@ EXACT = (0.0, 0.0, 0.0)
 """The differences of gradients, losses and weights where terms are added in the same order."""
 
 
-def job(folder: Path, processes: int, *scenarios: str) -> list[dict[str, Any]]:
-    """Every rank's answers to scenarios."""
+def job(folder: Path, processes: int, *scenarios: str, of: str = "own_loop") -> list[dict[str, Any]]:
+    """Every rank's answers to scenarios of a module here."""
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
         "GLOO_SOCKET_IFNAME": "lo",
         "OMP_NUM_THREADS": "1",
         "WORLD_SIZE": str(processes),
     }
-    command = [sys.executable, "-m", "tests.runtime.own_loop", str(folder), *scenarios]
+    command = [sys.executable, "-m", f"tests.runtime.{of}", str(folder), *scenarios]
     outputs = [folder / f"output{rank}" for rank in range(processes)]
     started = []
     for rank, output in enumerate(outputs):
@@ -110,7 +110,7 @@ CONSTRUCTION = {
     "microbatches unlike": "1f1b has 4 microbatches, not 8",
     "bidirectional": "cannot run dualpipe: it holds each stage once",
     "slices": "cannot run seq1f1b",
-    "recompute": "it has no recompute op; leave R out and checkpoint inside the stage's module",
+    "no offload": "0RELOAD0",
     "unknown": "unknown schedule '1f1c'; did you mean '1f1b'?",
     "no file": "no such file or directory",
     "no schedule": "a schedule is a strategy's name, a file, or a schedule; this is a int",

@@ -1,13 +1,14 @@
 """Marks become times: with a clock that counts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from pipeplan.model import parse_schedule
+from pipeplan.model import HOST_KINDS, Kind, parse_schedule
 from pipeplan.runtime.places import Phase, Places
 from pipeplan.runtime.recorder import Recorder, Times, measured_timeline, step_nanoseconds
 
@@ -94,3 +95,35 @@ def test_places_are_told_in_the_notation() -> None:
     assert "op 0 (0F0), waiting" in places.of(0).describe(plan, 0)
     places.tell(0, 4, 3, Phase.BETWEEN_STEPS)
     assert places.of(0).describe(plan, 0) == "rank 0, at the end of step 4"
+
+
+def test_a_recomputation_is_compute_and_a_copy_has_times_of_its_own() -> None:
+    plan = parse_schedule("0F0 0OFFLOAD0 0F1 0RELOAD0 0B0 0R1 0B1")
+    recorder = Recorder(plan, 0, Given(0, 1, 5, 6, 9, 10, 20, 21, 22, 25, 30, 31, 32, 40, 41, 42, 50, 51), Places(1))
+    recorder.recording = True
+    recorder.begin_step()
+    for position, kind in enumerate(op.kind for op in plan[0]):
+        recorder.turn(position)
+        if kind in HOST_KINDS:
+            recorder.copied(kind, 0, 0, Done((5, 8) if kind == Kind.OFFLOAD else (21, 24)))
+        else:
+            recorder.start()
+            recorder.end()
+    recorder.turn(len(plan))
+    times = recorder.times(100)
+    assert times.start.tolist() == [101, 105, 110, 121, 125, 132, 142]
+    assert times.end.tolist() == [105, 108, 120, 124, 130, 140, 150]
+    assert times.wait.tolist() == [1, 3, 1, 0, 3, 1, 1]
+
+
+@dataclass
+class Done:
+    """A copy that has its marks."""
+
+    times: tuple[int, int]
+
+    def wait(self) -> None:
+        pass
+
+    def marks(self) -> tuple[int, int]:
+        return self.times

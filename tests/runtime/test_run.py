@@ -147,8 +147,3 @@ def test_pytorchs_own_deferred_receives_are_found_wrong() -> None:
 def test_what_pytorchs_runtime_cannot_express(name: str, reason: str) -> None:
     with pytest.raises(ShapeError, match=reason):
         run(schedule(name, 2, 4), TINY)
-
-
-def test_recompute_is_refused() -> None:
-    with pytest.raises(ShapeError, match="no recompute op"):
-        run(parse_schedule("0F0 0R0 0B0"), TINY)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
 from pipeplan.checking.structure import SHOWN
-from pipeplan.model import PASS_KINDS, STAGE_WIDE_KINDS, WEIGHT_KINDS, Ints, Kind, Schedule, among
+from pipeplan.model import COMPUTE_KINDS, STAGE_WIDE_KINDS, WEIGHT_KINDS, Ints, Kind, Schedule, among
 
 
 def check_reduce_grad(schedule: Schedule, *, wanted: bool | None = None) -> Iterator[Problem]:
@@ -67,7 +67,7 @@ def check_sharding(schedule: Schedule) -> Iterator[Problem]:
     first = np.concatenate(([True], np.diff(cell[order]) != 0))
     before = np.concatenate(([0], gathered[order][:-1]))[first]
     gathered[order] -= np.repeat(before, np.diff(np.append(np.flatnonzero(first), len(schedule))))
-    yield from _sharded(schedule, np.flatnonzero(among(kind, PASS_KINDS) & (gathered != 1)))
+    yield from _sharded(schedule, np.flatnonzero(among(kind, COMPUTE_KINDS) & (gathered != 1)))
     for position in np.flatnonzero((gathered < 0) | (gathered > 1))[:SHOWN].tolist():
         if Kind(kind[position]).is_stage_wide:
             again = "gathered" if gathered[position] > 1 else "given back"

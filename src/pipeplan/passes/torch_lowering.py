@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pipeplan.errors import ShapeError
 from pipeplan.model import (
     COMMUNICATION_KINDS,
+    COMPUTE_KINDS,
     NO_MICROBATCH,
-    PASS_KINDS,
     WEIGHT_KINDS,
     Columns,
     Kind,
@@ -60,7 +60,7 @@ def require_expressible(schedule: Schedule) -> None:
     Raises
     ------
     ShapeError
-        For two copies of the model (bidirectional), sliced sequences, and recompute ops.
+        For two copies of the model (bidirectional), and sliced sequences.
     """
     reasons = {
         "it holds each stage once, on one rank; a bidirectional placement holds every stage twice": (
@@ -69,7 +69,6 @@ def require_expressible(schedule: Schedule) -> None:
         f"its ops are whole microbatches; this schedule cuts sequences into {schedule.slices} slices": (
             schedule.slices > 1
         ),
-        "it has no recompute op; leave R out and checkpoint inside the stage's module": schedule.has(Kind.R),
     }
     for reason, holds in reasons.items():
         if holds:
@@ -119,7 +118,7 @@ def _changes(schedule: Schedule, first: int, stop: int, active: int) -> Iterator
 
 def _windows(schedule: Schedule, first: int, stop: int, active: int) -> Iterator[tuple[int, list[int]]]:
     """The next different stages from each op on, where they change; both stages of a pair that reaches the limit count."""
-    compute = np.flatnonzero(among(schedule.columns.kind[first:stop], PASS_KINDS)) + first
+    compute = np.flatnonzero(among(schedule.columns.kind[first:stop], COMPUTE_KINDS)) + first
     stages = schedule.columns.stage[compute].tolist()
     step = (compute - schedule.joined[compute]).tolist()
     upcoming: list[tuple[int, int]] = []

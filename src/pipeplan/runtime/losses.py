@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 from torch.amp.grad_scaler import GradScaler
 
@@ -32,7 +33,7 @@ class MicrobatchLoss:
     scaler: GradScaler | None
 
     def training(self, output: Any, targets: Any) -> Tensor:
-        """A loss that gradients can come from.
+        """A loss that gradients can come from, unless they come from its recomputation.
 
         Raises
         ------
@@ -40,7 +41,7 @@ class MicrobatchLoss:
             If it is no scalar tensor, or depends on nothing that is trained.
         """
         loss = self.evaluation(output, targets)
-        if not loss.requires_grad:
+        if not loss.requires_grad and torch.is_grad_enabled():
             raise InputError(
                 "the loss does not depend on any parameter: do not detach it, and have a parameter that requires gradients",
                 field="loss",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.costs import Spread
-from pipeplan.model import PASS_KINDS, RECEIVE_KINDS, Floats, Timeline, among, dependencies
+from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Floats, Timeline, among, dependencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def lost_time(timeline: Timeline, wait: Floats) -> LostTime | None:
         How long the rank waited at each op, shape (ops,).
     """
     schedule = timeline.schedule
-    op = np.flatnonzero(among(schedule.columns.kind, PASS_KINDS))
+    op = np.flatnonzero(among(schedule.columns.kind, COMPUTE_KINDS))
     neighbours = schedule.rank[op[1:]] == schedule.rank[op[:-1]]
     before, after = op[:-1][neighbours], op[1:][neighbours]
     messages = after - before - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -56,6 +57,15 @@ def shapes(part: Any) -> Shapes:
     if isinstance(part, dict):
         return tuple((name, shapes(each)) for name, each in sorted(part.items()))
     return ()
+
+
+def tensors(part: Any) -> Iterator[Tensor]:
+    """The tensors of what a microbatch holds."""
+    if isinstance(part, Tensor):
+        yield part
+    elif isinstance(part, tuple | list | dict):
+        for each in part.values() if isinstance(part, dict) else part:
+            yield from tensors(each)
 
 
 def said(found: Shapes) -> str:

@@ -20,14 +20,17 @@ from pipeplan.passes import Receives
 from pipeplan.runtime.agreement import agreed
 from pipeplan.runtime.clocks import clock_for, offset_to_first
 from pipeplan.runtime.gradients import clip, total_norm
+from pipeplan.runtime.host_link import host_link
 from pipeplan.runtime.losses import MicrobatchLoss, Reduction
 from pipeplan.runtime.microbatches import Shapes, joined, said, shapes, split
+from pipeplan.runtime.offloading import Offloading
 from pipeplan.runtime.places import Places
 from pipeplan.runtime.recorder import Recorder, Times
 from pipeplan.runtime.recording import Recording
 from pipeplan.runtime.requirements import require_torch
 from pipeplan.runtime.schedule_sources import ScheduleSource, forwards_alone, resolved
 from pipeplan.runtime.stage_modules import device_of, evaluating, keep_gathered, require_runnable, unwrapped, with_index
+from pipeplan.runtime.stage_parts import leaving, parts_of
 from pipeplan.runtime.torch_internals import Feed, Loss, ObservedStage, Observer, Runtime, Unobserved
 
 
@@ -57,7 +60,8 @@ class Pipeline:
     ----------
     schedule
         A strategy's name, a file, a schedule, or what :func:`pipeplan.search` or :func:`pipeplan.simulate` gave. Any that
-        PyTorch's runtime can express: one copy of the model, whole sequences, no recompute ops (checkpoint inside a stage).
+        PyTorch's runtime can express: one copy of the model, whole sequences. What it says of recomputation and of copies
+        to the host's memory is done on top of that, op by op.
     stages
         This rank's modules, on their device: by the number of the stage, or in the order of the stages. Each takes what the
         one before returns: a tensor or a tuple of tensors. They may be wrapped in ``DistributedDataParallel`` or by
@@ -325,11 +329,15 @@ class Pipeline:
     def _runtime(
         self, schedule: Schedule, observer: Observer, loss: Loss, share: Callable[[Tensor], Tensor] | None
     ) -> Runtime:
+        offloading = Offloading(leaving(schedule, self.rank), host_link(self.device))
+        parts = parts_of(schedule, self.rank)
         stages = [
-            ObservedStage(observer, module, number, schedule.stages, self.device, group=self._group)
+            ObservedStage(
+                observer, parts[number], offloading, module, number, schedule.stages, self.device, group=self._group
+            )
             for number, module in self.stages.items()
         ]
-        return Runtime(stages, schedule, observer, loss, share)
+        return Runtime(stages, schedule, observer, offloading, loss=loss, share=share)
 
     def _feed(self, inputs: Any, targets: Any, keywords: dict[str, Any], of: str) -> Feed:
         cut = partial(split, microbatches=self.microbatches, device=self.device)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.model import PASS_KINDS, Floats, Schedule, Timeline, among, received_when_needed
+from pipeplan.model import COMPUTE_KINDS, HOST_KINDS, Floats, Kind, Schedule, Timeline, among, received_when_needed
 from pipeplan.runtime.clocks import Clock, Nanoseconds
+from pipeplan.runtime.host_link import Copy
 from pipeplan.runtime.places import Phase, Places
 
 
@@ -20,9 +21,10 @@ class Times:
     ----------
     start, end
         Of a compute op: of its computation. Of a SEND or an op of a whole stage: of handing it over. Of a RECV: from when
-        it was posted to when it was handed over.
+        it was posted to when it was handed over. Of an OFFLOAD or RELOAD: of its copy.
     wait
-        How long the rank waited at the op before it could compute: for a message, or for the GPU.
+        How long the rank waited at the op before it could compute: for a message, or for the GPU. At an OFFLOAD: for the
+        copy's end.
     """
 
     start: Nanoseconds
@@ -47,7 +49,12 @@ class Recorder:
 
     def __init__(self, schedule: Schedule, rank: int, clock: Clock, places: Places) -> None:
         begin, stop = schedule.offsets[rank : rank + 2].tolist()
-        self._compute = np.flatnonzero(among(schedule.columns.kind[begin:stop], PASS_KINDS))
+        row = schedule.row(rank)
+        self._compute = np.flatnonzero(among(row.kind, COMPUTE_KINDS))
+        copies = np.flatnonzero(among(row.kind, HOST_KINDS))
+        keys = zip(*(column[copies].tolist() for column in (row.kind, row.stage, row.microbatch)), strict=True)
+        self._copy_of = dict(zip(keys, copies.tolist(), strict=True))
+        self._offloads = np.flatnonzero(row.kind == Kind.OFFLOAD)
         joined = schedule.joined[begin:stop]
         self._cell = np.cumsum(~joined) - 1
         self._second = np.flatnonzero(joined)
@@ -61,6 +68,7 @@ class Recorder:
         self._turns: list[Any] = []
         self._starts: list[Any] = []
         self._ends: list[Any] = []
+        self._copies: list[tuple[int, Copy]] = []
 
     def begin_step(self) -> None:
         """Forget the step before."""
@@ -87,6 +95,15 @@ class Recorder:
         if self.recording:
             self._ends[len(self._starts) - 1 :] = [self._clock.mark()]
 
+    def mark(self) -> Any:
+        """The time, for what runs beside compute."""
+        return self._clock.mark() if self.recording else None
+
+    def copied(self, kind: Kind, stage: int, microbatch: int, copy: Copy) -> None:
+        """A copy to the host or back was asked for."""
+        if self.recording:
+            self._copies.append((self._copy_of[kind, stage, microbatch], copy))
+
     def between_steps(self) -> None:
         """The rank is done with the step, and goes on to something else."""
         self._places.tell(self._rank, self._step, self._position, Phase.BETWEEN_STEPS)
@@ -98,6 +115,11 @@ class Recorder:
         wait = np.zeros(len(start), np.int64)
         start[self._compute], end[self._compute] = starts + offset, ends + offset
         wait[self._compute] = starts - turns[self._cell[self._compute]]
+        wait[self._offloads] = (end - start)[self._offloads]
+        if self._copies:
+            ops, marks = zip(*((op, copy.marks()) for op, copy in self._copies), strict=True)
+            copied = self._clock.times([mark for pair in marks for mark in pair]) + offset
+            start[list(ops)], end[list(ops)] = copied[::2], copied[1::2]
         # PyTorch runs the two ops of a pair one after the other: both get the time of the pair.
         first, second = self._second - 1, self._second
         wait[second] = start[second] - end[first]

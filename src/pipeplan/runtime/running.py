@@ -46,8 +46,8 @@ def run(
     Parameters
     ----------
     schedule
-        Any that PyTorch's runtime can express: one copy of the model, whole sequences, no recomputation; any placement.
-        Communication is inserted unless the schedule already has it.
+        Any that PyTorch's runtime can express: one copy of the model, whole sequences; any placement. R, OFFLOAD and RELOAD
+        run in their place. Communication is inserted unless the schedule already has it.
     model
         A built-in name, ``module:function``, or a :class:`~pipeplan.runtime.models.Model`.
     layout

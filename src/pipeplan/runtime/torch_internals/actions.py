@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import Any
 
 from torch.distributed.pipelining.schedules import _Action, _ComputationType
 
 from pipeplan.model import NO_MICROBATCH, Kind, Op
+
+
+class Added(StrEnum):
+    """Types of actions that PyTorch's runtime does not have and takes functions for; named as its own are."""
+
+    R = "R"
+    OFFLOAD = "OFFLOAD"
+    RELOAD = "RELOAD"
 
 
 def actions_of(row: Iterable[Op]) -> list[Any]:
@@ -16,7 +25,7 @@ def actions_of(row: Iterable[Op]) -> list[Any]:
     pair: list[Any] = []
     for op in row:
         microbatch = None if op.microbatch == NO_MICROBATCH else op.microbatch
-        action = _Action(op.stage, _ComputationType(op.kind.name), microbatch)
+        action = _Action(op.stage, _type_of(op.kind), microbatch)
         if op.group < 0:
             actions.append(action)
             continue
@@ -25,6 +34,10 @@ def actions_of(row: Iterable[Op]) -> list[Any]:
             actions.append(_Action(-1, _ComputationType.OVERLAP_F_B, None, tuple(pair)))
             pair = []
     return actions
+
+
+def _type_of(kind: Kind) -> Any:
+    return Added(kind.name) if kind.name in Added.__members__ else _ComputationType(kind.name)
 
 
 def ops_of(actions: Iterable[Any]) -> list[Op]:

@@ -13,8 +13,9 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.nn.parallel import DistributedDataParallel
 
-from pipeplan.model import Schedule
-from pipeplan.runtime.torch_internals.actions import actions_of
+from pipeplan.model import Kind, Schedule
+from pipeplan.runtime.offloading import Offloading
+from pipeplan.runtime.torch_internals.actions import Added, actions_of
 from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer
 
 Loss = Callable[[Any, Any], Tensor]
@@ -51,6 +52,8 @@ class Runtime(_PipelineScheduleRuntime):
         With communication; of forwards alone where ``backward`` is not wanted.
     observer
         Told what happens on this rank.
+    offloading
+        Its copies to the host and back.
     loss
         Of a microbatch.
     share
@@ -63,13 +66,16 @@ class Runtime(_PipelineScheduleRuntime):
         stages: Sequence[ObservedStage],
         schedule: Schedule,
         observer: Observer,
+        offloading: Offloading,
+        *,
         loss: Loss,
         share: Callable[[Tensor], Tensor] | None,
     ) -> None:
         # PyTorch first looks ahead with one microbatch, and knows only targets that are a tensor: here, their number.
         ahead = None if share is None else lambda output, number: loss(output, self._targets[int(number)])
         super().__init__(list(stages), schedule.microbatches, loss_fn=ahead, scale_grads=False)
-        self._observer, self._loss, self._share = observer, loss, share
+        self._observer, self._loss, self._share, self._offloading = observer, loss, share, offloading
+        self._stage_of = {stage.stage_index: stage for stage in stages}
         self._targets: list[Any] = []
         self._outputs: dict[int, Any] = {}
         self._due: dict[int, Tensor] = {}
@@ -81,6 +87,9 @@ class Runtime(_PipelineScheduleRuntime):
         order: dict[int, list[Any]] = {rank: actions_of(row) for rank, row in enumerate(schedule)}
         order[self.rank] = _ObservedActions(order[self.rank], observer)
         self.pipeline_order_with_comms = order
+        # The public way to add functions takes types of PyTorch's own alone.
+        added = {Added.R: self._recompute, Added.OFFLOAD: self._offload, Added.RELOAD: self._reload}
+        self._comp_type_to_function_map.update(added)
 
     def forget_shapes(self) -> None:
         """Learn anew, in the next pass, what the stages send."""
@@ -94,6 +103,7 @@ class Runtime(_PipelineScheduleRuntime):
         self._outputs.clear()
         self._losses.clear()
         self._due.clear()
+        self._offloading.clear()
         self._targets = feed.targets or []
         for stage in self._stages:
             stage.has_backward = self._has_backward
@@ -122,16 +132,42 @@ class Runtime(_PipelineScheduleRuntime):
                 buffer.copy_(before)
 
     def _maybe_compute_loss(self, stage: Any, output: Any, _: Any, mb_index: int, *__: Any) -> None:
-        if not stage.is_last:
-            return
-        if self._share is None:
-            self._outputs[mb_index] = output
-        if self._targets:
-            loss = self._loss(output, self._targets[mb_index])
-            self._losses[mb_index] = loss.detach()
-            if self._share is not None:
-                self._due[mb_index] = self._share(loss)
-            self._observer.end()
+        """The end of an F."""
+        if stage.is_last:
+            if self._share is None:
+                self._outputs[mb_index] = output
+            if self._targets:
+                with stage.keeping(mb_index, self._targets[mb_index]):
+                    self._losses[mb_index] = self._lose(output, mb_index).detach()
+        self._offloading.forward_ended((stage.stage_index, mb_index), self._observer.mark)
+
+    def _lose(self, output: Any, microbatch: int) -> Tensor:
+        """The loss of a microbatch, with what of it goes backward."""
+        loss = self._loss(output, self._targets[microbatch])
+        if self._share is not None and torch.is_grad_enabled():
+            self._due[microbatch] = self._share(loss)
+        self._observer.end()
+        return loss
+
+    def _recompute(self, action: Any, context: Any) -> None:
+        """R."""
+        stage, microbatch = self._stage_of[action.stage_index], action.microbatch_index
+        self._assert_unsharded(stage)
+        with stage.again(microbatch):
+            output = stage.recompute_one_chunk(microbatch, context.arg_mbs[microbatch], context.kwarg_mbs[microbatch])
+            if stage.is_last:
+                self._lose(output, microbatch)
+
+    def _offload(self, action: Any, _: Any) -> None:
+        """OFFLOAD."""
+        copy = self._offloading.offload((action.stage_index, action.microbatch_index))
+        self._stage_of[action.stage_index].leave(action.microbatch_index)
+        self._observer.copied(Kind.OFFLOAD, action.stage_index, action.microbatch_index, copy)
+
+    def _reload(self, action: Any, _: Any) -> None:
+        """RELOAD."""
+        copy = self._offloading.reload((action.stage_index, action.microbatch_index), self._observer.mark)
+        self._observer.copied(Kind.RELOAD, action.stage_index, action.microbatch_index, copy)
 
     def _maybe_get_loss(self, stage: Any, mb_index: int) -> Tensor | None:
         return self._due.pop(mb_index) if stage.is_last else None

@@ -11,6 +11,13 @@ from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
 from torch.nn.parallel import DistributedDataParallel
 
+from pipeplan.model import Kind
+from pipeplan.runtime.host_link import Copy
+from pipeplan.runtime.offloading import Offloading
+from pipeplan.runtime.recomputation import Recomputation, forgetting
+from pipeplan.runtime.saved_tensors import Staying, occupy, vacate
+from pipeplan.runtime.stage_parts import Part
+
 
 class Observer(Protocol):
     """Is told what the runtime does while it does it."""
@@ -23,6 +30,12 @@ class Observer(Protocol):
 
     def end(self) -> None:
         """The op that started last is done. Told again if its work turns out to go on (the loss of a forward)."""
+
+    def mark(self) -> Any:
+        """The time, for what runs beside compute; called from any thread."""
+
+    def copied(self, kind: Kind, stage: int, microbatch: int, copy: Copy) -> None:
+        """A copy to the host or back was asked for."""
 
 
 class Unobserved:
@@ -37,27 +50,110 @@ class Unobserved:
     def end(self) -> None:
         """Nothing."""
 
+    def mark(self) -> None:
+        """Nothing."""
+
+    def copied(self, kind: Kind, stage: int, microbatch: int, copy: Copy) -> None:
+        """Nothing."""
+
 
 class ObservedStage(PipelineStage):
-    """A stage that tells an observer when it starts and ends to compute.
+    """A stage that tells an observer when it starts and ends to compute, and keeps of a forward what its schedule says.
 
     Backward passes run outside the caller's ``autocast``, as PyTorch wants them: their ops take the types of the forward's.
     Where no input needs a gradient (nothing before this stage is trained), I has nothing to do and W is the whole backward:
     PyTorch does so on the first stage alone, and on others would leave weights without gradients.
     """
 
-    def __init__(self, observer: Observer, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, observer: Observer, part: Part, offloading: Offloading, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._observer = observer
+        self._observer, self._part, self._offloading = observer, part, offloading
+        self._recomputation = Recomputation(self.submod, self.device)
+        self._staying = Staying(self.submod, self.device)
         self._reduction_due = False
         self._whole: set[int] = set()
+        self._left: set[int] = set()
+        self._passed_on: set[int] = set()
 
-    def forward_one_chunk(self, *args: Any, **kwargs: Any) -> Any:
-        """F."""
-        return self._observed(super().forward_one_chunk, args, kwargs)
+    def clear_runtime_states(self) -> None:
+        """Forget what a step left behind, finished or not."""
+        super().clear_runtime_states()
+        self._recomputation.clear()
+        for microbatches in (self._whole, self._left, self._passed_on):
+            microbatches.clear()
+
+    def forward_one_chunk(
+        self, fwd_chunk_id: int, args: Any, kwargs: Any = None, save_forward_output: bool = True
+    ) -> Any:
+        """F. Where it is recomputed, nothing stays but its inputs, and its output until that is sent."""
+        passed = (fwd_chunk_id, args, kwargs, save_forward_output)
+        compute = super().forward_one_chunk
+        if fwd_chunk_id in self._part.recomputed:
+            with self._recomputation.first(fwd_chunk_id):
+                output = self._observed(compute, passed, {})
+            if not self._part.sends:
+                self._forget_output(fwd_chunk_id)
+            return output
+        with self.keeping(fwd_chunk_id, (args, kwargs)):
+            return self._observed(compute, passed, {})
+
+    def keeping(self, microbatch: int, batch: Any) -> AbstractContextManager[Any]:
+        """Around a forward or its loss, with the part of the batch that goes into it: what of it is kept, and where."""
+        if microbatch in self._part.recomputed:
+            return forgetting()
+        if microbatch not in self._part.offloaded:
+            return nullcontext()
+        self._staying.before(batch)
+        return self._offloading.saving((self.stage_index, microbatch), self._staying)
+
+    def again(self, microbatch: int) -> AbstractContextManager[Any]:
+        """Around R and its loss."""
+        return self._recomputation.again(microbatch)
+
+    def recompute_one_chunk(self, microbatch: int, args: Any, kwargs: Any) -> Any:
+        """R: the forward again, with all that its backward needs."""
+        return self._observed(super().forward_one_chunk, (microbatch, args, kwargs), {"save_forward_output": False})
+
+    def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[Any]:
+        """SEND_F; a message holds what it sends until it has arrived."""
+        sent: list[Any] = super().get_fwd_send_ops(fwd_chunk_id)
+        self._passed_on.add(fwd_chunk_id)
+        if self._recomputation.waits(fwd_chunk_id):
+            self._forget_output(fwd_chunk_id)
+        elif fwd_chunk_id in self._left:
+            self._vacate_output(fwd_chunk_id)
+        return sent
+
+    def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[Any]:
+        """RECV_F, into memory that the step before may have given up."""
+        for info in self.args_recv_info[fwd_chunk_id]:
+            if info.buffer is not None:
+                occupy(info.buffer)
+        received: list[Any] = super().get_fwd_recv_ops(fwd_chunk_id)
+        return received
+
+    def leave(self, microbatch: int) -> None:
+        """Behind OFFLOAD: inputs and outputs go, too. The backward needs them as ends of its graph alone."""
+        self._left.add(microbatch)
+        _, inputs = self.fwd_cache[microbatch]
+        buffers = [info.buffer for info in self.args_recv_info[microbatch] if info.buffer is not None]
+        for value in inputs:
+            if any(value is buffer for buffer in buffers):
+                vacate(value)
+        if not self._part.sends or microbatch in self._passed_on:
+            self._vacate_output(microbatch)
+
+    def _vacate_output(self, microbatch: int) -> None:
+        for output in self.fwd_cache[microbatch][0]:
+            vacate(output)
+
+    def _forget_output(self, microbatch: int) -> None:
+        _, inputs = self.fwd_cache[microbatch]
+        self.fwd_cache[microbatch] = ((), inputs)
 
     def backward_one_chunk(self, bwd_chunk_id: int, *args: Any, full_backward: bool = True, **kwargs: Any) -> None:
         """B, or I."""
+        self._offloading.arrive((self.stage_index, bwd_chunk_id))
         kwargs["full_backward"] = full_backward
         compute = super().backward_one_chunk
         if not full_backward and not self.is_first and self._needs_no_input_gradient(bwd_chunk_id):

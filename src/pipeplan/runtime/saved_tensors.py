@@ -1,0 +1,199 @@
+"""What autograd keeps of one forward, as bytes that can leave the device and come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+from weakref import WeakSet, WeakValueDictionary
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from pipeplan.runtime.microbatches import tensors
+
+
+class Piece:
+    """The bytes of one storage: on the device, on the host, or on both while they are copied.
+
+    Several saved tensors may be views of it: they leave and come back together, once.
+
+    Attributes
+    ----------
+    device, host
+        The bytes, shape (bytes,); None where they are not.
+    place, bytes
+        The device, and how many they are.
+    """
+
+    def __init__(self, tensor: Tensor) -> None:
+        storage = tensor.untyped_storage()
+        self.device: Tensor | None = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+        self.host: Tensor | None = None
+        self.place, self.bytes = tensor.device, storage.nbytes()
+        self.saved: WeakSet[_Saved] = WeakSet()
+
+    def leave(self) -> None:
+        """Let go of the bytes on the device, which are on the host."""
+        for saved in self.saved:
+            saved.leave()
+        self.device = None
+
+
+class _Saved:
+    """What autograd holds in place of a tensor."""
+
+    __slots__ = ("__weakref__", "_geometry", "_tensor", "_version", "piece")
+
+    def __init__(self, tensor: Tensor, piece: Piece) -> None:
+        # Autograd's own tensor would hold the graph that holds this.
+        self._tensor: Tensor | None = tensor.detach()
+        self._version = tensor._version
+        self._geometry = (tensor.dtype, tensor.storage_offset(), tensor.shape, tensor.stride())
+        self.piece = piece
+        piece.saved.add(self)
+
+    def leave(self) -> None:
+        self._unchanged()
+        self._tensor = None
+
+    def tensor(self) -> Tensor:
+        if self._tensor is not None:
+            return self._unchanged()
+        if self.piece.device is None:
+            raise RuntimeError("what this backward needs is in the host's memory: its RELOAD must stand before it")
+        dtype, offset, shape, stride = self._geometry
+        bytes_ = self.piece.device
+        empty = torch.empty(0, dtype=dtype, device=bytes_.device)
+        return empty.set_(bytes_.untyped_storage(), offset, shape, stride)
+
+    def _unchanged(self) -> Tensor:
+        """The tensor itself; autograd checks no versions of what is packed."""
+        assert self._tensor is not None
+        if self._tensor._version != self._version:
+            raise RuntimeError(
+                f"a tensor of shape {tuple(self._tensor.shape)} that the backward needs was changed in place after it was "
+                "saved: compute it anew instead"
+            )
+        return self._tensor
+
+
+class SavedTensors:
+    """What autograd keeps of one forward, apart from what stays on the device in any case: weights, buffers, the batch.
+
+    It does not keep anything alive itself: a backward frees what it has used, as always.
+
+    Parameters
+    ----------
+    stays
+        Whether a tensor's storage stays where it is.
+    """
+
+    def __init__(self, stays: Callable[[Tensor], bool]) -> None:
+        self._stays = stays
+        self._pieces: WeakValueDictionary[int, Piece] = WeakValueDictionary()
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """Each storage once, in the order in which they were saved."""
+        return list(self._pieces.values())
+
+    @property
+    def device_bytes(self) -> int:
+        """How much of it is on the device."""
+        return sum(piece.bytes for piece in self.pieces if piece.device is not None)
+
+    @property
+    def host_bytes(self) -> int:
+        """How much of it is in the host's memory."""
+        return sum(piece.bytes for piece in self.pieces if piece.host is not None)
+
+    def saving(self) -> AbstractContextManager[Any]:
+        """Around the forward."""
+        return torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
+
+    def _pack(self, tensor: Tensor) -> Tensor | _Saved:
+        if not _is_plain(tensor) or self._stays(tensor):
+            return tensor.detach()
+        storage = storage_of(tensor)
+        piece = self._pieces.get(storage)
+        if piece is None:
+            piece = self._pieces[storage] = Piece(tensor)
+        return _Saved(tensor, piece)
+
+
+def _unpack(saved: Tensor | _Saved) -> Tensor:
+    return saved.tensor() if isinstance(saved, _Saved) else saved
+
+
+class Staying:
+    """Which tensors of a stage stay on its device: its weights, whatever form they have, its buffers, and the batch."""
+
+    def __init__(self, module: nn.Module, device: torch.device) -> None:
+        self._module, self._device = module, device
+        self._weights: set[int] = set()
+        self._batch: set[int] = set()
+
+    def before(self, batch: Any) -> None:
+        """A forward follows, or its loss, with this part of the batch. Weights that FSDP shards are gathered now."""
+        weights = (*self._module.parameters(), *self._module.buffers())
+        self._weights.update(storage_of(_local(weight)) for weight in weights)
+        self._batch = {storage_of(_local(tensor)) for tensor in tensors(batch)}
+
+    def __call__(self, tensor: Tensor) -> bool:
+        """Whether it stays."""
+        if tensor.device != self._device or not tensor.untyped_storage().nbytes():
+            return True
+        storage = storage_of(tensor)
+        return storage in self._weights or storage in self._batch or self._is_weight(tensor)
+
+    def _is_weight(self, tensor: Tensor) -> bool:
+        """Whether a tensor is made of one weight alone, as ``autocast`` casts it once for all microbatches."""
+        node = tensor.grad_fn
+        while node is not None:
+            if hasattr(node, "variable"):
+                return isinstance(node.variable, nn.Parameter)
+            following = [one for one, _ in node.next_functions if one is not None]
+            node = following[0] if len(following) == 1 else None
+        return False
+
+
+def storage_of(tensor: Tensor) -> int:
+    """What tells one storage from another while both live, wherever their bytes are."""
+    number: int = tensor.untyped_storage()._cdata
+    return number
+
+
+def vacate(tensor: Tensor) -> None:
+    """Have a tensor let go of its memory while it stays what it is in autograd's graph: its values are lost.
+
+    Others that look at the same memory keep it.
+    """
+    if _is_plain(tensor):
+        tensor.data = tensor.detach().new_zeros(()).expand(tensor.shape)
+
+
+def occupy(tensor: Tensor) -> None:
+    """Give a vacated tensor memory again."""
+    if is_vacated(tensor):
+        tensor.data = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+
+
+def is_vacated(tensor: Tensor) -> bool:
+    """Whether a tensor has let go of its memory."""
+    return _is_plain(tensor) and tensor.untyped_storage().nbytes() < tensor.nbytes and not any(tensor.stride())
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor is bytes and a way to look at them, and no more."""
+    return (
+        type(tensor) in (Tensor, nn.Parameter)
+        and tensor.layout is torch.strided
+        and not tensor.is_conj()
+        and not tensor.is_neg()
+    )
+
+
+def _local(tensor: Tensor) -> Tensor:
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
