@@ -8,10 +8,10 @@ import pytest
 import pipeplan
 from pipeplan import solver
 from pipeplan.api.results import result_of
+from pipeplan.api.searching.problems import placement_named, problem_of
 from pipeplan.api.searching.published import published_here
 from pipeplan.api.searching.search_record import PublishedSchedule, gap_above
 from pipeplan.api.searching.search_words import costs_in_words, gain_of
-from pipeplan.api.searching.searches import placement_named, problem_of
 from pipeplan.api.tables.parts import number
 from pipeplan.cli import main
 from pipeplan.costs import Settings
@@ -44,7 +44,6 @@ def test_the_same_seed_and_evaluations_give_the_same_answer():
         ({}, {"placement": "vee"}, UnknownNameError, "did you mean 'wave'"),
         ({}, {"placement": "0,x"}, ShapeError, "write the rank of each stage"),
         ({}, {"placement": "v", "start": ("1f1b",)}, ShapeError, "cannot start from 1f1b"),
-        ({"communication": "blocking"}, {}, InputError, "edge communication only"),
         ({"memory_limit": ["2act", "2act"]}, {}, InputError, "2 values for 3 ranks"),
         ({}, {"seconds": -1.0}, InputError, "at least 0"),
         ({"chunks": 3}, {"placement": "v"}, ShapeError, "2 chunk"),
@@ -247,9 +246,9 @@ def test_a_front_has_points_and_the_best_bound_proven_for_each(capsys):
 
 
 def test_a_front_takes_no_start(capsys):
-    for option in ("--start 1f1b", "--jitter 0.1", "--searches 2"):
+    for option in ("--start 1f1b", "--jitter 0.1", "--slow-rank 0.1", "--searches 2"):
         assert main(f"search -p 2 -m 2 --pareto {option}".split()) == 2
-        assert "--pareto takes neither --start nor --jitter" in capsys.readouterr().err
+        assert "--pareto takes neither --start nor --jitter nor --slow-rank" in capsys.readouterr().err
 
 
 def test_several_searches_and_a_front_are_kept_in_a_store(tmp_path, capsys, monkeypatch):

@@ -15,6 +15,7 @@ from tests.little_memory import little_memory
         (Placement.v(3), "v", ((0, 1, 2, 2, 1, 0),)),
         (Placement.wave(2, 4), "wave", ((0, 1, 1, 0, 0, 1, 1, 0),)),
         (Placement.bidirectional(4), "bidirectional", ((0, 1, 2, 3), (3, 2, 1, 0))),
+        (Placement.bidirectional_v(2), "bidirectional-v", ((0, 1, 1, 0), (1, 0, 0, 1))),
     ],
 )
 def test_where_stages_are(placement, name, rank_of):
@@ -43,6 +44,7 @@ def test_microbatches_are_dealt_to_the_copies_in_halves():
     ("make", "rule"),
     [
         (lambda: Placement.bidirectional(3), "even number of ranks, not 3"),
+        (lambda: Placement.bidirectional_v(3), "even number of ranks, not 3"),
         (lambda: Placement.linear(0), "ranks must be at least 1, not 0"),
         (lambda: Placement.loop(2, 0), "chunks must be at least 1, not 0"),
         (lambda: Placement.of((0, 2)), "every rank from 0 to 2 holds a stage; 1 does not"),

@@ -167,9 +167,12 @@ def result_of(
 ) -> Result:
     """The result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
 
-    What a search has proven of the makespan, or of the longest span, which is no longer than it, holds for both.
+    What a search has proven of the makespan, or of the longest span, which is no longer than it, holds for both. One that
+    was free to recompute or offload has proven it for schedules that do, of which the simulation knows nothing.
     """
-    bounds = [simulation.bound] if search is None else [simulation.bound, search.bound]
+    bounds = [] if search is not None and search.decided.frees_memory else [simulation.bound]
+    if search is not None:
+        bounds.append(search.nominal or search.bound)
     over = None if limits is None else over_limit(simulation.memory, limits)
     return Result(
         timeline=simulation.timeline,

@@ -44,6 +44,8 @@ class Common(TypedDict):
     dask: str | None
     store: Path | None
     full_backward: bool
+    decide: tuple[str, ...]
+    leave: tuple[str, ...]
 
 
 @Parameter(name="*")
@@ -52,7 +54,11 @@ class Search:
     """What is searched for, and how long."""
 
     placement: Annotated[
-        str, _option("linear, loop, v, wave, or the rank of each stage: 0,1,1,0 (linear).", "--placement")
+        str,
+        _option(
+            "linear, loop, v, wave, bidirectional, bidirectional-v, or the rank of each stage: 0,1,1,0 (linear).",
+            "--placement",
+        ),
     ] = "linear"
     objective: Annotated[
         Objective, _option("What should be small: the makespan, or the longest rank's own span.", "--objective")
@@ -85,9 +91,21 @@ class Search:
     full_backward: Annotated[
         bool, _option("Never split backward into its input and weight halves.", "--full-backward")
     ] = False
+    decide: Annotated[
+        tuple[str, ...],
+        _option("What else to decide: recompute, offload; repeatable, or with commas.", "--decide"),
+    ] = ()
+    leave: Annotated[
+        tuple[str, ...],
+        _option("What not to decide: split, overlap, weight-order; repeatable, or with commas.", "--leave"),
+    ] = ()
     jitter: Annotated[
         float | None,
-        _option("Choose for the least p95 when op times vary by this standard deviation, as 0.05.", "--jitter"),
+        _option("Search for the least p95 when op times vary by this standard deviation, as 0.05.", "--jitter"),
+    ] = None
+    slow_rank: Annotated[
+        float | None,
+        _option("Search for the least worst case when any one rank is slower by this share, as 0.05.", "--slow-rank"),
     ] = None
 
     pareto: Annotated[
@@ -107,6 +125,8 @@ class Search:
             "dask": self.dask,
             "store": self.store,
             "full_backward": self.full_backward,
+            "decide": self.decide,
+            "leave": self.leave,
         }
 
 
@@ -135,6 +155,7 @@ def search(
             start=search.start,
             searches=search.searches,
             jitter=search.jitter,
+            slow_rank=search.slow_rank,
             progress=progress,
             **search.common(),
             **as_keywords(asked.settings),
@@ -151,9 +172,10 @@ def search(
 
 def _front(search: Search, asked: Request, *, json: bool) -> int:
     """The trade-off between memory and time."""
-    if search.start or search.jitter is not None or search.searches is not None:
+    if search.start or search.jitter is not None or search.slow_rank is not None or search.searches is not None:
         raise InputError(
-            "--pareto takes neither --start nor --jitter nor --searches: it starts from everything that fits, once a limit"
+            "--pareto takes neither --start nor --jitter nor --slow-rank nor --searches: it starts from everything that "
+            "fits, once a limit, and what varies is no part of it"
         )
     require_outputs(asked.outputs, ("record", "front picture"), what="a front")
     with _progress(asked, [], quiet=json) as line:

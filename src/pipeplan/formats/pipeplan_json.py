@@ -63,6 +63,7 @@ class ObjectiveRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What a search minimised, and its lower bound."""
 
     name: Literal["makespan", "span"]
+    of: Literal["plan", "p95", "worst"]
     value: float
     lower_bound: float
     bound_reason: str
@@ -70,10 +71,44 @@ class ObjectiveRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class JitterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The objective when op times vary; see :class:`~pipeplan.solver.robustness.Robustness`."""
+    """The objective when op times vary, and that of the best published schedule."""
 
+    deviation: float
     mean: float
     p95: float
+    published_p95: float | None
+
+
+class SlowRankRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The objective when one rank is slower by a share, each in turn, and that of the best published schedule."""
+
+    share: float
+    mean: float
+    worst: float
+    published_worst: float | None
+
+
+class PriceRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """By which share recomputing or offloading makes the step longer, and what it saves on the rank that saves the most."""
+
+    time: float
+    memory: float
+    rank: int
+
+
+class DecidedRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a search was free to decide and what it decided; ``recomputed`` and ``offloaded`` count microbatches by stage.
+
+    A price's memory is in bytes where the result's ``peak_bytes`` are given, else in activations.
+    """
+
+    choices: list[Literal["split", "overlap", "weight-order", "recompute", "offload"]]
+    recomputed: list[int]
+    offloaded: list[int]
+    full_backwards: int
+    split_backwards: int
+    overlapped_pairs: int
+    prices: dict[Literal["recompute", "offload"], PriceRecord]
 
 
 class PublishedRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -120,6 +155,9 @@ class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     interrupted: bool | UnsetType = UNSET
     objective: ObjectiveRecord | UnsetType = UNSET
     jitter: JitterRecord | UnsetType | None = UNSET
+    slow_rank: SlowRankRecord | UnsetType | None = UNSET
+    communication: Literal["edge", "contended", "blocking"] | UnsetType = UNSET
+    decided: DecidedRecord | UnsetType = UNSET
     best_published: PublishedRecord | UnsetType | None = UNSET
     gain: float | UnsetType | None = UNSET
     best_published_anywhere: PublishedRecord | UnsetType | None = UNSET

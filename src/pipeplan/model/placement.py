@@ -22,9 +22,9 @@ class Placement:
     Attributes
     ----------
     name
-        ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional`` or ``custom``.
+        ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional``, ``bidirectional-v`` or ``custom``.
     rank_of
-        ``rank_of[copy][stage]``. Placements have one copy of the model; the bidirectional one has two, and microbatches
+        ``rank_of[copy][stage]``. Placements have one copy of the model; the bidirectional ones have two, and microbatches
         are dealt to the copies in equal consecutive shares: the first half to copy 0, which enters at rank 0.
 
     Raises
@@ -105,8 +105,22 @@ class Placement:
         return cls("bidirectional", (down, down[::-1]))
 
     @classmethod
+    def bidirectional_v(cls, ranks: int) -> Placement:
+        """Two copies of the model, each on a V: the first down from rank 0 and back up, the second from rank p-1.
+
+        Raises
+        ------
+        ShapeError
+            For an odd number of ranks.
+        """
+        if ranks % 2:
+            raise ShapeError(f"a bidirectional placement needs an even number of ranks, not {ranks}", field="ranks")
+        down = cls.v(ranks).rank_of[0]
+        return cls("bidirectional-v", (down, tuple(ranks - 1 - rank for rank in down)))
+
+    @classmethod
     def called(cls, name: str, ranks: int, chunks: int) -> Placement:
-        """The placement of this name: ``linear``, ``loop``, ``v``, ``wave`` or ``bidirectional``.
+        """The placement of this name: ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional`` or ``bidirectional-v``.
 
         Raises
         ------
@@ -119,6 +133,7 @@ class Placement:
             "v": lambda: cls.v(ranks),
             "wave": lambda: cls.wave(ranks, chunks),
             "bidirectional": lambda: cls.bidirectional(ranks),
+            "bidirectional-v": lambda: cls.bidirectional_v(ranks),
         }
         if name not in made:
             raise UnknownNameError("placement", name, made)
@@ -132,8 +147,9 @@ class Placement:
 
     def _usual(self) -> list[Placement]:
         ranks, chunks, spare = self.ranks, *divmod(self.stages, self.ranks)
-        if len(self.rank_of) == 2 and ranks == self.stages and ranks % 2 == 0:
-            return [Placement.bidirectional(ranks)]
+        if len(self.rank_of) == 2 and ranks % 2 == 0:
+            made = {ranks: Placement.bidirectional, 2 * ranks: Placement.bidirectional_v}.get(self.stages)
+            return [] if made is None else [made(ranks)]
         return [] if spare else [Placement.loop(ranks, chunks), Placement.wave(ranks, chunks)]
 
     @cached_property

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pipeplan.api.searching.searches import DEFAULT_CHUNKS
+from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.web.requests import FileIn, Name, SettingsIn, Strict
 
 MOST_SECONDS = 60.0

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic_core import to_json
 
 from pipeplan.api import ParetoFront, Result, gain_of, gain_of_front, timed
-from pipeplan.api.searching.searches import DEFAULT_CHUNKS, pareto, search, usable_cores
+from pipeplan.api.searching.problems import DEFAULT_CHUNKS
+from pipeplan.api.searching.searches import pareto, search, usable_cores
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError, ShapeError
 from pipeplan.formats import schedule_json

@@ -14,7 +14,17 @@ from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
 from pipeplan.model import tolerances
 from pipeplan.simulation import simulate
-from pipeplan.solver import Found, Problem, best_published, fixed_orders, peak_of, value_as_is
+from pipeplan.solver import (
+    Found,
+    Judge,
+    Problem,
+    Robustness,
+    SlowRank,
+    best_published,
+    fixed_orders,
+    peak_of,
+    value_as_is,
+)
 from pipeplan.strategies import STRATEGIES, Strategy
 
 EVERYTHING_UP_TO = 2048
@@ -34,7 +44,15 @@ def published_here(found: Found) -> PublishedSchedule | None:
     surely = found.every_published or (best is not None and best.value <= found.value)
     if not surely and _size(problem) <= EVERYTHING_UP_TO:
         best = best_published(problem)
-    return None if best is None else PublishedSchedule(best.name, problem.placement.name, best.value)
+    if best is None:
+        return None
+    value = best.value if found.published_robustness is None else _small(found.published_robustness, problem)
+    return PublishedSchedule(best.name, problem.placement.name, value)
+
+
+def _small(robustness: Robustness, problem: Problem) -> float:
+    """The number that is to be small where something varies."""
+    return robustness.worst if isinstance(problem.variation, SlowRank) else robustness.p95
 
 
 def least_need(problem: Problem) -> Need | None:
@@ -106,17 +124,14 @@ def _of(strategy: Strategy, settings: Settings, problem: Problem) -> tuple[Publi
     placement = strategy.placed(shape_of(strategy, settings))
     if placement.rank_of == problem.placement.rank_of and strategy.slices == 1:
         return None
-    there = Problem(
-        placement,
-        problem.microbatches,
-        settings.costs(placement),
-        settings.limits(placement),
-        objective=problem.objective,
-        choices=problem.choices,
+    there = replace(
+        problem, placement=placement, costs=settings.costs(placement), limits=settings.limits(placement), slices=1
     )
     schedule = build(strategy, settings)
     value = value_as_is(schedule, there)
     if not np.isfinite(value):
         return None
+    if there.variation is not None:
+        value = Judge(replace(there, slices=schedule.slices))(schedule)
     cut = f", {schedule.slices} slices" if schedule.slices > 1 else ""
     return PublishedSchedule(strategy.name, placement.name + cut, value), peak_of(schedule, there)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipeplan.model import tolerances
 from pipeplan.readable import change
 from pipeplan.simulation import Bound
 
 if TYPE_CHECKING:
+    from pipeplan.api.searching.decisions import Decided
+    from pipeplan.simulation import Communication
     from pipeplan.solver import Objective, Robustness
+
+Of = Literal["plan", "p95", "worst"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class SearchRecord:
     ----------
     objective, value, bound
         What was made small, what it is, and the least that it can be.
+    nominal
+        With a slow rank, a lower bound on the objective of the plan, in which none is slow.
     optimal
         Whether the bound proves that no schedule of the placement has a smaller one.
     found_by
@@ -59,8 +65,14 @@ class SearchRecord:
         What the search spent.
     interrupted
         Whether the user stopped it before its budget was spent.
-    jitter
-        The objective when op times vary, where that was asked for.
+    decided
+        What the schedule decided beside its order, and what the search was free to decide.
+    communication
+        How transfers behave.
+    jitter, slow_rank
+        By how much op times vary, or one rank is slower; None where that was not asked for.
+    robustness, published_robustness
+        The objective in the runs that it is judged by, and that of the best published schedule; None where nothing varies.
     best_published
         The best published schedule of the search's placement within the limit; None where none fits.
     best_published_anywhere
@@ -76,11 +88,24 @@ class SearchRecord:
     found_by: str
     evaluations: int
     seconds: float
+    decided: Decided
+    nominal: Bound | None = None
     interrupted: bool = False
-    jitter: Robustness | None = None
+    communication: Communication = "edge"
+    jitter: float | None = None
+    slow_rank: float | None = None
+    robustness: Robustness | None = None
+    published_robustness: Robustness | None = None
     best_published: PublishedSchedule | None = None
     best_published_anywhere: PublishedSchedule | None = None
     least_need: Need | None = None
+
+    @property
+    def of(self) -> Of:
+        """Which number is small: the objective of the plan, its p95 under jitter, or its worst with a slow rank."""
+        if self.slow_rank is not None:
+            return "worst"
+        return "plan" if self.jitter is None else "p95"
 
     @property
     def gap(self) -> float:
@@ -115,17 +140,28 @@ class SearchRecord:
             "interrupted": self.interrupted,
             "objective": {
                 "name": self.objective,
+                "of": self.of,
                 "value": self.value,
                 "lower_bound": self.bound.value,
                 "bound_reason": self.bound.reason,
                 "gap": self.gap,
             },
-            "jitter": None if self.jitter is None else {"mean": self.jitter.mean, "p95": self.jitter.p95},
+            "jitter": None if self.jitter is None else self._judged({"deviation": self.jitter}, "p95"),
+            "slow_rank": None if self.slow_rank is None else self._judged({"share": self.slow_rank}, "worst"),
+            "communication": self.communication,
+            "decided": self.decided.to_dict(),
             "best_published": None if here is None else here.to_dict(),
             "gain": self.gain,
             "best_published_anywhere": None if anywhere is None else anywhere.to_dict(),
             "gain_anywhere": self.gain_anywhere,
         }
+
+    def _judged(self, asked: dict[str, float], what: str) -> dict[str, Any]:
+        """How the schedule does in the runs that it is judged by, and how the best published one does."""
+        ours, theirs = self.robustness, self.published_robustness
+        assert ours is not None
+        published = None if theirs is None else getattr(theirs, what)
+        return asked | {"mean": ours.mean, what: getattr(ours, what), f"published_{what}": published}
 
 
 def gap_above(value: float, bound: Bound) -> float:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeplan.api.searching.sizes import size_in_words
 from pipeplan.readable import Times, percent
 
 if TYPE_CHECKING:
@@ -55,14 +56,16 @@ def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Time
         said = "No published schedule of this placement fits"
         if need is None:
             return f"{said}."
-        return f"{said}; {need.name}, which needs the least, takes {_size(need.memory, need.in_activations)}."
+        return f"{said}; {need.name}, which needs the least, takes {size_in_words(need.memory, need.in_activations)}."
+    what = {"plan": "", "p95": "A p95 of ", "worst": "A worst case of "}[record.of]
     kind = "any" if here == record.best_published_anywhere else "this"
     known = f"{here.name} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
     if record.gain > NOTHING:
-        return f"{times.text(record.value)} is {percent(record.gain)} shorter than {known}."
+        return f"{what}{times.text(record.value)} is {percent(record.gain)} shorter than {known}."
     if record.gain < -NOTHING:
         return (
-            f"{times.text(record.value)} is {percent(-record.gain)} longer than {known}: jitter changes it the least."
+            f"{what}{times.text(record.value)} is {percent(-record.gain)} longer than {known}, "
+            "on runs that neither was made for."
         )
     if record.optimal:
         return f"Nothing is gained over {known}: it is proven that none of this placement is shorter."
@@ -95,7 +98,9 @@ def gain_of_front(front: ParetoFront) -> str:
         nothing = sum(each <= NOTHING for each, _, _ in gains)
         if gain > NOTHING:
             limit = (
-                "without a limit" if point.limit is None else f"at a limit of {_size(point.limit, not front.in_bytes)}"
+                "without a limit"
+                if point.limit is None
+                else f"at a limit of {size_in_words(point.limit, not front.in_bytes)}"
             )
             less = f"; none under {nothing} of {len(front)} limits" if nothing else ""
             said.append(
@@ -125,18 +130,10 @@ def limit_in_words(limits: Limits | None) -> str:
     """The memory limit of the ranks."""
     if limits is None:
         return "none"
-    values = [_size(float(value), limits.in_activations) for value in (limits.values.min(), limits.values.max())]
+    values = [
+        size_in_words(float(value), limits.in_activations) for value in (limits.values.min(), limits.values.max())
+    ]
     return f"{values[0]} on every rank" if values[0] == values[1] else f"{values[0]} to {values[1]}, by rank"
-
-
-def _size(value: float, in_activations: bool) -> str:
-    if in_activations:
-        return f"{value:,.4g} activation{'' if value == 1 else 's'}"
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:,.1f} TiB"
 
 
 def _of_ranks(times: Floats, placement: Placement) -> Floats:

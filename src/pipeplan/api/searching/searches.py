@@ -12,20 +12,19 @@ from typing import Unpack
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.outputs import FilePath
 from pipeplan.api.results import Result, result_of
+from pipeplan.api.searching.decisions import decided_in
 from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
+from pipeplan.api.searching.problems import Names, problem_of
 from pipeplan.api.searching.published import least_need, published_elsewhere, published_here, published_under
 from pipeplan.api.searching.search_record import PublishedSchedule, SearchRecord
 from pipeplan.api.simulations import assumed_times
-from pipeplan.api.sources import DEFAULT_MICROBATCHES, label, resolve
+from pipeplan.api.sources import label, resolve
 from pipeplan.costs import Settings
-from pipeplan.errors import InputError, ShapeError, UnknownNameError
-from pipeplan.model import Placement, Schedule, shortened
-from pipeplan.solver import Choices, Effort, Found, Jitter, Objective, Problem, SearchProgress, Spread, search_seeds
+from pipeplan.errors import ShapeError
+from pipeplan.model import Schedule
+from pipeplan.solver import Effort, Found, Jitter, Objective, Problem, SearchProgress, SlowRank, Spread, search_seeds
 from pipeplan.solver import pareto as front_of
 from pipeplan.solver import search as search_for
-
-DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4}
-"""The placements that are searched by name, and their default chunks."""
 
 SEARCHES_ON_A_CLUSTER = 8
 """Independent searches, where nobody says how many."""
@@ -44,7 +43,10 @@ def search(
     dask: str | None = None,
     store: FilePath | None = None,
     full_backward: bool = False,
+    decide: Names = (),
+    leave: Names = (),
     jitter: float | None = None,
+    slow_rank: float | None = None,
     progress: Callable[[SearchProgress], None] | None = None,
     **settings: Unpack[Given],
 ) -> Result:
@@ -56,7 +58,8 @@ def search(
     Parameters
     ----------
     placement
-        ``linear``, ``loop``, ``v``, ``wave``, or the rank of each stage, apart by commas: ``0,1,1,0``.
+        ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional`` or ``bidirectional-v`` (two copies of the model, in a line
+        or on a V, from both ends), or the rank of each stage, apart by commas: ``0,1,1,0``.
     objective
         ``makespan``, or ``span``: the longest rank's own span.
     seconds, evaluations
@@ -75,19 +78,24 @@ def search(
     store
         File that keeps each search as it ends; the same question asked again goes on from there.
     full_backward
-        Never split a backward into its input and weight halves.
+        Never split a backward into its input and weight halves: ``leave="split"``.
+    decide, leave
+        What the search decides beside the order: names, or one text with commas between them. It decides ``split``,
+        ``overlap`` and ``weight-order`` unless they are left, and ``recompute`` and ``offload`` where they are named.
     jitter
-        Choose for the least 95th percentile when op times vary by this standard deviation.
+        Make small what 95 of 100 runs do not exceed when op times vary by this standard deviation, as 0.05.
+    slow_rank
+        Make small the worst case when any one rank is slower by this share, as 0.05.
     progress
         Called with how far the search is.
     **settings
-        Shape and costs; ``memory_limit`` is one, or one per rank.
+        Shape and costs; ``memory_limit`` is one, or one per rank; ``communication`` is how transfers behave.
 
     Raises
     ------
     InputError
-        For a placement, cost, limit, start or budget that cannot be; a measured timeline to start from; a store or
-        scheduler that cannot be used.
+        For a placement, cost, limit, start or budget that cannot be; decisions that exclude each other, or whose costs
+        nobody gave; a measured timeline to start from; a store or scheduler that cannot be used.
     InfeasibleError
         For a limit below the least feasible one, which the message names.
 
@@ -97,10 +105,18 @@ def search(
     >>> better.search.found_by, better.gap  # doctest: +SKIP
     """
     given = settings_of(settings)
-    problem = problem_of(given, placement=placement, objective=objective, full_backward=full_backward)
+    problem = problem_of(
+        given,
+        placement=placement,
+        objective=objective,
+        full_backward=full_backward,
+        decide=decide,
+        leave=leave,
+        jitter=jitter,
+        slow_rank=slow_rank,
+    )
     starts = start if isinstance(start, list | tuple) else [start]
     schedules = [_start(source, given, problem) for source in starts]
-    problem = replace(problem, variation=None if jitter is None else Jitter(jitter))
     workers = usable_cores() if workers is None else workers
     if searches is None:
         searches = SEARCHES_ON_A_CLUSTER if dask else 1
@@ -141,6 +157,8 @@ def pareto(
     dask: str | None = None,
     store: FilePath | None = None,
     full_backward: bool = False,
+    decide: Names = (),
+    leave: Names = (),
     progress: Callable[[float, SearchProgress], None] | None = None,
     **settings: Unpack[Given],
 ) -> ParetoFront:
@@ -150,7 +168,7 @@ def pareto(
     ----------
     points
         About how many limits to try, at least 2; the peaks of published schedules that no other beats are among them.
-    placement, objective, seed, workers, full_backward
+    placement, objective, seed, workers, full_backward, decide, leave
         As for :func:`pipeplan.search`.
     dask
         Address of a Dask scheduler, whose workers search under all limits at once.
@@ -169,7 +187,9 @@ def pareto(
         For fewer than two points, and what :func:`pipeplan.search` raises it for.
     """
     given = replace(settings_of(settings), memory_limit=None)
-    problem = problem_of(given, placement=placement, objective=objective, full_backward=full_backward)
+    problem = problem_of(
+        given, placement=placement, objective=objective, full_backward=full_backward, decide=decide, leave=leave
+    )
     found = front_of(
         problem,
         points=points,
@@ -202,91 +222,38 @@ def usable_cores() -> int:
 
 def result_found(found: Found, settings: Settings, others: Iterable[PublishedSchedule] = ()) -> Result:
     """What the solver found as a result, under the name of a search; ``others`` are published ones of other placements."""
-    simulation = found.simulation
+    simulation, problem = found.simulation, found.problem
+    variation = problem.variation
     timeline = replace(simulation.timeline, schedule=found.schedule.renamed("search"))
     here = published_here(found)
     record = SearchRecord(
-        objective=found.problem.objective,
-        value=found.value,
+        objective=problem.objective,
+        value=found.judged,
         bound=found.bound,
+        nominal=problem.bound if isinstance(variation, SlowRank) else None,
         optimal=found.optimal,
         found_by=found.found_by,
         evaluations=found.evaluations,
         seconds=found.seconds,
+        decided=decided_in(found.schedule, problem),
         interrupted=found.interrupted,
-        jitter=found.robustness,
+        communication=problem.communication,
+        jitter=variation.deviation if isinstance(variation, Jitter) else None,
+        slow_rank=variation.share if isinstance(variation, SlowRank) else None,
+        robustness=found.robustness,
+        published_robustness=found.published_robustness,
         best_published=here,
-        least_need=least_need(found.problem) if here is None else None,
+        least_need=least_need(problem) if here is None else None,
         best_published_anywhere=min(
             (each for each in (here, *others) if each is not None), key=attrgetter("value"), default=None
         ),
     )
     return result_of(
         replace(simulation, timeline=timeline),
-        limits=found.problem.limits,
+        limits=problem.limits,
         search=record,
         **assumed_times(settings, found.schedule),
     )
-
-
-def problem_of(
-    settings: Settings, *, placement: str = "linear", objective: Objective = "makespan", full_backward: bool = False
-) -> Problem:
-    """The problem that is solved. Raises what :func:`search` does."""
-    if settings.communication != "edge":
-        raise InputError(f"search knows edge communication only, not {settings.communication}", field="communication")
-    if settings.slices not in (None, 1):
-        raise ShapeError("search does not cut sequences into slices", field="slices")
-    if settings.recompute != "none":
-        raise InputError("search does not decide recomputation yet: leave recompute out", field="recompute")
-    placed = placement_named(placement, settings)
-    microbatches = DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches
-    return Problem(
-        placed,
-        microbatches,
-        settings.costs(placed),
-        settings.limits(placed),
-        objective=objective,
-        choices=Choices(split=not full_backward),
-    )
-
-
-def placement_named(name: str, settings: Settings) -> Placement:
-    """The placement of a name, with the ranks and chunks of the settings, or of a list of ranks.
-
-    Raises
-    ------
-    UnknownNameError
-        For an unknown name.
-    ShapeError
-        For ranks, chunks and stages that contradict each other or the name.
-    """
-    if "," in name:
-        return _custom_placement(name, settings)
-    if name not in DEFAULT_CHUNKS:
-        raise UnknownNameError("placement", name, DEFAULT_CHUNKS)
-    chunks = settings.chunks or DEFAULT_CHUNKS[name]
-    if (name == "linear" and chunks != 1) or (name == "v" and chunks != 2):
-        fitting = "linear" if chunks == 1 else "loop" if chunks % 2 else "v or loop" if chunks == 2 else "wave or loop"
-        raise ShapeError(
-            f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) a rank, not {chunks}: take placement {fitting}",
-            field="chunks",
-        )
-    ranks = settings.pipeline_ranks(chunks)
-    return Placement.loop(ranks, chunks) if name in {"linear", "loop"} else Placement.wave(ranks, chunks)
-
-
-def _custom_placement(text: str, settings: Settings) -> Placement:
-    try:
-        placement = Placement.of(tuple(int(rank) for rank in text.split(",")))
-    except ValueError:
-        raise ShapeError(
-            f"placement '{shortened(text, 60)}': write the rank of each stage, apart by commas, as in 0,1,1,0"
-        ) from None
-    for name in ("ranks", "stages"):
-        if getattr(settings, name) not in (None, getattr(placement, name)):
-            raise ShapeError(f"placement {text} has {getattr(placement, name)} {name}, not {getattr(settings, name)}")
-    return placement
 
 
 def _start(source: ScheduleLike, settings: Settings, problem: Problem) -> Schedule:

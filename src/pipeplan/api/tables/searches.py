@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from pipeplan.api.searching.decision_words import decided_in_words, judged_in_words
 from pipeplan.api.searching.search_words import costs_in_words, gain_of, gain_of_front, limit_in_words
 from pipeplan.api.tables.parts import columns, facts, line, sizes
 from pipeplan.model import one_line
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
     from pipeplan.api.searching.search_record import SearchRecord
 
 
+_TRANSFERS = {
+    "contended": "a link carries one at a time, in the order in which they are sent",
+    "blocking": "sends and receives occupy their ranks and meet; the schedule holds them",
+}
+
+
 def search_parts(result: Result) -> tuple[RenderableType, ...]:
     """What a search gained, how it came to its schedule, what it has proven, and on which costs and limit."""
     search = result.search
@@ -30,7 +37,7 @@ def search_parts(result: Result) -> tuple[RenderableType, ...]:
     tried = "schedule" if search.evaluations == 1 else "schedules"
     rows = [
         ("gain", " ".join(gain_of(result))),
-        *_span(search, times),
+        *_made_small(search, times),
         (
             "found by",
             f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
@@ -38,18 +45,23 @@ def search_parts(result: Result) -> tuple[RenderableType, ...]:
         ("costs", costs_in_words(result.costs, result.schedule.placement)),
         ("memory limit", limit_in_words(result.limits)),
     ]
-    if search.jitter is not None:
-        rows.append(("under jitter", f"mean {times.text(search.jitter.mean)}, p95 {times.text(search.jitter.p95)}"))
+    if decided := decided_in_words(search.decided):
+        rows.insert(1, ("decided", "; ".join(decided)))
+    if search.communication != "edge":
+        rows.append(("transfers", _TRANSFERS[search.communication]))
+    if (judged := judged_in_words(search, result.timeline.unit)) is not None:
+        rows.append(judged)
     return (Padding(facts(rows), (1, 0, 0, 0)),)
 
 
-def _span(search: SearchRecord, times: Times) -> list[tuple[str, str]]:
-    """A search for the longest span's least; the makespan and its bound stand among the schedule's figures."""
-    if search.objective == "makespan":
+def _made_small(search: SearchRecord, times: Times) -> list[tuple[str, str]]:
+    """What was made small, where that is not the makespan: this and its bound stand among the schedule's figures."""
+    if search.objective == "makespan" and search.of == "plan":
         return []
     verdict = "optimal" if search.optimal else f"gap {percent(search.gap)}"
     bound = f"bound {times.text(search.bound.value)} ({search.bound.reason})"
-    return [("least longest span", f"{times.text(search.value)}, {bound}, {verdict}")]
+    name = {"plan": "least longest span", "p95": "least p95", "worst": "least worst case"}[search.of]
+    return [(name, f"{times.text(search.value)}, {bound}, {verdict}")]
 
 
 def front_parts(front: ParetoFront) -> tuple[RenderableType, ...]:

@@ -1,0 +1,175 @@
+"""From settings and the options of a search to the problem that is solved. Importing this loads the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypedDict
+
+from pipeplan.api.sources import DEFAULT_MICROBATCHES
+from pipeplan.costs import Costs, Settings
+from pipeplan.errors import InputError, ShapeError, UnknownNameError
+from pipeplan.model import Placement, shortened
+from pipeplan.solver import Choices, Jitter, Objective, Problem, SlowRank, Variation
+
+DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1, "bidirectional-v": 2}
+"""The placements that are searched by name, and their default chunks: of each copy, where there are two."""
+
+FIXED_CHUNKS = {"linear", "v", "bidirectional", "bidirectional-v"}
+"""Those that have no other number of chunks."""
+
+Names = str | Iterable[str]
+"""Names, or one text with commas between them."""
+
+
+class Asked(TypedDict, total=False):
+    """What is searched for, beside the settings."""
+
+    placement: str
+    objective: Objective
+    full_backward: bool
+    decide: Names
+    leave: Names
+    jitter: float | None
+    slow_rank: float | None
+
+
+def problem_of(
+    settings: Settings,
+    *,
+    placement: str = "linear",
+    objective: Objective = "makespan",
+    full_backward: bool = False,
+    decide: Names = (),
+    leave: Names = (),
+    jitter: float | None = None,
+    slow_rank: float | None = None,
+) -> Problem:
+    """The problem that is solved. Raises what :func:`pipeplan.search` does."""
+    choices = choices_of(decide, leave, full_backward=full_backward)
+    _require_undecided(settings, choices)
+    placed = placement_named(placement, settings)
+    costs = settings.costs(placed)
+    _require_times(costs, choices, names_of(decide))
+    return Problem(
+        placed,
+        DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches,
+        costs,
+        settings.limits(placed),
+        objective=objective,
+        choices=choices,
+        communication=settings.communication,
+        slices=settings.slices or 1,
+        variation=_variation(jitter, slow_rank),
+    )
+
+
+def names_of(given: Names) -> list[str]:
+    """Names, given as several or as one text with commas between them."""
+    texts = [given] if isinstance(given, str) else list(given)
+    return [name.strip() for text in texts for name in text.split(",") if name.strip()]
+
+
+def choices_of(decide: Names, leave: Names, *, full_backward: bool) -> Choices:
+    """What the search decides.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that is no choice.
+    InputError
+        For a name in both, and for full backwards where the search is to decide which are split.
+    """
+    decided, left = names_of(decide), names_of(leave)
+    if full_backward and "split" in decided:
+        raise InputError(
+            "full backwards leave no backward to split: take full_backward or decide split, not both",
+            field="full_backward",
+        )
+    return Choices.of(decided, [*left, "split"] if full_backward else left)
+
+
+def _require_undecided(settings: Settings, choices: Choices) -> None:
+    """What is recomputed or offloaded is decided by the search or not done at all."""
+    for name in ("recompute", "offload"):
+        fixed = getattr(settings, name)
+        if fixed in ("none", ()):
+            continue
+        text = fixed if isinstance(fixed, str) else ",".join(map(str, fixed))
+        if name in choices:
+            raise InputError(
+                f"{name} {text} says what the search is to decide: give {name} or decide {name}, not both", field=name
+            )
+        raise InputError(
+            f"a search keeps every activation or decides itself what to {name}: in place of {name} {text} decide {name}",
+            field=name,
+        )
+
+
+def _require_times(costs: Costs, choices: Choices, decided: list[str]) -> None:
+    """What is decided takes a known time."""
+    if choices.offload and costs.offload is None:
+        raise InputError(
+            "a search may offload only where a copy to the host takes a known time: give offload_times, or "
+            "offload_bandwidth and activation_bytes",
+            field="offload_bandwidth",
+        )
+    if "overlap" in decided and costs.overlap is None:
+        raise InputError(
+            "overlapping gains nothing where a pair takes as long as its two ops: give overlap_times",
+            field="overlap_times",
+        )
+
+
+def _variation(jitter: float | None, slow_rank: float | None) -> Variation | None:
+    if jitter is not None and slow_rank is not None:
+        raise InputError(
+            "a search is for jitter or for a slow rank: give one of them, and judge what it finds by the other",
+            field="slow_rank",
+        )
+    if slow_rank is not None:
+        return SlowRank(slow_rank)
+    return None if jitter is None else Jitter(jitter)
+
+
+def placement_named(name: str, settings: Settings) -> Placement:
+    """The placement of a name, with the ranks and chunks of the settings, or of a list of ranks.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown name.
+    ShapeError
+        For ranks, chunks and stages that contradict each other or the name.
+    """
+    if "," in name:
+        return _custom_placement(name, settings)
+    if name not in DEFAULT_CHUNKS:
+        raise UnknownNameError("placement", name, DEFAULT_CHUNKS)
+    chunks = settings.chunks or DEFAULT_CHUNKS[name]
+    if name in FIXED_CHUNKS and chunks != DEFAULT_CHUNKS[name]:
+        raise ShapeError(
+            f"a {name} placement has {DEFAULT_CHUNKS[name]} chunk(s) a rank, not {chunks}: "
+            f"take placement {_fitting(chunks, two_copies=name.startswith('bidirectional'))}",
+            field="chunks",
+        )
+    return Placement.called(name, settings.pipeline_ranks(chunks), chunks)
+
+
+def _fitting(chunks: int, *, two_copies: bool) -> str:
+    """Which placements have so many chunks."""
+    if two_copies and chunks <= 2:
+        return "bidirectional" if chunks == 1 else "bidirectional-v"
+    return "linear" if chunks == 1 else "loop" if chunks % 2 else "v or loop" if chunks == 2 else "wave or loop"
+
+
+def _custom_placement(text: str, settings: Settings) -> Placement:
+    try:
+        placement = Placement.of(tuple(int(rank) for rank in text.split(",")))
+    except ValueError:
+        raise ShapeError(
+            f"placement '{shortened(text, 60)}': write the rank of each stage, apart by commas, as in 0,1,1,0"
+        ) from None
+    for name in ("ranks", "stages"):
+        if getattr(settings, name) not in (None, getattr(placement, name)):
+            raise ShapeError(f"placement {text} has {getattr(placement, name)} {name}, not {getattr(settings, name)}")
+    return placement

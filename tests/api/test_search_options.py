@@ -1,0 +1,155 @@
+"""What a search is told beside its costs: what it may decide, how the run differs from the plan, on which placements."""
+
+import json
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.api.searching.decision_words import decided_in_words
+from pipeplan.api.searching.decisions import Decided, Price, decided_in
+from pipeplan.api.searching.problems import choices_of, names_of, placement_named, problem_of
+from pipeplan.cli import main
+from pipeplan.costs import Settings
+from pipeplan.errors import InputError, PipeplanError, ShapeError, UnknownNameError
+from pipeplan.passes import insert_recompute
+from pipeplan.solver import CHOICES, Choices, Jitter, SlowRank
+
+SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 4, "p2p_time": 0.25}
+
+
+def test_names_come_one_by_one_or_with_commas():
+    assert names_of("recompute, offload") == names_of(["recompute", "offload"]) == ["recompute", "offload"]
+    assert names_of(("recompute,offload", "split")) == ["recompute", "offload", "split"]
+    assert choices_of("recompute", "overlap,weight-order", full_backward=True) == Choices(
+        split=False, overlap=False, weight_order=False, recompute=True
+    )
+
+
+def test_the_options_are_the_problems():
+    problem = problem_of(Settings(ranks=2, communication="blocking"), decide="recompute", slow_rank=0.1)
+    assert problem.choices.names == ("split", "overlap", "weight-order", "recompute")
+    assert (problem.communication, problem.variation) == ("blocking", SlowRank(0.1))
+    assert problem_of(Settings(), jitter=0.2).variation == Jitter(0.2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "error", "field", "says"),
+    [
+        ({}, {"decide": "recompute", "leave": "recompute"}, InputError, "leave", "recompute cannot be decided by the"),
+        ({}, {"decide": "recomputed"}, UnknownNameError, None, "did you mean 'recompute'"),
+        ({}, {"leave": ["nothing"]}, UnknownNameError, None, "'nothing'"),
+        ({}, {"full_backward": True, "decide": "split"}, InputError, "full_backward", "leave no backward to split"),
+        ({"recompute": "all"}, {"decide": "recompute"}, InputError, "recompute", "give recompute or decide recompute"),
+        ({"recompute": "0-1"}, {}, InputError, "recompute", "in place of recompute 0-1 decide recompute"),
+        ({"offload": (0, 1), "offload_times": 1}, {}, InputError, "offload", "in place of offload 0,1 decide offload"),
+        ({"offload": "all", "offload_times": 1}, {"decide": "offload"}, InputError, "offload", "not both"),
+        ({}, {"decide": "offload"}, InputError, "offload_bandwidth", "give offload_times, or offload_bandwidth"),
+        ({}, {"decide": "overlap"}, InputError, "overlap_times", "give overlap_times"),
+        ({"recompute_times": 0.0}, {"decide": "recompute"}, PipeplanError, "recompute_times", "must be more than 0"),
+        ({}, {"jitter": 0.1, "slow_rank": 0.1}, InputError, "slow_rank", "for jitter or for a slow rank"),
+        ({}, {"jitter": -0.1}, InputError, "jitter", "jitter must be from 0 to 10"),
+        ({}, {"slow_rank": 11.0}, InputError, "slow_rank", "by a share from 0 to 10, not 11"),
+        ({"ranks": 3}, {"placement": "bidirectional"}, ShapeError, "ranks", "needs an even number of ranks, not 3"),
+        ({"microbatches": 3}, {"placement": "bidirectional-v"}, ShapeError, "microbatches", "equal share for 2 model"),
+        ({"chunks": 2}, {"placement": "bidirectional"}, ShapeError, "chunks", "take placement bidirectional-v"),
+        ({"chunks": 4}, {"placement": "bidirectional-v"}, ShapeError, "chunks", "take placement wave or loop"),
+    ],
+)
+def test_what_cannot_be_asked(settings, options, error, field, says):
+    with pytest.raises(error, match=says) as raised:
+        pipeplan.search(**(SHAPE | settings), **options, evaluations=10)
+    assert raised.value.field == field or field is None
+
+
+def test_placements_of_two_copies():
+    both = placement_named("bidirectional-v", Settings(ranks=2))
+    assert both.rank_of == ((0, 1, 1, 0), (1, 0, 0, 1))
+    found = pipeplan.search(**SHAPE, placement="bidirectional-v", static_bytes=3, activation_bytes=1, evaluations=50)
+    alone = pipeplan.search(**SHAPE, placement="v", static_bytes=3, activation_bytes=1, evaluations=50)
+    for result, held in ((found, 6), (alone, 3)):
+        assert result.memory.peak_bytes is not None
+        assert result.memory.static.tolist() == [held, held]
+    assert found.bound.value <= found.makespan
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--jitter 0.1",
+        "--slow-rank 0.1",
+        "--communication blocking",
+        "--communication contended",
+        "--placement bidirectional",
+        "--placement bidirectional-v",
+        "--leave weight-order --leave overlap,split",
+    ],
+)
+def test_what_was_asked_is_in_the_record_and_a_file_gives_the_makespan_again(tmp_path, capsys, options):
+    files = [tmp_path / name for name in ("best.json", "best.csv")]
+    outputs = " ".join(f"-o {path}" for path in files)
+    assert main(f"search -p 2 -m 4 --p2p-time 0.25 --evaluations 200 --json {options} {outputs}".split()) == 0
+    document = json.loads(capsys.readouterr().out)
+    of = {"--jitter": "p95", "--slow-rank": "worst"}.get(options.split()[0], "plan")
+    assert document["objective"]["of"] == of
+    record = {"p95": document["jitter"], "worst": document["slow_rank"], "plan": {"plan": document["makespan"]}}[of]
+    assert document["objective"]["value"] == record[of]
+    assert document["objective"]["lower_bound"] <= record[of] * (1 + 1e-9)
+    assert document["lower_bound"] <= document["makespan"] * (1 + 1e-9)
+    assert document["decided"]["recomputed"] == [0] * document["stages"]
+    assert document["decided"]["choices"] == [] or options[:7] != "--leave"
+    communication = options.split()[1] if "communication" in options else "edge"
+    assert document["communication"] == communication
+    for path in files:
+        line = f"simulate {path} --p2p-time 0.25 --communication {communication} --no-visualization --json"
+        assert main(line.split()) == 0
+        assert json.loads(capsys.readouterr().out)["makespan"] == pytest.approx(document["makespan"])
+
+
+def test_the_table_says_what_varies_and_how_transfers_behave(capsys):
+    for options, says in (
+        ({"jitter": 0.1}, ("least p95", "under jitter mean ")),
+        ({"slow_rank": 0.1}, ("least worst case", "with a slow rank mean ", "; any one rank 10.0% slower")),
+        ({"communication": "blocking"}, ("transfers sends and receives occupy their ranks and meet",)),
+    ):
+        pipeplan.search(**SHAPE, **options, evaluations=100).print()
+        table = " ".join(capsys.readouterr().out.split())
+        assert [text for text in says if text not in table] == []
+
+
+def test_every_choice_is_named_by_the_help(capsys):
+    main(["search", "--help"])
+    text = capsys.readouterr().out
+    assert [name for name in CHOICES if name not in text] == []
+
+
+def test_what_was_decided_has_its_price():
+    problem = problem_of(Settings(ranks=2, activation_bytes=2.0**30, static_bytes=0), decide="recompute")
+    kept = pipeplan.simulate("1f1b", ranks=2).schedule
+    again = decided_in(insert_recompute(kept, [0]), problem)
+    assert (again.recomputed, again.offloaded, again.split_backwards) == ((8, 0), (0, 0), 0)
+    assert again.prices["recompute"].rank == 0
+    assert again.prices["recompute"].time > 0
+    words = decided_in_words(again)
+    assert words[0].startswith("recomputes all 8 microbatches on stage 0: costs ")
+    assert words[0].endswith("on rank 0")
+    assert decided_in_words(decided_in(kept, problem))[0] == "recomputes nothing"
+
+
+def test_what_was_decided_in_words():
+    decided = Decided(
+        choices=("split", "recompute", "offload"),
+        microbatches=24,
+        recomputed=(0, 0, 3, 24, 24),
+        offloaded=(0,) * 5,
+        full_backwards=2,
+        split_backwards=118,
+        overlapped_pairs=7,
+        prices={"recompute": Price(0.012, 3.1 * 2**30, 0, True)},
+    )
+    assert decided_in_words(decided) == (
+        "recomputes 3 of 24 microbatches on stage 2, all 24 on stages 3-4: costs 1.2% of the time, saves 3.1 GiB on rank 0",
+        "offloads nothing",
+        "splits 118 of 120 backwards",
+        "overlaps 7 pairs of a forward and a backward",
+    )
