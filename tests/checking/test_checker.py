@@ -1,12 +1,18 @@
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.checking import check
+from pipeplan.costs import Limits
 from pipeplan.errors import DeadlockError, InvalidScheduleError
 from pipeplan.model import MemoryRule, Placement, Schedule, format_schedule, from_ops, parse_schedule
 from pipeplan.model.op import Kind, Op
+from pipeplan.simulation import simulate
+from tests.simulation.saving import saving_problems
 
 GOOD = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"
 
@@ -84,6 +90,47 @@ def test_weights_are_held_until_w():
     assert problems(late, memory=half) == []
     more = MemoryRule(np.ones(1), np.full(1, 1.7), np.array([2.0]))
     assert problems(late, memory=more)[0][1] == "rank 0, op 2 (0I0)"
+
+
+def test_what_recomputations_keep_and_offloads_move():
+    """Held: 1, 1.25, 0.5, 1.25, 0.25, 1, 0."""
+    text = "0F0 0F1 0OFFLOAD0 0R1 0B1 0RELOAD0 0B0"
+    parts: Any = {"recompute_keeps": np.full(1, 0.25), "offloaded": np.full(1, 0.75)}
+    assert problems(text, memory=MemoryRule(np.ones(1), np.ones(1), np.array([1.25]), **parts)) == []
+    (found,) = problems(text, memory=MemoryRule(np.ones(1), np.ones(1), np.array([1.2]), **parts))
+    assert found[1] == "rank 0, op 1 (0F1)"
+    sliced = "0F0.0 0F0.1 0R0.1 0B0.1 0B0.0"
+    half = MemoryRule(np.ones(1), np.ones(1), np.array([0.9]))
+    assert problems(sliced, memory=half)[0][1] == "rank 0, op 2 (0R0.1)"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "where", "says"),
+    [
+        ("0F0 0OFFLOAD0 0B0", "offload", "rank 0", "0RELOAD0 is missing"),
+        ("0F0 0RELOAD0 0B0", "offload", "rank 0", "0OFFLOAD0 is missing"),
+        ("0F0 0OFFLOAD0 0R0 0RELOAD0 0B0", "offload", "rank 0", "one of the two"),
+        ("0F0 0OFFLOAD0 0RELOAD0 0RELOAD0 0B0", "duplicate", "rank 0, op 3 (0RELOAD0)", "a second time"),
+        ("0F0 0RELOAD0 0OFFLOAD0 0B0", "order", "rank 0, op 1 (0RELOAD0)", "waits for 0OFFLOAD0"),
+        ("0OFFLOAD0 0F0 0RELOAD0 0B0", "order", "rank 0, op 0 (0OFFLOAD0)", "waits for 0F0"),
+        ("0F0 0OFFLOAD0 0I0 0RELOAD0 0W0", "order", "rank 0, op 2 (0I0)", "waits for 0RELOAD0"),
+    ],
+)
+def test_offloads_that_cannot_be(text, rule, where, says):
+    found = problems(text)
+    assert (found[0][0], found[0][1]) == (rule, where)
+    assert says in found[0][2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(saving_problems())
+def test_a_schedule_is_within_its_own_peak_and_over_a_little_less(problem):
+    schedule, costs = problem
+    peaks = simulate(schedule, costs).memory.peak_activation
+    rule = costs.memory.rule(schedule.placement, Limits(peaks, in_activations=True))
+    assert check(schedule, memory=rule).valid
+    less = replace(rule, limit=rule.limit * 0.999)
+    assert {problem.rule for problem in check(schedule, memory=less).problems} == {"memory"}
 
 
 def test_a_few_ops_of_a_huge_shape():

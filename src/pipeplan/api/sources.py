@@ -6,6 +6,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from pipeplan.api.arguments import ScheduleLike
 from pipeplan.api.results import Result
 from pipeplan.costs import Settings
@@ -19,8 +21,8 @@ from pipeplan.formats import (
     read_standard_input,
     unpacked_name,
 )
-from pipeplan.model import Schedule, Timeline, require_size
-from pipeplan.passes import insert_recompute
+from pipeplan.model import SMALLEST, Schedule, Timeline, require_size
+from pipeplan.passes import insert_offload, insert_recompute
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
 
 DEFAULT_MICROBATCHES = 8
@@ -98,7 +100,7 @@ def resolve(
     """
     found = opened(source)
     if isinstance(found, str):
-        return _recomputing(build(strategy(found), settings), settings)
+        return _saving(build(strategy(found), settings), settings)
     if isinstance(found, Timeline):
         if found.source == "measured" and not of_measured:
             raise InputError(
@@ -107,17 +109,37 @@ def resolve(
                 "convert it to a schedule (.csv) first"
             )
         found = found.schedule
-    return _recomputing(_of_given_shape(found, settings), settings)
+    return _saving(_of_given_shape(found, settings), settings)
 
 
-def _recomputing(schedule: Schedule, settings: Settings) -> Schedule:
-    """The schedule with what the settings recompute.
+def _saving(schedule: Schedule, settings: Settings) -> Schedule:
+    """The schedule with what the settings recompute and offload.
 
-    A strategy that looks at costs has made its schedule as if nothing were recomputed: it keeps its memory limit, with room
-    to spare.
+    A strategy that looks at costs has made its schedule as if all were kept: it keeps its memory limit, with room to spare.
     """
-    stages = settings.recomputed(schedule.stages)
-    return insert_recompute(schedule, stages) if stages else schedule
+    recomputed, offloaded = settings.recomputed(schedule.stages), settings.offloaded(schedule.stages)
+    if recomputed:
+        schedule = insert_recompute(schedule, recomputed)
+    if not offloaded:
+        return schedule
+    apart = _ops_of_a_copy(schedule, settings)
+    return insert_offload(schedule, offloaded, offload_behind=apart, reload_ahead=apart)
+
+
+def _ops_of_a_copy(schedule: Schedule, settings: Settings) -> list[int]:
+    """How many ops of its rank a copy of each stage lasts for, of mean length, at least one: it then hides behind them.
+
+    One where nobody said how long a copy takes: an order of ops needs no times, and who simulates it is told.
+    """
+    costs = settings.costs(schedule.placement)
+    if costs.offload is None:
+        return [1] * schedule.stages
+    times, ops = costs.durations(schedule), np.maximum(np.diff(schedule.offsets), 1)
+    mean = np.bincount(schedule.rank, times, minlength=schedule.ranks) / ops
+    shortest = np.min([mean[ranks] for ranks in schedule.placement.table], axis=0)
+    lasts = np.ceil(costs.offload / schedule.slices / np.maximum(shortest, SMALLEST))
+    most: list[int] = np.clip(lasts, 1, len(schedule)).astype(np.int64).tolist()
+    return most
 
 
 def label(source: ScheduleLike) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.checking.problem import Problem
-from pipeplan.model import Floats, Kind, MemoryRule, Schedule, tolerances
+from pipeplan.model import Bools, Columns, Floats, Kind, MemoryRule, Schedule, tolerances
 from pipeplan.readable import size_text
 
 
@@ -17,8 +16,7 @@ def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Problem]:
     slack = tolerances.MEMORY * np.maximum(rule.limit, 1.0)
     for rank in range(schedule.ranks):
         row = schedule.row(rank)
-        recomputed = set(zip(row.stage[row.kind == Kind.R], row.microbatch[row.kind == Kind.R], strict=True))
-        held = _held(row.kind, row.stage, row.microbatch, rule, recomputed) / schedule.slices
+        held = _held(row, rule) / schedule.slices
         over = np.flatnonzero(held > rule.limit[rank] + slack[rank])
         if over.size:
             position = int(schedule.offsets[rank] + over[0])
@@ -29,21 +27,29 @@ def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Problem]:
             yield Problem("memory", schedule.place(position), message, position)
 
 
-def _held(
-    kind: NDArray[np.int8],
-    stage: NDArray[np.int32],
-    microbatch: NDArray[np.int32],
-    rule: MemoryRule,
-    recomputed: set[tuple[int, int]],
-) -> Floats:
+def _held(row: Columns, rule: MemoryRule) -> Floats:
     """What a row holds after each of its ops."""
-    activation, kept = rule.activation[stage], rule.freed_by_weight[stage]
-    change = np.select(
-        [kind == Kind.F, kind == Kind.R, kind == Kind.B, kind == Kind.I, kind == Kind.W],
-        [activation, activation, -activation, kept - activation, -kept],
-        0.0,
-    )
-    if recomputed:
-        forgotten = [(s, m) in recomputed for s, m in zip(stage, microbatch, strict=True)]
-        change[np.array(forgotten) & (kind == Kind.F)] = 0.0
+    kind = row.kind
+    activation, until_weight = rule.activation[row.stage], rule.freed_by_weight[row.stage]
+    kept, moved = rule.recompute_keeps[row.stage], rule.offloaded[row.stage]
+    again = kind == Kind.R
+    changes = {
+        Kind.F: np.where(_recomputed(row, again), kept, activation),
+        Kind.R: activation - kept,
+        Kind.OFFLOAD: -moved,
+        Kind.RELOAD: moved,
+        Kind.B: -activation,
+        Kind.I: until_weight - activation,
+        Kind.W: -until_weight,
+    }
+    change = np.select([kind == each for each in changes], list(changes.values()), 0.0)
     return np.cumsum(change)
+
+
+def _recomputed(row: Columns, again: Bools) -> Bools:
+    """Whether the microbatch of each op of a row is recomputed on its stage."""
+    if not again.any():
+        return again
+    what = list(zip(row.stage.tolist(), row.microbatch.tolist(), row.slice.tolist(), strict=True))
+    found = {each for each, recomputes in zip(what, again.tolist(), strict=True) if recomputes}
+    return np.array([each in found for each in what])

@@ -1,4 +1,4 @@
-"""Is everything there, once, and on the right rank?"""
+"""Is everything there, once, and on the right rank? Is what was offloaded brought back?"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from pipeplan.checking.problem import Problem
 from pipeplan.model import (
     BACKWARD_KINDS,
+    HOST_KINDS,
     NO_GROUP,
     NO_MICROBATCH,
     STAGE_WIDE_KINDS,
@@ -25,7 +26,7 @@ SHOWN = 20
 
 
 def check_structure(schedule: Schedule) -> Iterator[Problem]:
-    """Complete, without duplicates, every op on its stage's rank, overlapped pairs well formed."""
+    """Complete, without duplicates, every op on its stage's rank, overlapped pairs well formed, offloads with reloads."""
     if schedule.keys > 100 * len(schedule) + 1_000_000:
         yield Problem(
             "incomplete",
@@ -37,6 +38,7 @@ def check_structure(schedule: Schedule) -> Iterator[Problem]:
     yield from _microbatch_given(schedule)
     yield from _duplicates(schedule)
     yield from _absent(schedule)
+    yield from _offloads(schedule)
     yield from _wrong_ranks(schedule)
     yield from _overlaps(schedule)
 
@@ -80,16 +82,31 @@ def _absent(schedule: Schedule) -> Iterator[Problem]:
     yield from _list_keys(schedule, weights & ~inputs & ~full, Kind.I, "is missing, though W is there")
 
 
-def _list_keys(schedule: Schedule, wrong: Bools, kind: Kind, message: str) -> Iterator[Problem]:
+def _offloads(schedule: Schedule) -> Iterator[Problem]:
+    """What a microbatch leaves on a stage is kept, recomputed, or offloaded and reloaded: one of these."""
+    if schedule.kinds.isdisjoint(HOST_KINDS):
+        return
+    gone, back, again = (counts_by_key(schedule, kind) > 0 for kind in (*HOST_KINDS, Kind.R))
+    lost = "is missing: what its OFFLOAD copied to the host never comes back for the backward"
+    yield from _list_keys(schedule, gone & ~back, Kind.RELOAD, lost, rule="offload")
+    nothing = "is missing: its RELOAD would bring back what was never copied to the host"
+    yield from _list_keys(schedule, back & ~gone, Kind.OFFLOAD, nothing, rule="offload")
+    twice = "recomputes what its OFFLOAD and RELOAD bring back: a microbatch does one of the two on a stage"
+    yield from _list_keys(schedule, again & (gone | back), Kind.R, twice, rule="offload")
+
+
+def _list_keys(
+    schedule: Schedule, wrong: Bools, kind: Kind, message: str, *, rule: str = "incomplete"
+) -> Iterator[Problem]:
     keys = np.flatnonzero(wrong)
     per_stage = schedule.microbatches * schedule.slices
     for key in keys[:SHOWN].tolist():
         stage, rest = divmod(key, per_stage)
         op = Op(kind, stage, *divmod(rest, schedule.slices))
         copy = int(schedule.placement.copy_of(np.array([op.microbatch], np.int32), schedule.microbatches)[0])
-        yield Problem("incomplete", f"rank {schedule.placement.rank_of[copy][stage]}", f"{op} {message}")
+        yield Problem(rule, f"rank {schedule.placement.rank_of[copy][stage]}", f"{op} {message}")
     if len(keys) > SHOWN:
-        yield Problem("incomplete", "", f"{len(keys) - SHOWN} more {kind.name} like these")
+        yield Problem(rule, "", f"{len(keys) - SHOWN} more {kind.name} like these")
 
 
 def _wrong_ranks(schedule: Schedule) -> Iterator[Problem]:

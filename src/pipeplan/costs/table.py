@@ -332,7 +332,7 @@ class Costs:
         if self.offload is None:
             raise CostError(
                 f"{name or 'the schedule'} offloads activations, and nothing says how long a copy takes: give an "
-                "offload_bandwidth with activation_bytes, or offload_times",
+                "offload bandwidth and activation bytes, or offload times",
                 field="offload_bandwidth",
             )
         return self.offload

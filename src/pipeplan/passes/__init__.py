@@ -2,6 +2,7 @@
 
 from pipeplan.passes.backward import merge_backward, split_backward
 from pipeplan.passes.communication import Receives, insert_communication, without_communication
+from pipeplan.passes.offload import insert_offload, without_offload
 from pipeplan.passes.rearrangement import Rearrangement
 from pipeplan.passes.recompute import insert_recompute, without_recompute
 from pipeplan.passes.retime import retime
@@ -13,6 +14,7 @@ __all__ = [
     "add_reduce_grad",
     "add_unshard_reshard",
     "insert_communication",
+    "insert_offload",
     "insert_recompute",
     "lower_for_torch",
     "merge_backward",
@@ -20,5 +22,6 @@ __all__ = [
     "retime",
     "split_backward",
     "without_communication",
+    "without_offload",
     "without_recompute",
 ]

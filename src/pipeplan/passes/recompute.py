@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
-from pipeplan.errors import ShapeError
-from pipeplan.model import BACKWARD_KINDS, Kind, Schedule, concatenate, ops
+from pipeplan.model import Kind, Schedule, concatenate, ops
+from pipeplan.passes.chosen import Saved, chosen_backwards
 
 
-def insert_recompute(schedule: Schedule, stages: Iterable[int] | None = None) -> Schedule:
-    """The schedule with an R right before the backward (B or I) of every microbatch on some stages.
+def insert_recompute(schedule: Schedule, what: Saved = None) -> Schedule:
+    """The schedule with an R right before the backward (B or I) of every microbatch on some stages, or of single ones.
 
-    The R of an overlapped pair stands before the pair. A microbatch that is recomputed already stays as it is.
+    The R of an overlapped pair stands before the pair. A microbatch that is recomputed or offloaded already stays as it is.
 
     Parameters
     ----------
-    stages
-        Which ones are recomputed; None: all of them.
+    what
+        Stages, or (stage, microbatch) pairs, or both; None: all of them.
 
     Raises
     ------
     ShapeError
-        For a stage that the schedule does not have.
+        For a stage or a microbatch that the schedule does not have.
     """
-    backwards = schedule.where(*BACKWARD_KINDS)
-    recomputed = schedule.key[schedule.where(Kind.R)]
-    backwards = backwards[~np.isin(schedule.key[backwards], recomputed)]
-    if stages is not None:
-        chosen = sorted(set(stages))
-        if chosen and not 0 <= chosen[0] <= chosen[-1] < schedule.stages:
-            raise ShapeError(
-                f"cannot recompute stages {chosen}: this schedule has stages 0 to {schedule.stages - 1}",
-                field="recompute",
-            )
-        backwards = backwards[np.isin(schedule.columns.stage[backwards], chosen)]
+    backwards, _ = chosen_backwards(schedule, what, verb="recompute", field="recompute")
     columns = schedule.columns
     inserted = ops(Kind.R, columns.stage[backwards], columns.microbatch[backwards], columns.slice[backwards])
     before = backwards - schedule.joined[backwards]

@@ -23,7 +23,7 @@ MOST_WORK = 500_000
 MOST_SCHEDULES = 4
 """Other schedules that are named: the shortest of those of which no other is shorter and needs less memory."""
 
-RemedyKind = Literal["costs", "schedule", "chunks", "microbatches", "memory", "recomputation"]
+RemedyKind = Literal["costs", "schedule", "chunks", "microbatches", "memory", "recomputation", "offload"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,11 @@ def _ways(found: Strategy, settings: Settings, result: Result) -> Iterator[tuple
     if settings.recompute not in ("none", ()):
         yield "recomputation", "nothing recomputed", replace(settings, recompute="none")
     elif result.limits is not None:
-        yield "recomputation", "all stages recomputed", replace(settings, recompute="all")
+        yield "recomputation", "all stages recomputed", replace(settings, recompute="all", offload="none")
+    if settings.offload not in ("none", ()):
+        yield "offload", "nothing offloaded", replace(settings, offload="none")
+    elif result.limits is not None and result.costs.offload is not None:
+        yield "offload", "all stages offloaded", replace(settings, offload="all", recompute="none")
 
 
 def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:

@@ -7,7 +7,7 @@ from pipeplan.api.explaining.remedies import Remedy
 from pipeplan.api.tables.parts import size
 from pipeplan.readable import Times, change
 
-_AT_HAND = ("schedule", "chunks", "recomputation")
+_AT_HAND = ("schedule", "chunks", "recomputation", "offload")
 """What changes neither the model, nor the batch, nor the machine, and is within its memory."""
 
 
