@@ -3,11 +3,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 # What `make bench` compares this checkout with.
 BEFORE ?= HEAD~1
+# How many random instances `make soundness` judges, and the seed of the first.
+INSTANCES ?= 5000
+SEED ?= 0
 # What the peers' tests need beside pytest's own.
 PEERS_TOOLS := pytest pytest-xdist hypothesis
 SOURCES := src tests benchmarks examples deploy docs/build
 
-.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline web-ui web-ui-check clean
+.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline soundness web-ui web-ui-check clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -58,6 +61,10 @@ bench-plan: .venv/.installed-dev
 
 bench-search: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.search
+
+# Is a lower bound above what any schedule at hand reaches? A line for each violation, which shows it again.
+soundness: .venv/.installed-dev
+	$(BIN)/python -m tests.simulation.soundness --instances $(INSTANCES) --seed $(SEED)
 
 bench-sweeps: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.sweeps

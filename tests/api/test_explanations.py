@@ -176,3 +176,30 @@ def test_more_ranks_than_can_be_walked_back_are_refused_and_a_page_does_without(
     path = tmp_path / "page.html"
     save(pipeplan.simulate("1f1b", ranks=1000, microbatches=1), path)
     assert '"gaps":null' in path.read_text()
+
+
+def test_the_windows_of_the_bound_are_found_on_the_timeline(capsys):
+    found = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
+    assert [(each.window.kind, each.start, each.end) for each in found.windows] == [
+        ("first", 0.0, 7.0),
+        ("trip", 9.0, 19.0),
+        ("last", 25.0, 37.0),
+    ]
+    assert [each.idle for each in found.windows] == [4.0, 3.0, 5.0]
+    told = found.to_dict()["explain"]["windows"]
+    assert told[1] == {
+        "rank": 0, "kind": "trip", "start": 9.0, "end": 19.0, "idle": 3.0, "least_length": 7.0, "least_idle": 0.0
+    }  # fmt: skip
+    found.print()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "takes less than 30.0: rank 0 holds 3 microbatches at most, and idles 6.0 or more in these windows" in said
+    assert "from the last forward on 25.0 to 37.0" in said
+
+
+def test_a_bound_of_another_kind_has_no_windows():
+    for found in (pipeplan.explain("zb-auto", ranks=4, microbatches=8), pipeplan.explain("1f1b", ranks=2)):
+        assert found.windows == ()
+        assert found.to_dict()["explain"]["windows"] == []
+    over = pipeplan.explain("gpipe", ranks=4, microbatches=8, memory_limit="3act")
+    assert over.result.bound.round_trips is not None
+    assert over.windows == ()

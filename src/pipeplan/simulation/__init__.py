@@ -5,6 +5,7 @@ from pipeplan.simulation.cause import Cause, cause_of_delay
 from pipeplan.simulation.chain import compute_only, timed_only
 from pipeplan.simulation.critical import CriticalPath, critical_path
 from pipeplan.simulation.idle import IdleTimes, Reason, idle_times
+from pipeplan.simulation.located_windows import LocatedWindow, located_windows
 from pipeplan.simulation.memory import memory_use
 from pipeplan.simulation.simulator import Communication, Simulation, simulate
 from pipeplan.simulation.step import longest_span, step_time
@@ -17,6 +18,7 @@ __all__ = [
     "Communication",
     "CriticalPath",
     "IdleTimes",
+    "LocatedWindow",
     "Reason",
     "RoundTrips",
     "Simulation",
@@ -27,6 +29,7 @@ __all__ = [
     "critical_path",
     "earliest_starts",
     "idle_times",
+    "located_windows",
     "longest_span",
     "lower_bound",
     "memory_use",

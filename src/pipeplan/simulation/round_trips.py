@@ -73,8 +73,8 @@ class Crowd:
 
     Attributes
     ----------
-    rank
-        Its number.
+    rank, onward
+        Its number; whether the last microbatch is followed on its way from it.
     microbatches, slices
         Of all copies of the model together, and of each sequence.
     whole
@@ -84,6 +84,7 @@ class Crowd:
     """
 
     rank: int
+    onward: bool
     microbatches: int
     slices: int
     whole: float
@@ -106,7 +107,7 @@ def round_trips(
     pairs
         Whether forwards may overlap with backwards in less time than both take.
     """
-    crowd = _crowd(number, rank, memory, slices)
+    crowd = _crowd(number, rank, memory, slices=slices, onward=onward)
     if not 0 < crowd.fit < crowd.microbatches:
         return None
     trip = _shortest([_trip(rank, here, times, slices=slices, onward=onward, pairs=pairs) for here in rank.by_copy()])
@@ -115,13 +116,13 @@ def round_trips(
     return max(found, key=attrgetter("length"))
 
 
-def _crowd(number: int, rank: RankClasses, memory: RankMemory, slices: int) -> Crowd:
+def _crowd(number: int, rank: RankClasses, memory: RankMemory, *, slices: int, onward: bool) -> Crowd:
     copies = rank.by_copy()
     microbatches = sum(int(rank.count[here[0]]) for here in copies) // slices
     whole = min(slices * float(memory.activation[here].sum()) for here in copies)
     bound = whole > 0 and memory.limit < inf
     fit = int(memory.limit * (1 + tolerances.MEMORY) / whole) if bound else microbatches
-    return Crowd(number, microbatches, slices, whole, fit)
+    return Crowd(number, onward, microbatches, slices, whole, fit)
 
 
 def _shares_of_weights(rank: RankClasses, memory: RankMemory) -> tuple[float, ...]:
@@ -225,6 +226,7 @@ def _together(crowd: Crowd, windows: tuple[Window, ...], total: float, hidden: f
         windows = tuple(replace(window, work=window.length - left * window.idle) for window in windows)
     return RoundTrips(
         rank=crowd.rank,
+        onward=crowd.onward,
         fit=crowd.fit,
         length=max(length, total + max(idle - hidden, 0.0)),
         windows=tuple(window for window in windows if window.count),

@@ -21,7 +21,8 @@ class Window:
     count
         How many there are.
     length, work
-        How long each is at least, and the most work that the rank can do in it, at most its length.
+        How long each is at least, and the most work that the rank can do in it, at most its length; in the least time
+        that ops can take, in a pair or as part of a full backward.
     """
 
     kind: WindowKind
@@ -46,8 +47,8 @@ class RoundTrips:
 
     Attributes
     ----------
-    rank
-        Whose they are.
+    rank, onward
+        Whose they are; whether the last one goes on to the end of the makespan, or to that of the rank's own ops.
     fit
         How many microbatches its limit holds at once: every so many there is a trip.
     length
@@ -57,6 +58,7 @@ class RoundTrips:
     """
 
     rank: int
+    onward: bool
     fit: int
     length: float
     windows: tuple[Window, ...]

@@ -17,7 +17,7 @@ from pipeplan.api.sources import label, opened
 from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.model import Floats, Timeline
-from pipeplan.simulation import CriticalPath, IdleTimes, Reason, critical_path
+from pipeplan.simulation import CriticalPath, IdleTimes, LocatedWindow, Reason, critical_path, located_windows
 
 LEAST_GAIN = 5e-4
 """The share of its time that a microbatch must save for a change to help: less is written as 0.0%."""
@@ -72,6 +72,17 @@ class Explanation(Presentable):
         """The longest wait of every rank between its first op and its last; None where it has none."""
         return longest_waits(self.result.timeline, self.idle)
 
+    @cached_property
+    def windows(self) -> tuple[LocatedWindow, ...]:
+        """Where the windows are that the bound comes from, in which a rank must idle under its memory limit.
+
+        Empty where the bound has another reason, or the limit is not kept.
+        """
+        trips = self.result.bound.round_trips
+        if trips is None or not self.result.fits:
+            return ()
+        return located_windows(self.result.timeline, trips, self.result.costs)
+
     @property
     def sentences(self) -> tuple[str, ...]:
         """How long a microbatch takes, then how long each rank idles and for what; of many ranks, of those that say most."""
@@ -91,8 +102,8 @@ class Explanation(Presentable):
         return [self.result.view(reasons=True)]
 
     def to_dict(self) -> dict[str, Any]:
-        """The result's figures, and under ``explain`` the reasons and longest waits by rank, the path and the what-ifs."""
-        path, makespan = self.path, self.result.makespan
+        """The result's figures, and under ``explain`` reasons and longest waits by rank, the path, windows and what-ifs."""
+        path, makespan, trips = self.path, self.result.makespan, self.result.bound.round_trips
         return self.result.to_dict() | {
             "explain": {
                 "reasons": {reason.key: self.totals[:, reason].tolist() for reason in Reason},
@@ -105,6 +116,18 @@ class Explanation(Presentable):
                     "transfer": path.transfer,
                     "ops": len(path.ops),
                 },
+                "windows": [
+                    {
+                        "rank": None if trips is None else trips.rank,
+                        "kind": each.window.kind,
+                        "start": each.start,
+                        "end": each.end,
+                        "idle": each.idle,
+                        "least_length": each.window.length,
+                        "least_idle": each.window.idle,
+                    }
+                    for each in self.windows
+                ],
                 "what_ifs": [what.to_dict() | {"gain": makespan - what.makespan} for what in self.what_ifs],
             }
         }

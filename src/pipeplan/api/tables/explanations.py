@@ -16,6 +16,7 @@ from pipeplan.api.explaining.waits import Wait
 from pipeplan.api.tables.advice import advice
 from pipeplan.api.tables.parts import columns, facts, line, shown_ranks, sizes
 from pipeplan.api.tables.results import activations_of, notes, warnings
+from pipeplan.api.tables.windows import bound_parts
 from pipeplan.model import Kind, counted
 from pipeplan.readable import Times, change, percent
 from pipeplan.simulation import Reason
@@ -55,6 +56,7 @@ def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
     yield from (line(_sentence(explanation, rank, times)) for rank in _told(explanation))
     yield Text("")
     yield _reasons(explanation, times)
+    yield from bound_parts(explanation, times)
     yield Text("\ncritical path", style="bold")
     yield Padding(facts(_path(explanation, times)), (0, 0, 1, 0))
     yield from _remedies(explanation, times)

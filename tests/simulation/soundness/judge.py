@@ -1,0 +1,119 @@
+"""One instance: is any bound of it above what a schedule reaches?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from pipeplan.costs import Costs, Limits, Settings
+from pipeplan.errors import InfeasibleError
+from pipeplan.model import Placement, Timeline
+from pipeplan.simulation import Bound, located_windows, longest_span, lower_bound, simulate, span_bound
+from pipeplan.solver import Choices, Problem
+from tests.simulation.soundness.instances import Instance
+from tests.simulation.soundness.witnesses import witnesses
+from tests.solver.independent_model import solve
+from tests.solver.random_cases import random_case
+from tests.solver.torture import tags
+
+WITHIN = 1e-9
+"""Floats are compared to this share."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is wrong with the bounds of an instance, and how far the best schedule at hand stayed above; None without one."""
+
+    seed: int
+    kinds: tuple[str, ...]
+    violations: tuple[str, ...]
+    gap: float | None
+    reason: str
+
+
+def judge(instance: Instance, *, evaluations: int = 2_000, seconds: float = 1.0) -> Verdict:
+    """Hold the bounds of an instance against every schedule at hand, and bounds at what these hold against themselves."""
+    violations: list[str] = []
+    bound, best = _bound(instance, instance.costs, instance.limits), None
+    for source, schedule in witnesses(instance, evaluations=evaluations, seconds=seconds):
+        found = simulate(schedule, instance.costs)
+        value = found.timeline.makespan
+        if instance.objective == "span":
+            value = longest_span(found.timeline, instance.costs)
+        held = found.memory.peak_activation if instance.limits.in_activations else found.memory.peak_bytes
+        assert held is not None
+        fits = bool((held <= instance.limits.values * (1 + WITHIN)).all())
+        if fits:
+            best = value if best is None else min(best, value)
+            violations += _above(bound, value, f"{source} within the limits")
+            if instance.split != "none":
+                violations += _misplaced(bound, found.timeline, instance.costs, source)
+        tight = _bound(instance, instance.costs, Limits(np.maximum(held, 1e-6), instance.limits.in_activations))
+        violations += _above(tight, value, f"{source} at what it holds")
+        violations += _above(_bound(instance, instance.costs, None), value, f"{source}, whatever it holds")
+    gap = None if best is None else best / bound.value - 1
+    return Verdict(instance.seed, tuple(instance.kinds), tuple(violations), gap, bound.reason)
+
+
+def _above(bound: Bound, value: float, what: str) -> list[str]:
+    if bound.value <= value * (1 + WITHIN):
+        return []
+    return [f"the bound is {bound.value:.10g} ({bound.reason}), and {value:.10g} is reached by {what}"]
+
+
+def _misplaced(bound: Bound, timeline: Timeline, costs: Costs, source: str) -> list[str]:
+    """What is wrong with the windows of a bound on a schedule: they overlap, are too short, or idle too little.
+
+    Where ops can take less than they do here, in a pair or as a full backward, the difference counts as idle time in the
+    bound, and idle times cannot be compared.
+    """
+    trips = bound.round_trips
+    if trips is None:
+        return []
+    found = located_windows(timeline, trips, costs)
+    rounding = WITHIN * timeline.makespan
+    short = [each for each in found if each.end - each.start < each.window.length - rounding]
+    over = [one for one, other in pairwise(found) if one.end > other.start + rounding]
+    idle = sum(each.idle for each in found)
+    halves = costs.backward_input + costs.backward_weight
+    comparable = costs.overlap is None and bool((costs.backward >= halves).all())
+    if not short and not over and (idle >= trips.idle - rounding or not comparable):
+        return []
+    return [f"windows on {source} ({bound.reason}): {short} too short, {over} overlap, {idle:g} idle of {trips.idle:g}"]
+
+
+def _bound(instance: Instance, costs: Costs, limits: Limits | None) -> Bound:
+    """The bound that an instance gets, with all of a backward in I where it may not be split."""
+    if instance.split == "none":
+        inputs = np.zeros(costs.stages)
+        costs = costs.occupied(instance.placement, instance.slices)
+        costs = replace(costs, backward_input=costs.backward, memory=replace(costs.memory, freed_by_weight=inputs))
+    bound = span_bound if instance.objective == "span" else lower_bound
+    return bound(instance.placement, instance.microbatches, costs, slices=instance.slices, limits=limits)
+
+
+def judged_case(seed: int, *, seconds: float, **size: int) -> Verdict:
+    """Hold the bounds of a small case against its exact answer, which knows nothing of pipeplan."""
+    case = random_case(seed, **size)
+    answer = solve(case, seconds=seconds)
+    placement, settings = Placement("custom", (case.rank_of,)), Settings(**case.settings())
+    costs, limits = settings.costs(placement), settings.limits(placement)
+    problem = Problem(placement, case.microbatches, costs, None, case.objective, Choices(split=case.split))
+    violations: list[str] = []
+    bounds = [problem.bound]
+    try:
+        bounds.append(replace(problem, limits=limits).bound)
+    except InfeasibleError:
+        if answer.reachable is not None:
+            violations.append(
+                f"nothing fits, it is said, and {float(answer.reachable):.10g} is reached by the exact model"
+            )
+    gap = None
+    if answer.reachable is not None:
+        value = float(answer.reachable)
+        for bound in bounds:
+            violations += _above(bound, value, "the exact model")
+        gap = value / bounds[-1].value - 1 if answer.status == "optimal" else None
+    return Verdict(seed, ("exact", *tags(case)), tuple(violations), gap, bounds[-1].reason)

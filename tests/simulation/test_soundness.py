@@ -1,0 +1,46 @@
+"""A sample of what ``make soundness`` judges by the thousand."""
+
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("ortools", reason="the exact models need OR-Tools: the extra 'search'")
+
+from pipeplan.simulation import round_trips
+from tests.simulation.soundness.instances import SMALL, instance
+from tests.simulation.soundness.judge import judge, judged_case
+from tests.simulation.soundness.suite import lines
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_schedule_at_hand_beats_a_bound(seed):
+    verdict = judge(instance(seed, most=SMALL), evaluations=300, seconds=0.2)
+    assert verdict.violations == ()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_exact_answer_is_below_a_bound(seed):
+    assert judged_case(seed, seconds=1.0, cells=12, cells_of_span=8).violations == ()
+
+
+def test_every_kind_of_instance_is_drawn():
+    kinds = {kind for seed in range(300) for kind in instance(seed).kinds}
+    assert kinds >= {
+        "linear", "v", "loop", "wave", "bidirectional", "custom", "makespan", "span", "copies", "slices",
+        "overlapped pairs", "overheads", "transfers", "uneven stages", "B < I + W", "only full backwards",
+        "limits per rank", "limits in bytes", "I frees all", "I frees a part", "I adds",
+    }  # fmt: skip
+
+
+def test_a_bound_that_is_wrong_is_found_and_said(monkeypatch):
+    right = round_trips._trip
+
+    def longer(*given, **more):
+        return replace(right(*given, **more), around=1e4)
+
+    monkeypatch.setattr(round_trips, "_trip", longer)
+    verdicts = (judge(instance(seed, most=SMALL), evaluations=0, seconds=0.0) for seed in range(12))
+    wrong = next(verdict for verdict in verdicts if verdict.violations)
+    said = lines(wrong)
+    assert said[0].startswith(f"python -m tests.simulation.soundness --instances 1 --seed {wrong.seed}  # ")
+    assert "round trips" in said[0]
