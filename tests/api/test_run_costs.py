@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import pipeplan
+from pipeplan.api.training.measured_costs import with_op_times
 from pipeplan.api.training.run_costs import RunCosts, read_run_costs, run_costs
-from pipeplan.costs import Spread
+from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, chrome_trace
 from pipeplan.model import Schedule, Timeline, parse_schedule
@@ -182,3 +183,17 @@ def test_torchtitans_run_gives_costs_diff_and_explain_take_it_too(tmp_path):
     typical = read_run_costs(folder).run.typical
     assert found.measured.makespan == pytest.approx(compute_only(typical).makespan)
     assert pipeplan.explain(folder).result.makespan == pytest.approx(typical.makespan)
+
+
+def test_copies_to_the_host_are_found_where_there_are_some():
+    """Of a stage without any, the longest of the others stands."""
+    rows = "0F0 0OFFLOAD0 0F1 0RELOAD0 0B0 0B1\n1F0 1B0 1F1 1B1"
+    times = {"forward_times": [3.0, 4.0], "backward_times": [6.0, 8.0], "time_unit": "ms"}
+    timeline = measured(parse_schedule(rows), **times, offload_times=[1.5, 9.0])
+    found = costs_of(timeline)
+    assert found.settings().offload_times == (1.5, 1.5)
+    assert found.predicted_step == pytest.approx(timeline.makespan)
+    assert [row["offload"] for row in found.rows()] == [1.5, None]
+    assert with_op_times(timeline, Settings(offload_bandwidth=3.0)) == Settings(
+        forward_times=(3.0, 4.0), backward_times=(6.0, 8.0), offload_times=(1.5, 1.5), time_unit="ms"
+    )

@@ -12,9 +12,12 @@ from pipeplan.model import Kind, Placement, parse_schedule
 from pipeplan.passes import lower_for_torch
 from pipeplan.runtime import profile
 from pipeplan.runtime.group import process_group
+from pipeplan.runtime.host_link import StreamLink
+from pipeplan.runtime.offloading import Offloading
 from pipeplan.runtime.places import Places
 from pipeplan.runtime.run_result import RunResult
 from pipeplan.runtime.run_task import RunTask
+from pipeplan.runtime.saved_tensors import Staying
 from pipeplan.runtime.stage_measurement import Stage, measure
 from tests.runtime.models import WIDE
 
@@ -22,15 +25,17 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this mach
 
 PLAN = "0F0 0F1 0B0 0I1 0W1"
 
+SAVING = "0F0 0OFFLOAD0 0F1 0F2 0OFFLOAD2 0R1 0B1 0RELOAD0 0RELOAD2 0B0 0I2 0W2"
 
-@pytest.fixture
-def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunResult:
+
+@pytest.fixture(params=[PLAN, SAVING])
+def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> RunResult:
     """Of a run in this process, without the gate for other versions of PyTorch: the GPU's is what it is."""
     for name, value in {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("pipeplan.runtime.pipeline.require_torch", lambda: None)
     model = WIDE.model("wide")
-    task = RunTask(schedule=lower_for_torch(parse_schedule(PLAN)), model=model, verify=True, device="cuda")
+    task = RunTask(schedule=lower_for_torch(parse_schedule(request.param)), model=model, verify=True, device="cuda")
     device = torch.device("cuda", 0)
     with process_group(device, 1, timeout=60.0, store=tmp_path / "store") as rank:
         return task.work(rank, device, Places(1))
@@ -41,7 +46,8 @@ def test_a_run_on_a_gpu(result: RunResult) -> None:
     assert result.peak_bytes is not None
     assert result.peak_bytes[0] > 0
     timeline = result.timeline
-    compute = result.schedule.where(Kind.F, Kind.B, Kind.I, Kind.W)
+    compute = result.schedule.where(Kind.F, Kind.B, Kind.I, Kind.W, Kind.R)
+    assert (timeline.end >= timeline.start).all()
     assert (timeline.end[compute] >= timeline.start[compute]).all()
     assert (timeline.start[compute[1:]] >= timeline.end[compute[:-1]]).all()
     assert timeline.makespan == pytest.approx(1e3 * result.median_step_seconds)
@@ -54,6 +60,25 @@ def test_a_profile_on_a_gpu() -> None:
         assert stage.transient_bytes is not None
         assert stage.transient_bytes >= 0
         assert stage.activation_bytes > stage.input_bytes
+
+
+def test_what_leaves_a_gpu_is_free_there() -> None:
+    device = torch.device("cuda", 0)
+    offloading = Offloading([(0, 0)], StreamLink(device))
+    x = torch.randn(1 << 10, 1 << 10, device=device, requires_grad=True)
+    expected = torch.autograd.grad(x.sigmoid().sin().sum(), x)[0]
+    staying = Staying(torch.nn.Identity(), device)
+    staying.before(x)
+    before = torch.cuda.memory_allocated()
+    with offloading.saving((0, 0), staying):
+        output = x.sigmoid().sin().sum()
+    offloading.forward_ended((0, 0), int)
+    assert torch.cuda.memory_allocated() - before >= x.nbytes
+    offloading.offload((0, 0))
+    assert torch.cuda.memory_allocated() - before < x.nbytes
+    offloading.reload((0, 0), int)
+    offloading.arrive((0, 0))
+    assert torch.equal(torch.autograd.grad(output, x)[0], expected)
 
 
 def test_a_known_module_holds_what_it_must_on_a_gpu() -> None:

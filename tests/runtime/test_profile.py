@@ -32,7 +32,8 @@ def test_all_stages_are_measured(together: Profile, alone: Profile) -> None:
         layers = [(stage.first_layer, stage.stop_layer) for stage in found.stages]
         assert layers == [(0, 3), (3, 4), (4, 6), (6, 8)] or sum(stop - first for first, stop in layers) == 8
         for stage in found.stages:
-            for spread in (stage.forward, stage.backward, stage.backward_input, stage.backward_weight):
+            spreads = (stage.forward, stage.backward, stage.backward_input, stage.backward_weight)
+            for spread in (*spreads, stage.recompute, stage.offload):
                 assert 0 < spread.low <= spread.median <= spread.high
     assert together.p2p_time is not None
     assert together.p2p_time > 0
@@ -61,6 +62,7 @@ def test_sizes_do_not_depend_on_how_they_are_measured(together: Profile, alone: 
         assert ours.activation_bytes == theirs.activation_bytes
         assert ours.weight_activation_bytes == theirs.weight_activation_bytes
         assert ours.static_bytes == theirs.static_bytes
+        assert ours.offload_bytes == theirs.offload_bytes
 
 
 def test_sizes(alone: Profile) -> None:
@@ -85,6 +87,10 @@ def test_a_known_module_holds_what_it_must() -> None:
     found = measure(stage, repeats=1, warmup=0)
     output_bytes = 64 * 16 * 4
     assert found.activation_bytes == inputs.nbytes + output_bytes
+    assert found.recompute_bytes == inputs.nbytes
+    assert found.offload_bytes == found.activation_bytes
+    first = measure(Stage(torch.nn.Linear(32, 16, bias=False), (0, 1), inputs, None, first=True), repeats=1, warmup=0)
+    assert first.offload_bytes == output_bytes
 
 
 def test_the_config_file_is_read_back(together: Profile, tmp_path: Path) -> None:
@@ -99,6 +105,9 @@ def test_the_config_file_is_read_back(together: Profile, tmp_path: Path) -> None
     assert costs.forward == pytest.approx(exact.forward, rel=1e-4)
     assert costs.backward_weight == pytest.approx(exact.backward_weight, rel=1e-4)
     assert costs.memory.activation.tolist() == exact.memory.activation.tolist()
+    assert costs.memory.offloaded.tolist() == [stage.offload_bytes for stage in together.stages]
+    assert costs.memory.recompute_keeps.tolist() == [stage.recompute_bytes for stage in together.stages]
+    assert costs.offload == pytest.approx([stage.offload.median for stage in together.stages], rel=1e-4)
     assert together.p2p_time is not None
     assert together.message_time is not None
     assert together.op_gap is not None

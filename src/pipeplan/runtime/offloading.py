@@ -50,6 +50,10 @@ class Offloading:
         """How much of what leaves in this step is on the device now."""
         return sum(saved.device_bytes for saved in self._saved.values())
 
+    def holds(self, key: Key, tensor: torch.Tensor) -> bool:
+        """Whether a tensor's bytes leave with a microbatch."""
+        return self._saved[key].holds(tensor)
+
     @contextmanager
     def saving(self, key: Key, stays: Staying) -> Iterator[None]:
         """Around a forward, and around its loss."""

@@ -109,6 +109,10 @@ class SavedTensors:
         """How much of it is in the host's memory."""
         return sum(piece.bytes for piece in self.pieces if piece.host is not None)
 
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether a tensor's storage is among the pieces."""
+        return storage_of(tensor) in self._pieces
+
     def saving(self) -> AbstractContextManager[Any]:
         """Around the forward."""
         return torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)

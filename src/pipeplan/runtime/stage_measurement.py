@@ -1,4 +1,4 @@
-"""Measures one stage: how long F, B, I and W take, and what they hold."""
+"""Measures one stage: how long its ops take, and what they hold."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from pipeplan.costs import Spread
 from pipeplan.runtime.clocks import Clock, clock_for
+from pipeplan.runtime.saving_measurement import SavingMeasurement
 from pipeplan.runtime.torch_internals import Backward
 
 MIB = float(1 << 20)
@@ -33,10 +34,18 @@ class StageProfile:
         Its first layer, and one past its last.
     forward, backward, backward_input, backward_weight
         Milliseconds of F, B, I and W. On the model's first stage I has nothing to do, and W is the whole backward.
+    recompute
+        Milliseconds of R.
+    offload
+        Milliseconds of copying a microbatch to the host, or back where that takes longer; on a CPU, within memory.
     activation_bytes
         Held after F, the input included.
     weight_activation_bytes
         Held after I, until W. PyTorch's split backward frees nothing at I and keeps gradients for W besides.
+    recompute_bytes
+        Held after an F that is recomputed: its input.
+    offload_bytes
+        Freed by OFFLOAD. On the model's first stage the input stays, which is the caller's.
     transient_bytes
         The most that any of the ops holds beyond what is held before and after it; None on a CPU.
     static_bytes
@@ -51,14 +60,25 @@ class StageProfile:
     backward: Spread
     backward_input: Spread
     backward_weight: Spread
+    recompute: Spread
+    offload: Spread
     activation_bytes: int
     weight_activation_bytes: int
+    recompute_bytes: int
+    offload_bytes: int
     transient_bytes: int | None
     static_bytes: int
     input_bytes: int
 
     def __str__(self) -> str:
-        times = {"F": self.forward, "B": self.backward, "I": self.backward_input, "W": self.backward_weight}
+        times = {
+            "F": self.forward,
+            "B": self.backward,
+            "I": self.backward_input,
+            "W": self.backward_weight,
+            "R": self.recompute,
+            "copy": self.offload,
+        }
         held = {field.name: getattr(self, field.name) for field in fields(self) if field.name.endswith("_bytes")}
         sizes = (f"{name.removesuffix('_bytes')} {size / MIB:.5g}" for name, size in held.items() if size is not None)
         return (
@@ -114,14 +134,17 @@ def measure(stage: Stage, *, repeats: int, warmup: int, meet: Callable[[], None]
     stage
         With its input.
     repeats, warmup
-        Measured rounds of F, B, F, I, W, and rounds before them that do not count.
+        Measured rounds of F, B, F, I, W, of an F with its R, of an F with its copies; and rounds before them that do not
+        count.
     meet
         Called before every round: lets ranks that share a host measure at the same time, as they will run.
     """
     gradient = None if stage.loss is not None else torch.randn_like(stage.forward()[1].detach())
     clock = clock_for(stage.inputs.device)
-    rounds = [_round(stage, gradient, clock, meet) for _ in range(warmup + repeats)][warmup:]
-    forward, backward, inputs, weights = zip(*rounds, strict=True)
+    device = stage.inputs.device
+    saving = SavingMeasurement(stage.module, stage.forward, clock, device, first=stage.first)
+    rounds = [_round(stage, gradient, clock, saving, meet) for _ in range(warmup + repeats)][warmup:]
+    forward, backward, inputs, weights, recompute, copies = zip(*rounds, strict=True)
     held, kept, transient = _sizes(stage, gradient)
     return StageProfile(
         first_layer=stage.layers[0],
@@ -130,19 +153,25 @@ def measure(stage: Stage, *, repeats: int, warmup: int, meet: Callable[[], None]
         backward=Spread.of(backward),
         backward_input=Spread.of(inputs),
         backward_weight=Spread.of(weights),
+        recompute=Spread.of(recompute),
+        offload=max((Spread.of(way) for way in zip(*copies, strict=True)), key=lambda spread: spread.median),
         activation_bytes=held,
         weight_activation_bytes=kept,
+        recompute_bytes=min(stage.inputs.nbytes, held),
+        offload_bytes=min(saving.freed_bytes(), held),
         transient_bytes=transient,
         static_bytes=_static_bytes(stage.module),
         input_bytes=stage.inputs.nbytes,
     )
 
 
-Round = tuple[tuple[float, float], float, float, float]
+Round = tuple[tuple[float, float], float, float, float, float, tuple[float, float]]
 
 
-def _round(stage: Stage, gradient: Tensor | None, clock: Clock, meet: Callable[[], None]) -> Round:
-    """Milliseconds of both Fs, of B, I and W."""
+def _round(
+    stage: Stage, gradient: Tensor | None, clock: Clock, saving: SavingMeasurement, meet: Callable[[], None]
+) -> Round:
+    """Milliseconds of both Fs, of B, I, W and R, and of the copies to the host and back."""
     gc.collect()
     gc.disable()
     meet()
@@ -160,9 +189,10 @@ def _round(stage: Stage, gradient: Tensor | None, clock: Clock, meet: Callable[[
     timed(passed.input)
     timed(passed.weight)
     times = clock.times(marks)
+    recompute, copies = saving.recompute(), saving.copies()
     gc.enable()
     first, full, second, inputs, weights = (np.diff(times) / 1e6).tolist()
-    return (first, second), full, inputs, weights
+    return (first, second), full, inputs, weights, recompute, copies
 
 
 def _sizes(stage: Stage, gradient: Tensor | None) -> tuple[int, int, int | None]:

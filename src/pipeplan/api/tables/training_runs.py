@@ -106,9 +106,12 @@ def _bubbles(training: TrainingRun) -> RenderableType:
 def profile_parts(profile: CostProfile, measured: Profile) -> tuple[RenderableType, ...]:
     """Times with their spread and bytes of every stage."""
     stages = measured.stages
-    forms = [(stage.forward, stage.backward, stage.backward_input, stage.backward_weight) for stage in stages]
+    forms = [
+        (stage.forward, stage.backward, stage.backward_input, stage.backward_weight, stage.recompute, stage.offload)
+        for stage in stages
+    ]
     times = Times.of((spread.median for spreads in forms for spread in spreads), "ms")
-    table = columns("stage", f"F ({times.unit})", "B", "I", "W", "held", "by W", "static", padding=1)
+    table = columns("stage", f"F ({times.unit})", "B", "I", "W", "R", "copy", "held", "by W", "static", padding=1)
     held = (
         sizes([float(getattr(stage, name)) for stage in stages])
         for name in ("activation_bytes", "weight_activation_bytes", "static_bytes")

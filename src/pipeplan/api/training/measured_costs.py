@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipeplan.api.resimulation import gap_of, transfer_of
 from pipeplan.costs import Settings, Times
-from pipeplan.model import Floats, Kind, Timeline
+from pipeplan.model import HOST_KINDS, Floats, Kind, Timeline, among
 from pipeplan.simulation import compute_only
 
 
@@ -26,8 +26,10 @@ def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
     """The settings with the mean time of each kind of op on each stage.
 
     An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage. A kind
-    that some stage lacks is left to follow from the others, as where it is not given.
+    that some stage lacks is left to follow from the others, as where it is not given. Copies to the host and back are of
+    one kind.
     """
+    copies = _copies(timeline)
     timeline = compute_only(timeline)
     second = timeline.schedule.joined
     first = np.append(second[1:], False)
@@ -40,8 +42,17 @@ def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
         backward_weight_times=times[Kind.W],
         recompute_times=times[Kind.R],
         overlap_times=_pairs(timeline, first, times),
+        offload_times=settings.offload_times if copies is None else copies,
+        offload_bandwidth=settings.offload_bandwidth if copies is None else None,
         time_unit=timeline.unit,
     )
+
+
+def _copies(timeline: Timeline) -> tuple[float, ...] | None:
+    """The mean time of a copy to the host or back on each stage, of one without any the longest; None without copies."""
+    times = _mean(timeline, among(timeline.schedule.columns.kind, HOST_KINDS))
+    copied = np.isfinite(times)
+    return tuple(np.where(copied, times, times[copied].max()).tolist()) if copied.any() else None
 
 
 def _means(timeline: Timeline, kind: Kind, paired: NDArray[np.bool_]) -> tuple[float, ...] | None:

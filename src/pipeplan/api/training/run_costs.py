@@ -18,9 +18,9 @@ from pipeplan.api.units import in_unit
 from pipeplan.costs import Settings, Spread, write_costs_file
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
-from pipeplan.model import Kind, Schedule, Timeline
+from pipeplan.model import HOST_KINDS, Kind, Schedule, Timeline, among
 from pipeplan.readable import change
-from pipeplan.simulation import compute_only, simulate
+from pipeplan.simulation import compute_only, simulate, timed_only
 
 UNIT = "ms"
 
@@ -35,6 +35,9 @@ _TIMED = {
 
 PAIR = "F+B"
 """What an overlapped forward and backward are called together."""
+
+COPY = "copy"
+"""What copies to the host and back are called together."""
 
 Times = Mapping[str, Spread]
 """What was measured of a stage, by the name of the kind, or ``PAIR``."""
@@ -53,8 +56,8 @@ class RunCosts:
     schedule
         What every step ran, without messages.
     stages
-        The times of each stage by the name of the kind (``F``, ``B``, ``I``, ``W``, ``R``), and of overlapped pairs
-        (``F+B``) by the stage of the forward; kinds that it did not run are left out.
+        The times of each stage by the name of the kind (``F``, ``B``, ``I``, ``W``, ``R``), of overlapped pairs (``F+B``)
+        by the stage of the forward, and of copies to the host and back (``copy``); kinds that it did not run are left out.
     gaps
         What lay between ops.
     step_time
@@ -120,7 +123,10 @@ class RunCosts:
 
     def rows(self) -> list[dict[str, float | None]]:
         """A row a stage: the medians of its times by the names of the settings, None for what it did not run."""
-        names = {kind.name: name.removesuffix("_times") for kind, name in _TIMED.items()} | {PAIR: "overlap"}
+        names = {kind.name: name.removesuffix("_times") for kind, name in _TIMED.items()} | {
+            PAIR: "overlap",
+            COPY: "offload",
+        }
         shown = [kind for kind in names if any(kind in times for times in self.stages)]
         return [
             {"stage": number} | {names[kind]: times[kind].median if kind in times else None for kind in shown}
@@ -168,7 +174,7 @@ def run_costs(run: MeasuredRun, source: str) -> RunCosts:
         raise InputError(
             f"{source} holds a simulated timeline; costs are taken from the traces or the timeline of a run"
         )
-    timelines = [compute_only(in_unit(timeline, UNIT)) for timeline in run.timelines]
+    timelines = [timed_only(in_unit(timeline, UNIT)) for timeline in run.timelines]
     schedule = timelines[0].schedule
     if any(timeline.schedule != schedule for timeline in timelines):
         raise InputError(f"{source} holds steps of different schedules; give the traces of one run")
@@ -177,7 +183,7 @@ def run_costs(run: MeasuredRun, source: str) -> RunCosts:
         run=run,
         schedule=schedule,
         stages=_stages(timelines),
-        gaps=gaps_of(timelines),
+        gaps=gaps_of([compute_only(timeline) for timeline in timelines]),
         step_time=Spread.of(run.pauses) if run.pauses else None,
         measured_steps=Spread.of(map(_length, timelines)),
     )
@@ -209,6 +215,8 @@ def _stages(timelines: Sequence[Timeline]) -> tuple[Times, ...]:
                 times[kind.name] = Spread.of(durations[:, here].ravel() / 2)
         if (pairs := first & (columns.stage == stage)).any():
             times[PAIR] = Spread.of(durations[:, pairs].ravel())
+        if (copies := among(columns.kind, HOST_KINDS) & (columns.stage == stage)).any():
+            times[COPY] = Spread.of(durations[:, copies].ravel())
         stages.append(times)
     return tuple(stages)
 
@@ -224,6 +232,8 @@ def _times(stages: Sequence[Times]) -> dict[str, Any]:
     if all(PAIR in times for times in medians):
         # A pair takes at least as long as its longer half.
         found["overlap_times"] = tuple(max(times[PAIR], times["F"], times.get("B", 0.0)) for times in medians)
+    if copies := [times[COPY] for times in medians if COPY in times]:
+        found["offload_times"] = tuple(times.get(COPY, max(copies)) for times in medians)
     return found
 
 

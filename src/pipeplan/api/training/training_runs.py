@@ -197,8 +197,12 @@ class CostProfile(Presentable):
                 "backward": stage.backward.median,
                 "backward_input": stage.backward_input.median,
                 "backward_weight": stage.backward_weight.median,
+                "recompute": stage.recompute.median,
+                "offload": stage.offload.median,
                 "activation_bytes": stage.activation_bytes,
                 "weight_activation_bytes": stage.weight_activation_bytes,
+                "recompute_bytes": stage.recompute_bytes,
+                "offload_bytes": stage.offload_bytes,
                 "static_bytes": stage.static_bytes,
             }
             for number, stage in enumerate(self.measured.stages)
