@@ -5,11 +5,11 @@ from pipeplan.simulation.cause import Cause, cause_of_delay
 from pipeplan.simulation.chain import compute_only, timed_only
 from pipeplan.simulation.critical import CriticalPath, critical_path
 from pipeplan.simulation.idle import IdleTimes, Reason, idle_times
-from pipeplan.simulation.located_windows import LocatedWindow, located_windows
 from pipeplan.simulation.memory import memory_use
 from pipeplan.simulation.simulator import Communication, Simulation, simulate
 from pipeplan.simulation.step import longest_span, step_time
 from pipeplan.simulation.what_if import WhatIf, what_ifs
+from pipeplan.simulation.window_places import LocatedWindow, located_windows
 from pipeplan.simulation.windows import RoundTrips, Window
 
 __all__ = [
