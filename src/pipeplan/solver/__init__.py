@@ -6,6 +6,7 @@ from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, best_published, fixed_orders, published
+from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.exact.engine import Exact
 from pipeplan.solver.front import Front, Mark, pareto
 from pipeplan.solver.independent import Effort, Spread
@@ -48,6 +49,7 @@ __all__ = [
     "Robustness",
     "Run",
     "SearchProgress",
+    "ShorterRuns",
     "SlowRank",
     "Spread",
     "Variation",

@@ -15,6 +15,7 @@ from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
+from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.solver.robustness import Robustness, robustness
@@ -25,6 +26,7 @@ ENGINES: tuple[Engine, ...] = (
     ListScheduling(),
     DrivenByCosts(),
     BuildingBlocks(),
+    ShorterRuns(),
     Proving(),
     LocalSearch(),
     JudgedSearch(),

@@ -13,6 +13,7 @@ Qi, Wan, Huang, Lin: Zero Bubble Pipeline Parallelism, ICLR 2024, section 6 (ZB-
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -114,10 +115,10 @@ def _refined(per_rank: list[RankCosts], microbatches: int, transfer: float, fill
     best = _Heuristic(per_rank, microbatches, transfer, fill).run()
     while True:
         approved = [rank.bubble for rank in best]
-        again = _Heuristic(per_rank, microbatches, transfer, fill, approved).run()
-        if largest_bubble(again) >= largest_bubble(best):
+        again = _Heuristic(per_rank, microbatches, transfer, fill, approved)
+        if not again.stays_below(largest_bubble(best)):
             return best
-        best = again
+        best = again.ranks
 
 
 class _Heuristic:
@@ -145,16 +146,23 @@ class _Heuristic:
 
     def run(self) -> list[GreedyRank]:
         """The ranks with all their ops placed."""
+        self.stays_below(math.inf)
+        return self.ranks
+
+    def stays_below(self, bubble: float) -> bool:
+        """Place all ops; false as soon as the largest bubble, which never falls, is not below this one."""
         self._first_wave()
         self._even_out()
         for _ in range(2 * self.microbatches):
+            if largest_bubble(self.ranks) >= bubble:
+                return False
             for rank in self.ranks:
                 rank.make_room(rank.costs.input_change)
             self._inputs()
             self._forwards()
         for rank in self.ranks:
             rank.finish()
-        return self.ranks
+        return largest_bubble(self.ranks) < bubble
 
     # The first forwards
 

@@ -69,12 +69,15 @@ class Steps:
         Of 16 steps, how many start at an op of the longest chain.
     target
         What should be small.
+    barrier
+        A place on each rank that no op passes, shape (ranks,); None: every op may go anywhere.
     """
 
     moves: tuple[Move, ...]
     reach: Reach
     critical: int
     target: Target
+    barrier: Ints | None = None
 
 
 class LocalSteps:
@@ -108,6 +111,7 @@ class LocalSteps:
             WAITS,
             follower_of(encoder),
             unit_of(encoder),
+            encoder.offsets[:-1] if steps.barrier is None else steps.barrier,
         )
         self._stretch = room_for_stretch()
         self._outputs: tuple[Output, ...] = (

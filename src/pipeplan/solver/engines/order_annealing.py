@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel, dispatcher
+from pipeplan.model import Ints
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
 from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
@@ -71,6 +72,9 @@ class LocalSearch:
         Which lineage, counted from the best, an annealing goes on with; the best are more often among them.
     critical
         Of 16 steps, how many start at an op of the longest chain: no other can make the schedule shorter on its own.
+    barrier
+        A place on each rank that no op passes, shape (ranks,); None: every op may go anywhere. Heeded by steps that are
+        timed in part.
     """
 
     until: float = 1.0
@@ -91,6 +95,7 @@ class LocalSearch:
     spreads: tuple[float, ...] = (0.0, 0.1, 0.02)
     lineages: tuple[int, ...] = (0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 4)
     critical: int = 10
+    barrier: Ints | None = None
 
     def __call__(self, run: Run) -> None:
         """Search; needs a start."""
@@ -181,7 +186,10 @@ class TaskArrays:
         if not moves:
             return None
         target = self.encoder.target(self.task.spread)
-        steps = Steps(moves=moves, reach=self.task.reach, critical=self.options.critical, target=target)
+        options = self.options
+        steps = Steps(
+            moves=moves, reach=self.task.reach, critical=options.critical, target=target, barrier=options.barrier
+        )
         return LocalSteps(self.encoder, steps, self.outputs[0], self.best, self.state)
 
 

@@ -18,6 +18,12 @@ from pipeplan.strategies import STRATEGIES, Shape, Strategy
 EVERY_GROUP_UP_TO = 200
 """Forwards up to which interleaved schedules are tried with every size of groups: they take milliseconds."""
 
+LARGE = 50_000
+"""Forwards and backwards from which on a schedule is not made in a moment."""
+
+SECONDS_AN_OP = 2e-5
+"""For each forward and backward, about what a strategy takes that looks at costs; slower machines show it by the first."""
+
 ACTIVATIONS_A_RANK = (1.0, 1.5, 2.0)
 """Limits under which strategies that look at costs are tried beside the problem's own, in activations, times the ranks."""
 
@@ -25,6 +31,8 @@ ACTIVATIONS_A_RANK = (1.0, 1.5, 2.0)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedOrders:
     """Offers each strategy's schedule that fits as a lineage; it takes next to no time, so it is done on any budget.
+
+    Large schedules take tenths of a second each: of those none is begun, once one fits, when time is up.
 
     Attributes
     ----------
@@ -36,10 +44,13 @@ class FixedOrders:
 
     def __call__(self, run: Run) -> None:
         """Offer them all."""
+        takes_time = run.encoder.positions >= LARGE
         for name, schedule in fixed_orders(run.problem, every_group_up_to=self.every_group_up_to):
             if run.is_optimal or run.budget.stopped.is_set():
                 return
             run.offer_published(schedule, name, own=_is_own(name, run.problem))
+            if takes_time and run.best is not None and run.budget.out_of_time:
+                return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +59,26 @@ class DrivenByCosts:
 
     Attributes
     ----------
+    until
+        The share of the seconds at which they must be done: none is begun that is not likely to be.
     activations_a_rank
         Limits under which they are tried beside the problem's own, in activations, times the ranks.
     """
 
+    until: float = 0.6
     activations_a_rank: tuple[float, ...] = ACTIVATIONS_A_RANK
 
     def __call__(self, run: Run) -> None:
         """Offer them."""
-        if run.budget.out_of_time:
-            return
-        for name, schedule in driven_by_costs(run.problem, activations_a_rank=self.activations_a_rank):
-            run.offer_published(schedule, name, own=_is_own(name, run.problem))
-            if run.is_optimal or run.budget.out_of_time:
+        takes = SECONDS_AN_OP * run.encoder.positions
+        for heuristic, suffix, limits in _heuristics(run.problem, self.activations_a_rank):
+            begin = run.budget.seconds
+            if run.is_optimal or run.budget.out_of_time or takes > run.budget.seconds_until(self.until):
                 return
+            if (schedule := _driven(heuristic, run.problem, limits)) is not None:
+                name = heuristic.name + suffix
+                run.offer_published(schedule, name, own=_is_own(name, run.problem))
+                takes = max(takes, run.budget.seconds - begin)
         run.every_published = True
 
 
@@ -97,15 +114,28 @@ def driven_by_costs(
     problem: Problem, *, activations_a_rank: tuple[float, ...] = ACTIVATIONS_A_RANK
 ) -> Iterator[tuple[str, Schedule]]:
     """The schedules of strategies that look at costs, by name, under the problem's own limits and under others."""
+    for heuristic, suffix, limits in _heuristics(problem, activations_a_rank):
+        if (schedule := _driven(heuristic, problem, limits)) is not None:
+            yield heuristic.name + suffix, schedule
+
+
+def _heuristics(
+    problem: Problem, activations_a_rank: tuple[float, ...]
+) -> Iterator[tuple[Strategy, str, Limits | None]]:
+    """Each strategy that looks at costs, for each limit that it is tried under: what its name then ends with, the limit."""
     for heuristic in STRATEGIES.values():
         shape = Shape(problem.placement.ranks, problem.microbatches, heuristic.chunks)
         if heuristic.looks_at_costs and heuristic.placed(shape).rank_of == problem.placement.rank_of:
             for suffix, limits in _limits(problem, activations_a_rank):
-                try:
-                    schedule = heuristic(shape, problem.costs, limits)
-                except (InfeasibleError, CostError):
-                    continue
-                yield heuristic.name + suffix, schedule
+                yield heuristic, suffix, limits
+
+
+def _driven(heuristic: Strategy, problem: Problem, limits: Limits | None) -> Schedule | None:
+    """What a strategy makes of the costs under a limit; None where it cannot."""
+    try:
+        return heuristic(Shape(problem.placement.ranks, problem.microbatches, heuristic.chunks), problem.costs, limits)
+    except (InfeasibleError, CostError):
+        return None
 
 
 def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -> Iterator[tuple[str, Schedule]]:

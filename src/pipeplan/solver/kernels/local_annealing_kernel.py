@@ -6,6 +6,7 @@ long.
 
 from collections.abc import Callable
 
+from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
 from pipeplan.solver.kernels.annealing_kernel import accept, accepted_up_to, cool, copy_decisions, draw_place
 from pipeplan.solver.kernels.arrays import AnnealingState, Change, Decisions, FlatProblem, Reach, Target, Timing
@@ -36,6 +37,16 @@ def trace_by_indices(problem: FlatProblem, decisions: Decisions, timing: Timing,
     critical[0] = count
 
 
+@inlined
+def passes(touched: Touched, barrier: Ints) -> bool:
+    """Whether some op was moved from before its rank's barrier to behind it, or the other way."""
+    for which in range(touched.number[0]):
+        rank = touched.ranks[which]
+        if touched.first[rank] < barrier[rank] <= touched.last[rank]:
+            return True
+    return False
+
+
 def local_annealing_by(
     propose: Callable[..., None], apply: Callable[..., bool], undo: Callable[..., None]
 ) -> Callable[..., int]:
@@ -50,6 +61,7 @@ def local_annealing_by(
         waits: Floats,
         follower: Ints,
         unit: float,
+        barrier: Ints,
         steps: int,
         most: int,
         decisions: Decisions,
@@ -66,7 +78,7 @@ def local_annealing_by(
     ) -> int:
         """Anneal for a number of steps, or until ``most`` places were timed, and return how many steps it were.
 
-        The current candidate is timed afresh at first.
+        The current candidate is timed afresh at first. No op passes its rank's ``barrier``, which is a place.
         """
         length = evaluate(problem, decisions, target, INFEASIBLE / 2, current)
         place_marks(problem, decisions, length, current, known)
@@ -87,8 +99,11 @@ def local_annealing_by(
             change.moves[0] = 0
             if not apply(move, problem, decisions, change):
                 continue
-            limit = accepted_up_to(state, waits)
             note_touched(problem, decisions, change, touched)
+            if passes(touched, barrier):
+                undo(move, problem, decisions, change)
+                continue
+            limit = accepted_up_to(state, waits)
             value = evaluate_from(
                 problem,
                 decisions,

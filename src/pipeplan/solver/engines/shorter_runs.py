@@ -1,0 +1,168 @@
+"""Long runs by way of shorter ones: the steady middle of a schedule is cut out, the rest annealed, the middle put back.
+
+What a long run wastes, it wastes while the pipeline fills and drains; in between, the same repeats. With a few microbatches
+a rank steps take a fraction of the time, and what they gain holds for the whole run, whose middle is as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from pipeplan.kernels import Kernel
+from pipeplan.model import Ints
+from pipeplan.solver.candidate import Candidate, Encoder
+from pipeplan.solver.engines.local_steps import local_moves
+from pipeplan.solver.engines.order_annealing import LocalSearch
+from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions
+from pipeplan.solver.kernels.random_kernel import MODULUS
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
+from pipeplan.solver.moves import MOVES
+from pipeplan.solver.run import Run
+
+NAME = "a shorter run"
+
+EVERY = 12
+"""Microbatches are cut out by so many, in which patterns of 2, 3, 4 and 6 microbatches repeat."""
+
+_EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """A candidate of fewer microbatches, and what was cut out of it.
+
+    Attributes
+    ----------
+    short
+        The candidate without its middle.
+    places
+        Where each rank's middle was; shape (ranks,).
+    order, forced
+        Each rank's middle: classes, and how many weight backwards must run before each.
+    """
+
+    short: Candidate
+    places: Ints
+    order: tuple[Ints, ...]
+    forced: tuple[Ints, ...]
+
+    def unfolded(self, encoder: Encoder, decisions: Decisions) -> Candidate:
+        """A candidate of the short problem, in which no op has passed ``places``, with the middle in its place."""
+        order = _inserted(decisions.order, self.places, self.order)
+        forced = _inserted(decisions.forced, self.places, self.forced)
+        whole = encoder.decisions(order)
+        whole.forced[:] = forced
+        return encoder.evaluate(whole)
+
+
+def fold(encoder: Encoder, candidate: Candidate, short: Encoder) -> Fold | None:
+    """Cut so many microbatches out of a candidate's middle that as many stay as the short problem has.
+
+    Between two moments in which every class runs just that many ops; None where there are no such moments.
+    """
+    cut = encoder.share - short.share
+    timing = encoder.room_for_timing()
+    value = _EVALUATE(
+        (encoder.flat, candidate.decisions, encoder.target(), INFEASIBLE / 2), (timing,), work=encoder.positions
+    )
+    if value >= INFEASIBLE:
+        return None
+    finish = timing.finish.reshape(encoder.classes, encoder.share)
+    anchor = finish[encoder.topological[-1]]
+    done = np.stack([np.searchsorted(row, anchor, side="right") for row in finish])
+    fitting = np.flatnonzero((done[:, cut:] - done[:, :-cut] == cut).all(axis=0))
+    if not fitting.size:
+        return None
+    # The last class runs late, so that the middle of the way is before the middle of its microbatches.
+    moment = int(fitting[np.argmin(np.abs(anchor[fitting] + anchor[fitting + cut] - value))])
+    return _folded(encoder, candidate.decisions, short, done[:, moment], done[:, moment + cut])
+
+
+def _folded(encoder: Encoder, decisions: Decisions, short: Encoder, before: Ints, after: Ints) -> Fold:
+    """Cut out what runs after so many ops of every class and before so many."""
+    ranks = encoder.problem.placement.ranks
+    starts, stops = (
+        encoder.offsets[:-1] + np.bincount(encoder.rank_of, weights=done, minlength=ranks).astype(np.int64)
+        for done in (before, after)
+    )
+    rows = list(pairwise(encoder.offsets.tolist()))
+    kept = short.decisions(_without(decisions.order, rows, starts, stops))
+    kept.forced[:] = _without(decisions.forced, rows, starts, stops)
+    ends = list(zip(starts, stops, strict=True))
+    return Fold(
+        short=short.evaluate(kept),
+        places=short.offsets[:-1] + starts - encoder.offsets[:-1],
+        order=tuple(decisions.order[start:stop].copy() for start, stop in ends),
+        forced=tuple(decisions.forced[start:stop].copy() for start, stop in ends),
+    )
+
+
+def _without(values: Ints, rows: list[tuple[int, int]], starts: Ints, stops: Ints) -> Ints:
+    parts = [
+        values[slice(*each)]
+        for (first, last), start, stop in zip(rows, starts, stops, strict=True)
+        for each in ((first, start), (stop, last))
+    ]
+    return np.concatenate(parts)
+
+
+def _inserted(values: Ints, places: Ints, middles: tuple[Ints, ...]) -> Ints:
+    parts = np.split(values, places)
+    return np.concatenate([parts[0], *(each for pair in zip(middles, parts[1:], strict=True) for each in pair)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShorterRuns:
+    """Anneals shorter runs made of the best lineages, and offers them at their full length.
+
+    Attributes
+    ----------
+    until
+        The share of the whole budget at which it stops.
+    turns
+        How often meanwhile what is found is offered.
+    microbatches
+        Of a short run, for each rank.
+    longer
+        Where a run has not so many times the microbatches, it is left alone.
+    lineages
+        How many of the best lineages are shortened.
+    """
+
+    until: float = 0.7
+    turns: int = 6
+    microbatches: float = 2.25
+    longer: float = 1.6
+    lineages: int = 2
+
+    def __call__(self, run: Run) -> None:
+        """Search; needs a start."""
+        encoder = run.encoder
+        kept = int(self.microbatches * run.problem.placement.ranks)
+        kept += (encoder.share - kept) % EVERY
+        plain = run.judge is None and bool(local_moves(encoder, MOVES))
+        if encoder.share < self.longer * kept or not plain or run.is_over:
+            return
+        short = Encoder(replace(run.problem, microbatches=kept * encoder.copies))
+        for lineage in run.lineages[: self.lineages]:
+            if lineage.schedule is None and (folded := fold(encoder, lineage.candidate, short)) is not None:
+                self._search(run, short, folded, lineage.name)
+                return
+
+    def _search(self, run: Run, short: Encoder, folded: Fold, name: str) -> None:
+        """Anneal a short run in turns, and offer the best of each."""
+        within = Run(short.problem, run.budget, seed=run.seed, workers=run.workers, report=None)
+        within.offer(folded.short, name, name)
+        begin, least = run.budget.share, folded.short.value
+        for turn in range(self.turns):
+            until = begin + (self.until - begin) * (turn + 1) / self.turns
+            within.seed = int(run.random(3, turn).integers(1, MODULUS))
+            LocalSearch(until=until, barrier=folded.places)(within)
+            if within.best is not None and within.best.value < least:
+                least = within.best.value
+                whole = folded.unfolded(run.encoder, within.best.candidate.decisions)
+                run.offer(whole, f"{NAME} from {name}", f"local search of {NAME} from {name}")
+            run.report_meanwhile()
