@@ -21,7 +21,7 @@ from pipeplan.solver import Choices, Problem
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
-from pipeplan.solver.exact import engine as exact
+from pipeplan.solver.exact import proof
 from pipeplan.solver.exact.engine import Exact
 from pipeplan.solver.exact.integer_problem import IntegerProblem
 from pipeplan.solver.exact.integer_units import common_unit, in_units
@@ -249,7 +249,7 @@ def test_without_the_solver_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
     with pytest.raises(MissingExtraError, match=r"pipeplan\[search\]"):
         prove(problem(Placement.linear(3), 6, (10, 12, 8, 1), 2))
-    monkeypatch.setattr(exact, "find_spec", lambda name: None)
+    monkeypatch.setattr(proof, "find_spec", lambda name: None)
     assert search(
         problem(Placement.linear(3), 6, (10, 12, 8, 1), 2),
         engines=(ListScheduling(), Exact(required=False)),

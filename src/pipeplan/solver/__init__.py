@@ -4,10 +4,11 @@ from pipeplan.solver.choices import CHOICES, Choice, Choices
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
-from pipeplan.solver.engines.proving import Proving
+from pipeplan.solver.engines.proving import EarlyProof, Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, best_published, fixed_orders, published
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.exact.engine import Exact
+from pipeplan.solver.exact.few_ranks import FewRanks
 from pipeplan.solver.front import Front, Mark, pareto
 from pipeplan.solver.independent import Effort, Spread
 from pipeplan.solver.limit_searches import Point, peak_of
@@ -28,9 +29,11 @@ __all__ = [
     "Choice",
     "Choices",
     "DrivenByCosts",
+    "EarlyProof",
     "Effort",
     "Engine",
     "Exact",
+    "FewRanks",
     "FixedOrders",
     "Found",
     "Front",

@@ -13,7 +13,7 @@ from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.judged_search import JudgedSearch
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
-from pipeplan.solver.engines.proving import Proving
+from pipeplan.solver.engines.proving import EarlyProof, Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.problem import Problem
@@ -25,6 +25,7 @@ ENGINES: tuple[Engine, ...] = (
     FixedOrders(),
     ListScheduling(),
     DrivenByCosts(),
+    EarlyProof(),
     BuildingBlocks(),
     ShorterRuns(),
     Proving(),

@@ -6,12 +6,44 @@ from dataclasses import dataclass
 
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.exact.engine import Exact
+from pipeplan.solver.exact.few_ranks import FewRanks
+from pipeplan.solver.exact.proof import can_prove, solver_seconds_left
 from pipeplan.solver.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyProof:
+    """Looks at once for the proven optimum of a tiny problem: that takes less than annealing.
+
+    Attributes
+    ----------
+    largest
+        It leaves alone problems of more ops than this.
+    share, ops
+        It may spend this share of what is left, as much less as there are more ops than ``ops``.
+    worth_seconds
+        Seconds of the solver's work that this must allow.
+    """
+
+    largest: int = 400
+    share: float = 0.5
+    ops: int = 100
+    worth_seconds: float = 0.02
+
+    def __call__(self, run: Run) -> None:
+        """Prove, or search exactly; does nothing without OR-Tools."""
+        size = 3 * run.problem.placement.stages * run.problem.microbatches
+        share = self.share * min(1.0, self.ops / size)
+        worth = share * solver_seconds_left(run) >= self.worth_seconds
+        if size <= self.largest and worth and can_prove(run):
+            for engine in (FewRanks(share=share / 2), Exact(share=share, required=False)):
+                if not run.is_over:
+                    engine(run)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proving:
-    """Anneals for a while, then runs the exact solver: that nothing beats a good schedule is shown the fastest.
+    """Anneals for a while, then proves, over a few ranks and over all: what beats a good schedule not is shown the fastest.
 
     Where the proof does not come, the search goes on with something else.
 
@@ -19,8 +51,10 @@ class Proving:
     ----------
     annealed_share, annealed_seconds
         The share of the budget that is annealed first, and for how many seconds at most.
-    share
-        The share of what is then left that goes into the proof.
+    few_share, share
+        The share of what is then left that goes into proofs over a few ranks, and of the rest into one over all.
+    large_share
+        The share that goes into proofs over a few ranks where there are too many ops for one over all.
     worth_seconds
         Seconds of the solver's work that the budget must allow: with less it proves nothing, and annealing is the better
         use.
@@ -28,14 +62,19 @@ class Proving:
 
     annealed_share: float = 0.1
     annealed_seconds: float = 2.0
-    share: float = 0.6
+    few_share: float = 0.5
+    share: float = 0.4
+    large_share: float = 0.2
     worth_seconds: float = 0.5
 
     def __call__(self, run: Run) -> None:
         """Search and prove; without OR-Tools, only search."""
         exact = Exact(share=self.share, required=False)
         small = 3 * run.problem.placement.stages * run.problem.microbatches <= exact.largest
-        if small and exact.seconds_left(run) >= self.worth_seconds:
+        if self.share * solver_seconds_left(run) < self.worth_seconds:
+            return
+        if small:
             LocalSearch(until=min(self.annealed_share, run.budget.share_in(self.annealed_seconds)))(run)
+        for engine in (FewRanks(share=self.few_share if small else self.large_share), exact):
             if not run.is_over:
-                exact(run)
+                engine(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -137,6 +138,13 @@ class IntegerProblem:
             for turn in range(self.share)
         ]
 
+    def jobs_in_order(self) -> Iterator[Job]:
+        """Every job, none before one that it waits for."""
+        stages = range(self.problem.placement.stages)
+        for copy, turn in product(range(self.problem.placement.copies), range(self.share)):
+            yield from (Job(Kind.F, copy, stage, turn) for stage in stages)
+            yield from (Job(kind, copy, stage, turn) for kind in self.kinds[1:] for stage in reversed(stages))
+
     def time_of(self, job: Job) -> int:
         """How long a job takes."""
         return self.time[job.kind][job.stage]
@@ -148,6 +156,16 @@ class IntegerProblem:
     def time_if_full(self, job: Job) -> int:
         """How long an I takes as the full backward; its W then takes none."""
         return self.time[Kind.B][job.stage] if job.kind is Kind.I else 0
+
+    def least_time(self, job: Job) -> int:
+        """How long a job takes at least; a W, how much longer its backward takes with it than without."""
+        time = self.time_of(job)
+        if not self.may_be_full[job.stage] or job.kind is Kind.F:
+            return time
+        inputs, full = self.time[Kind.I][job.stage], self.time[Kind.B][job.stage]
+        if job.kind is Kind.I:
+            return min(inputs, full)
+        return min(inputs + time, full) - min(inputs, full)
 
     def delay(self, copy: int, stage: int) -> int:
         """The time of a transfer between a stage and the next one."""

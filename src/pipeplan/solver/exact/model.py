@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from pipeplan.errors import MissingExtraError
 from pipeplan.model import Kind
 from pipeplan.solver.exact.integer_problem import IntegerMemory, IntegerProblem, Job
+from pipeplan.solver.exact.scope import Scope
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import BoolVarT, CpModel, IntVar, LinearExpr
@@ -44,34 +45,54 @@ class ExactModel:
         If OR-Tools is not installed.
     """
 
-    def __init__(self, integers: IntegerProblem, least: int, most: int) -> None:
+    def __init__(self, integers: IntegerProblem, least: int, most: int, scope: Scope | None = None) -> None:
         try:
             from ortools.sat.python import cp_model
         except ImportError:
             raise MissingExtraError("search", "ortools") from None
         self.integers = integers
+        self.scope = scope or Scope(integers)
+        self._passed = set(self.scope.passed)
         self.model: CpModel = cp_model.CpModel()
         self.value: IntVar = self.model.new_int_var(least, most, "value")
-        latest = most if integers.problem.objective == "makespan" else integers.horizon
-        ranks = [integers.jobs_on(rank) for rank in range(integers.problem.placement.ranks)]
-        self.start: dict[Job, IntVar] = {job: self.model.new_int_var(0, latest, "") for jobs in ranks for job in jobs}
+        self.start: dict[Job, IntVar] = self._starts(most)
         self.full: dict[Job, BoolVarT] = {
-            job: self.model.new_bool_var("") for job in self.start if integers.decides_on(job)
+            job: self.model.new_bool_var("")
+            for jobs in self.scope.ranks.values()
+            for job in jobs
+            if integers.decides_on(job)
         }
         self._literals: dict[tuple[Job, Job], BoolVarT | bool] = {}
         self._make_full()
         self._wait()
-        for rank, jobs in enumerate(ranks):
+        for rank, jobs in self.scope.ranks.items():
             self._run_one_at_a_time(jobs)
             self._stay_within(integers.memory(rank), jobs)
             self._bound_value(jobs)
         self._follow_on()
         self.model.minimize(self.value)
 
+    def narrow(self, least: int, most: int, *, minimize: bool) -> None:
+        """Ask for a value between these, for the least or any; ``most`` is not above the one that the model was made for."""
+        domain = self.model.proto.variables[self.value.index].domain
+        domain[0], domain[1] = least, most
+        if minimize:
+            self.model.minimize(self.value)
+        else:
+            self.model.clear_objective()
+
+    def _starts(self, most: int) -> dict[Job, IntVar]:
+        """When each job starts: no sooner than its head, and for the makespan no later than leaves time for its tail."""
+        variable, horizon = self.model.new_int_var, self.integers.horizon
+        if self.integers.problem.objective == "span":
+            return {job: variable(0, horizon, "") for job in self.scope.jobs}
+        heads, self.tails = self.scope.heads(), self.scope.tails()
+        return {job: variable(heads[job], max(most - self.tails[job], heads[job]), "") for job in self.scope.jobs}
+
     def _end(self, job: Job) -> LinearExpr:
         time, full = self.integers.time_of(job), self._full(job)
         if full is None:
-            return self.start[job] + time
+            return self.start[job] + (self.integers.least_time(job) if job in self._passed else time)
         return self.start[job] + time + (self.integers.time_if_full(job) - time) * full
 
     def _full(self, job: Job) -> BoolVarT | None:
@@ -88,7 +109,7 @@ class ExactModel:
 
     def _wait(self) -> None:
         for job in self.start:
-            for source, delay in self.integers.needs(job):
+            for source, delay in self.scope.needs(job):
                 self.model.add(self.start[job] >= self._end(source) + delay)
 
     def _run_one_at_a_time(self, jobs: Sequence[Job]) -> None:
@@ -120,6 +141,9 @@ class ExactModel:
                 self.model.add(self.value >= self._end(last) - begin)
         if not makespan:
             self._start_at_once(firsts)
+        elif not self.scope.whole:
+            for job in jobs:
+                self.model.add(self.value >= self.start[job] + self.tails[job])
 
     def _start_at_once(self, firsts: Sequence[Job]) -> None:
         """The first stage begins at 0: spans stay what they are when everything is shifted.
@@ -128,7 +152,7 @@ class ExactModel:
         do so: its rank waits for a microbatch that another one overtakes.
         """
         for first in firsts:
-            if self.integers.problem.placement.copies == 1 and first.stage == 0:
+            if self.integers.problem.placement.copies == 1 and first.stage == self.scope.first_stage:
                 self.model.add(self.start[first] == 0)
 
     def _stay_within(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:

@@ -1,0 +1,258 @@
+"""Proofs under way: CP-SAT on models of one problem, in threads of their own, until they are done or the run is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from importlib.util import find_spec
+from math import ceil, isfinite
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from pipeplan.model import Schedule, tolerances
+from pipeplan.simulation import Bound
+from pipeplan.solver.exact.integer_problem import IntegerProblem
+from pipeplan.solver.exact.model import ExactModel
+from pipeplan.solver.run import Run
+
+NAME = "exact"
+
+OP_SECONDS = 30e-9
+"""About what an evaluation takes for an op: turns a budget of evaluations into the solver's own measure of work."""
+
+POLL_SECONDS = 0.05
+"""Between looks at the budget while solvers work."""
+
+
+def can_prove(run: Run, *, required: bool = False) -> bool:
+    """Whether the exact model has everything that the problem's schedules may do, and its solver is there or required."""
+    problem = run.problem
+    known = not (run.encoder.overlaps or problem.choices.frees_memory or problem.is_judged or problem.slices > 1)
+    return known and (required or find_spec("ortools") is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a proof is about: whether any schedule has a value of at least ``least`` and at most ``most``, in units.
+
+    Attributes
+    ----------
+    least, most
+        Between these.
+    first
+        Whether one such value is enough; otherwise the least one is asked for.
+    seconds
+        For how long at most, in the solver's own measure where the budget is one of evaluations.
+    workers
+        Threads of the solver.
+    """
+
+    least: int
+    most: int
+    first: bool = False
+    seconds: float = float("inf")
+    workers: int = 1
+
+
+class Proofs:
+    """Where a run's proofs come from, and what they tell it.
+
+    Attributes
+    ----------
+    integers
+        The problem in whole numbers.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run, self.integers = run, IntegerProblem(run.problem)
+        self.repeatable = run.budget.evaluations_left is not None
+        self._events: SimpleQueue[tuple[Proof, Schedule | None, int]] = SimpleQueue()
+
+    @property
+    def least(self) -> int:
+        """The least value that no bound excludes, in units."""
+        return ceil(Fraction(self.run.bound.value) * (1 - Fraction(1, 10**9)) / self.integers.unit)
+
+    @property
+    def beaten(self) -> int:
+        """The value to be beaten, in units; more than any schedule needs while none is known."""
+        best = self.run.best
+        return self.integers.horizon + 1 if best is None else self.integers.value_in_units(best.value)
+
+    @cached_property
+    def evaluation_seconds(self) -> float:
+        """Seconds of a solver's that an evaluation stands for."""
+        return evaluation_seconds(self.run)
+
+    def carry_out(
+        self, source: Callable[[], Proof | None], done: Callable[[Proof], None], *, side_by_side: int
+    ) -> None:
+        """Run proofs, each in a thread, and take what they find in this one, which the user can interrupt.
+
+        Until there are none any more or the run is over. What they spend counts against a budget of evaluations.
+
+        Parameters
+        ----------
+        source
+            Gives the next proof, or None while there is none.
+        done
+            Is told of each that has ended.
+        side_by_side
+            How many are under way at the same time.
+        """
+        begun = self.run.budget.seconds
+        working: dict[Proof, Future[None]] = {}
+        with ThreadPoolExecutor(side_by_side) as pool:
+            try:
+                while True:
+                    while len(working) < side_by_side and not self._is_over and (proof := source()) is not None:
+                        working[proof] = pool.submit(proof.work, self._events)
+                    if not working:
+                        break
+                    self._take()
+                    self._report(self.run.budget.seconds - begun)
+                    for proof in [proof for proof, answer in working.items() if answer.done()]:
+                        working.pop(proof).result()
+                        self._take_all()
+                        self._count(proof)
+                        done(proof)
+                    if self.run.budget.out_of_time or (self._is_over and not self.repeatable):
+                        for proof in working:
+                            proof.stop()
+            finally:
+                self.run.budget.under_way = 0
+                while not all(answer.done() for answer in working.values()):
+                    for proof in working:
+                        proof.stop()
+                    wait(working.values(), timeout=POLL_SECONDS)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the time is up, or there is nothing left to prove."""
+        return self.run.budget.out_of_time or self.beaten <= self.least
+
+    def _take(self) -> None:
+        try:
+            proof, schedule, bound = self._events.get(timeout=POLL_SECONDS)
+        except Empty:
+            return
+        if schedule is not None:
+            self.run.offer_schedule(schedule, NAME)
+        if bound > proof.bound:
+            proof.bound = bound
+            best = self.run.best
+            value = float(bound * self.integers.unit)
+            self.run.raise_bound(Bound(value if best is None else min(value, best.value), proof.reason))
+
+    def _take_all(self) -> None:
+        while not self._events.empty():
+            self._take()
+
+    def _report(self, seconds: float) -> None:
+        """Say how far it is; what a solver has spent by its own measure is known at its end, and is about its seconds."""
+        left = self.run.budget.evaluations_left
+        if left is not None:
+            self.run.budget.under_way = int(min(seconds / self.evaluation_seconds, left))
+        self.run.report_meanwhile()
+
+    def _count(self, proof: Proof) -> None:
+        spent, left = int(proof.solver.deterministic_time / self.evaluation_seconds), self.run.budget.evaluations_left
+        self.run.budget.evaluations += spent if left is None else min(spent, left)
+
+
+class Proof:
+    """One run of the solver.
+
+    Parameters
+    ----------
+    model
+        Its constraints. Only where its scope is whole an answer is a schedule.
+    task
+        What is asked.
+    reason
+        Why its bound holds, in words.
+    repeatable
+        Whether its seconds are the solver's own measure, so that it gives the same answer every time.
+
+    Attributes
+    ----------
+    bound
+        No schedule is better than this, in units, or none below ``task.most + 1``.
+    value
+        The least value that was found, in units; None where none was.
+    finished
+        Whether the question is answered.
+    """
+
+    def __init__(self, model: ExactModel, task: Task, *, reason: str, seed: int = 0, repeatable: bool = False) -> None:
+        self.model, self.task, self.reason = model, task, reason
+        self.bound, self.finished = task.least, False
+        self.value: int | None = None
+        self.solver = self._solver(seed, repeatable)
+
+    def _solver(self, seed: int, repeatable: bool) -> Any:
+        from ortools.sat.python.cp_model import CpSolver
+
+        solver = CpSolver()
+        parameters = solver.parameters
+        parameters.catch_sigint_signal = False
+        # The presolve of OR-Tools 9.15 has called infeasible what is not, and optimal what can be bettered: no proof may
+        # rest on it. Without it proofs take no longer (a third less time on the small problems of the benchmark).
+        parameters.cp_model_presolve = False
+        parameters.random_seed = seed
+        parameters.num_workers = 1 if repeatable else self.task.workers
+        if self.task.first:
+            parameters.stop_after_first_solution = True
+        if isfinite(self.task.seconds):
+            setattr(parameters, "max_deterministic_time" if repeatable else "max_time_in_seconds", self.task.seconds)
+        return solver
+
+    def work(self, events: SimpleQueue[tuple[Proof, Schedule | None, int]]) -> None:
+        """Solve; what is found meanwhile is told. Runs in any thread."""
+        self.model.narrow(self.task.least, self.task.most, minimize=not self.task.first)
+        if not self.task.first:
+            self.solver.best_bound_callback = lambda bound: events.put((self, None, _whole(bound)))
+        status = self.solver.status_name(self.solver.solve(self.model.model, self._listener(events)))
+        if status == "INFEASIBLE":
+            events.put((self, None, self.task.most + 1))
+        elif status == "OPTIMAL" and not self.task.first:
+            events.put((self, None, round(self.solver.objective_value)))
+        self.finished = status in {"INFEASIBLE", "OPTIMAL"} or (self.task.first and self.value is not None)
+
+    def stop(self) -> None:
+        """Ask the solver to stop; it hears nothing before it has begun."""
+        self.solver.stop_search()
+
+    def _listener(self, events: SimpleQueue[tuple[Proof, Schedule | None, int]]) -> Any:
+        from ortools.sat.python.cp_model import CpSolverSolutionCallback
+
+        proof, model = self, self.model
+
+        class Listener(CpSolverSolutionCallback):  # type: ignore[misc]
+            def on_solution_callback(self) -> None:
+                proof.value = self.value(model.value)
+                if model.scope.whole:
+                    starts = {job: self.value(start) for job, start in model.start.items()}
+                    fulls = {job for job, full in model.full.items() if self.value(full)}
+                    events.put((proof, model.integers.schedule(starts, fulls, NAME), proof.task.least))
+
+        return Listener()
+
+
+def evaluation_seconds(run: Run) -> float:
+    """Seconds of a solver's that an evaluation stands for."""
+    return OP_SECONDS * run.encoder.positions
+
+
+def solver_seconds_left(run: Run) -> float:
+    """How long solvers may work, in seconds of their own: what is left, or what the evaluations left stand for."""
+    left = run.budget.evaluations_left
+    return min(float("inf") if left is None else left * evaluation_seconds(run), run.budget.seconds_left)
+
+
+def _whole(bound: float) -> int:
+    """The solver's bound, a float, as the whole number that it is."""
+    return ceil(bound - tolerances.WHOLE_NUMBER)

@@ -1,0 +1,124 @@
+"""Which jobs of a problem a model keeps: all of them, or those of a few ranks, the way through the others as pure delays.
+
+A model of a few ranks asks of all others only that a microbatch takes its time there: it drops the rules that others run
+one job at a time and stay within their memory. Every schedule keeps to what is left, so what such a model proves that no
+schedule can do, none can. Where a stage between two kept ones is slower than both, its jobs stay too, one microbatch behind
+the other: they hold up the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from pipeplan.model import Kind
+from pipeplan.solver.exact.integer_problem import IntegerProblem, Job
+
+Need = tuple[Job, int]
+"""A job that must have ended, and how long before."""
+
+
+class Scope:
+    """The jobs that a model keeps, and what waits for what among them.
+
+    Parameters
+    ----------
+    integers
+        The problem.
+    ranks
+        The ranks whose rules are kept; None: all.
+
+    Attributes
+    ----------
+    ranks
+        The ranks kept, each with its jobs.
+    first_stage
+        The first stage on a kept rank.
+    passed
+        Jobs of other ranks that hold up the flow.
+    whole
+        Whether nothing is left out.
+    """
+
+    def __init__(self, integers: IntegerProblem, ranks: Sequence[int] | None = None) -> None:
+        self.integers = integers
+        every = range(integers.problem.placement.ranks)
+        self.ranks: dict[int, list[Job]] = {
+            rank: integers.jobs_on(rank) for rank in (every if ranks is None else ranks)
+        }
+        self.whole = len(self.ranks) == len(every)
+        self.first_stage = min(job.stage for jobs in self.ranks.values() for job in jobs)
+        kept = {self._class(job) for jobs in self.ranks.values() for job in jobs}
+        slow = set() if self.whole else self._slow(kept)
+        self._kept = kept | slow
+        self.passed = [Job(*of, turn) for of in sorted(slow) for turn in range(integers.share)]
+
+    @staticmethod
+    def _class(job: Job) -> tuple[Kind, int, int]:
+        return job.kind, job.copy, job.stage
+
+    @property
+    def jobs(self) -> Iterator[Job]:
+        """Every job that is kept."""
+        for jobs in self.ranks.values():
+            yield from jobs
+        yield from self.passed
+
+    def needs(self, job: Job) -> Iterator[Need]:
+        """The kept jobs that must end before this one starts, each with the time of what lies between at least."""
+        for source, delay in self.integers.needs(job):
+            yield from self._kept_before(source, delay, same_turn=source.turn == job.turn)
+
+    def _kept_before(self, source: Job, delay: int, *, same_turn: bool) -> Iterator[Need]:
+        while self._class(source) not in self._kept:
+            if not same_turn:
+                return
+            delay += self.integers.least_time(source)
+            before = next((need for need in self.integers.needs(source) if need[0].turn == source.turn), None)
+            if before is None:
+                return
+            source, delay = before[0], delay + before[1]
+        yield source, delay
+
+    def _slow(self, kept: set[tuple[Kind, int, int]]) -> set[tuple[Kind, int, int]]:
+        """Of each way between two kept stages the slowest stage, where it is slower than both."""
+        integers, slow = self.integers, set()
+        stages = range(integers.problem.placement.stages)
+        for copy in range(integers.problem.placement.copies):
+            way = [(Kind.F, copy, stage) for stage in stages]
+            way += [(integers.backward, copy, stage) for stage in reversed(stages)]
+            times = [integers.least_time(Job(*one, 0)) for one in way]
+            stops = [place for place, one in enumerate(way) if one in kept]
+            for start, stop in pairwise(stops):
+                between = range(start + 1, stop)
+                slowest = max(between, key=times.__getitem__, default=start)
+                if times[slowest] > max(times[start], times[stop]):
+                    slow.add(way[slowest])
+        return slow
+
+    def heads(self) -> dict[Job, int]:
+        """When each kept job can start at the earliest."""
+        heads: dict[Job, int] = {}
+        for job in self.integers.jobs_in_order():
+            heads[job] = max(
+                (
+                    heads[source] + self.integers.least_time(source) + delay
+                    for source, delay in self.integers.needs(job)
+                ),
+                default=0,
+            )
+        return heads
+
+    def tails(self) -> dict[Job, int]:
+        """How long it takes at least from the start of each job to the end of the last one.
+
+        A W that may have become a part of its backward then takes no time.
+        """
+        tails: dict[Job, int] = {}
+        for job in reversed(list(self.integers.jobs_in_order())):
+            tails[job] = tails.get(job, 0) + self.integers.least_time(job)
+            for source, delay in self.integers.needs(job):
+                tails[source] = max(tails.get(source, 0), delay + tails[job])
+            if job.kind is Kind.W and self.integers.may_be_full[job.stage]:
+                tails[job] = 0
+        return tails
