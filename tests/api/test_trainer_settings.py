@@ -10,7 +10,7 @@ from pipeplan.api.training import trainer_settings
 from pipeplan.errors import PipeplanError, ShapeError
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.model import Schedule, parse_schedule
-from pipeplan.passes import add_unshard_reshard, insert_communication, insert_recompute, split_backward
+from pipeplan.passes import add_unshard_reshard, insert_communication, insert_offload, insert_recompute, split_backward
 from pipeplan.strategies import STRATEGIES
 
 
@@ -125,6 +125,7 @@ OVERLAPPED = named("interleaved-1f1b-overlap", 2, 4, 2)
         ),
         (half_split(OVERLAPPED), "in all backwards or in none"),
         (insert_recompute(named("1f1b", 2, 4), [1]), "which stages, they cannot say"),
+        (insert_offload(named("1f1b", 2, 8), [(0, 1)]), "not microbatches at their places in a schedule"),
         (insert_recompute(OVERLAPPED), "recomputes no stage in full where it overlaps"),
         (named("1f1b-overlap", 2, 4), "only where ranks have two chunks or more"),
         (named("gpipe", 2, 4), "gpipe is not the order in which Megatron-LM runs 1F1B"),

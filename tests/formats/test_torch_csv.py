@@ -54,7 +54,14 @@ def test_duplicates_are_left_to_the_checker_where_asked():
     assert len(parse_torch_csv("0F0,0F0,0B0\n", name="plan", keep_duplicates=True)) == 3
 
 
-@pytest.mark.parametrize(("text", "what"), [("0F0.0 0F0.1", "slices"), ("0F0 0R0 0B0", "recomputation")])
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("0F0.0 0F0.1", "slices"),
+        ("0F0 0R0 0B0", "recomputation"),
+        ("0F0 0OFFLOAD0 0RELOAD0 0B0", "copies to the host"),
+    ],
+)
 def test_what_pytorch_has_no_word_for(text, what):
     with pytest.raises(FormatError, match=what):
         torch_csv(parse_schedule(text))

@@ -8,7 +8,7 @@ from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import TrainerSettings, Training, parse_torch_csv
 from pipeplan.formats.torchtitan import module_names, torchtitan_flags, torchtitan_python
 from pipeplan.model import Schedule, parse_schedule
-from pipeplan.passes import insert_communication, insert_recompute
+from pipeplan.passes import insert_communication, insert_offload, insert_recompute
 from pipeplan.strategies import STRATEGIES
 from tests.names import ODD
 
@@ -215,6 +215,12 @@ def test_every_stage_is_recomputed_or_none():
     assert "FullAC" not in torchtitan_python(schedule, Training()).text
     with pytest.raises(ShapeError, match="on every stage or on none; this schedule does on 1"):
         torchtitan_flags(insert_recompute(schedule, [1]), Training())
+
+
+def test_copies_to_the_host_are_no_setting_of_torchtitans():
+    with pytest.raises(ShapeError, match="leave offload out") as caught:
+        torchtitan_flags(insert_offload(named("gpipe", 2, 6)), Training())
+    assert caught.value.field == "offload"
 
 
 @pytest.mark.parametrize("name", ODD)

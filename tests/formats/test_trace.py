@@ -49,6 +49,23 @@ def test_communication_has_its_own_track():
     assert {event["tid"] for event in events["X"] if event["cat"] == "F"} == {0, 2}
 
 
+def test_copies_to_the_host_and_back_have_their_own_tracks():
+    plan = "0F0 0F1 0OFFLOAD0 0F2 0RELOAD0 0OFFLOAD1 0B2 0RELOAD1 0B1 0B0\n1F0 1F1 1F2 1B2 1B1 1B0"
+    events = trace_of(parse_schedule(plan), offload_times=1.0, time_unit="us")
+    names = {event["tid"]: event["args"]["name"] for event in events["M"] if event["name"] == "thread_name"}
+    assert (names[0], names[2], names[3], names[4]) == (
+        "rank 0",
+        "rank 0 to its host",
+        "rank 0 from its host",
+        "rank 1",
+    )
+    assert {(event["name"], event["tid"]) for event in events["X"] if "LOAD" in event["cat"]} == {
+        ("0OFFLOAD0", 2), ("0OFFLOAD1", 2), ("0RELOAD0", 3), ("0RELOAD1", 3),
+    }  # fmt: skip
+    levels = [(event["ts"], event["args"]["activations"]) for event in events["C"] if event["name"].endswith("0")]
+    assert levels[:6] == [(0, 1), (1, 2), (2, 1), (2, 2), (3, 3), (3, 2)]
+
+
 @given(schedules())
 @settings(max_examples=25)
 def test_an_arrow_for_every_transfer(schedule):

@@ -6,10 +6,11 @@ from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import DeadlockError
 from pipeplan.model import Kind, Schedule, dependencies, format_schedule, parse_schedule, progress
-from pipeplan.passes import retime, split_backward
+from pipeplan.passes import retime, split_backward, without_offload
 from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES
 from tests.passes.plans import PLANS
+from tests.simulation.saving import saving_problems
 
 
 def test_a_weight_gradient_moves_into_a_bubble():
@@ -21,6 +22,25 @@ def test_a_weight_gradient_moves_into_a_bubble():
 def test_weight_gradients_that_find_no_bubble_stay():
     plan = parse_schedule("0F0 0F1 0I0 0I1 0W0 0W1")
     assert retime(plan) == plan
+
+
+def test_copies_to_the_host_stay():
+    late = parse_schedule("0F0 0F1 0OFFLOAD0 0I1 0RELOAD0 0I0 0W1 0W0\n1F0 1F1 1I1 1W1 1I0 1W0")
+    again = retime(late)
+    assert without_offload(again) == retime(without_offload(late))
+    assert check(again).valid
+
+
+@settings(max_examples=20, deadline=None)
+@given(saving_problems())
+def test_copies_never_hold_more(problem):
+    schedule, costs = problem
+    schedule = split_backward(schedule)
+    again = retime(schedule)
+    assert check(again).valid
+    assert without_offload(again) == retime(without_offload(schedule))
+    held = simulate(again, costs).memory.peak_activation
+    assert (held <= simulate(schedule, costs).memory.peak_activation + 1e-9).all()
 
 
 def test_a_schedule_that_deadlocks_has_no_steps():

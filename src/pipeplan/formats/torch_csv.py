@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.formats.format import Format
-from pipeplan.model import Kind, Schedule, format_cells, parse_cell, schedule_from_cells
+from pipeplan.model import HOST_KINDS, Kind, Schedule, format_cells, parse_cell, schedule_from_cells
 from pipeplan.passes import lower_for_torch, without_communication
 
 
@@ -74,12 +74,14 @@ def torch_csv(schedule: Schedule) -> str:
     Raises
     ------
     FormatError
-        For what PyTorch's notation has no word for: slices of a sequence, recomputation.
+        For what PyTorch's notation has no word for: slices of a sequence, recomputation, copies to the host.
     """
     if schedule.slices > 1:
         raise FormatError("PyTorch's CSV has no slices of a sequence; pipeplan's JSON has them")
     if schedule.has(Kind.R):
         raise FormatError("PyTorch's CSV has no recomputation; pipeplan's JSON has it")
+    if not schedule.kinds.isdisjoint(HOST_KINDS):
+        raise FormatError("PyTorch's CSV has no copies to the host and back; pipeplan's JSON has them")
     return "".join(",".join(format_cells(row)) + "\n" for row in schedule)
 
 

@@ -27,7 +27,7 @@ from pipeplan.files import file_name
 from pipeplan.formats.format import Format
 from pipeplan.formats.torch_csv import torch_csv
 from pipeplan.formats.training import TrainerSettings, Training
-from pipeplan.model import NO_MICROBATCH, Kind, Schedule, one_line
+from pipeplan.model import HOST_KINDS, NO_MICROBATCH, Kind, Schedule, one_line
 from pipeplan.passes import without_communication, without_recompute
 
 Fields = Mapping[str, Any]
@@ -227,6 +227,11 @@ def _require_buildable(schedule: Schedule, training: Training) -> None:
             f"torchtitan makes {_USUAL_CHUNKS[placement.name]} stages a rank by itself, and this schedule has "
             f"{placement.chunks}: give the layers of each of its {schedule.stages} stages with layers_per_stage",
             field="layers_per_stage",
+        )
+    if not schedule.kinds.isdisjoint(HOST_KINDS):
+        raise ShapeError(
+            "torchtitan has no setting that copies activations of single microbatches to the host: leave offload out",
+            field="offload",
         )
     recomputed = np.unique(schedule.columns.stage[schedule.where(Kind.R)]).tolist()
     if recomputed and len(recomputed) < schedule.stages:

@@ -1,7 +1,8 @@
 """The Chrome trace format (JSON), which Perfetto and ``chrome://tracing`` show.
 
-A track a rank with an event an op, a second track for its sends and receives, an arrow for each transfer between ranks,
-and a counter of each rank's memory. Google, "Trace Event Format", 2016.
+A track a rank with an event an op, a second track for its sends and receives, one for its copies to the host and one for
+those back, an arrow for each transfer between ranks, and a counter of each rank's memory. Google, "Trace Event Format",
+2016.
 """
 
 from __future__ import annotations
@@ -14,18 +15,24 @@ import numpy as np
 from pipeplan.formats.format import Format
 from pipeplan.model import (
     COMPUTE_KINDS,
+    HOST_KINDS,
     TIME_UNITS,
     Kind,
     MemoryUse,
+    Schedule,
     Timeline,
     among,
     crosses_ranks,
     dependencies,
+    memory_moments,
     units_in,
 )
 from pipeplan.strict_json import json_text
 
 Event = dict[str, Any]
+
+_OUT, _BACK = (Kind.OFFLOAD,), (Kind.RELOAD,)
+_BESIDE = frozenset(Kind) - {*COMPUTE_KINDS, *HOST_KINDS}
 
 _MOMENT = 1e-3
 """Microseconds by which an arrow's end lies inside its event: the resolution of the format."""
@@ -55,12 +62,23 @@ def chrome_trace(timeline: Timeline, memory: MemoryUse | None = None) -> str:
 
 
 def _tracks(timeline: Timeline) -> Iterator[Event]:
-    communicates = not among(timeline.schedule.columns.kind, COMPUTE_KINDS).all()
+    kinds = timeline.schedule.kinds
+    beside = [
+        (track, name)
+        for track, name, those in ((1, "communication", _BESIDE), (2, "to its host", _OUT), (3, "from its host", _BACK))
+        if not kinds.isdisjoint(those)
+    ]
     yield {"ph": "M", "pid": 0, "name": "process_name", "args": {"name": timeline.schedule.name or "pipeline"}}
+    each = _tracks_of_a_rank(timeline.schedule)
     for rank in range(timeline.schedule.ranks):
-        yield from _track(2 * rank, f"rank {rank}")
-        if communicates:
-            yield from _track(2 * rank + 1, f"rank {rank} communication")
+        yield from _track(each * rank, f"rank {rank}")
+        for track, name in beside:
+            yield from _track(each * rank + track, f"rank {rank} {name}")
+
+
+def _tracks_of_a_rank(schedule: Schedule) -> int:
+    """Compute and communication, and where there are copies, those to its host and those back."""
+    return 2 if schedule.kinds.isdisjoint(HOST_KINDS) else 4
 
 
 def _track(number: int, name: str) -> Iterator[Event]:
@@ -69,9 +87,11 @@ def _track(number: int, name: str) -> Iterator[Event]:
 
 
 def _track_of(timeline: Timeline) -> list[int]:
-    """The track of each op: communication may lie beside compute, so it has its own."""
+    """The track of each op: communication and copies may lie beside compute, and so have their own."""
     schedule = timeline.schedule
-    tracks: list[int] = (2 * schedule.rank + ~among(schedule.columns.kind, COMPUTE_KINDS)).tolist()
+    track = np.full(len(Kind), 1)
+    track[list(COMPUTE_KINDS)], track[list(_OUT)], track[list(_BACK)] = 0, 2, 3
+    tracks: list[int] = (_tracks_of_a_rank(schedule) * schedule.rank + track[schedule.columns.kind]).tolist()
     return tracks
 
 
@@ -101,17 +121,16 @@ def _transfers(timeline: Timeline, scale: float) -> Iterator[Event]:
 
 
 def _counters(timeline: Timeline, memory: MemoryUse, scale: float) -> Iterator[Event]:
-    """The level after each op, from the moment at which it changes: a forward's start, any other op's end."""
+    """The level after each op, from the moment at which it changes; see :func:`~pipeplan.model.memory_moments`."""
     schedule = timeline.schedule
-    kind = schedule.columns.kind
-    moments = np.where(among(kind, (Kind.F, Kind.R)), timeline.start, timeline.end) * scale
+    moments = memory_moments(timeline) * scale
     if memory.bytes is None:
         unit, levels = "activations", memory.activations
     else:
         unit, levels = "bytes", memory.bytes + memory.static[schedule.rank]
-    compute = np.flatnonzero(among(kind, COMPUTE_KINDS))
+    counted = np.flatnonzero(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     for rank, moment, level in zip(
-        schedule.rank[compute].tolist(), moments[compute].tolist(), levels[compute].tolist(), strict=True
+        schedule.rank[counted].tolist(), moments[counted].tolist(), levels[counted].tolist(), strict=True
     ):
         yield {
             "ph": "C", "pid": 0, "name": f"memory of rank {rank:>3}", "ts": moment, "args": {unit: level},

@@ -17,24 +17,52 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import DeadlockError
-from pipeplan.model import COMPUTE_KINDS, Dependencies, Kind, Progress, Schedule, among, dependencies, progress
+from pipeplan.model import (
+    COMPUTE_KINDS,
+    HOST_KINDS,
+    Dependencies,
+    Kind,
+    Progress,
+    Schedule,
+    among,
+    concatenate,
+    dependencies,
+    progress,
+)
 
 
 def retime(schedule: Schedule) -> Schedule:
     """The schedule with its Ws as early as idle steps allow; the order of everything else stays.
 
-    On each rank the Ws keep their order among themselves. Only compute is kept: messages and ops of whole stages belong
-    where the new order wants them, which the passes that insert them know.
+    On each rank the Ws keep their order among themselves. Only compute and copies to the host are kept: messages and ops of
+    whole stages belong where the new order wants them, which the passes that insert them know.
 
     Raises
     ------
     DeadlockError
         If ranks wait for each other: then ops have no steps.
     """
-    schedule = schedule.keep(among(schedule.columns.kind, COMPUTE_KINDS))
-    while (moved := _filled(schedule)) != schedule:
-        schedule = moved
-    return schedule
+    retimed = schedule.keep(among(schedule.columns.kind, COMPUTE_KINDS))
+    while (moved := _filled(retimed)) != retimed:
+        retimed = moved
+    return retimed if schedule.kinds.isdisjoint(HOST_KINDS) else _with_copies(retimed, schedule)
+
+
+def _with_copies(retimed: Schedule, schedule: Schedule) -> Schedule:
+    """The retimed ops with the schedule's copies to the host and back, each before the op that it stood before.
+
+    Ws do not count there: a copy takes no step, and the Ws that stood before it are no later now.
+    """
+    stays = among(schedule.columns.kind, COMPUTE_KINDS) & (schedule.columns.kind != Kind.W)
+    copies = schedule.where(*HOST_KINDS)
+    following = np.cumsum(stays)[copies]
+    stand = np.append(np.flatnonzero(retimed.columns.kind != Kind.W), len(retimed))[following]
+    stand = np.minimum(stand, retimed.offsets[schedule.rank[copies] + 1])
+    rank = np.concatenate((schedule.rank[copies], retimed.rank))
+    order = np.lexsort((np.concatenate((stand - 0.5, np.arange(len(retimed)))), rank))
+    columns = concatenate(schedule.columns[copies], retimed.columns)[order]
+    counts = np.bincount(rank, minlength=schedule.ranks)
+    return replace(retimed, columns=columns, offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64))
 
 
 def _filled(schedule: Schedule) -> Schedule:

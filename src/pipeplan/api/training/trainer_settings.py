@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeplan.errors import ShapeError
 from pipeplan.formats import Format, MegatronOrder, TrainerSettings, Training, megatron_flags
-from pipeplan.model import COMPUTE_KINDS, Kind, Schedule, among
+from pipeplan.model import COMPUTE_KINDS, HOST_KINDS, Kind, Schedule, among
 from pipeplan.passes import insert_recompute, merge_backward, split_backward, without_recompute
 from pipeplan.strategies import STRATEGIES
 
@@ -19,7 +19,7 @@ def megatron_settings(schedule: Schedule, training: Training) -> TrainerSettings
     InputError
         For a release of Megatron-core that is not known.
     """
-    compute = schedule.keep(among(schedule.columns.kind, COMPUTE_KINDS))
+    compute = schedule.keep(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     _require_stages(compute)
     plain, order = _order_of(compute)
     settings = megatron_flags(compute, order, training)
@@ -45,8 +45,15 @@ def _order_of(schedule: Schedule) -> tuple[Schedule, MegatronOrder]:
     Raises
     ------
     ShapeError
-        For weight backwards that are put off further than Megatron can, and for recomputation that is not every stage's.
+        For weight backwards that are put off further than Megatron can, for recomputation that is not every stage's, and for
+        copies to the host.
     """
+    if not schedule.kinds.isdisjoint(HOST_KINDS):
+        raise ShapeError(
+            "Megatron-LM's flags offload modules of every microbatch alike, not microbatches at their places in a schedule: "
+            "leave offload out",
+            field="offload",
+        )
     passes = without_recompute(schedule)
     if passes != schedule and insert_recompute(passes) != schedule:
         raise ShapeError(
