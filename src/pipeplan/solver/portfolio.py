@@ -87,7 +87,8 @@ def search(
             require_shape(schedule, problem)
             run.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
-            if not run.is_settled and not run.budget.stopped.is_set():
+            settled = run.is_optimal if isinstance(engine, JudgedSearch) else run.is_settled
+            if not settled and not run.budget.stopped.is_set():
                 engine(run)
     except KeyboardInterrupt:
         run.budget.stopped.set()

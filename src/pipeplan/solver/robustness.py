@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
 
 from pipeplan.costs import Costs
-from pipeplan.kernels import Kernel
+from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import COMPUTE_KINDS, NONE, Bools, Floats, Schedule, among, crosses_ranks, dependencies
 from pipeplan.simulation import Bound, simulate
 from pipeplan.solver.kernels.variation_kernel import time_runs
@@ -113,6 +114,13 @@ def _at_once(schedule: Schedule, problem: Problem, factors: Floats) -> Floats:
     begun = first if problem.objective == "span" else 0.0
     longest: Floats = (clock - begun).reshape(schedule.ranks, runs).max(axis=0)
     return longest
+
+
+def no_runs() -> tuple[Kernel, Sequence[Argument], Sequence[Output]]:
+    """The kernel that times runs, and arguments with which it has nothing to do: to have it compiled."""
+    whole, real = np.zeros(0, np.int64), np.zeros(0)
+    inputs = (np.zeros(1, np.int64), whole, np.zeros(0, np.bool_), real, real, real, 0)
+    return _TIME_RUNS, inputs, (real, real, real, *([whole] * 4), np.zeros(1, np.int64))
 
 
 def bound_of(problem: Problem) -> Bound:

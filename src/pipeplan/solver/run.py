@@ -23,7 +23,7 @@ from pipeplan.solver.variation import Jitter
 REPORT_EVERY = 0.5
 """Seconds between two reports while nothing else is to be said."""
 
-SHARE_FOR_ORDERS = 0.4
+SHARE_FOR_ORDERS = 0.5
 """Of the budget of a search whose schedules are judged, for engines that look at candidates' values alone."""
 
 MOST_FINALISTS = 6

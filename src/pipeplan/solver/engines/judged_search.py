@@ -20,6 +20,7 @@ from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions, Rea
 from pipeplan.solver.kernels.proposing_kernel import proposing_by
 from pipeplan.solver.kernels.random_kernel import MODULUS
 from pipeplan.solver.moves import MOVES, Move
+from pipeplan.solver.robustness import no_runs
 from pipeplan.solver.run import Lineage, Run
 
 
@@ -67,6 +68,7 @@ class JudgedSearch:
         kernel = propose_by(self.moves)
         first = _Proposals(self, run.encoder, run.best.candidate, self.reaches[0], seed=1)
         run.compile(kernel, first.inputs(0.0, 0), first.outputs)
+        run.compile(*no_runs())
         turn = 0
         while not run.is_over:
             finalists = run.finalists

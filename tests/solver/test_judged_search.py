@@ -1,0 +1,47 @@
+"""The engine that anneals by what a schedule takes as the run will have it."""
+
+import time
+
+import pytest
+
+from pipeplan.model import Placement
+from pipeplan.solver import Jitter, SlowRank
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.engines.judged_search import JudgedSearch
+from pipeplan.solver.engines.published import FixedOrders
+from pipeplan.solver.run import Run
+from tests.solver.problems import problem
+
+
+def run_of(evaluations: int | None, seconds: float | None = None, **asked: object) -> Run:
+    run = Run(problem(Placement.linear(4), 5, limit=3, **asked), Budget(seconds, evaluations, time.monotonic))
+    FixedOrders()(run)
+    return run
+
+
+@pytest.mark.parametrize("asked", [{"communication": "blocking"}, {"variation": SlowRank(0.3)}])
+def test_it_finds_what_is_judged_better_than_the_published_schedules_within_its_budget(asked):
+    run = run_of(1500, **asked)
+    assert run.best is not None
+    before = run.best.judged
+    JudgedSearch()(run)
+    assert run.bound_of_judged.value <= run.best.judged < before
+    assert run.judge is not None
+    assert run.judge(run.schedule(run.best)) == pytest.approx(run.best.judged, rel=1e-12)
+    assert run.best.found_by.startswith("judged search from ")
+    assert 1500 <= run.budget.evaluations < 1500 + JudgedSearch().counts
+    assert [step.value for step in run.history] == sorted((step.value for step in run.history), reverse=True)
+
+
+def test_a_problem_whose_schedules_are_not_judged_is_left_alone():
+    run = run_of(1000)
+    spent = run.budget.evaluations
+    JudgedSearch()(run)
+    assert run.budget.evaluations == spent
+
+
+def test_a_budget_in_seconds_compiles_what_it_runs():
+    run = run_of(None, 0.2, variation=Jitter(0.1, trained_on=8))
+    JudgedSearch()(run)
+    assert run.budget.is_spent
+    assert run.best is not None
