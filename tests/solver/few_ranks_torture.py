@@ -14,7 +14,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from pipeplan.api.arguments import settings_of
-from pipeplan.api.searching.searches import problem_of
+from pipeplan.api.searching.problems import problem_of
 from pipeplan.errors import InfeasibleError
 from pipeplan.solver import Problem
 from pipeplan.solver.exact.integer_problem import IntegerProblem
