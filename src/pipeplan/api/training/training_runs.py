@@ -291,7 +291,7 @@ def run(
         )
     trained = resolve(source, given, of_measured=True)
     require_expressible(trained)
-    simulated(trained, given)
+    simulated(trained, _until_measured(given))
     machine = _Machine(
         model=model,
         layout=None if layout is None else tuple(layout),
@@ -464,6 +464,12 @@ def model_files(model: str) -> tuple[Path, ...]:
     module, colon, _ = model.partition(":")
     path = Path(*module.split("."))
     return (path.with_suffix(".py"), path / "__init__.py") if colon else ()
+
+
+def _until_measured(settings: Settings) -> Settings:
+    """The settings, with copies to the host that take no time where all costs are to be measured."""
+    said = settings.forward_times, settings.offload_times, settings.offload_bandwidth
+    return replace(settings, offload_times=0.0) if said == (None, None, None) else settings
 
 
 def _costs(
