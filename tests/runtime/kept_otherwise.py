@@ -15,8 +15,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from pipeplan.model import BACKWARD_KINDS, Kind, Op, Schedule, from_ops
-from pipeplan.passes import insert_recompute
+from pipeplan.model import Schedule
+from pipeplan.passes import insert_offload, insert_recompute
 from pipeplan.runtime import Pipeline
 from pipeplan.runtime.host_link import ThreadLink
 from tests.runtime.own_loop import (
@@ -37,20 +37,9 @@ from tests.runtime.own_loop import (
 
 
 def offloaded(schedule: Schedule, stages: Iterable[int]) -> Schedule:
-    """Every microbatch on some stages leaves behind its forward and comes back ahead of the op before its backward."""
-    rows = []
-    for row in schedule:
-        new: list[Op] = []
-        for op in row:
-            if op.stage in stages and op.kind in BACKWARD_KINDS:
-                before = new.pop()
-                reload = Op(Kind.RELOAD, op.stage, op.microbatch)
-                new += [before, reload] if before.kind == Kind.OFFLOAD else [reload, before]
-            new.append(op)
-            if op.stage in stages and op.kind == Kind.F:
-                new.append(Op(Kind.OFFLOAD, op.stage, op.microbatch))
-        rows.append(from_ops(new))
-    return Schedule.from_rows(schedule.placement, schedule.microbatches, rows)
+    """Every microbatch on some stages leaves right behind its forward and comes back ahead of the op before its backward."""
+    every = [(stage, microbatch) for stage in stages for microbatch in range(schedule.microbatches)]
+    return insert_offload(schedule, every, offload_behind=0)
 
 
 def ways(name: str, **options: Any) -> dict[str, Schedule]:
@@ -63,7 +52,9 @@ def ways(name: str, **options: Any) -> dict[str, Schedule]:
 
 def alike() -> Any:
     """Full and split backwards, one chunk and more, and what may be in a stage."""
-    given = {f"{name}, {way}": schedule for name in ("1f1b", "zbv") for way, schedule in ways(name).items()}
+    given = {
+        f"{name}, {way}": schedule for name in ("1f1b", "zbv", "dualpipev") for way, schedule in ways(name).items()
+    }
     found = {name: trained(schedule, schedule, steps=2) for name, schedule in given.items()}
     mixed = ways("zbv")["mixed"]
     for modules in (careful, checkpointed, frozen):

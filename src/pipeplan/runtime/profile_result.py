@@ -74,6 +74,7 @@ class Profile:
         return [
             f"{self.model} in {self.dtype}, measured by pipeplan profile: {self.repeats} rounds, {how}",
             f"on {self.device}, {self.threads} CPU thread(s) a process, PyTorch {self.torch_version}",
+            *(["copies to the host stay within its memory: a GPU's take longer"] if self.device == "cpu" else []),
             "medians (quartiles):",
             *self._lost(),
             *(f"stage {number}, {stage}" for number, stage in enumerate(self.stages)),
