@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.build import architecture, commands, demo, executed, gallery, links, python_pages, schemas, strategies
+from docs.build import (
+    architecture,
+    commands,
+    demo,
+    executed,
+    gallery,
+    links,
+    python_pages,
+    round_trips,
+    schemas,
+    strategies,
+)
 
 TAKEN = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 """Pages that stand at the top of the repository."""
@@ -24,6 +35,7 @@ def everything(root: Path) -> Iterator[tuple[str, str | bytes]]:
     yield from commands.pages()
     yield from strategies.pages()
     yield from gallery.pages()
+    yield from round_trips.pages()
     yield from demo.pages()
     yield from python_pages.pages()
     yield from schemas.pages(root)

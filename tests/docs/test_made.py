@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from docs.build import architecture, commands, navigation, python_pages, schemas, strategies
+from docs.build import architecture, commands, navigation, python_pages, round_trips, schemas, strategies
 from pipeplan.cli import main
 from pipeplan.strategies import STRATEGIES
 
@@ -93,3 +93,12 @@ def test_folders_in_the_navigation_become_their_pages(tmp_path):
     names = ["index", "first-schedule", "my-costs", "zebra"]
     assert entries[0] == {"Tutorials": [f"tutorials/{name}.md" for name in names]}
     assert {"zbv": f"{strategies.FOLDER}zbv.md"} in entries[1]["Reference"][0]["Strategies"]
+
+
+def test_pictures_of_windows_are_of_bounds_that_bind():
+    shown = round_trips.shown_schedules()
+    assert "3 round trips" in shown["v-min"].result.bound.reason
+    assert shown["one-activation"].result.gap == pytest.approx(0, abs=1e-9)
+    pictures = dict(round_trips.pages())
+    assert len(pictures) == 4
+    assert all(5_000 < len(picture) < 60_000 for picture in pictures.values())

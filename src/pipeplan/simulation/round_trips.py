@@ -9,7 +9,7 @@ it held when the trip began, and forwards only of what it still holds when the t
 Windows of time that follow one another without overlap, each with its least length and the most work in it:
 
 ``first``
-    From the rank's first start to its first backward: forwards alone, all of them still held.
+    From the first start, or when that can be at the earliest, to the first backward: forwards alone, all of them still held.
 ``trip``
     Of microbatches q + 1, 2q + 1, ... as they enter the rank's last stage.
 ``last``
@@ -73,8 +73,8 @@ class Crowd:
 
     Attributes
     ----------
-    rank, onward
-        Its number; whether the last microbatch is followed on its way from it.
+    rank, begin
+        Its number, and when the first microbatch can reach it; None where only its own time counts.
     microbatches, slices
         Of all copies of the model together, and of each sequence.
     whole
@@ -84,7 +84,7 @@ class Crowd:
     """
 
     rank: int
-    onward: bool
+    begin: float | None
     microbatches: int
     slices: int
     whole: float
@@ -122,7 +122,7 @@ def _crowd(number: int, rank: RankClasses, memory: RankMemory, *, slices: int, o
     whole = min(slices * float(memory.activation[here].sum()) for here in copies)
     bound = whole > 0 and memory.limit < inf
     fit = int(memory.limit * (1 + tolerances.MEMORY) / whole) if bound else microbatches
-    return Crowd(number, onward, microbatches, slices, whole, fit)
+    return Crowd(number, rank.first_head if onward else None, microbatches, slices, whole, fit)
 
 
 def _shares_of_weights(rank: RankClasses, memory: RankMemory) -> tuple[float, ...]:
@@ -226,7 +226,7 @@ def _together(crowd: Crowd, windows: tuple[Window, ...], total: float, hidden: f
         windows = tuple(replace(window, work=window.length - left * window.idle) for window in windows)
     return RoundTrips(
         rank=crowd.rank,
-        onward=crowd.onward,
+        begin=crowd.begin,
         fit=crowd.fit,
         length=max(length, total + max(idle - hidden, 0.0)),
         windows=tuple(window for window in windows if window.count),

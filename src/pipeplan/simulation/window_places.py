@@ -77,19 +77,21 @@ class _RankTimes:
 
 
 def _located(rank: _RankTimes, trips: RoundTrips) -> Iterator[LocatedWindow]:
-    end = rank.makespan if trips.onward else float(rank.end.max())
+    whole = float(rank.start.min()), float(rank.end.max())
+    if trips.begin is not None:
+        whole = trips.begin, rank.makespan
     for window in trips.windows:
-        for start, stop in _places(rank, window, trips.fit, end):
+        for start, stop in _places(rank, window, trips.fit, whole):
             yield LocatedWindow(window, start, stop, rank.idle(start, stop))
 
 
-def _places(rank: _RankTimes, window: Window, fit: int, end: float) -> Iterator[tuple[float, float]]:
+def _places(rank: _RankTimes, window: Window, fit: int, whole: tuple[float, float]) -> Iterator[tuple[float, float]]:
     if window.kind == "first":
-        yield float(rank.start.min()), float(rank.leave[0])
+        yield whole[0], float(rank.leave[0])
     elif window.kind == "trip":
         chosen = fit * np.arange(1, window.count + 1)
         yield from zip(rank.enter[chosen].tolist(), rank.leave[chosen].tolist(), strict=True)
     elif window.kind == "last":
-        yield float(rank.enter[-1]), end
+        yield float(rank.enter[-1]), whole[1]
     else:
-        yield rank.drains, end
+        yield rank.drains, whole[1]

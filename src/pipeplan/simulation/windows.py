@@ -47,8 +47,11 @@ class RoundTrips:
 
     Attributes
     ----------
-    rank, onward
-        Whose they are; whether the last one goes on to the end of the makespan, or to that of the rank's own ops.
+    rank
+        Whose they are.
+    begin
+        When the first microbatch can reach the rank: from here the first window lasts, and up to the end of the makespan
+        the last. None for spans: there they are between the rank's own first start and last end.
     fit
         How many microbatches its limit holds at once: every so many there is a trip.
     length
@@ -58,7 +61,7 @@ class RoundTrips:
     """
 
     rank: int
-    onward: bool
+    begin: float | None
     fit: int
     length: float
     windows: tuple[Window, ...]

@@ -77,8 +77,9 @@ def _misplaced(bound: Bound, timeline: Timeline, costs: Costs, source: str) -> l
     short = [each for each in found if each.end - each.start < each.window.length - rounding]
     over = [one for one, other in pairwise(found) if one.end > other.start + rounding]
     idle = sum(each.idle for each in found)
-    halves = costs.backward_input + costs.backward_weight
-    comparable = costs.overlap is None and bool((costs.backward >= halves).all())
+    least = costs.occupied(timeline.schedule.placement, timeline.schedule.slices)
+    halves = least.backward_input + least.backward_weight
+    comparable = costs.overlap is None and bool((least.backward >= halves).all())
     if not short and not over and (idle >= trips.idle - rounding or not comparable):
         return []
     return [f"windows on {source} ({bound.reason}): {short} too short, {over} overlap, {idle:g} idle of {trips.idle:g}"]

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from pipeplan.api.explaining.explanations import Explanation
 from pipeplan.api.tables.parts import columns, line
@@ -27,7 +28,9 @@ def bound_parts(explanation: Explanation, times: Times) -> Iterator[RenderableTy
     trips = explanation.result.bound.round_trips
     if trips is None or not explanation.windows:
         return
-    yield line(f"\n{bound_sentence(explanation, trips, times)}")
+    yield Text("")
+    yield line(bound_sentence(explanation, trips, times))
+    yield Text("")
     yield _table(explanation.windows, times)
 
 
@@ -35,7 +38,8 @@ def bound_sentence(explanation: Explanation, trips: RoundTrips, times: Times) ->
     """How long every schedule within the limit takes, why, and how much of this one's idle time is due to it."""
     bound = explanation.result.bound
     idle = sum(each.idle for each in explanation.windows)
-    costs = explanation.result.costs
+    schedule = explanation.result.schedule
+    costs = explanation.result.costs.occupied(schedule.placement, schedule.slices)
     shorter = costs.overlap is not None or bool((costs.backward < costs.backward_input + costs.backward_weight).any())
     loses = "idles, or runs what could take less, for" if shorter else "idles"
     return (
@@ -48,7 +52,7 @@ def bound_sentence(explanation: Explanation, trips: RoundTrips, times: Times) ->
 def _table(windows: Sequence[LocatedWindow], times: Times) -> Table:
     """A row for windows of a kind, with the least and the most of them."""
     unit = f" ({times.unit})" if times.unit else ""
-    table = columns("windows", f"between{unit}", "long, at least", "idle, at least", "idle here", padding=1)
+    table = columns("windows", f"between{unit}", "long,\nat least", "idle,\nat least", "idle\nhere", padding=1)
     for kind, found in groupby(windows, key=lambda each: each.window.kind):
         alike = list(found)
         title = _TITLES[kind] if len(alike) == 1 else counted(len(alike), _TITLES[kind])
