@@ -63,3 +63,16 @@ def test_progress_is_the_share_of_the_whole_front():
     first, last = ([share for limit, share in told if limit == end] for end in (told[0][0], told[-1][0]))
     assert max(first) <= 1 / 3
     assert min(last) >= 1 / 2
+
+
+def test_the_problems_own_limit_is_among_those_tried():
+    def tried(case):
+        limits = set()
+        pareto(case, points=2, evaluations=300, progress=lambda limit, _: limits.add(limit))
+        return limits
+
+    shape = (Placement.v(3), 6)
+    without = tried(problem(*shape))
+    assert 1.5 not in without
+    assert tried(problem(*shape, limit=1.5)) == {*without, 1.5}
+    assert tried(problem(*shape, limit=[1.5, 2, 1.5])) == without

@@ -61,7 +61,9 @@ def pareto(
     dask: str | None = None,
     store: Path | None = None,
 ) -> Front:
-    """The best schedules of a problem from the least feasible memory limit to none at all; its own limits are ignored.
+    """The best schedules of a problem from the least feasible memory limit to none at all.
+
+    The problem's own limit is among those tried, if it is the same for all ranks and in the front's unit of memory.
 
     Memory is in bytes where the costs hold bytes, else in activations. Every limit starts from the schedule found under the
     one below, so that more memory never takes longer. A limit larger than what the search without one uses is not tried.
@@ -73,7 +75,8 @@ def pareto(
     Parameters
     ----------
     points
-        About how many limits to try, at least 2; the peaks of published schedules that no other beats are always among them.
+        About how many limits to try, at least 2; the peaks of published schedules that no other beats, and the problem's own
+        limit, are always among them.
     seconds, evaluations
         The budget of the whole front; each limit has an equal share. With neither, ten seconds a limit.
     seed, workers
@@ -93,6 +96,7 @@ def pareto(
     """
     if not 2 <= points <= MOST_POINTS:
         raise InputError(f"a front has at least two points and at most {MOST_POINTS:,}, not {points}", field="points")
+    own = _own_limit(problem)
     problem = replace(problem, limits=None)
     if seconds is None and evaluations is None:
         seconds = 10.0 * points
@@ -104,6 +108,7 @@ def pareto(
     asked = {
         "command": "search --pareto",
         "problem": plain(problem),
+        "limit": own,
         "seconds": effort.seconds,
         "evaluations": effort.evaluations,
     }
@@ -112,11 +117,20 @@ def pareto(
     limits.expected = points
     free = limits.find([np.inf], effort)[np.inf]
     best_marks = [mark.peak for mark in _undominated_marks(marks)]
-    levels = _levels(problem, free.peak, best_marks, points - 1)
+    levels = _levels(problem, free.peak, [*best_marks, *([] if own is None else [own])], points - 1)
     limits.expected = 1 + len(levels) * (1 if dask is None else 2)
     found = limits.one_after_another(levels, effort) if dask is None else limits.at_once(levels, effort)
     points_found = _with_bounds_of_larger_limits(_no_slower_with_more([*found, free]))
     return Front(_undominated(points_found), tuple(marks), problem.costs.memory.in_bytes)
+
+
+def _own_limit(problem: Problem) -> float | None:
+    """The limit of a problem's ranks, if it is one for all and in the unit that a front of it is in."""
+    limits = problem.limits
+    if limits is None or limits.in_activations is problem.costs.memory.in_bytes:
+        return None
+    least, most = float(limits.values.min()), float(limits.values.max())
+    return most if least == most and np.isfinite(most) else None
 
 
 def _no_slower_with_more(points: list[Point]) -> list[Point]:
@@ -151,9 +165,9 @@ def _marks(problem: Problem) -> list[Mark]:
 
 
 def _levels(problem: Problem, most: float, peaks: list[float], count: int) -> list[float]:
-    """Limits from the least feasible one to below ``most``, each by the same factor larger, and published schedules' peaks.
+    """Limits from the least feasible one to below ``most``, each by the same factor larger, and those given in ``peaks``.
 
-    Time falls about as memory grows, so equal factors show the trade-off evenly. Limits near a published peak make room
+    Time falls about as memory grows, so equal factors show the trade-off evenly. Limits near one of ``peaks`` make room
     for it.
     """
     least = float(limited(problem, most).least_limit.max()) if np.isfinite(most) else 0.0

@@ -179,16 +179,16 @@ def pareto(
     progress
         Called with the limit, infinite for none, and how far its search is; ``share`` is that of the whole front.
     **settings
-        Shape and costs; a ``memory_limit`` is not looked at.
+        Shape and costs; a ``memory_limit``, one for all ranks and in the front's unit, is among the limits tried.
 
     Raises
     ------
     InputError
         For fewer than two points, and what :func:`pipeplan.search` raises it for.
     """
-    given = replace(settings_of(settings), memory_limit=None)
+    asked = settings_of(settings)
     problem = problem_of(
-        given, placement=placement, objective=objective, full_backward=full_backward, decide=decide, leave=leave
+        asked, placement=placement, objective=objective, full_backward=full_backward, decide=decide, leave=leave
     )
     found = front_of(
         problem,
@@ -201,6 +201,7 @@ def pareto(
         dask=dask,
         store=None if store is None else Path(store),
     )
+    given = replace(asked, memory_limit=None)
     limits = [point.limit for point in found.points]
     others = published_under(problem, given, limits, in_bytes=found.in_bytes)
     front = tuple(
