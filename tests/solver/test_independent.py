@@ -9,7 +9,7 @@ import pytest
 from pipeplan.checking import check
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.model import Placement
-from pipeplan.solver import Effort, Spread, pareto, search, search_seeds
+from pipeplan.solver import Effort, SearchProgress, Spread, pareto, search, search_seeds
 from tests.solver.problems import problem
 from tests.sweeps.local_cluster import LocalCluster
 
@@ -152,3 +152,24 @@ def test_seeds_and_fronts_on_a_cluster(one_by_one, tmp_path):
         check(point.result.schedule).require_valid()
         assert point.peak <= point.limit
         assert point.result.bound.value <= point.value
+
+
+def test_in_rounds_searches_go_on_from_the_best_of_all(tmp_path):
+    case, effort = problem(Placement.v(4), 12, (14.0, 15.0, 9.0, 2.0), limit=2), Effort(seconds=None, evaluations=600)
+    told: list[SearchProgress] = []
+    found = search_seeds(case, 2, effort, Spread(store=tmp_path / "s"), rounds=3, progress=told.append)
+    assert kept(tmp_path / "s") == [f"round {turn}, seed {seed}" for turn in range(3) for seed in range(2)]
+    with closing(sqlite3.connect(tmp_path / "s")) as file:
+        rows = dict(file.execute("SELECT key, json_extract(answer, '$.history[#-1].value') FROM finished"))
+    least = [min(rows[f"round {turn}, seed {seed}"] for seed in range(2)) for turn in range(3)]
+    assert found.value == least[2] <= least[1] <= least[0]
+    assert all(rows[f"round 1, seed {seed}"] <= least[0] for seed in range(2))
+    assert found.published is not None
+    assert told[-1].share == 1
+    check(found.schedule, memory=case.memory_limit).require_valid()
+    elsewhere = search_seeds(case, 2, effort, Spread(workers=2), rounds=3)
+    assert of(elsewhere) == of(found)
+    with pytest.raises(InputError, match="rounds is 3 there and 2 here"):
+        search_seeds(case, 2, effort, Spread(store=tmp_path / "s"), rounds=2)
+    with pytest.raises(InputError, match="rounds must be from 1 to 1,000, not 0"):
+        search_seeds(case, 2, effort, Spread(), rounds=0)

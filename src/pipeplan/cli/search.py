@@ -80,6 +80,9 @@ class Search:
             "Independent searches, each with the whole budget and a seed of its own (1; 8 with --dask).", "--searches"
         ),
     ] = None
+    rounds: Annotated[
+        int, _option("In how many parts: after each, all searches go on from the best that any has found (1).", "--rounds")
+    ] = 1
     dask: Annotated[str | None, _option("Address of a Dask scheduler, whose workers search.", "--dask")] = None
     store: Annotated[
         Path | None,
@@ -154,6 +157,7 @@ def search(
         result = search_schedule(
             start=search.start,
             searches=search.searches,
+            rounds=search.rounds,
             jitter=search.jitter,
             slow_rank=search.slow_rank,
             progress=progress,

@@ -15,7 +15,7 @@ from pipeplan.errors import RunError
 from pipeplan.formats import parse_json, schedule_json
 from pipeplan.model import Schedule
 from pipeplan.simulation import Bound
-from pipeplan.solver.portfolio import search
+from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Robustness
@@ -43,12 +43,16 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """One search: its name in the store, what is searched for, from what, with which random numbers."""
+    """One search: its name in the store, what is searched for, from what, with which random numbers.
+
+    ``goes_on``: whether it goes on from what others have found, and then by engines that its seed tells.
+    """
 
     key: str
     problem: Problem
     seed: int
     start: tuple[Schedule, ...] = ()
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +79,12 @@ class Effort:
     evaluations: int | None
     workers: int = 1
 
-    def half(self) -> Effort:
-        """Half of the budget."""
+    def part(self, parts: int) -> Effort:
+        """One of so many equal parts of the budget."""
         return replace(
             self,
-            seconds=None if self.seconds is None else self.seconds / 2,
-            evaluations=None if self.evaluations is None else self.evaluations // 2,
+            seconds=None if self.seconds is None else self.seconds / parts,
+            evaluations=None if self.evaluations is None else self.evaluations // parts,
         )
 
 
@@ -163,6 +167,7 @@ def _searched(effort: Effort, question: Question, progress: Callable[[SearchProg
         start=question.start,
         workers=effort.workers,
         progress=progress,
+        engines=engines_going_on(question.seed) if question.goes_on else ENGINES,
     )
 
 

@@ -70,13 +70,13 @@ class LimitSearches:
 
     def at_once(self, limits: Sequence[float], effort: Effort) -> list[Point]:
         """All limits on half of the effort, and then again from what was found under each and under those below."""
-        first = self.find(limits, effort.half(), name=", apart")
+        first = self.find(limits, effort.part(2), name=", apart")
         points = [first[limit] for limit in limits]
         starts = {
             limit: [points[number], min(points[: number + 1], key=attrgetter("value"))]
             for number, limit in enumerate(limits)
         }
-        second = self.find(limits, effort.half(), starts, name=", again")
+        second = self.find(limits, effort.part(2), starts, name=", again")
         return [_together(first[limit], second[limit]) for limit in limits]
 
     def find(

@@ -34,6 +34,30 @@ ENGINES: tuple[Engine, ...] = (
 )
 """What a search runs, one after the other, until its budget is spent."""
 
+STARTING = (FixedOrders, ListScheduling, DrivenByCosts)
+"""Engines that give starts and nothing else: what was found before is a better one."""
+
+HOTTER = 16.0
+"""By how much hotter some of the searches anneal that go on from one schedule."""
+
+
+def engines_going_on(number: int) -> tuple[Engine, ...]:
+    """What the search of this number runs when several go on from the best that all have found, so that they differ.
+
+    In turn: all that is no mere start; annealing alone; annealing that is hotter; annealing whose steps start
+    anywhere more often.
+    """
+    annealed = (
+        LocalSearch(),
+        LocalSearch(),
+        LocalSearch(heats=tuple(HOTTER * heat for heat in LocalSearch().heats)),
+        LocalSearch(critical=3),
+    )[number % 4]
+    others = [engine for engine in ENGINES if not isinstance(engine, STARTING)]
+    if number % 4:
+        others = [engine for engine in others if isinstance(engine, LocalSearch | JudgedSearch)]
+    return tuple(annealed if isinstance(engine, LocalSearch) else engine for engine in others)
+
 
 def search(
     problem: Problem,

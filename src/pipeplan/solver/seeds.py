@@ -1,4 +1,4 @@
-"""The best of several searches that differ in their random numbers alone."""
+"""The best of several searches that differ in their random numbers, and in rounds go on from the best of all."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from pipeplan.solver.result import Found, SearchProgress
 
 MOST_SEARCHES = 10_000
 
+MOST_ROUNDS = 1_000
+
 
 def search_seeds(
     problem: Problem,
@@ -25,10 +27,15 @@ def search_seeds(
     spread: Spread,
     *,
     seed: int = 0,
+    rounds: int = 1,
     start: Sequence[Schedule] = (),
     progress: Callable[[SearchProgress], None] | None = None,
 ) -> Found:
     """The best schedule of several searches, each with the whole budget and a seed of its own.
+
+    In several rounds each has an equal part of the budget in every round. After the first, searches go on from the best that
+    any has found and from the best of their own, by engines that differ from seed to seed
+    (:func:`~pipeplan.solver.portfolio.engines_going_on`).
 
     On a budget of evaluations alone the answer is always the same, wherever the searches run. What they prove holds for
     all: the bound is the best one, and evaluations and seconds are those of all together.
@@ -41,6 +48,8 @@ def search_seeds(
         The budget of each.
     spread
         Where they run. A store keeps them by their seeds, so that more of them go on from fewer.
+    rounds
+        In how many parts. A store keeps each search of each round, so that what was ended in the middle goes on from there.
     start
         Schedules that all go on from, beside the published ones.
     progress
@@ -50,8 +59,8 @@ def search_seeds(
     Raises
     ------
     InputError
-        For fewer than one search or more than ``MOST_SEARCHES``, a budget that cannot be, a store or scheduler that cannot
-        be used.
+        For fewer than one search or more than ``MOST_SEARCHES``, fewer than one round or more than ``MOST_ROUNDS``, a budget
+        that cannot be, a store or scheduler that cannot be used.
     ShapeError
         For a start of another shape.
     InfeasibleError
@@ -61,6 +70,8 @@ def search_seeds(
     """
     if not 1 <= searches <= MOST_SEARCHES:
         raise InputError(f"searches must be from 1 to {MOST_SEARCHES:,}, not {searches}", field="searches")
+    if not 1 <= rounds <= MOST_ROUNDS:
+        raise InputError(f"rounds must be from 1 to {MOST_ROUNDS:,}, not {rounds}", field="rounds")
     if effort.seconds is None and effort.evaluations is None:
         effort = replace(effort, seconds=10.0)
     Budget(effort.seconds, effort.evaluations, monotonic)
@@ -73,17 +84,27 @@ def search_seeds(
         "seconds": effort.seconds,
         "evaluations": effort.evaluations,
     }
-    questions = [Question(f"seed {number}", problem, number, tuple(start)) for number in range(seed, seed + searches)]
-    found: dict[int, Found] = {}
-    inner = None if progress is None else (lambda news: progress(_overall(news, len(found), searches)))
+    if rounds > 1:
+        # How many searches there are is part of what is asked: each goes on from the best of all.
+        asked |= {"rounds": rounds, "searches": searches, "seed": seed}
+        effort = effort.part(rounds)
+    found: list[Found] = []
+    inner = None if progress is None else (lambda news: progress(_overall(news, len(found), rounds * searches)))
     interrupted = False
     try:
-        for question, each in answers(questions, effort, spread, asked, inner):
-            found[question.seed] = each
-            if progress is not None:
-                progress(_progress(found, searches))
+        for turn in range(rounds):
+            of_round: dict[int, Found] = {}
+            questions = _questions(problem, range(seed, seed + searches), turn, rounds, start, found[-searches:])
+            for question, each in answers(questions, effort, spread, asked, inner):
+                of_round[question.seed] = each
+                found.append(each)
+                if progress is not None:
+                    progress(_progress(found, rounds * searches))
+            found[-searches:] = [of_round[number] for number in sorted(of_round)]
+            if _best(found).optimal:
+                break
     except InterruptedSearch as stop:
-        found[seed + searches] = stop.found
+        found.append(stop.found)
         interrupted = True
     except KeyboardInterrupt:
         interrupted = True
@@ -92,18 +113,39 @@ def search_seeds(
     return replace(_best(found), interrupted=interrupted)
 
 
-def _best(found: dict[int, Found]) -> Found:
-    """The best one, of equals that of the first seed, with what all have proven and spent."""
-    best = min((found[seed] for seed in sorted(found)), key=_merit)
+def _questions(
+    problem: Problem, seeds: Sequence[int], turn: int, rounds: int, start: Sequence[Schedule], last: Sequence[Found]
+) -> list[Question]:
+    """The searches of a round; ``last`` has what those of the round before have found, seed by seed."""
+    if turn == 0:
+        name = f"round {turn}, " if rounds > 1 else ""
+        return [Question(f"{name}seed {number}", problem, number, tuple(start)) for number in seeds]
+    best = min(last, key=_merit)
+    return [
+        Question(
+            f"round {turn}, seed {number}",
+            problem,
+            number,
+            (best.schedule,) if own is best else (best.schedule, own.schedule),
+            goes_on=True,
+        )
+        for number, own in zip(seeds, last, strict=True)
+    ]
+
+
+def _best(found: Sequence[Found]) -> Found:
+    """The best one, of equals the first, with what all have proven and spent."""
+    best = min(found, key=_merit)
+    told = [(each.published, each.published_robustness) for each in found if each.published is not None]
+    published, of_published = min(told, key=lambda each: each[0].value, default=(None, None))
     return replace(
         best,
-        published=min(
-            (each.published for each in found.values() if each.published), key=attrgetter("value"), default=None
-        ),
-        every_published=any(each.every_published for each in found.values()),
-        bound=max((each.bound for each in found.values()), key=attrgetter("value")),
-        evaluations=sum(each.evaluations for each in found.values()),
-        seconds=sum(each.seconds for each in found.values()),
+        published=published,
+        published_robustness=of_published,
+        every_published=any(each.every_published for each in found),
+        bound=max((each.bound for each in found), key=attrgetter("value")),
+        evaluations=sum(each.evaluations for each in found),
+        seconds=sum(each.seconds for each in found),
     )
 
 
@@ -111,7 +153,7 @@ def _merit(found: Found) -> float:
     return found.judged
 
 
-def _progress(found: dict[int, Found], searches: int) -> SearchProgress:
+def _progress(found: Sequence[Found], searches: int) -> SearchProgress:
     best = _best(found)
     return SearchProgress(
         value=best.value,

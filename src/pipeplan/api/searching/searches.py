@@ -40,6 +40,7 @@ def search(
     start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...] = (),
     workers: int | None = None,
     searches: int | None = None,
+    rounds: int = 1,
     dask: str | None = None,
     store: FilePath | None = None,
     full_backward: bool = False,
@@ -73,6 +74,8 @@ def search(
     searches
         Independent searches with seeds one after the other, each with the whole budget, of which the best is the answer
         (1; 8 on a cluster).
+    rounds
+        In how many parts several searches run: after each, all go on from the best that any has found.
     dask
         Address of a Dask scheduler, whose workers search.
     store
@@ -120,7 +123,7 @@ def search(
     workers = usable_cores() if workers is None else workers
     if searches is None:
         searches = SEARCHES_ON_A_CLUSTER if dask else 1
-    if searches == 1 and dask is None and store is None:
+    if searches == rounds == 1 and dask is None and store is None:
         found = search_for(
             problem,
             seconds=seconds,
@@ -138,6 +141,7 @@ def search(
             Effort(seconds=seconds, evaluations=evaluations, workers=1 if dask else workers // processes),
             Spread(workers=processes, dask=dask, store=None if store is None else Path(store)),
             seed=seed,
+            rounds=rounds,
             start=schedules,
             progress=progress,
         )
