@@ -85,7 +85,7 @@ def test_functions_take_what_their_commands_take(name, options):
     taken = set(inspect.signature(getattr(pipeplan, name)).parameters)
     asked = {field.name for each in options for field in fields(each)}
     assert asked - taken <= {"pareto", "points", "trace"} | (
-        {"start", "jitter", "searches"} if name == "pareto" else set()
+        {"start", "jitter", "slow_rank", "searches", "rounds"} if name == "pareto" else set()
     )
 
 

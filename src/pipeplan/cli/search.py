@@ -81,7 +81,8 @@ class Search:
         ),
     ] = None
     rounds: Annotated[
-        int, _option("In how many parts: after each, all searches go on from the best that any has found (1).", "--rounds")
+        int,
+        _option("In how many parts: after each, all searches go on from the best that any has found (1).", "--rounds"),
     ] = 1
     dask: Annotated[str | None, _option("Address of a Dask scheduler, whose workers search.", "--dask")] = None
     store: Annotated[
@@ -176,10 +177,11 @@ def search(
 
 def _front(search: Search, asked: Request, *, json: bool) -> int:
     """The trade-off between memory and time."""
-    if search.start or search.jitter is not None or search.slow_rank is not None or search.searches is not None:
+    several = search.searches is not None or search.rounds != 1
+    if search.start or search.jitter is not None or search.slow_rank is not None or several:
         raise InputError(
-            "--pareto takes neither --start nor --jitter nor --slow-rank nor --searches: it starts from everything that "
-            "fits, once a limit, and what varies is no part of it"
+            "--pareto takes neither --start nor --jitter nor --slow-rank nor --searches nor --rounds: it starts from "
+            "everything that fits, once a limit, and what varies is no part of it"
         )
     require_outputs(asked.outputs, ("record", "front picture"), what="a front")
     with _progress(asked, [], quiet=json) as line:

@@ -88,13 +88,17 @@ def search_seeds(
         # How many searches there are is part of what is asked: each goes on from the best of all.
         asked |= {"rounds": rounds, "searches": searches, "seed": seed}
         effort = effort.part(rounds)
+    seeds = range(seed, seed + searches)
+    first = "round 0, " if rounds > 1 else ""
+    questions = [Question(f"{first}seed {number}", problem, number, tuple(start)) for number in seeds]
     found: list[Found] = []
     inner = None if progress is None else (lambda news: progress(_overall(news, len(found), rounds * searches)))
     interrupted = False
     try:
         for turn in range(rounds):
             of_round: dict[int, Found] = {}
-            questions = _questions(problem, range(seed, seed + searches), turn, rounds, start, found[-searches:])
+            if turn:
+                questions = _going_on(problem, seeds, turn, found[-searches:])
             for question, each in answers(questions, effort, spread, asked, inner):
                 of_round[question.seed] = each
                 found.append(each)
@@ -113,13 +117,8 @@ def search_seeds(
     return replace(_best(found), interrupted=interrupted)
 
 
-def _questions(
-    problem: Problem, seeds: Sequence[int], turn: int, rounds: int, start: Sequence[Schedule], last: Sequence[Found]
-) -> list[Question]:
-    """The searches of a round; ``last`` has what those of the round before have found, seed by seed."""
-    if turn == 0:
-        name = f"round {turn}, " if rounds > 1 else ""
-        return [Question(f"{name}seed {number}", problem, number, tuple(start)) for number in seeds]
+def _going_on(problem: Problem, seeds: Sequence[int], turn: int, last: Sequence[Found]) -> list[Question]:
+    """The searches of a later round; ``last`` has what those of the round before have found, seed by seed."""
     best = min(last, key=_merit)
     return [
         Question(
