@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 COMPILE_AFTER = 3_000_000
 """Op evaluations after which compiling a kernel has paid for itself."""
 
-Argument = NDArray[Any] | int | float | tuple[NDArray[Any] | int | float, ...]
-Output = NDArray[Any] | tuple[NDArray[Any], ...]
+Argument = NDArray[Any] | int | float | tuple["Argument", ...]
+Output = NDArray[Any] | tuple["Output", ...]
 Loop = Callable[..., Any]
 Answer = TypeVar("Answer")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -67,19 +67,24 @@ class Kernel:
         results = [_as_lists(output) for output in outputs]
         answer = self.function(*(_as_lists(value) for value in inputs), *results)
         for output, result in zip(outputs, results, strict=True):
-            if isinstance(output, tuple):
-                for array, values in zip(output, result, strict=True):
-                    array[...] = values
-            else:
-                output[...] = result
+            _write_back(output, result)
         return answer
 
 
 def _as_lists(value: Argument) -> Any:
-    """An array as a list, a named tuple of arrays as one of lists, a number as it is."""
+    """An array as a list, a named tuple of arrays (or of such tuples) as one of lists, a number as it is."""
     if isinstance(value, tuple):
         return type(value)(*map(_as_lists, value))
     return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+def _write_back(output: Output, result: Any) -> None:
+    """Write lists into the arrays that they were."""
+    if isinstance(output, tuple):
+        for part, values in zip(output, result, strict=True):
+            _write_back(part, values)
+    else:
+        output[...] = result
 
 
 def dispatcher(functions: Sequence[Callable[..., Answer]]) -> Callable[..., Answer]:

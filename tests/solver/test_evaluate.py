@@ -17,10 +17,10 @@ from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.solver.engines.order_annealing import anneal_by
-from pipeplan.solver.kernels.arrays import AnnealingState, Decisions, Reach, Target
+from pipeplan.solver.kernels.arrays import AnnealingState, Reach, Target
 from pipeplan.solver.kernels.critical_kernel import trace
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
-from pipeplan.solver.moves import MOVES
+from pipeplan.solver.moves import MOVES, moves_for
 from tests.solver.problems import problem
 
 PLACEMENTS = [
@@ -34,12 +34,13 @@ PLACEMENTS = [
 
 def annealed(encoder, evaluations, *, seed=1, hot=5.0, compiled=False, moves=MOVES):
     start = list_schedule(encoder, earliest(encoder), 10.0)
+    moves = moves_for(encoder, moves)
     decisions, best = start.copy().decisions, start.copy().decisions
     state = AnnealingState(np.full(2, start.value), np.array([hot, 0.999]), np.array([seed]), encoder.room_for_chain())
     weights = np.array([move.weight * move.can_gain(encoder) for move in moves])
     reach = Reach(places=3, stages=3, microbatches=3)
     inputs = (encoder.flat, weights, reach, 8, encoder.target(), WAITS, evaluations)
-    loop = anneal_by(moves).function
+    loop = anneal_by(moves, wide=encoder.is_wide).function
     run = compile_loop(loop) if compiled else loop
     run(*inputs, decisions, best, state, encoder.room_for_change(), encoder.room_for_timing())
     return decisions, best, state
@@ -168,7 +169,7 @@ def test_a_deadlock_and_too_much_memory_are_infeasible():
 def test_forced_weight_backwards_come_before_their_op(forced, weights):
     encoder = Encoder(problem(Placement.linear(1), 2))
     order = np.array([0, 1, 0, 1])
-    decisions = Decisions(order, np.array([0, 0, forced, 0]), np.zeros(4, np.int64), np.zeros(4, np.int64))
+    decisions = encoder.decisions(order)._replace(forced=np.array([0, 0, forced, 0]))
     timing = encoder.room_for_timing()
     evaluate(encoder.flat, decisions, Target(0, 0.0), 1e9, timing)
     assert timing.weights.tolist() == weights

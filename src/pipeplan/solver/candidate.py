@@ -9,12 +9,17 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import BACKWARD_KINDS, NO_GROUP, Columns, Floats, Ints, Kind, Schedule, ops, source_of, tolerances
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Target, Timing
+from pipeplan.model import Floats, Ints, Schedule
+from pipeplan.solver.flattening import class_times, flatten, room_for_timing
+from pipeplan.solver.kernels.arrays import KEPT, SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Target, Timing
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
+from pipeplan.solver.kernels.wide_kernel import evaluate_wide
 from pipeplan.solver.problem import Problem
+from pipeplan.solver.rows import read_row, write_row
+from pipeplan.solver.scenarios import STATISTICS, Scenarios
 
 _EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
+_EVALUATE_WIDE = Kernel(evaluate_wide, SEARCH_COMPILES_AFTER)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,17 +40,27 @@ class Candidate:
 
 
 class Encoder:
-    """Turns a problem into the kernel's arrays, schedules into candidates, and candidates into schedules."""
+    """Turns a problem into the kernel's arrays, schedules into candidates, and candidates into schedules.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    problem
+        The problem.
+    scenarios
+        Runs in which ops take other times, of whose values the candidates' value is a statistic; None: the value is that of
+        the run that is planned.
+    """
+
+    def __init__(self, problem: Problem, scenarios: Scenarios | None = None) -> None:
         self.problem = problem
+        self.scenarios = scenarios
         placement = problem.placement
         self.stages = placement.stages
-        self.share = problem.microbatches // placement.copies
+        self.share = problem.microbatches // placement.copies * problem.slices
         self.rank_of = np.repeat(placement.table.ravel(), 2).astype(np.int64)
         self.stage_of = np.tile(np.repeat(np.arange(self.stages), 2), placement.copies)
         self.is_forward = np.arange(len(self.rank_of)) % 2 == 0
-        self.weight_time = self._times()[1]
+        self.weight_time = class_times(self)[1]
         self.offsets = np.concatenate(([0], np.cumsum(np.bincount(self.rank_of) * self.share))).astype(np.int64)
 
     @property
@@ -73,13 +88,15 @@ class Encoder:
 
     @cached_property
     def total_times(self) -> Floats:
-        """How long each class takes at least for one microbatch, the weight backward with it, shape (classes,)."""
-        halves = self._times()[0] + np.maximum(self.weight_time, 0.0)
-        return np.where(self.is_forward, halves, np.minimum(halves, self.problem.occupied.backward[self.stage_of]))
+        """How long an op of each class takes at least, the weight backward with it, shape (classes,)."""
+        halves = class_times(self)[0] + np.maximum(self.weight_time, 0.0)
+        full = self.problem.occupied.backward[self.stage_of] / self.problem.slices
+        return np.where(self.is_forward, halves, np.minimum(halves, full))
 
     def target(self, spread: float = 0.0) -> Target:
         """What should be small, and ``spread`` times the mean of it over the ranks."""
-        return Target(int(self.problem.objective == "span"), spread)
+        statistic = STATISTICS["worst" if self.scenarios is None else self.scenarios.statistic]
+        return Target(int(self.problem.objective == "span"), spread, statistic)
 
     @cached_property
     def overlaps(self) -> bool:
@@ -87,7 +104,8 @@ class Encoder:
         costs = self.problem.occupied
         halves = costs.backward_input if self.problem.split_backward else costs.backward
         longest = np.maximum(halves, costs.backward).max()
-        return costs.overlap is not None and bool((costs.overlap < costs.forward + longest).any())
+        gains = costs.overlap is not None and bool((costs.overlap < costs.forward + longest).any())
+        return gains and self.problem.choices.overlap
 
     @cached_property
     def may_run_full(self) -> bool:
@@ -95,82 +113,80 @@ class Encoder:
         return bool(self.problem.full_gains.any())
 
     @cached_property
+    def decides_weight(self) -> bool:
+        """Whether it matters whose owed W a rank runs first: where they differ in time, or in what they free."""
+        problem = self.problem
+        if not (problem.choices.weight_order and problem.split_backward):
+            return False
+        each = [self.weight_time[~self.is_forward]]
+        if np.isfinite(problem.memory_limit.limit).any():
+            each.append(problem.memory_limit.freed_by_weight[self.stage_of[~self.is_forward]])
+        ranks = self.rank_of[~self.is_forward]
+        return any(len(np.unique(values[ranks == rank])) > 1 for values in each for rank in np.unique(ranks))
+
+    @cached_property
+    def decides_mode(self) -> bool:
+        """Whether it matters which microbatches are recomputed or offloaded: where memory is limited."""
+        problem = self.problem
+        return problem.choices.frees_memory and bool(np.isfinite(problem.memory_limit.limit).any())
+
+    @cached_property
+    def is_wide(self) -> bool:
+        """Whether candidates are timed by ``wide_kernel``, which knows more and is slower."""
+        problem = self.problem
+        modelled = problem.communication == "contended" or problem.slices > 1 or self.scenarios is not None
+        return modelled or self.decides_weight or self.decides_mode
+
+    @cached_property
+    def narrow(self) -> Encoder:
+        """The same without an order of owed Ws, where that alone makes the problem wide; else this one."""
+        choices = replace(self.problem.choices, weight_order=False)
+        narrow = Encoder(replace(self.problem, choices=choices), self.scenarios) if self.decides_weight else self
+        return self if narrow.is_wide else narrow
+
+    def adopt(self, decisions: Decisions) -> Decisions:
+        """Decisions of the narrow encoder, as this one has them; or the other way round."""
+        slots = self.positions if self.decides_weight else 0
+        return decisions if len(decisions.prefer) == slots else decisions._replace(prefer=np.zeros(slots, np.int64))
+
+    @cached_property
     def flat(self) -> FlatProblem:
-        """The problem as the kernel takes it."""
-        source = self._sources()
-        crosses = (source >= 0) & (self.rank_of[source] != self.rank_of)
-        consumer = np.full(self.classes, -1)
-        consumer[source[crosses]] = self.rank_of[crosses]
-        time, weight_time = self._times()
-        growth, weight_growth = self._growths()
-        full_time = np.where(self.is_forward, time, self.problem.occupied.backward[self.stage_of])
-        held = self.problem.memory_limit.activation[self.stage_of]
-        work = np.bincount(self.rank_of, weights=self.share * self.total_times)
-        overlap = self.problem.occupied.overlap
-        limit = self.problem.memory_limit.limit
-        return FlatProblem(
-            offsets=self.offsets,
-            work=np.zeros_like(work) if self.overlaps else work.astype(np.float64),
-            limit=limit + tolerances.SEARCHED_MEMORY * np.maximum(np.where(np.isfinite(limit), limit, 0.0), 1.0),
-            rank=self.rank_of,
-            time=time,
-            growth=growth,
-            source=source,
-            delay=np.where(crosses, self.problem.occupied.transfer.time(), 0.0),
-            consumer=consumer,
-            first=np.arange(self.classes) * self.share,
-            weight_time=weight_time,
-            weight_growth=weight_growth,
-            full_time=full_time,
-            full_growth=np.where(self.is_forward, growth, -held),
-            overlap=time if overlap is None else overlap[self.stage_of],
-        )
+        """The problem as the kernels take it."""
+        return flatten(self)
 
-    def _sources(self) -> Ints:
-        """The class each class waits for, -1 for none; shape (classes,)."""
-        sources = np.full((self.copies, self.stages, 2), -1, np.int64)
-        first = 2 * self.stages * np.arange(self.copies)
-        for stage in range(self.stages):
-            for backward, kind in enumerate((Kind.F, Kind.I)):
-                if (source := source_of(kind, stage, self.stages)) is not None:
-                    sources[:, stage, backward] = first + 2 * source[1] + (source[0] is Kind.I)
-        return sources.ravel()
+    def indices(self, order: Ints) -> Ints:
+        """How many ops of its class stand before each op of a row: the k-th is that of the copy's k-th microbatch."""
+        turn = np.argsort(order, kind="stable")
+        counts = np.bincount(order, minlength=self.classes)
+        first = np.concatenate(([0], np.cumsum(counts)))[order[turn]]
+        found = np.empty(len(order), np.int64)
+        found[turn] = np.arange(len(order)) - first
+        return found
 
-    def _times(self) -> tuple[Floats, Floats]:
-        costs = self.problem.occupied
-        split = self.problem.split_backward
-        backward = (costs.backward_input if split else costs.backward)[self.stage_of]
-        weight = np.where(self.is_forward | (not split), -1.0, costs.backward_weight[self.stage_of])
-        return np.where(self.is_forward, costs.forward[self.stage_of], backward), weight
+    def microbatch_of(self, op_class: Ints, index: Ints) -> Ints:
+        """The microbatch of each op, given its class and index."""
+        slices = self.problem.slices
+        return index // slices + op_class // (2 * self.stages) * (self.share // slices)
 
-    def _growths(self) -> tuple[Floats, Floats]:
-        rule = self.problem.memory_limit
-        held = rule.activation[self.stage_of]
-        kept = rule.freed_by_weight[self.stage_of] if self.problem.split_backward else np.zeros(self.classes)
-        return np.where(self.is_forward, held, kept - held), -kept
+    def slice_of(self, op_class: Ints, index: Ints) -> Ints:
+        """The slice of each op, given its class and index."""
+        slices = self.problem.slices
+        return np.where(self.is_forward[op_class], index % slices, slices - 1 - index % slices)
+
+    def forward_of(self, op_class: Ints, index: Ints) -> Ints:
+        """The number of the forward of each op's microbatch and slice on its stage, given its class and index."""
+        slices, backward = self.problem.slices, op_class % 2
+        turned = index // slices * slices + slices - 1 - index % slices
+        return (op_class - backward) * self.share + np.where(backward == 1, turned, index)
+
+    @property
+    def evaluator(self) -> Kernel:
+        """What times a candidate."""
+        return _EVALUATE_WIDE if self.is_wide else _EVALUATE
 
     def room_for_timing(self) -> Timing:
         """Room for the kernel to work in."""
-        ranks, classes = len(self.offsets) - 1, self.classes
-        full = [np.zeros(ranks, np.int64) for _ in range(4)]
-        real = [np.zeros(ranks) for _ in range(4)]
-        return Timing(
-            cursor=full[0],
-            pending=full[1],
-            owed=full[2],
-            clock=real[0],
-            held=real[1],
-            left=real[2],
-            begin=real[3],
-            stack=full[3],
-            done=np.zeros(classes, np.int64),
-            waiting=np.zeros(classes, np.int64),
-            finish=np.zeros(classes * self.share),
-            weights=np.zeros(self.positions, np.int64),
-            owes=np.zeros(self.positions, np.int64),
-            waited=np.zeros(self.positions, np.int64),
-            position=np.zeros(classes * self.share, np.int64),
-        )
+        return room_for_timing(self)
 
     def room_for_chain(self) -> Ints:
         """Room for the positions of the longest chain, behind their number."""
@@ -182,13 +198,22 @@ class Encoder:
         return Change(terms, moves, place, target)
 
     def evaluate(self, decisions: Decisions) -> Candidate:
-        """The decisions with its value."""
-        return Candidate(decisions, self._time(decisions)[0])
+        """The decisions with their value."""
+        return Candidate(decisions, self.timed(decisions)[0])
 
-    def decisions(self, order: Ints, *, full: bool = False) -> Decisions:
-        """The decisions of an order that forces no W and joins nothing, with every backward full or none."""
+    def decisions(self, order: Ints, *, full: bool = False, mode: int = KEPT) -> Decisions:
+        """The decisions of an order that forces no W and joins nothing, every backward full or none, all in one mode."""
         fulls = np.repeat((~self.is_forward & full).astype(np.int64), self.share if self.may_run_full else 0)
-        return Decisions(order, np.zeros_like(order), np.zeros_like(order), fulls)
+        modes = self.positions if self.decides_mode else 0
+        return Decisions(
+            order,
+            np.zeros_like(order),
+            np.zeros_like(order),
+            fulls,
+            prefer=np.zeros(self.positions if self.decides_weight else 0, np.int64),
+            mode=np.full(modes, mode),
+            lead=np.zeros(modes, np.int64),
+        )
 
     def from_order(self, order: Ints) -> Candidate:
         """The candidate of an order that forces no W and joins nothing; with full backwards if that is better."""
@@ -203,97 +228,57 @@ class Encoder:
         down = np.arange(0, self.classes, 2)
         classes = np.concatenate([np.concatenate((part, part[::-1] + 1)) for part in np.split(down, self.copies)])
         once = [classes[self.rank_of[classes] == rank] for rank in range(self.problem.placement.ranks)]
-        return np.concatenate([np.tile(row, self.share) for row in once])
+        slices = self.problem.slices
+        return np.concatenate([np.tile(np.repeat(row, slices), self.share // slices) for row in once])
 
     def score(self, decisions: Decisions, spread: float) -> float:
         """The value of what is decided, and ``spread`` times the mean over the ranks."""
-        return self._time(decisions, spread)[0]
+        return self.timed(decisions, spread)[0]
 
-    def _time(self, decisions: Decisions, spread: float = 0.0) -> tuple[float, Ints]:
-        """The value of what is decided, and how many Ws run before each position."""
+    def timed(self, decisions: Decisions, spread: float = 0.0) -> tuple[float, Timing]:
+        """The value of what is decided, infinite where it deadlocks or does not fit, and all that was found on the way."""
         timing = self.room_for_timing()
-        value = _EVALUATE((self.flat, decisions, self.target(spread), INFEASIBLE / 2), (timing,), work=self.positions)
-        return (np.inf if value >= INFEASIBLE else float(value)), timing.weights
+        inputs = (self.flat, decisions, self.target(spread), INFEASIBLE / 2)
+        value = self.evaluator(inputs, (timing,), work=self.positions * self.runs)
+        return (np.inf if value >= INFEASIBLE else float(value)), timing
+
+    @property
+    def runs(self) -> int:
+        """How often a candidate is timed for one value."""
+        return 1 if self.scenarios is None else 1 + self.scenarios.runs
 
     def decode(self, candidate: Candidate, name: str = "search") -> Schedule:
         """The schedule of a feasible candidate."""
-        _, weights = self._time(candidate.decisions)
         decisions = candidate.decisions
-        rows = [
-            self._row(decisions.order[start:stop], weights[start:stop], decisions.joined[start:stop], decisions.full)
-            for start, stop in pairwise(self.offsets.tolist())
-        ]
-        return Schedule.from_rows(self.problem.placement, self.problem.microbatches, rows, name=name)
-
-    def _row(self, order: Ints, weights: Ints, joined: Ints, fulls: Ints) -> Columns:
-        """A rank's ops: the weight backwards go in before the positions that they were counted at, and at the end."""
-        order, group = self._pairs(order, joined)
-        turn_of = self._turns(order)
-        microbatch = turn_of + order // (2 * self.stages) * self.share
-        backward = ~self.is_forward[order]
-        halved = backward & (self.weight_time[order] >= 0)
-        if self.may_run_full:
-            halved &= fulls[order * self.share + turn_of] == 0
-        owed = np.flatnonzero(halved)
-        place = np.repeat(np.arange(len(order)), weights)
-        place = np.concatenate((place, np.full(len(owed) - len(place), len(order))))
-        kind = np.concatenate((np.select([halved, backward], [Kind.I, Kind.B], Kind.F), np.full(len(owed), Kind.W)))
-        which = np.concatenate((np.arange(len(order)), owed))
-        turn = np.argsort(np.concatenate((2 * np.arange(len(order)) + 1, 2 * place)), kind="stable")
-        row = ops(kind[turn], self.stage_of[order[which[turn]]], microbatch[which[turn]])
-        groups = np.concatenate((group, np.full(len(owed), NO_GROUP)))[turn]
-        return replace(row, group=groups.astype(np.int32))
-
-    def _pairs(self, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
-        """The order with the forward first in overlapped pairs, and the group of each position."""
-        order, group = order.copy(), np.full(len(order), NO_GROUP)
-        free = 0
-        for place in np.flatnonzero(joined[:-1]).tolist():
-            if place >= free and self.is_forward[order[place]] != self.is_forward[order[place + 1]]:
-                pair = sorted(order[place : place + 2].tolist(), key=lambda item: item % 2)
-                order[place : place + 2], group[place : place + 2] = pair, place
-                free = place + 2
-        return order, group
-
-    def _turns(self, order: Ints) -> Ints:
-        """How many ops of its class stand before each op of a row: the k-th is that of the copy's k-th microbatch."""
-        turn = np.argsort(order, kind="stable")
-        counts = np.bincount(order, minlength=self.classes)
-        first = np.concatenate(([0], np.cumsum(counts)))[order[turn]]
-        turns = np.empty(len(order), np.int64)
-        turns[turn] = np.arange(len(order)) - first
-        return turns
+        _, timing = self.timed(decisions)
+        rows = [write_row(self, decisions, timing, *ends) for ends in pairwise(self.offsets.tolist())]
+        problem = self.problem
+        return Schedule.from_rows(problem.placement, problem.microbatches, rows, slices=problem.slices, name=name)
 
     def encode(self, schedule: Schedule) -> Candidate:
         """A schedule as a candidate: the order of its forwards and backwards, and its Ws as forced ones.
 
         Which microbatch an op has is forgotten: the k-th of its kind and stage becomes the k-th. Where its halves can do all
         that a full backward can, it becomes an I with its W right behind; where backward may not be split, an I becomes a
-        full backward.
+        full backward. What the problem does not decide on is left out.
         """
         decisions = self.decisions(np.zeros(self.positions, np.int64))
         for rank, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
-            order, forced, joined, full = self._encode_row(schedule.row(rank))
-            decisions.order[start:stop], decisions.forced[start:stop], decisions.joined[start:stop] = (
-                order,
-                forced,
-                joined,
-            )
+            row = read_row(self, schedule.row(rank))
+            index = self.indices(row.order)
+            for name in ("order", "forced", "joined"):
+                getattr(decisions, name)[start:stop] = getattr(row, name)
             if self.may_run_full:
-                decisions.full[order * self.share + self._turns(order)] = full
-        return self.evaluate(decisions)
-
-    def _encode_row(self, row: Columns) -> tuple[Ints, Ints, Ints, Ints]:
-        """Classes, forced Ws and pairs by position, and which of the ops there are full backwards."""
-        copy = self.problem.placement.copy_of(row.microbatch, self.problem.microbatches).astype(np.int64)
-        backward = np.isin(row.kind, BACKWARD_KINDS)
-        chosen = backward | (row.kind == Kind.F)
-        order = (2 * (copy * self.stages + row.stage) + backward)[chosen]
-        stays_full = (row.kind == Kind.B) & self.problem.full_gains[row.stage]
-        halved = (row.kind == Kind.B) & ~stays_full
-        done = np.cumsum((row.kind == Kind.W) | halved) - halved
-        forced = np.diff(done[chosen], prepend=0) if self.problem.split_backward else np.zeros_like(order)
-        group = row.group[chosen]
-        joined = np.append((group[1:] == group[:-1]) & (group[1:] != NO_GROUP), False).astype(np.int64)
-        joined = joined if self.overlaps else np.zeros_like(order)
-        return order, forced, joined, stays_full[chosen].astype(np.int64)
+                decisions.full[row.order * self.share + index] = row.full
+            if self.decides_weight:
+                decisions.prefer[start:stop] = row.prefer
+            if self.decides_mode:
+                forward, of = self.is_forward[row.order], self.forward_of(row.order, index)
+                decisions.mode[of[forward]] = row.mode[forward]
+                decisions.lead[of[~forward]] = row.lead[~forward]
+        if not self.decides_weight:
+            return self.evaluate(decisions)
+        # Its Ws where they stand, or also where they fit earlier.
+        strict = decisions._replace(prefer=-np.abs(decisions.prefer))
+        free = decisions._replace(prefer=np.maximum(decisions.prefer, 0))
+        return min(self.evaluate(free), self.evaluate(strict), key=lambda candidate: candidate.value)

@@ -114,7 +114,7 @@ class Problem:
     @cached_property
     def occupied(self) -> Costs:
         """The costs with what is lost between ops as a part of the ops: how long each occupies its rank."""
-        return self.costs.occupied(self.placement)
+        return self.costs.occupied(self.placement, self.slices)
 
     @cached_property
     def memory_limit(self) -> MemoryRule:
@@ -140,7 +140,11 @@ class Problem:
         smaller = (rule.freed_by_weight > rule.activation * (1 + tolerances.LAST_DIGITS)) & bool(
             np.isfinite(rule.limit).any()
         )
-        overlapped = costs.overlap is not None and (costs.overlap - costs.forward).min() < costs.backward
+        overlapped = (
+            costs.overlap is not None
+            and self.choices.overlap
+            and (costs.overlap - costs.forward).min() < costs.backward
+        )
         return shorter | smaller | overlapped
 
     @cached_property
@@ -174,8 +178,8 @@ class Problem:
 
     @property
     def is_judged(self) -> bool:
-        """Whether what should be small is more than a candidate's value: op times vary, or transfers hinder each other."""
-        return self.variation is not None or self.communication != "edge"
+        """Whether what should be small is more than a candidate's value: op times vary, or transfers meet."""
+        return self.variation is not None or self.communication == "blocking"
 
     def with_messages(self, schedule: Schedule) -> Schedule:
         """The schedule as it is simulated: where transfers must meet, with the sends and receives that say when."""

@@ -19,7 +19,9 @@ from pipeplan.solver.engines.annealing import WAITS, beginning
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions, Reach
 from pipeplan.solver.kernels.proposing_kernel import proposing_by
 from pipeplan.solver.kernels.random_kernel import MODULUS
-from pipeplan.solver.moves import MOVES, Move
+from pipeplan.solver.kernels.timing_kernel import evaluate
+from pipeplan.solver.kernels.wide_kernel import evaluate_wide
+from pipeplan.solver.moves import MOVES, Move, moves_for
 from pipeplan.solver.robustness import no_runs
 from pipeplan.solver.run import Lineage, Run
 
@@ -65,7 +67,7 @@ class JudgedSearch:
         """Search; needs a start."""
         if run.judge is None or run.best is None:
             return
-        kernel = propose_by(self.moves)
+        kernel = propose_by(moves_for(run.encoder, self.moves), wide=run.encoder.is_wide)
         first = _Proposals(self, run.encoder, run.best.candidate, self.reaches[0], seed=1)
         run.compile(kernel, first.inputs(0.0, 0), first.outputs)
         run.compile(*no_runs())
@@ -134,7 +136,8 @@ class _Proposals:
 
     def __init__(self, options: JudgedSearch, encoder: Encoder, start: Candidate, reach: Reach, seed: int) -> None:
         self._options, self._encoder, self._reach = options, encoder, reach
-        self._weights = np.array([move.weight * move.can_gain(encoder) for move in options.moves], np.int64)
+        self._moves = moves_for(encoder, options.moves)
+        self._weights = np.array([move.weight * move.can_gain(encoder) for move in self._moves], np.int64)
         self.decisions = start.copy().decisions
         self.value = np.full(1, start.value)
         self._state = beginning(encoder, start.value, temperature=0.0, cooling=1.0, steps=1, seed=seed)
@@ -154,7 +157,8 @@ class _Proposals:
     def next(self, limit: float, tries: int) -> bool:
         """Go to a candidate whose value is at most ``limit``; False where none is found."""
         work = 2 * self._encoder.positions
-        tried = propose_by(self._options.moves)(self.inputs(limit, tries), self.outputs, work=work)
+        kernel = propose_by(self._moves, wide=self._encoder.is_wide)
+        tried = kernel(self.inputs(limit, tries), self.outputs, work=work)
         return bool(tried <= tries)
 
     def go_back(self, kept: Decisions) -> None:
@@ -164,9 +168,9 @@ class _Proposals:
 
 
 @cache
-def propose_by(moves: tuple[Move, ...]) -> Kernel:
-    """The kernel that proposes by these moves."""
+def propose_by(moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
+    """The kernel that proposes by these moves candidates of a wide problem, or of another."""
     propose = dispatcher([move.propose for move in moves])
     apply = dispatcher([move.apply for move in moves])
     undo = dispatcher([move.undo for move in moves])
-    return Kernel(proposing_by(propose, apply, undo), SEARCH_COMPILES_AFTER)
+    return Kernel(proposing_by(evaluate_wide if wide else evaluate, propose, apply, undo), SEARCH_COMPILES_AFTER)

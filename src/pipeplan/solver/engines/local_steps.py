@@ -47,10 +47,10 @@ def anneal_locally_by(moves: tuple[Move, ...]) -> Kernel:
 def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
     """The moves to anneal by, where steps can be timed in part and that pays; none elsewhere.
 
-    Where pairs may overlap or full backwards gain, schedules are timed whole.
+    Where pairs may overlap or full backwards gain, and on wide problems, schedules are timed whole.
     """
     gaining = tuple(move for move in moves if move.weight > 0 and move.can_gain(encoder))
-    plain = not (encoder.overlaps or encoder.may_run_full)
+    plain = not (encoder.overlaps or encoder.may_run_full or encoder.is_wide)
     local = all(move.apply in LOCAL for move in gaining)
     return gaining if plain and local and encoder.positions >= LONG else ()
 

@@ -8,7 +8,7 @@ how many workers there are or how fast they are; so with a budget in evaluations
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
 
@@ -22,7 +22,9 @@ from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
 from pipeplan.solver.kernels.annealing_kernel import annealing_by
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Reach
 from pipeplan.solver.kernels.random_kernel import MODULUS
-from pipeplan.solver.moves import MOVES, Move
+from pipeplan.solver.kernels.timing_kernel import evaluate
+from pipeplan.solver.kernels.wide_kernel import evaluate_wide
+from pipeplan.solver.moves import MOVES, Move, moves_for
 from pipeplan.solver.run import Lineage, Run
 
 Option = TypeVar("Option")
@@ -32,7 +34,8 @@ Option = TypeVar("Option")
 class Annealing:
     """One task of a round: from where, how hot, how far moves go, how long, with which random numbers.
 
-    ``spread`` is how much the mean over the ranks counts beside the longest.
+    ``spread`` is how much the mean over the ranks counts beside the longest. Without ``weight_order`` Ws stay in the order
+    of their Is, where that is how the lineage has them.
     """
 
     lineage: Lineage
@@ -41,6 +44,7 @@ class Annealing:
     spread: float
     evaluations: int
     seed: int
+    weight_order: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,8 @@ class LocalSearch:
     barrier
         A place on each rank that no op passes, shape (ranks,); None: every op may go anywhere. Heeded by steps that are
         timed in part.
+    weight_orders
+        Whether an annealing also decides in which order owed Ws run: its steps take several times as long.
     """
 
     until: float = 1.0
@@ -96,16 +102,15 @@ class LocalSearch:
     lineages: tuple[int, ...] = (0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 4)
     critical: int = 10
     barrier: Ints | None = None
+    weight_orders: tuple[bool, ...] = (False, False, True, False, False, False, True)
 
     def __call__(self, run: Run) -> None:
         """Search; needs a start."""
         if run.best is None:
             return
-        arrays = TaskArrays(self, run.encoder, next(self._tasks(run, 0, 0)))
-        if (local := arrays.local_steps()) is not None:
-            run.compile(local.kernel, *local.arguments(0))
-        else:
-            run.compile(anneal_by(self.moves), arrays.inputs(0), arrays.outputs)
+        first = next(self._tasks(run, 0, 0))
+        for weight_order in (True, False) if run.encoder.narrow is not run.encoder else (True,):
+            self._compile(run, TaskArrays(self, run.encoder, replace(first, weight_order=weight_order)))
         for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
             tasks = list(self._tasks(run, turn, length))
             for task, (candidate, spent) in zip(
@@ -114,6 +119,12 @@ class LocalSearch:
                 run.budget.evaluations += spent
                 run.offer(candidate, task.lineage.name, f"local search from {task.lineage.name}")
             run.report()
+
+    def _compile(self, run: Run, arrays: TaskArrays) -> None:
+        if (local := arrays.local_steps()) is not None:
+            run.compile(local.kernel, *local.arguments(0))
+        else:
+            run.compile(arrays.kernel, arrays.inputs(0), arrays.outputs)
 
     def _tasks(self, run: Run, turn: int, length: int) -> Iterator[Annealing]:
         lineages = run.lineages
@@ -129,21 +140,22 @@ class LocalSearch:
                 spread=_in_turn(self.spreads, count),
                 evaluations=length,
                 seed=int(run.random(2, turn, task).integers(1, MODULUS)),
+                weight_order=_in_turn(self.weight_orders, count),
             )
 
     def _anneal(self, run: Run, task: Annealing) -> tuple[Candidate, int]:
         """Anneal, and return the best candidate seen and the evaluations made; stops early when time is up."""
-        kernel, arrays = anneal_by(self.moves), TaskArrays(self, run.encoder, task)
+        arrays = TaskArrays(self, run.encoder, task)
         if (local := arrays.local_steps()) is not None:
             return self._anneal_locally(run, task, arrays, local)
         positions = run.encoder.positions
         done = 0
         for steps in pieces(run.budget, task.evaluations, positions):
-            kernel(arrays.inputs(steps), arrays.outputs, work=steps * positions)
+            arrays.kernel(arrays.inputs(steps), arrays.outputs, work=steps * positions)
             done += steps
             if arrays.state.value[1] <= run.bound.value:
                 break
-        return run.encoder.evaluate(arrays.best), done
+        return run.encoder.evaluate(run.encoder.adopt(arrays.best)), done
 
     def _anneal_locally(
         self, run: Run, task: Annealing, arrays: TaskArrays, local: LocalSteps
@@ -154,16 +166,20 @@ class LocalSearch:
             done += local.make(task.evaluations - done)
             if arrays.state.value[1] <= run.bound.value:
                 break
-        return run.encoder.evaluate(arrays.best), done
+        return run.encoder.evaluate(run.encoder.adopt(arrays.best)), done
 
 
 class TaskArrays:
     """The arrays with which the kernel carries out a task."""
 
     def __init__(self, options: LocalSearch, encoder: Encoder, task: Annealing) -> None:
+        decided = task.lineage.candidate.decisions
+        if not (task.weight_order or decided.prefer.any()):
+            encoder = encoder.narrow
         self.options, self.encoder, self.task = options, encoder, task
-        self.weights = np.array([move.weight * move.can_gain(encoder) for move in options.moves], np.int64)
-        decisions, self.best = (task.lineage.candidate.copy().decisions for _ in range(2))
+        self.moves = moves_for(encoder, options.moves)
+        self.weights = np.array([move.weight * move.can_gain(encoder) for move in self.moves], np.int64)
+        decisions, self.best = (encoder.adopt(task.lineage.candidate.copy().decisions) for _ in range(2))
         self.state = beginning(
             encoder,
             encoder.score(decisions, task.spread),
@@ -173,6 +189,11 @@ class TaskArrays:
             seed=task.seed,
         )
         self.outputs = (decisions, self.best, self.state, encoder.room_for_change(), encoder.room_for_timing())
+
+    @property
+    def kernel(self) -> Kernel:
+        """What anneals."""
+        return anneal_by(self.moves, wide=self.encoder.is_wide)
 
     def inputs(self, steps: int) -> tuple[Argument, ...]:
         """What the kernel takes for so many steps."""
@@ -194,12 +215,12 @@ class TaskArrays:
 
 
 @cache
-def anneal_by(moves: tuple[Move, ...]) -> Kernel:
-    """The kernel that anneals by these moves."""
+def anneal_by(moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
+    """The kernel that anneals by these moves, the candidates of a wide problem or of another."""
     propose = dispatcher([move.propose for move in moves])
     apply = dispatcher([move.apply for move in moves])
     undo = dispatcher([move.undo for move in moves])
-    return Kernel(annealing_by(propose, apply, undo), SEARCH_COMPILES_AFTER)
+    return Kernel(annealing_by(evaluate_wide if wide else evaluate, propose, apply, undo), SEARCH_COMPILES_AFTER)
 
 
 def _in_turn(options: tuple[Option, ...], count: int) -> Option:

@@ -6,7 +6,7 @@ from pipeplan.model import Floats, Ints
 from pipeplan.solver.kernels.arrays import AnnealingState, Change, Decisions, FlatProblem, Reach, Target, Timing
 from pipeplan.solver.kernels.critical_kernel import trace
 from pipeplan.solver.kernels.random_kernel import draw, draw_weighted
-from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE
 
 CRITICAL_OF = 16
 """Of so many steps, some start at an op of the longest chain."""
@@ -45,6 +45,11 @@ def copy_decisions(source: Decisions, target: Decisions) -> None:
         target.joined[place] = source.joined[place]
     for op in range(len(source.full)):
         target.full[op] = source.full[op]
+    for slot in range(len(source.prefer)):
+        target.prefer[slot] = source.prefer[slot]
+    for op in range(len(source.mode)):
+        target.mode[op] = source.mode[op]
+        target.lead[op] = source.lead[op]
 
 
 def draw_place(state: AnnealingState, critical: int, positions: int) -> int:
@@ -59,9 +64,15 @@ def draw_place(state: AnnealingState, critical: int, positions: int) -> int:
 
 
 def annealing_by(
-    propose: Callable[..., None], apply: Callable[..., bool], undo: Callable[..., None]
+    evaluate: Callable[..., float],
+    propose: Callable[..., None],
+    apply: Callable[..., bool],
+    undo: Callable[..., None],
 ) -> Callable[..., None]:
-    """The annealing of a candidate by moves; each function takes the number of a move, and what that move's own takes."""
+    """The annealing of a candidate by moves, timed by ``evaluate``.
+
+    Each of the other functions takes the number of a move, and what that move's own takes.
+    """
 
     def anneal(
         problem: FlatProblem,

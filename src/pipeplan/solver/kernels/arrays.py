@@ -6,13 +6,17 @@ What the kernels count and name, one meaning a name:
 ``rank``       a pipeline rank, from 0
 ``op_class``   forwards or backwards of one stage: class ``2 * s`` is the forward of stage s, class ``2 * s + 1`` its
                backward; the stages of further copies of the model count on
-``index``      which op of its class, from 0: the k-th is that of the copy's k-th microbatch, as microbatches are alike
-``share``      microbatches of each copy: how many ops every class has
+``index``      which op of its class, from 0: the k-th is that of the copy's k-th microbatch, as microbatches are alike.
+               Where sequences are cut, the k-th forward is slice ``k % slices`` of microbatch ``k // slices``, and the
+               backwards of a microbatch come in reverse: ``slice_kernel``
+``share``      how many ops every class has: the microbatches of each copy, times their slices
 ``op``         ``first[op_class] + index``: the number of an op among all of them
 ``place``      a position in ``Decisions.order``: rank after rank, each rank's ops in the order in which they run
 ``source``     the class whose result an op waits for, from the same microbatch; -1: none
 ``owed``       a weight backward (W) whose input backward (I) has run
-``pending``    where to look for the next W owed; they run first in, first out
+``pending``    where to look for the W owed the longest: they run first in, first out, unless ``prefer`` says otherwise
+``wide``       a problem in which more is decided, or known, than orders, Ws, pairs and full backwards: ``wide_kernel``
+               times its candidates, ``timing_kernel`` those of all others
 ``time``       in the unit of the costs
 ``held``       of a rank: activations it holds, in the unit of the limits
 ``growth``     what an op adds to that, below 0 where it frees
@@ -27,9 +31,29 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipeplan.model import Floats, Ints
+from pipeplan.solver.kernels.wide_arrays import NO_WIDE_PROBLEM, NO_WIDE_TIMING, WideProblem, WideTiming
 
 SEARCH_COMPILES_AFTER = 500_000
 """Op evaluations after which the search's kernels are compiled: a search of more than a moment makes many millions."""
+
+
+WORST = 0
+"""Of the values in several scenarios the largest counts."""
+
+MEAN = 1
+"""Their mean."""
+
+P95 = 2
+"""What 95 of 100 do not exceed."""
+
+KEPT = 0
+"""Mode of a microbatch on a stage: what its backward needs stays on the rank."""
+
+RECOMPUTED = 1
+"""Mode: it is computed again right before its backward."""
+
+OFFLOADED = 2
+"""Mode: it is copied to the host and back."""
 
 
 class FlatProblem(NamedTuple):
@@ -59,6 +83,10 @@ class FlatProblem(NamedTuple):
         The same as ``time`` and ``growth`` where a backward of the class runs in full, and leaves nothing owed.
     overlap
         How long a forward takes together with the backward that it overlaps with, at least.
+    slices
+        Into how many slices each sequence is cut.
+    more
+        What only a wide problem has.
     """
 
     offsets: Ints
@@ -76,17 +104,20 @@ class FlatProblem(NamedTuple):
     full_time: Floats
     full_growth: Floats
     overlap: Floats
+    slices: int = 1
+    more: WideProblem = NO_WIDE_PROBLEM
 
 
 class Target(NamedTuple):
     """What should be small: the makespan, or with ``span`` 1 the longest span.
 
     ``spread`` times the mean of that over the ranks is added, so that of two candidates that are equal the one that leaves
-    more ranks early is the better.
+    more ranks early is the better. ``statistic`` is what counts of several scenarios: ``WORST``, ``MEAN`` or ``P95``.
     """
 
     span: int
     spread: float
+    statistic: int = WORST
 
 
 class Decisions(NamedTuple):
@@ -103,12 +134,24 @@ class Decisions(NamedTuple):
     full
         1 where a backward runs in full: I and W in one; shape (ops,), so that it moves with its op. Empty where full
         backwards gain nothing.
+    prefer
+        Whose W comes next: 1 + the class for the k-th W of a rank at ``offsets[rank] + k``, or 0 for the one owed the
+        longest, which also runs where the class owes none. Below 0 the same, and it fills no wait: it runs where it is
+        forced, or where memory is short. Shape (positions,); empty where it makes no difference.
+    mode
+        ``KEPT``, ``RECOMPUTED`` or ``OFFLOADED``, by the number of the forward; shape (ops,). Empty where all are kept.
+    lead
+        How many places ahead of its backward an offloaded microbatch is fetched back at most, by the number of the forward;
+        shape (ops,), or empty.
     """
 
     order: Ints
     forced: Ints
     joined: Ints
     full: Ints
+    prefer: Ints
+    mode: Ints
+    lead: Ints
 
 
 class Timing(NamedTuple):
@@ -131,6 +174,8 @@ class Timing(NamedTuple):
         How many Ws run right before the op at a place, and 1 where it leaves a W owed; shape (positions,).
     waited
         1 where the op at a place waits for its source, 2 where for that of the op it overlaps with; shape (positions,).
+    more
+        What only a wide problem has.
     """
 
     cursor: Ints
@@ -148,6 +193,7 @@ class Timing(NamedTuple):
     owes: Ints
     waited: Ints
     position: Ints
+    more: WideTiming = NO_WIDE_TIMING
 
 
 class AnnealingState(NamedTuple):
@@ -188,9 +234,10 @@ class Change(NamedTuple):
     terms
         What the move has drawn: its file says what each of the numbers is; shape (4,).
     moves
-        How many ops were moved; shape (1,).
+        How many ops were moved or changed; shape (1,).
     place, target
-        From where to where each of them was moved, in order; shape (positions,).
+        From where to where each of them was moved, in order, or which were changed and what they were before; shape
+        (positions,).
     """
 
     terms: Ints

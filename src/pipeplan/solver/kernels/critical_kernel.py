@@ -3,6 +3,7 @@
 from pipeplan.model import Ints
 from pipeplan.solver.kernels.arrays import Decisions, FlatProblem, Timing
 from pipeplan.solver.kernels.row_kernel import index_of
+from pipeplan.solver.kernels.slice_kernel import mirrored
 
 
 def trace(problem: FlatProblem, decisions: Decisions, timing: Timing, critical: Ints) -> None:
@@ -24,6 +25,8 @@ def trace(problem: FlatProblem, decisions: Decisions, timing: Timing, critical: 
             place += timing.waited[place] - 1
             op_class = decisions.order[place]
             index = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
+            if op_class % 2 == 1 and problem.source[op_class] == op_class - 1:
+                index = mirrored(index, problem.slices)
             place = timing.position[problem.first[problem.source[op_class]] + index]
         elif place == problem.offsets[problem.rank[decisions.order[place]]]:
             break

@@ -21,3 +21,12 @@ def next_owed(owes: Ints, pending: int) -> int:
 def runs_before(forced: bool, lacks_room: bool, end: float, arrival: float) -> bool:
     """Whether the W owed the longest, which would end at ``end``, runs before an op whose input is there at ``arrival``."""
     return forced or lacks_room or end <= arrival
+
+
+@inlined
+def preferred_owed(order: Ints, owes: Ints, pending: int, stop: int, op_class: int) -> int:
+    """The place of a class's I whose W is owed the longest, from ``pending`` to before ``stop``; else that of any."""
+    place = pending
+    while place < stop and not (owes[place] == 1 and order[place] == op_class):
+        place += 1
+    return place if place < stop else next_owed(owes, pending)

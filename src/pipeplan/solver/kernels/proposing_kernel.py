@@ -7,13 +7,19 @@ from pipeplan.solver.kernels.annealing_kernel import draw_place
 from pipeplan.solver.kernels.arrays import AnnealingState, Change, Decisions, FlatProblem, Reach, Target, Timing
 from pipeplan.solver.kernels.critical_kernel import trace
 from pipeplan.solver.kernels.random_kernel import draw_weighted
-from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE
 
 
 def proposing_by(
-    propose: Callable[..., None], apply: Callable[..., bool], undo: Callable[..., None]
+    evaluate: Callable[..., float],
+    propose: Callable[..., None],
+    apply: Callable[..., bool],
+    undo: Callable[..., None],
 ) -> Callable[..., int]:
-    """The loop that proposes by moves; each function takes the number of a move, and what that move's own takes."""
+    """The loop that proposes by moves, timed by ``evaluate``.
+
+    Each of the other functions takes the number of a move, and what that move's own takes.
+    """
 
     def next_candidate(
         problem: FlatProblem,

@@ -43,6 +43,8 @@ class Move:
         Takes the same after ``apply`` has returned true, and leaves the decisions as they were before.
     can_gain
         Whether it can better anything on the problem that an encoder stands for; where it cannot, it is not drawn.
+    wide
+        Whether it asks for what only wide problems have; elsewhere it is left out.
 
     Raises
     ------
@@ -56,7 +58,13 @@ class Move:
     apply: Apply
     undo: Undo
     can_gain: Callable[[Encoder], bool] = always
+    wide: bool = False
 
     def __post_init__(self) -> None:
         if self.weight < 0:
             raise InputError(f"move {self.name}: the weight must be at least 0, not {self.weight}")
+
+
+def moves_for(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+    """Those of some moves that there are on the problem that an encoder stands for, drawn or not."""
+    return tuple(move for move in moves if encoder.is_wide or not move.wide)

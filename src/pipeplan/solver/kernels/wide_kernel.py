@@ -1,0 +1,406 @@
+"""Timing one candidate of a wide problem: ``timing_kernel`` with all that it leaves out, and slower.
+
+Wide is a problem in which one of these counts; what does not has empty arrays, or one slice.
+
+- Owed Ws run in an order of their own (``Decisions.prefer``).
+- Microbatches are recomputed or offloaded, each on each stage for itself (``Decisions.mode``).
+- A link carries one transfer at a time, in the order in which the sender has finished them (``WideProblem.link``).
+- Sequences are cut into slices (``FlatProblem.slices``).
+- What counts is the value in several scenarios, in each of which ops take other times (``WideProblem.factors``). Where Ws,
+  OFFLOADs and RELOADs stand is decided on the times of the problem; the scenarios run the rows that come of it.
+
+In front of an op come, in this order, Ws, OFFLOADs, RELOADs, and its R. An R waits for nothing but its forward, so that it
+fills the wait for its backward's input as a W does.
+"""
+
+from pipeplan.kernels import inlined
+from pipeplan.solver.kernels.arrays import (
+    KEPT,
+    MEAN,
+    OFFLOADED,
+    P95,
+    RECOMPUTED,
+    Decisions,
+    FlatProblem,
+    Target,
+    Timing,
+)
+from pipeplan.solver.kernels.host_kernel import fetch, free_at_once, place_offload, queue_copy
+from pipeplan.solver.kernels.owed_kernel import next_owed, preferred_owed, runs_before
+from pipeplan.solver.kernels.slice_kernel import mirrored
+from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, STUCK, begin
+
+NOMINAL = -1
+"""The scenario in which ops take the times of the problem."""
+
+NOT_THERE = -1.0
+"""The arrival of what has not been sent."""
+
+
+def evaluate_wide(problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: Timing) -> float:
+    """The value of a candidate; ``INFEASIBLE`` if it must be more than ``limit``."""
+    scenarios = len(timing.more.values)
+    if scenarios == 0:
+        return run_scenario(problem, decisions, target, limit, NOMINAL, timing)
+    if run_scenario(problem, decisions, target, INFEASIBLE / 2, NOMINAL, timing) >= INFEASIBLE:
+        return INFEASIBLE
+    return over_scenarios(problem, decisions, target, limit, scenarios, timing)
+
+
+def over_scenarios(
+    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenarios: int, timing: Timing
+) -> float:
+    """What counts of the values in all scenarios; the one that decides is timed last, for its longest chain."""
+    values = timing.more.values
+    ignored = scenarios // 20 if target.statistic == P95 else 0
+    over = 0
+    total = 0.0
+    for scenario in range(scenarios):
+        most = scenarios * limit - total if target.statistic == MEAN else limit
+        values[scenario] = run_scenario(problem, decisions, target, most, scenario, timing)
+        if values[scenario] >= INFEASIBLE:
+            over += 1
+            if over > ignored:
+                return INFEASIBLE
+        total += values[scenario]
+    decisive = ranked(timing, scenarios, ignored)
+    value = total / scenarios if target.statistic == MEAN else values[decisive]
+    if decisive != scenarios - 1:
+        run_scenario(problem, decisions, target, INFEASIBLE / 2, decisive, timing)
+    return value
+
+
+def ranked(timing: Timing, scenarios: int, larger: int) -> int:
+    """The scenario than whose value so many others are larger."""
+    values = timing.more.values
+    for scenario in range(scenarios):
+        above = 0
+        for other in range(scenarios):
+            if values[other] > values[scenario] or (values[other] == values[scenario] and other < scenario):
+                above += 1
+        if above == larger:
+            return scenario
+    return 0
+
+
+def run_scenario(
+    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenario: int, timing: Timing
+) -> float:
+    """The value in one scenario; ``INFEASIBLE`` if it must be more than ``limit``."""
+    begin(problem, timing)
+    begin_wide(problem, timing)
+    ranks = len(problem.work)
+    waiting_to_run = ranks
+    unfinished = ranks
+    longest = 0.0
+    total = 0.0
+    while waiting_to_run > 0:
+        rank = timing.stack[waiting_to_run - 1]
+        waiting_to_run = run_rank(problem, decisions, target.span, limit, scenario, rank, waiting_to_run - 1, timing)
+        if waiting_to_run == STUCK:
+            return INFEASIBLE
+        if timing.cursor[rank] == problem.offsets[rank + 1]:
+            unfinished -= 1
+            run_rest(problem, decisions, scenario, rank, timing)
+            duration = timing.clock[rank] - timing.begin[rank]
+            longest = max(longest, duration)
+            total += duration
+    return INFEASIBLE if unfinished > 0 else longest + target.spread * total / ranks
+
+
+def begin_wide(problem: FlatProblem, timing: Timing) -> None:
+    """Set what only wide problems have to before the first op."""
+    wide = timing.more
+    for rank in range(len(problem.work)):
+        wide.begun[rank] = problem.offsets[rank]
+        wide.queued[rank] = problem.offsets[rank]
+        wide.left_in[rank] = problem.offsets[rank]
+        wide.ahead[rank] = problem.offsets[rank]
+        wide.out_free[rank] = 0.0
+        wide.in_free[rank] = 0.0
+    for op_class in range(len(problem.rank)):
+        wide.looked[op_class] = 0
+    for link in range(len(wide.link_free)):
+        wide.link_free[link] = 0.0
+
+
+@inlined
+def run_rank(
+    problem: FlatProblem,
+    decisions: Decisions,
+    span: int,
+    limit: float,
+    scenario: int,
+    rank: int,
+    top: int,
+    timing: Timing,
+) -> int:
+    """Run a rank until it waits for another or is done; ``top`` ranks stand on the stack, and how many then do is returned.
+
+    ``STUCK`` if the candidate turns out to deadlock on this rank, not to fit, or to end later than ``limit``.
+    """
+    more = problem.more
+    wide = timing.more
+    start = problem.offsets[rank]
+    stop = problem.offsets[rank + 1]
+    place = timing.cursor[rank]
+    pending = timing.pending[rank]
+    owed = timing.owed[rank]
+    clock = timing.clock[rank]
+    held = timing.held[rank]
+    left = timing.left[rank]
+    may_run_full = len(decisions.full) > 0
+    decides_weight = len(decisions.prefer) > 0
+    decides_mode = len(decisions.mode) > 0
+    nominal = scenario == NOMINAL
+    ops = len(timing.finish)
+    share = ops // len(problem.rank)
+    factors = 3 * ops * scenario
+    quickest = 1.0 if nominal else more.least_factor[len(problem.work) * scenario + rank]
+    while place < stop:
+        # When the op's input is there, how long it takes, and what it adds.
+        op_class = decisions.order[place]
+        op = problem.first[op_class] + timing.done[op_class]
+        cause = 1
+        arrival = input_at(problem, op_class, timing)
+        if arrival == NOT_THERE:
+            if problem.rank[problem.source[op_class]] == rank:
+                return STUCK
+            timing.waiting[problem.source[op_class]] = 1
+            break
+        full = may_run_full and decisions.full[op] == 1
+        time = problem.full_time[op_class] if full else problem.time[op_class]
+        growth = growth_of(problem, decisions, op_class, op, full, decides_mode)
+        stretch = 1.0 if nominal else more.factors[factors + op]
+
+        # The next op too, where both run overlapped: they start when both inputs are there, and end together.
+        partner = -1
+        backward = op_class
+        if decisions.joined[place] == 1 and place + 1 < stop and (op_class + decisions.order[place + 1]) % 2 == 1:
+            partner = decisions.order[place + 1]
+            other_op = problem.first[partner] + timing.done[partner]
+            other = input_at(problem, partner, timing)
+            if other == NOT_THERE:
+                if problem.rank[problem.source[partner]] == rank:
+                    return STUCK
+                timing.waiting[problem.source[partner]] = 1
+                break
+            if other > arrival:
+                arrival = other
+                cause = 2
+            other_full = may_run_full and decisions.full[other_op] == 1
+            other_time = problem.full_time[partner] if other_full else problem.time[partner]
+            other_growth = growth_of(problem, decisions, partner, other_op, other_full, decides_mode)
+            # The forward takes its memory first; an I may add to that.
+            if partner % 2 == 0:
+                growth = max(other_growth, growth + other_growth)
+                time = max(problem.overlap[partner], time, other_time)
+                stretch = 1.0 if nominal else more.factors[factors + other_op]
+            else:
+                backward = partner
+                growth = max(growth, growth + other_growth)
+                time = max(problem.overlap[op_class], time, other_time)
+
+        # What the backward needs first: its R, or its RELOAD, and what these take.
+        again = 0.0
+        extra = 0.0
+        forward_op = -1
+        mode = KEPT
+        if decides_mode and backward % 2 == 1:
+            forward_op = problem.first[backward - 1] + mirrored(timing.done[backward], problem.slices)
+            mode = decisions.mode[forward_op]
+            if mode == RECOMPUTED:
+                again = more.recomputing[backward]
+                extra = problem.growth[backward - 1] - more.recompute_keeps[backward - 1]
+                if not nominal:
+                    again *= more.factors[factors + 2 * ops + problem.first[backward] + timing.done[backward]]
+            elif mode == OFFLOADED and wide.returned[forward_op] < 0:
+                extra = more.offloaded[backward - 1]
+            elif mode == OFFLOADED and wide.returned[forward_op] > arrival:
+                arrival = wide.returned[forward_op]
+                cause = 0
+        room = problem.limit[rank] - (extra + max(growth, 0.0) if extra > 0 else growth)
+
+        # Weight backwards before it.
+        weights = 0
+        while owed > 0:
+            if nominal:
+                slot = wide.begun[rank]
+                pending = next_owed(timing.owes, pending)
+                chosen = pending
+                fills = True
+                if decides_weight and decisions.prefer[slot] != 0:
+                    fills = decisions.prefer[slot] > 0
+                    preferred = abs(decisions.prefer[slot]) - 1
+                    chosen = preferred_owed(decisions.order, timing.owes, pending, place, preferred)
+                weight = decisions.order[chosen]
+                end = clock + problem.weight_time[weight]
+                lacking = held > room
+                if lacking and decides_mode:
+                    lacking = held - free_at_once(problem, rank, max(clock, arrival), share, timing) > room
+                if not runs_before(weights < decisions.forced[place], lacking, end, arrival - again if fills else -1.0):
+                    break
+                timing.owes[chosen] = 0
+                wide.ran[slot] = wide.op_at[chosen]
+                clock = end
+            else:
+                if weights == timing.weights[place]:
+                    break
+                ran = wide.ran[wide.begun[rank]]
+                weight = ran // share
+                clock += problem.weight_time[weight] * more.factors[factors + ops + ran]
+            held += problem.weight_growth[weight]
+            left -= problem.weight_time[weight]
+            owed -= 1
+            weights += 1
+            wide.begun[rank] += 1
+        timing.weights[place] = weights
+
+        # Copies to the host before it, and copies back.
+        if decides_mode:
+            offloads = 0
+            while wide.left_in[rank] < wide.queued[rank]:
+                if nominal:
+                    is_away = mode != OFFLOADED or wide.gone[forward_op] == 1
+                    if held <= room and is_away:
+                        break
+                elif offloads == wide.offloads[place]:
+                    break
+                away = place_offload(rank, timing)
+                clock = max(clock, wide.copied[away])
+                held -= more.offloaded[away // share]
+                offloads += 1
+            wide.offloads[place] = offloads
+        if held > room and nominal:
+            return STUCK
+        if decides_mode:
+            last = place if partner < 0 else place + 1
+            count = -1 if nominal else wide.reloads[place]
+            held += fetch(problem, decisions, rank, place, last, count, room - held, clock, timing)
+            if mode == RECOMPUTED:
+                held += extra
+            elif mode == OFFLOADED and wide.returned[forward_op] > arrival:
+                arrival = wide.returned[forward_op]
+                cause = 0
+
+        # It starts, behind its R. The rank's remaining work says already how early it can be done.
+        clock += again
+        timing.waited[place] = 0
+        if arrival > clock:
+            clock = arrival
+            timing.waited[place] = cause
+        if place == start:
+            timing.begin[rank] = clock * span
+        if clock + left * quickest - timing.begin[rank] > limit:
+            return STUCK
+        clock += time * stretch
+
+        # It ends, and with it the op that it overlaps with. Of two results on one link the forward's goes first.
+        arrives = -1.0
+        other_arrives = -1.0
+        if partner >= 0 and partner % 2 == 0:
+            other_arrives = sent(problem, partner, clock, timing)
+        arrives = sent(problem, op_class, clock, timing)
+        if partner >= 0 and partner % 2 == 1:
+            other_arrives = sent(problem, partner, clock, timing)
+        while True:
+            index = timing.done[op_class]
+            op = problem.first[op_class] + index
+            timing.owes[place] = 0
+            if may_run_full and decisions.full[op] == 1:
+                held += problem.full_growth[op_class]
+                left -= problem.full_time[op_class]
+            else:
+                held += growth_of(problem, decisions, op_class, op, False, decides_mode)
+                left -= problem.time[op_class]
+                if problem.weight_time[op_class] >= 0:
+                    timing.owes[place] = 1
+                    owed += 1
+            if decides_mode and op_class % 2 == 0 and decisions.mode[op] == OFFLOADED:
+                queue_copy(problem, rank, op_class, op, clock, timing)
+            timing.finish[op] = arrives
+            timing.position[op] = place
+            wide.op_at[place] = op
+            timing.done[op_class] = index + 1
+            if timing.waiting[op_class] == 1:
+                timing.waiting[op_class] = 0
+                timing.stack[top] = problem.consumer[op_class]
+                top += 1
+            place += 1
+            if partner < 0:
+                break
+            op_class = partner
+            arrives = other_arrives
+            timing.weights[place] = 0
+            timing.waited[place] = 0
+            if decides_mode:
+                wide.offloads[place] = 0
+                wide.reloads[place] = 0
+            partner = -1
+    timing.cursor[rank] = place
+    timing.pending[rank] = pending
+    timing.owed[rank] = owed
+    timing.clock[rank] = clock
+    timing.held[rank] = held
+    timing.left[rank] = left
+    return top
+
+
+@inlined
+def input_at(problem: FlatProblem, op_class: int, timing: Timing) -> float:
+    """When the input of a class's next op is there: 0 where it needs none, ``NOT_THERE`` where it has not been made."""
+    source = problem.source[op_class]
+    if source < 0:
+        return 0.0
+    index = timing.done[op_class]
+    if source == op_class - 1 and op_class % 2 == 1:
+        index = mirrored(index, problem.slices)
+    if timing.done[source] <= index:
+        return NOT_THERE
+    arrival: float = timing.finish[problem.first[source] + index]
+    return arrival
+
+
+@inlined
+def growth_of(
+    problem: FlatProblem, decisions: Decisions, op_class: int, op: int, full: bool, decides_mode: bool
+) -> float:
+    """What an op adds to what its rank holds, its R or RELOAD done."""
+    growth: float = problem.full_growth[op_class] if full else problem.growth[op_class]
+    if decides_mode and op_class % 2 == 0 and decisions.mode[op] == RECOMPUTED:
+        growth = problem.more.recompute_keeps[op_class]
+    return growth
+
+
+@inlined
+def sent(problem: FlatProblem, op_class: int, end: float, timing: Timing) -> float:
+    """When the result of an op that ends now is where it is needed: where links are contended, once its link is free."""
+    link = problem.more.link[op_class]
+    if link >= 0:
+        end = max(timing.more.link_free[link], end)
+    arrival: float = end + problem.more.sending[op_class]
+    if link >= 0:
+        timing.more.link_free[link] = arrival
+    return arrival
+
+
+def run_rest(problem: FlatProblem, decisions: Decisions, scenario: int, rank: int, timing: Timing) -> None:
+    """Run the weight backwards that a rank still owes after its last op."""
+    wide = timing.more
+    ops = len(timing.finish)
+    stop = problem.offsets[rank + 1]
+    for _ in range(timing.owed[rank]):
+        slot = wide.begun[rank]
+        if scenario == NOMINAL:
+            chosen = next_owed(timing.owes, timing.pending[rank])
+            timing.pending[rank] = chosen
+            if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
+                chosen = preferred_owed(decisions.order, timing.owes, chosen, stop, abs(decisions.prefer[slot]) - 1)
+            timing.owes[chosen] = 0
+            wide.ran[slot] = wide.op_at[chosen]
+            timing.clock[rank] += problem.weight_time[decisions.order[chosen]]
+        else:
+            ran = wide.ran[slot]
+            weight = ran // (ops // len(problem.rank))
+            timing.clock[rank] += problem.weight_time[weight] * problem.more.factors[3 * ops * scenario + ops + ran]
+        wide.begun[rank] += 1

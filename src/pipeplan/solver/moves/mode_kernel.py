@@ -1,0 +1,89 @@
+"""The moves that change which microbatches are kept, recomputed or offloaded.
+
+Terms of a change to one mode: the first forward, for how many microbatches, on how many stages, the mode. Terms of an
+exchange: the two forwards.
+"""
+
+from pipeplan.model import Ints
+from pipeplan.solver.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED, Change, Decisions, FlatProblem, Reach
+from pipeplan.solver.kernels.random_kernel import draw, draw_extent
+from pipeplan.solver.kernels.row_kernel import index_of
+from pipeplan.solver.kernels.slice_kernel import mirrored
+
+
+def forward_at(problem: FlatProblem, decisions: Decisions, place: int) -> int:
+    """The forward of the microbatch that stands at a place."""
+    op_class = decisions.order[place]
+    index = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
+    if op_class % 2 == 1:
+        op_class -= 1
+        index = mirrored(index, problem.slices)
+    op: int = problem.first[op_class] + index
+    return op
+
+
+def propose(problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints) -> None:
+    """Draw a mode that the problem allows, other than the microbatch's, for some microbatches on some stages."""
+    op = forward_at(problem, decisions, place)
+    mode = (decisions.mode[op] + 1 + draw(random, 2)) % 3
+    if problem.more.modes[mode] == 0:
+        mode = KEPT if decisions.mode[op] != KEPT else OFFLOADED if problem.more.modes[OFFLOADED] == 1 else RECOMPUTED
+    change.terms[0] = op
+    change.terms[1] = draw_extent(random, reach.microbatches)
+    change.terms[2] = draw_extent(random, reach.stages) if draw(random, 4) == 0 else 1
+    change.terms[3] = mode
+
+
+def apply(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
+    """Set it, and keep what they were."""
+    share = len(decisions.mode) // len(problem.rank)
+    op = change.terms[0]
+    number = 0
+    for _ in range(change.terms[2]):
+        op_class = op // share
+        for other in range(op, min(op + change.terms[1], (op_class + 1) * share)):
+            change.place[number] = other
+            change.target[number] = decisions.mode[other]
+            decisions.mode[other] = change.terms[3]
+            number += 1
+        if problem.source[op_class] < 0:
+            break
+        op += (problem.source[op_class] - op_class) * share
+    change.moves[0] = number
+    return True
+
+
+def undo(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
+    """Set them to what they were."""
+    for step in range(change.moves[0] - 1, -1, -1):
+        decisions.mode[change.place[step]] = change.target[step]
+
+
+def propose_exchange(
+    problem: FlatProblem, reach: Reach, decisions: Decisions, place: int, change: Change, random: Ints
+) -> None:
+    """Draw another place of the rank, not far away."""
+    rank = problem.rank[decisions.order[place]]
+    start = problem.offsets[rank]
+    stop = problem.offsets[rank + 1]
+    most = max((stop - start) // 2, 1)
+    other = place + draw_extent(random, most) if draw(random, 2) == 0 else place - draw_extent(random, most)
+    change.terms[0] = forward_at(problem, decisions, place)
+    change.terms[1] = forward_at(problem, decisions, min(max(other, start), stop - 1))
+
+
+def exchange(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
+    """Exchange the modes of the two; false where they are the same."""
+    mode = decisions.mode[change.terms[0]]
+    if decisions.mode[change.terms[1]] == mode:
+        return False
+    decisions.mode[change.terms[0]] = decisions.mode[change.terms[1]]
+    decisions.mode[change.terms[1]] = mode
+    return True
+
+
+def exchange_back(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
+    """Exchange them again."""
+    mode = decisions.mode[change.terms[0]]
+    decisions.mode[change.terms[0]] = decisions.mode[change.terms[1]]
+    decisions.mode[change.terms[1]] = mode

@@ -1,0 +1,142 @@
+"""A rank's ops as a schedule's row, from what is decided and when it runs; and what a row decides."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipeplan.model import BACKWARD_KINDS, NO_GROUP, Bools, Columns, Ints, Kind, ops
+from pipeplan.solver.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED, Decisions, Timing
+
+if TYPE_CHECKING:
+    from pipeplan.solver.candidate import Encoder
+
+_WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP = range(5)
+"""In which order things stand in front of an op."""
+
+
+def write_row(encoder: Encoder, decisions: Decisions, timing: Timing, start: int, stop: int) -> Columns:
+    """The ops of a rank, with the positions from ``start`` to before ``stop``, of a feasible candidate just timed."""
+    order, group = _pairs(encoder, decisions.order[start:stop], decisions.joined[start:stop])
+    op_class, index = order, encoder.indices(order)
+    backward = ~encoder.is_forward[op_class]
+    halved = backward & (encoder.weight_time[op_class] >= 0)
+    if encoder.may_run_full:
+        halved &= decisions.full[op_class * encoder.share + index] == 0
+    places = np.arange(len(order))
+    parts = [(_OP, places, places, np.select([halved, backward], [Kind.I, Kind.B], Kind.F))]
+    owed = _weights(encoder, timing, order, halved, start)
+    before = np.repeat(places, timing.weights[start:stop])
+    before = np.concatenate((before, np.full(len(owed) - len(before), len(order))))
+    parts.append((_WEIGHT, before, owed, np.full(len(owed), Kind.W)))
+    if encoder.decides_mode:
+        mode = decisions.mode[encoder.forward_of(op_class, index)]
+        away, back = (np.flatnonzero((mode == OFFLOADED) & which) for which in (~backward, backward))
+        again = np.flatnonzero((mode == RECOMPUTED) & backward)
+        first = again - ((group[again] != NO_GROUP) & (again > 0) & (group[again] == group[again - 1]))
+        parts += [
+            (_OFFLOAD, np.repeat(places, timing.more.offloads[start:stop]), away, np.full(len(away), Kind.OFFLOAD)),
+            (_RELOAD, np.repeat(places, timing.more.reloads[start:stop]), back, np.full(len(back), Kind.RELOAD)),
+            (_RECOMPUTE, first, again, np.full(len(again), Kind.R)),
+        ]
+    turn = np.argsort(np.concatenate([len(_Order) * place + rank for rank, place, _, _ in parts]), kind="stable")
+    which = np.concatenate([which for _, _, which, _ in parts])[turn]
+    kind = np.concatenate([kind for _, _, _, kind in parts])[turn]
+    of_op, index = op_class[which], index[which]
+    part = encoder.slice_of(of_op, index) if encoder.problem.slices > 1 else 0
+    row = ops(kind, encoder.stage_of[of_op], encoder.microbatch_of(of_op, index), part)
+    groups = np.concatenate((group, np.full(len(turn) - len(order), NO_GROUP)))[turn]
+    return replace(row, group=groups.astype(np.int32))
+
+
+_Order = (_WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP)
+
+
+def _weights(encoder: Encoder, timing: Timing, order: Ints, halved: Bools, start: int) -> Ints:
+    """The places in the row of the backwards whose Ws the rank runs, in the order of the Ws."""
+    if not encoder.is_wide:
+        return np.flatnonzero(halved)
+    count = int(np.count_nonzero(halved))
+    place_of = np.empty(encoder.positions, np.int64)
+    place_of[order * encoder.share + encoder.indices(order)] = np.arange(len(order))
+    return place_of[timing.more.ran[start : start + count]]
+
+
+def _pairs(encoder: Encoder, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
+    """The order with the forward first in overlapped pairs, and the group of each position."""
+    order, group = order.copy(), np.full(len(order), NO_GROUP)
+    free = 0
+    for place in np.flatnonzero(joined[:-1]).tolist():
+        if place >= free and encoder.is_forward[order[place]] != encoder.is_forward[order[place + 1]]:
+            pair = sorted(order[place : place + 2].tolist(), key=lambda item: item % 2)
+            order[place : place + 2], group[place : place + 2] = pair, place
+            free = place + 2
+    return order, group
+
+
+class ReadRow(NamedTuple):
+    """What a row decides: by position, but ``prefer`` by W; ``mode`` and ``lead`` are those of the position's microbatch."""
+
+    order: Ints
+    forced: Ints
+    joined: Ints
+    full: Ints
+    prefer: Ints
+    mode: Ints
+    lead: Ints
+
+
+def read_row(encoder: Encoder, row: Columns) -> ReadRow:
+    """The classes, forced Ws and pairs of a row, which of its backwards are full, and whose W comes next."""
+    problem = encoder.problem
+    copy = problem.placement.copy_of(row.microbatch, problem.microbatches).astype(np.int64)
+    backward = np.isin(row.kind, BACKWARD_KINDS)
+    chosen = backward | (row.kind == Kind.F)
+    op_class = 2 * (copy * encoder.stages + row.stage) + 1 - (row.kind == Kind.F)
+    order = op_class[chosen]
+    stays_full = (row.kind == Kind.B) & problem.full_gains[row.stage]
+    halved = (row.kind == Kind.B) & ~stays_full
+    weight = row.kind == Kind.W
+    done = np.cumsum(weight | halved) - halved
+    forced = np.diff(done[chosen], prepend=0) if problem.split_backward else np.zeros_like(order)
+    group = row.group[chosen]
+    joined = np.append((group[1:] == group[:-1]) & (group[1:] != NO_GROUP), False).astype(np.int64)
+    joined = joined if encoder.overlaps else np.zeros_like(order)
+    prefer = np.zeros_like(order)
+    if encoder.decides_weight:
+        owes = ((row.kind == Kind.I) | halved, weight | halved)
+        found = _preferences(op_class, *owes)
+        prefer[: len(found)] = found
+    mode, lead = _modes(row, chosen) if encoder.decides_mode else (np.zeros_like(order), np.zeros_like(order))
+    return ReadRow(order, forced, joined, stays_full[chosen].astype(np.int64), prefer, mode, lead)
+
+
+def _preferences(op_class: Ints, owes: Bools, runs: Bools) -> Ints:
+    """1 + the class of each W in turn, below 0 where it is the one owed the longest."""
+    queue: deque[int] = deque()
+    found = []
+    for number, owing, running in zip(op_class.tolist(), owes.tolist(), runs.tolist(), strict=True):
+        if owing:
+            queue.append(number)
+        if running and number in queue:
+            found.append(-1 - number if queue[0] == number else 1 + number)
+            queue.remove(number)
+    return np.array(found, np.int64)
+
+
+def _modes(row: Columns, chosen: Bools) -> tuple[Ints, Ints]:
+    """The mode of the microbatch of each forward and backward, and how many places ahead it is fetched back."""
+    key = (row.stage.astype(np.int64) << 40) | (row.microbatch.astype(np.int64) << 16) | row.slice
+    mode = np.full(len(row), KEPT)
+    mode[np.isin(key, key[row.kind == Kind.R])] = RECOMPUTED
+    mode[np.isin(key, key[row.kind == Kind.OFFLOAD])] = OFFLOADED
+    place: Ints = np.cumsum(chosen) - chosen
+    lead = np.zeros(len(row), np.int64)
+    fetched = np.flatnonzero(row.kind == Kind.RELOAD)
+    at = dict(zip(key[fetched].tolist(), place[fetched].tolist(), strict=True))
+    for op in np.flatnonzero(chosen & (row.kind != Kind.F) & (mode == OFFLOADED)).tolist():
+        lead[op] = place[op] - at.get(int(key[op]), int(place[op]))
+    return mode[chosen], lead[chosen]
