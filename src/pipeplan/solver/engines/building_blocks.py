@@ -95,6 +95,7 @@ class BuildingBlocks:
     slacks: tuple[float, ...] = (0.0, 0.0, 0.0, 0.5, 1.0)
     grouped: float = 0.3
     microbatches: int = 2
+    several: tuple[int, ...] = (1,)
 
     def __call__(self, run: Run) -> None:
         """Search."""
@@ -122,6 +123,7 @@ class BuildingBlocks:
                 by_unit=by_unit,
                 keep_weights=number // 2 % 2 == 1,
                 full=repeater.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
+                several=self.several[number % len(self.several)],
             ),
             by_unit=by_unit,
             temperature=self.heats[number % len(self.heats)],
@@ -130,7 +132,7 @@ class BuildingBlocks:
         )
 
     def _random_block(
-        self, repeater: BlockRepeater, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool
+        self, repeater: BlockRepeater, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool, several: int
     ) -> Block:
         """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
         placement, copies = repeater.encoder.problem.placement, repeater.encoder.copies
@@ -140,9 +142,12 @@ class BuildingBlocks:
         if by_unit:
             due[repeater.route.way] = np.tile(np.arange(slack.shape[1]), copies)
         due[repeater.route.way] += unit * np.cumsum(slack, axis=1).ravel()
-        grouped = placement.chunks > 1 and random.random() < self.grouped
+        grouped = placement.chunks > 1 and random.random() < self.grouped and several == 1
         group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
-        return block_of(due, draws_forwards=True, keeps_weights=keep_weights, runs_full=full, group=group, inner=unit)
+        due = np.repeat(due, several)
+        return block_of(
+            due, draws_forwards=True, keeps_weights=keep_weights, runs_full=full, several=several, group=group, inner=unit
+        )
 
     def _anneal(self, run: Run, repeater: BlockRepeater, island: Island) -> tuple[Block, int]:
         """The best block found and the evaluations made; stops early when time is up."""
@@ -262,17 +267,18 @@ def block_of(
     takes_backwards: bool = False,
     keeps_weights: bool = False,
     runs_full: bool = False,
+    several: int = 1,
     group: int = 1,
     inner: float = 0.0,
 ) -> Block:
-    """A block of these times, shape (classes,), and rules; see :class:`~pipeplan.solver.kernels.arrays.Block`."""
+    """A block of these times, shape (classes * several,), and rules; see :class:`~pipeplan.solver.kernels.arrays.Block`."""
     rules = np.zeros(4, np.int64)
     rules[DRAWS_FORWARDS] = draws_forwards
     rules[TAKES_BACKWARDS] = takes_backwards
     rules[KEEPS_WEIGHTS] = keeps_weights
     rules[RUNS_FULL] = runs_full
-    return Block(due, rules, np.array([group]), np.array([inner]))
+    return Block(due, rules, np.array([several]), np.array([group]), np.array([inner]))
 
 
 def _copy(block: Block) -> Block:
-    return Block(block.due.copy(), block.rules.copy(), block.group.copy(), block.inner.copy())
+    return Block(*(array.copy() for array in block))

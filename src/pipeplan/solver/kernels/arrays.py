@@ -283,14 +283,17 @@ RUNS_FULL = 3
 
 
 class Block(NamedTuple):
-    """A building block: when the ops of a microbatch are due, and how it is repeated.
+    """A building block: when the ops of a microbatch, or of several that follow each other, are due, and how it is repeated.
 
     Attributes
     ----------
     due
-        When each class is due for the first microbatch, in the unit of the pace; shape (classes,).
+        When each class is due for each of the ``several`` microbatches of the block, counted from where that microbatch
+        begins, in the unit of the pace; shape (classes * several,), class by class.
     rules
         0 or 1 for each of the rules above; shape (4,).
+    several
+        How many microbatches the block is of; shape (1,).
     group
         How many microbatches make a group; shape (1,).
     inner
@@ -299,6 +302,7 @@ class Block(NamedTuple):
 
     due: Floats
     rules: Ints
+    several: Ints
     group: Ints
     inner: Floats
 

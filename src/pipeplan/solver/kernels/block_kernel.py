@@ -43,7 +43,12 @@ VARIATIONS = 20
 def due_at(block: Block, op_class: int, index: int, beat: Beat) -> float:
     """When an op is due: groups follow each other by a period a microbatch, the microbatches of a group closer."""
     group = block.group[0]
-    due: float = block.due[op_class] + index // group * group * beat.period + index % group * block.inner[0]
+    several = block.several[0]
+    due: float = (
+        block.due[op_class * several + index % several]
+        + index // group * group * beat.period
+        + index % group * block.inner[0]
+    )
     return due
 
 
@@ -260,8 +265,17 @@ def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> N
 
 
 def move_due(route: Route, unit: float, block: Block, random: Ints) -> None:
-    """Make one op due earlier or later, or all from it on, or some, by up to 3 units; small steps are more often."""
+    """Make one op due earlier or later, or all from it on, or some, by up to 3 units; small steps are more often.
+
+    Of a block of several microbatches that is one of them, or all.
+    """
     passes = len(route.way)
+    several = block.several[0]
+    turn = 0
+    turns = several
+    if several > 1 and draw(random, 4) > 0:
+        turn = draw(random, several)
+        turns = turn + 1
     start = draw(random, passes)
     amount = (1 + draw(random, 1 + draw(random, 6))) * 0.5 * unit
     if draw(random, 2) == 0:
@@ -273,7 +287,8 @@ def move_due(route: Route, unit: float, block: Block, random: Ints) -> None:
     elif scope == 2:
         stop = min(passes, stop + draw(random, max(passes // 2, 1)))
     for step in range(start, stop):
-        block.due[route.way[step]] += amount
+        for one in range(turn, turns):
+            block.due[route.way[step] * several + one] += amount
 
 
 def copy_block(source: Block, target: Block) -> None:
@@ -282,6 +297,7 @@ def copy_block(source: Block, target: Block) -> None:
         target.due[op_class] = source.due[op_class]
     for rule in range(len(source.rules)):
         target.rules[rule] = source.rules[rule]
+    target.several[0] = source.several[0]
     target.group[0] = source.group[0]
     target.inner[0] = source.inner[0]
 
