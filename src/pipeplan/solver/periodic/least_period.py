@@ -1,0 +1,100 @@
+"""The least period of so many microbatches, by halving between a proven bound and the best known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, isfinite
+from typing import TYPE_CHECKING
+
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.exact.integer_problem import Job
+from pipeplan.solver.periodic.pattern import Pattern
+from pipeplan.solver.periodic.period_model import PeriodModel
+from pipeplan.solver.periodic.repeated import Repeated
+from pipeplan.solver.problem import Problem
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import CpSolver
+
+FINE = 1e-3
+"""Periods are told apart to this share of them."""
+
+SHARE, LEAST_SECONDS = 0.3, 1.0
+"""Of the seconds left, one question may take this share, or a second."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastPeriod:
+    """What is known of the period of so many microbatches, in the unit of the costs for each of them.
+
+    Attributes
+    ----------
+    microbatches
+        How many of each copy of the model pass in a period.
+    bound
+        No pattern of so many costs less for each further microbatch.
+    pattern
+        The best known; None where none is.
+    """
+
+    microbatches: int
+    bound: float
+    pattern: Pattern | None
+
+    @property
+    def is_least(self) -> bool:
+        """Whether the pattern is proven the best, to the last part in a thousand."""
+        return self.pattern is not None and self.pattern.per_microbatch <= self.bound * (1 + FINE)
+
+
+def least_period(known: LeastPeriod, problem: Problem, budget: Budget, *, seed: int = 0, workers: int = 1) -> LeastPeriod:
+    """More about the period of so many microbatches than was known, within the seconds of a budget."""
+    repeated = Repeated(problem, known.microbatches)
+    unit = float(repeated.integers.unit)
+    passing = known.microbatches * problem.placement.copies
+    short = ceil(known.bound * passing / unit * (1 - 1e-9)) - 1
+    pattern, work = known.pattern, sum(map(repeated.integers.time_of, repeated.jobs))
+    long = 2 * work + 1 if pattern is None else int(pattern.period / unit + 0.01)
+    unclear = long
+    while min(unclear, long) - short > max(1, FINE * long) and not budget.is_spent:
+        # Near the bound proofs are quick, and near what is known schedules are; in between neither is.
+        period = (short + min(unclear, long)) // 2
+        answer = _Question(repeated, period).answer(budget, seed=seed, workers=workers)
+        if answer is None:
+            unclear = period
+        elif not answer:
+            short = period
+        else:
+            long = period
+            found = Pattern(problem, known.microbatches, period * unit, answer)
+            pattern = pattern if any(found.faults()) else found
+    return replace(known, bound=max(known.bound, short * unit / passing), pattern=pattern)
+
+
+class _Question:
+    """Whether a period is long enough."""
+
+    def __init__(self, repeated: Repeated, period: int) -> None:
+        self.repeated, self.model = repeated, PeriodModel(repeated, period)
+
+    def answer(self, budget: Budget, *, seed: int, workers: int) -> dict[Job, float] | None:
+        """When jobs start in the unit of the costs; empty where the period is too short; None where time ran out."""
+        solver = self._solver(seed, workers)
+        if isfinite(budget.seconds_left):
+            solver.parameters.max_time_in_seconds = max(SHARE * budget.seconds_left, LEAST_SECONDS)
+        status = solver.status_name(solver.solve(self.model.model))
+        if status == "INFEASIBLE":
+            return {}
+        if status not in ("OPTIMAL", "FEASIBLE"):
+            return None
+        unit = float(self.repeated.integers.unit)
+        return {job: solver.value(start) * unit for job, start in self.model.start.items()}
+
+    def _solver(self, seed: int, workers: int) -> CpSolver:
+        from ortools.sat.python.cp_model import CpSolver
+
+        solver = CpSolver()
+        solver.parameters.random_seed, solver.parameters.num_workers = seed, workers
+        # No proof may rest on the presolve of OR-Tools 9.15: see the exact engine.
+        solver.parameters.cp_model_presolve = False
+        return solver

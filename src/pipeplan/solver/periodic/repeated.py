@@ -1,0 +1,122 @@
+"""The jobs of a few microbatches that repeat: their true times, what they wait for and what they change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import ceil, isfinite
+
+import numpy as np
+
+from pipeplan.model import Kind, memory_changes
+from pipeplan.solver.exact.integer_problem import IntegerMemory, IntegerProblem, Job
+from pipeplan.solver.problem import Problem
+
+
+class Repeated:
+    """A problem whose microbatches never end, of which so many of each copy of the model pass in a period.
+
+    Attributes
+    ----------
+    problem, microbatches
+        The problem, and how many microbatches of each copy pass in a period.
+    integers
+        The jobs of one period in whole numbers.
+    """
+
+    def __init__(self, problem: Problem, microbatches: int) -> None:
+        copies = problem.placement.copies
+        self.problem, self.microbatches = problem, microbatches
+        self.integers = IntegerProblem(replace(problem, microbatches=copies * microbatches))
+        self._many = IntegerProblem(replace(problem, microbatches=copies * self._more_than_fit()))
+        costs, rule = problem.occupied, problem.memory_limit
+        self._times = {
+            Kind.F: costs.forward,
+            Kind.B: costs.backward,
+            Kind.I: costs.backward_input,
+            Kind.W: costs.backward_weight,
+        }
+        self._changes = memory_changes(rule.activation, rule.freed_by_weight)
+
+    def _more_than_fit(self) -> int:
+        """More microbatches than any rank with a limit can hold at once, so that the limits of the many bind."""
+        rule = self.problem.memory_limit
+        per = self.problem.least_limit
+        bounded = [limit / held for limit, held in zip(rule.limit, per, strict=True) if isfinite(limit) and held > 0]
+        return 2 + ceil(max(bounded, default=0.0))
+
+    @property
+    def jobs(self) -> list[Job]:
+        """All jobs of a period."""
+        return [job for rank in range(self.problem.placement.ranks) for job in self.integers.jobs_on(rank)]
+
+    def needs(self, job: Job) -> Iterator[tuple[Job, float]]:
+        """The jobs that must end before this one starts, each with the time of its transfer."""
+        transfer = float(self.problem.occupied.transfer.time())
+        for source, delay in self.integers.needs(job):
+            yield source, transfer if delay else 0.0
+
+    def time(self, job: Job) -> float:
+        """How long a job takes."""
+        return float(self._times[job.kind][job.stage])
+
+    def change(self, job: Job) -> float:
+        """What a job adds to what its rank holds, in the unit of the limits."""
+        return float(self._changes[job.kind, job.stage])
+
+    def memory(self, rank: int) -> IntegerMemory:
+        """What one microbatch holds on a rank, and the limit, in whole numbers."""
+        return self._many.memory(rank)
+
+    def least_period(self) -> float:
+        """A bound for every schedule without end: what a rank has to do in a period, and the area of what it holds.
+
+        Level times time is an area: in a period each microbatch adds what it holds times how long it must, and the limit
+        has room for limit times period of it (Little's law). In the unit of the costs.
+        """
+        integers, bound = self.integers, 0
+        for rank in range(self.problem.placement.ranks):
+            jobs, memory = integers.jobs_on(rank), self.memory(rank)
+            bound = max(bound, sum(integers.time_of(job) for job in jobs))
+            if memory.limit:
+                bound = max(bound, ceil(sum(self.least_area(job, memory) for job in jobs) / memory.limit))
+        return float(bound * integers.unit)
+
+    def least_area(self, job: Job, memory: IntegerMemory) -> int:
+        """For a forward: what its microbatch holds on its stage times how long it must, both in whole numbers."""
+        if job.kind is not Kind.F:
+            return 0
+        held, kind, integers = memory.held[job.stage], self.integers.backward, self.integers
+        backward = self.trip(job) + integers.time[kind][job.stage]
+        weight = 0 if kind is Kind.B else integers.time[Kind.W][job.stage]
+        return held.at_forward * backward + (held.until_weight + held.between) * weight
+
+    def trip(self, forward: Job) -> int:
+        """The least time from the start of a forward to the start of its backward."""
+        integers, copy = self.integers, forward.copy
+        last = self.problem.placement.stages - 1
+        onward = range(forward.stage, last)
+        there = sum(integers.time[Kind.F][stage] + integers.delay(copy, stage) for stage in onward)
+        back = sum(integers.time[integers.backward][stage + 1] + integers.delay(copy, stage) for stage in onward)
+        return there + integers.time[Kind.F][last] + back
+
+    def head(self, job: Job) -> int:
+        """The least time from the first forward of a microbatch to a job of it."""
+        integers, copy = self.integers, job.copy
+        way = sum(integers.time[Kind.F][stage] + integers.delay(copy, stage) for stage in range(job.stage))
+        if job.kind is Kind.F:
+            return way
+        way += self.trip(job._replace(kind=Kind.F))
+        return way + (integers.time[Kind.I][job.stage] if job.kind is Kind.W else 0)
+
+
+def is_plain(problem: Problem) -> bool:
+    """Whether the whole-number model knows all that the problem allows: no overlapped pairs, no full backward of its own."""
+    costs = problem.occupied
+    backward = np.maximum(costs.backward_input if problem.split_backward else costs.backward, costs.backward)
+    overlapped = (
+        problem.choices.overlap
+        and costs.overlap is not None
+        and bool((costs.overlap < costs.forward + backward.max()).any())
+    )
+    return not (overlapped or problem.full_gains.any() or problem.choices.frees_memory)

@@ -1,0 +1,153 @@
+"""What each further microbatch costs: the shortest period in which a few microbatches can pass, found and proven.
+
+Found: blocks of several microbatches are annealed on a run so long that the middle counts, and what that repeats is read
+off. Proven and bettered: the least period of one microbatch, of two and so on is halved in by CP-SAT.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from pipeplan.errors import InputError
+from pipeplan.simulation import simulate
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.engines.building_blocks import BuildingBlocks
+from pipeplan.solver.engines.list_scheduling import ListScheduling
+from pipeplan.solver.periodic.detection import repeated_pattern
+from pipeplan.solver.periodic.least_period import LeastPeriod, least_period
+from pipeplan.solver.periodic.pattern import Pattern
+from pipeplan.solver.periodic.repeated import Repeated, is_plain
+from pipeplan.solver.problem import Problem
+from pipeplan.solver.run import Lineage, Run
+
+ROUND_TRIPS = 6
+"""A run is so many times as long as its ranks hold microbatches at most, so that its middle has forgotten both ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class SteadyState:
+    """What each further microbatch costs in the long run.
+
+    Attributes
+    ----------
+    problem
+        The stages, times and limits.
+    best
+        The best pattern found; None where none was.
+    bound
+        In the unit of the costs for each further microbatch: no schedule without end costs less, however many of its
+        microbatches it takes until it repeats.
+    periods
+        What is known of patterns of one microbatch of each copy, of two, and so on.
+    """
+
+    problem: Problem
+    best: Pattern | None
+    bound: float
+    periods: tuple[LeastPeriod, ...]
+
+    @property
+    def gap(self) -> float | None:
+        """By what share the best is above the bound; None without one."""
+        return None if self.best is None else self.best.per_microbatch / self.bound - 1
+
+    def to_dict(self) -> dict[str, object]:
+        """As numbers and words for JSON."""
+        return {
+            "per_microbatch": None if self.best is None else self.best.per_microbatch,
+            "bound": self.bound,
+            "gap": self.gap,
+            "pattern": None if self.best is None else self.best.to_dict(),
+            "periods": [
+                {
+                    "microbatches": known.microbatches * self.problem.placement.copies,
+                    "per_microbatch": None if known.pattern is None else known.pattern.per_microbatch,
+                    "bound": known.bound,
+                }
+                for known in self.periods
+            ],
+        }
+
+
+def steady_state(
+    problem: Problem,
+    *,
+    seconds: float = 10.0,
+    most: int = 4,
+    seed: int = 0,
+    workers: int = 1,
+    clock: Callable[[], float] = time.monotonic,
+) -> SteadyState:
+    """What each further microbatch costs under the limits of a problem, whose number of microbatches does not matter.
+
+    Parameters
+    ----------
+    seconds
+        The budget: a half for finding, the rest for the least periods of one microbatch, of two, ...
+    most
+        Up to how many microbatches of each copy pass in a period.
+    seed, workers
+        Of the random numbers; threads.
+    clock
+        Gives the time in seconds.
+
+    Raises
+    ------
+    InputError
+        For no seconds, or a period of no microbatch.
+    """
+    if not seconds > 0:
+        raise InputError(f"a steady state is looked for in more than {seconds} seconds", field="seconds")
+    if most < 1:
+        raise InputError(f"a period is of at least 1 microbatch, not {most}", field="most")
+    problem = replace(problem, objective="makespan", variation=None)
+    begin = clock()
+    found = [
+        pattern
+        for several in range(1, most + 1)
+        for pattern in _found(problem, several, most, seconds / 2 / most, seed=seed, workers=workers, clock=clock)
+    ]
+    bound = Repeated(problem, 1).least_period() / problem.placement.copies
+    periods = [_known(number, bound, found) for number in range(1, most + 1)]
+    if is_plain(problem):
+        for place, known in enumerate(periods):
+            left = begin + seconds - clock()
+            share = Budget(max(left, 0.0) / (most - place), None, clock)
+            periods[place] = least_period(known, problem, share, seed=seed, workers=workers)
+    found += [known.pattern for known in periods if known.pattern is not None]
+    best = min(found, key=attrgetter("per_microbatch"), default=None)
+    return SteadyState(problem, best, bound, tuple(periods))
+
+
+def _known(microbatches: int, bound: float, found: list[Pattern]) -> LeastPeriod:
+    same = [pattern for pattern in found if pattern.microbatches == microbatches]
+    return LeastPeriod(microbatches, bound, min(same, key=attrgetter("period"), default=None))
+
+
+def _found(
+    problem: Problem,
+    several: int,
+    most: int,
+    seconds: float,
+    *,
+    seed: int,
+    workers: int,
+    clock: Callable[[], float],
+) -> list[Pattern]:
+    """The patterns that blocks of several microbatches repeat on a long run."""
+    placement = problem.placement
+    share = ROUND_TRIPS * max(placement.ranks, 2 * most)
+    long = replace(problem, microbatches=share * placement.copies)
+    run = Run(long, Budget(seconds, None, clock), seed=seed, workers=workers)
+    blocks = BuildingBlocks(until=1.0, several=(several,), microbatches=ROUND_TRIPS // 2)
+    ListScheduling(until=1.0)(run)
+    blocks(run)
+    patterns = [repeated_pattern(long, _timeline(run, lineage), most) for lineage in run.lineages]
+    return [replace(pattern, problem=problem) for pattern in patterns if pattern is not None]
+
+
+def _timeline(run: Run, lineage: Lineage):  # type: ignore[no-untyped-def]
+    return simulate(run.schedule(lineage), run.problem.costs).timeline
