@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     )
     from pipeplan.api.planning.planned import estimate, plan
     from pipeplan.api.searching.searches import pareto, search
+    from pipeplan.api.searching.steady_states import SteadyStates, steady_state
     from pipeplan.costs import Costs, Settings
     from pipeplan.errors import PipeplanError
     from pipeplan.formats import Training
@@ -78,6 +79,7 @@ __all__ = [
     "ScheduleLike",
     "SearchRecord",
     "Settings",
+    "SteadyStates",
     "Timeline",
     "Training",
     "TrainingRun",
@@ -100,11 +102,13 @@ __all__ = [
     "schedules",
     "search",
     "simulate",
+    "steady_state",
 ]
 
 _HOMES = {
     "pipeplan.api.planning.planned": {"estimate", "plan"},
     "pipeplan.api.searching.searches": {"pareto", "search"},
+    "pipeplan.api.searching.steady_states": {"SteadyStates", "steady_state"},
     "pipeplan.costs": {"Costs", "Settings"},
     "pipeplan.errors": {"PipeplanError"},
     "pipeplan.formats": {"Training"},

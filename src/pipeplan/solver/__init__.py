@@ -13,6 +13,7 @@ from pipeplan.solver.front import Front, Mark, pareto
 from pipeplan.solver.independent import Effort, Spread
 from pipeplan.solver.limit_searches import Point, peak_of
 from pipeplan.solver.moves import MOVES, Move
+from pipeplan.solver.periodic import Pattern, SteadyState, steady_state
 from pipeplan.solver.portfolio import ENGINES, search
 from pipeplan.solver.problem import Objective, Problem
 from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
@@ -45,6 +46,7 @@ __all__ = [
     "Mark",
     "Move",
     "Objective",
+    "Pattern",
     "Point",
     "Problem",
     "Proving",
@@ -55,6 +57,7 @@ __all__ = [
     "ShorterRuns",
     "SlowRank",
     "Spread",
+    "SteadyState",
     "Variation",
     "best_published",
     "fixed_orders",
@@ -64,5 +67,6 @@ __all__ = [
     "robustness",
     "search",
     "search_seeds",
+    "steady_state",
     "value_as_is",
 ]

@@ -20,6 +20,7 @@ from pipeplan.api.planning.presets import Gpus, Models
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.results import Result
 from pipeplan.api.searching.fronts import ParetoFront
+from pipeplan.api.searching.steady_answers import SteadyStates
 from pipeplan.api.tables import parts
 from pipeplan.api.tables.calibrations import calibration_parts
 from pipeplan.api.tables.catalogue import catalogue_parts
@@ -33,6 +34,7 @@ from pipeplan.api.tables.plans import plan_parts
 from pipeplan.api.tables.presets import gpu_parts, model_parts
 from pipeplan.api.tables.results import result_parts
 from pipeplan.api.tables.searches import front_parts
+from pipeplan.api.tables.steady_states import steady_parts
 from pipeplan.api.tables.training_runs import cost_parts, training_parts
 from pipeplan.api.training.training_runs import CostProfile, TrainingRun
 
@@ -50,6 +52,7 @@ _TABLES: dict[type[Presentable], Callable[[Any], Iterable[RenderableType]]] = {
     ParetoFront: front_parts,
     Plan: plan_parts,
     Result: result_parts,
+    SteadyStates: steady_parts,
     TrainingRun: training_parts,
     Verdict: verdict_parts,
 }

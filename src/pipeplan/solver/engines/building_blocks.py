@@ -3,8 +3,10 @@
 A block is a table of times, one for each forward and each backward of a microbatch. Repeated every period, it says how
 the kinds and stages of a rank interleave and how much is held (lifespan over period); a whole schedule, however many
 microbatches it has, hangs on so few numbers. So it is the numbers that are annealed here. As in interleaved schedules,
-microbatches may come in groups. As they repeat a block, ranks may go by the real times, or by a clock on which every op
-takes one unit: the first knows the costs, the second leads to the even patterns of the published blocks.
+microbatches may come in groups. Where memory is short a block may be of several microbatches, each with times of its own:
+what one leaves idle another can use, and the steady state gets shorter than any that repeats after each microbatch. As
+they repeat a block, ranks may go by the real times, or by a clock on which every op takes one unit: the first knows the
+costs, the second leads to the even patterns of the published blocks.
 
 After Qi, Wan, Amar, Lin: Pipeline Parallelism with Controllable Memory (2024), section 3; there blocks are enumerated in
 whole units on a V, offsets being even over the ranks or over two halves of them.
@@ -13,6 +15,7 @@ whole units on a V, offsets being even over the ranks or over two halves of them
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -84,6 +87,9 @@ class BuildingBlocks:
         The share of the first blocks whose microbatches come in groups, where ranks have several stages.
     microbatches
         Blocks are annealed on so many microbatches a rank, since what more of them add is always the same.
+    several, tight
+        Of how many microbatches a block is, in turn, where the ranks hold at least the share ``tight`` of their limits
+        throughout if none is ever idle; elsewhere it is of one, which has the fewest numbers to find.
     """
 
     until: float = 0.35
@@ -95,7 +101,8 @@ class BuildingBlocks:
     slacks: tuple[float, ...] = (0.0, 0.0, 0.0, 0.5, 1.0)
     grouped: float = 0.3
     microbatches: int = 2
-    several: tuple[int, ...] = (1,)
+    several: tuple[int, ...] = (3, 3, 3, 1)
+    tight: float = 0.75
 
     def __call__(self, run: Run) -> None:
         """Search."""
@@ -115,6 +122,7 @@ class BuildingBlocks:
     def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
         """A task of its own for each number; every other one goes at the pace of units."""
         random, by_unit = run.random(1, number), number % 2 == 1
+        several = self.several if repeater.fullness >= self.tight else (1,)
         return Island(
             name=f"{NAME} {number + 1}",
             block=self._random_block(
@@ -123,7 +131,7 @@ class BuildingBlocks:
                 by_unit=by_unit,
                 keep_weights=number // 2 % 2 == 1,
                 full=repeater.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
-                several=self.several[number % len(self.several)],
+                several=several[number % len(several)],
             ),
             by_unit=by_unit,
             temperature=self.heats[number % len(self.heats)],
@@ -132,7 +140,14 @@ class BuildingBlocks:
         )
 
     def _random_block(
-        self, repeater: BlockRepeater, random: np.random.Generator, *, by_unit: bool, keep_weights: bool, full: bool, several: int
+        self,
+        repeater: BlockRepeater,
+        random: np.random.Generator,
+        *,
+        by_unit: bool,
+        keep_weights: bool,
+        full: bool,
+        several: int,
     ) -> Block:
         """Ops follow each other directly, or with some slack; microbatches one by one, or in groups."""
         placement, copies = repeater.encoder.problem.placement, repeater.encoder.copies
@@ -146,7 +161,13 @@ class BuildingBlocks:
         group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
         due = np.repeat(due, several)
         return block_of(
-            due, draws_forwards=True, keeps_weights=keep_weights, runs_full=full, several=several, group=group, inner=unit
+            due,
+            draws_forwards=True,
+            keeps_weights=keep_weights,
+            runs_full=full,
+            several=several,
+            group=group,
+            inner=unit,
         )
 
     def _anneal(self, run: Run, repeater: BlockRepeater, island: Island) -> tuple[Block, int]:
@@ -233,6 +254,19 @@ class BlockRepeater:
         self.unit = float(times.sum() / np.count_nonzero(times) / 1.5) if times.any() else 1.0
         self._true_pace = Pace(flat, Beat(encoder.share, self._busiest(times), self.unit))
         self._unit_pace = Pace(units, Beat(encoder.share, self._busiest(np.where(owes, 2.0, 1.0)), 1.0))
+
+    @cached_property
+    def fullness(self) -> float:
+        """What the fullest rank holds on average if none is ever idle, as a share of its limit; about, by Little's law.
+
+        Every microbatch holds each stage's activation for its way to the last stage and back at least.
+        """
+        encoder = self.encoder
+        flat, starts, period = encoder.flat, earliest(encoder), self._true_pace.beat.period
+        ends = starts + flat.time + np.maximum(flat.weight_time, 0.0)
+        area = np.bincount(encoder.rank_of[::2], weights=flat.growth[::2] * (ends[1::2] - starts[::2]))
+        room = encoder.problem.memory_limit.limit * max(period, np.finfo(np.float64).tiny)
+        return float(np.divide(area, room, out=np.zeros(len(area)), where=room > 0).max())
 
     def _busiest(self, times: Floats) -> float:
         """The work of the busiest rank for a microbatch."""

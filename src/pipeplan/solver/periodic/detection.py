@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from pipeplan.model import Floats, Kind, Timeline, tolerances
-from pipeplan.solver.exact.integer_problem import Job
 from pipeplan.solver.periodic.pattern import Pattern
 from pipeplan.solver.periodic.repeated import Repeated
 from pipeplan.solver.problem import Problem

@@ -44,7 +44,8 @@ class Pattern:
     def rows(self) -> tuple[tuple[Op, ...], ...]:
         """What each rank runs in one period, from the earliest forward on.
 
-        Microbatches are numbered so that the oldest in it is 0; the next period is the same with as many more as pass in one.
+        Microbatches are numbered so that the oldest in it is 0; the next period is the same with as many more as pass in
+        one.
         """
         ranks = [self._row(rank) for rank in range(self.problem.placement.ranks)]
         oldest = min(microbatch for row in ranks for _, _, microbatch in row)

@@ -66,8 +66,8 @@ class PeriodModel:
     def _latest(self) -> int:
         """No job of the first round need start later.
 
-        By the limits: what the first stage holds at once is a microbatch a period at least, and so what each other stage does
-        while its weight backwards are owed. Where nothing limits them, by the waits, each less than two periods.
+        By the limits: of what the first stage holds at once, and then of what another still owes weight backwards for, each
+        period brings at least one microbatch. Where nothing limits them, by the waits, each less than two periods.
         """
         repeated, period, stages = self.repeated, self.period, range(self.repeated.problem.placement.stages)
         by_waits = max(map(repeated.head, repeated.jobs)) + 4 * (len(stages) + 1) * period
@@ -119,9 +119,7 @@ class PeriodModel:
             if (one.kind, one.copy, one.stage) != (other.kind, other.copy, other.stage):
                 rounds = self.model.new_int_var(*self._span_of_rounds(one, other), "")
                 rest = self.start[other] - self.start[one] - self.period * rounds
-                self.model.add_linear_constraint(
-                    rest, integers.time_of(one), self.period - integers.time_of(other)
-                )
+                self.model.add_linear_constraint(rest, integers.time_of(one), self.period - integers.time_of(other))
             self._rounds[one, other], self._rounds[other, one] = rounds, -1 - rounds
         for one, middle, other in combinations(jobs, 3):
             over = self._rounds[one, other] - self._rounds[one, middle] - self._rounds[middle, other]
@@ -129,7 +127,7 @@ class PeriodModel:
                 self.model.add_linear_constraint(over, 0, 1)
 
     def _span_of_rounds(self, one: Job, other: Job) -> tuple[int, int]:
-        """Between what one microbatch does first and then on the same stage lies no more than what fits, and nothing below 0."""
+        """How many rounds may lie between two jobs: for one microbatch on one stage none below 0, and as many as fit."""
         if (one.copy, one.stage, one.turn) != (other.copy, other.stage, other.turn):
             return -self._most_rounds - 1, self._most_rounds
         fits = self._fits(one, other.kind)

@@ -12,6 +12,9 @@ from pipeplan.model import Kind, memory_changes
 from pipeplan.solver.exact.integer_problem import IntegerMemory, IntegerProblem, Job
 from pipeplan.solver.problem import Problem
 
+MANY = 2000
+"""A limit of more microbatches than this is taken for none."""
+
 
 class Repeated:
     """A problem whose microbatches never end, of which so many of each copy of the model pass in a period.
@@ -39,11 +42,12 @@ class Repeated:
         self._changes = memory_changes(rule.activation, rule.freed_by_weight)
 
     def _more_than_fit(self) -> int:
-        """More microbatches than any rank with a limit can hold at once, so that the limits of the many bind."""
-        rule = self.problem.memory_limit
-        per = self.problem.least_limit
-        bounded = [limit / held for limit, held in zip(rule.limit, per, strict=True) if isfinite(limit) and held > 0]
-        return 2 + ceil(max(bounded, default=0.0))
+        """More microbatches than a rank with a limit can hold at once, so that the limits bind; no more than ``MANY``."""
+        rule, held = self.problem.memory_limit, np.zeros(self.problem.placement.ranks)
+        for ranks in self.problem.placement.table:
+            np.add.at(held, ranks, rule.activation)
+        bounded = [limit / per for limit, per in zip(rule.limit, held, strict=True) if isfinite(limit) and per > 0]
+        return 2 + ceil(min(max(bounded, default=0.0), MANY))
 
     @property
     def jobs(self) -> list[Job]:
@@ -80,7 +84,18 @@ class Repeated:
             bound = max(bound, sum(integers.time_of(job) for job in jobs))
             if memory.limit:
                 bound = max(bound, ceil(sum(self.least_area(job, memory) for job in jobs) / memory.limit))
-        return float(bound * integers.unit)
+        return float(bound * integers.unit) if is_plain(self.problem) else self._least_work()
+
+    def _least_work(self) -> float:
+        """The same of what a rank has to do, where backwards may run in full, or overlapped with forwards."""
+        costs, table = self.problem.occupied, self.problem.placement.table
+        backward = np.minimum(costs.backward, costs.backward_input + costs.backward_weight)
+        forwards, backwards = np.zeros(self.problem.placement.ranks), np.zeros(self.problem.placement.ranks)
+        for ranks in table:
+            np.add.at(forwards, ranks, costs.forward)
+            np.add.at(backwards, ranks, backward if self.problem.split_backward else costs.backward)
+        work = forwards + backwards if costs.overlap is None else np.maximum(forwards, backwards)
+        return float(self.microbatches * work.max())
 
     def least_area(self, job: Job, memory: IntegerMemory) -> int:
         """For a forward: what its microbatch holds on its stage times how long it must, both in whole numbers."""
@@ -111,12 +126,14 @@ class Repeated:
 
 
 def is_plain(problem: Problem) -> bool:
-    """Whether the whole-number model knows all that the problem allows: no overlapped pairs, no full backward of its own."""
+    """Whether the whole-number model knows all that the problem allows.
+
+    It knows no overlapped pairs, no full backward beside split ones, and nothing that is not kept until its backward.
+    """
     costs = problem.occupied
-    backward = np.maximum(costs.backward_input if problem.split_backward else costs.backward, costs.backward)
-    overlapped = (
-        problem.choices.overlap
-        and costs.overlap is not None
-        and bool((costs.overlap < costs.forward + backward.max()).any())
-    )
+    overlapped = False
+    if problem.choices.overlap and costs.overlap is not None:
+        halves = costs.backward_input if problem.split_backward else costs.backward
+        longest = float(np.maximum(halves, costs.backward).max())
+        overlapped = bool((costs.overlap < costs.forward + longest).any())
     return not (overlapped or problem.full_gains.any() or problem.choices.frees_memory)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from pipeplan.errors import InputError
+from pipeplan.model import Timeline
 from pipeplan.simulation import simulate
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
@@ -97,12 +98,18 @@ def steady_state(
     Raises
     ------
     InputError
-        For no seconds, or a period of no microbatch.
+        For no seconds, a period of no microbatch, transfers that occupy ranks or queue, or sliced sequences.
     """
     if not seconds > 0:
         raise InputError(f"a steady state is looked for in more than {seconds} seconds", field="seconds")
     if most < 1:
         raise InputError(f"a period is of at least 1 microbatch, not {most}", field="most")
+    if problem.communication != "edge" or problem.slices > 1:
+        raise InputError(
+            "a steady state is of whole sequences and of transfers that only delay: leave --communication at edge, and "
+            "--slices at 1",
+            field="slices" if problem.slices > 1 else "communication",
+        )
     problem = replace(problem, objective="makespan", variation=None)
     begin = clock()
     found = [
@@ -149,5 +156,5 @@ def _found(
     return [replace(pattern, problem=problem) for pattern in patterns if pattern is not None]
 
 
-def _timeline(run: Run, lineage: Lineage):  # type: ignore[no-untyped-def]
+def _timeline(run: Run, lineage: Lineage) -> Timeline:
     return simulate(run.schedule(lineage), run.problem.costs).timeline

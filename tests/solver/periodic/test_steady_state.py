@@ -1,0 +1,176 @@
+"""The steady state: patterns found, read off and proven."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeplan.errors import InputError
+from pipeplan.model import Placement
+from pipeplan.simulation import simulate
+from pipeplan.solver import Choices, Pattern, steady_state
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.periodic.detection import repeated_pattern
+from pipeplan.solver.periodic.least_period import LeastPeriod, least_period
+from pipeplan.solver.periodic.repeated import Repeated, is_plain
+from pipeplan.strategies import strategy
+from tests.solver.problems import problem
+
+TIMES = (10.0, 12.0, 8.0, 1.0)
+
+
+def proven(case, microbatches=1):
+    known = LeastPeriod(microbatches, Repeated(case, 1).least_period(), None)
+    return least_period(known, case, Budget(None, 1, lambda: 0.0))
+
+
+def by_trying_all_orders(case):
+    """The least period of one microbatch on a line, from every circular order of every rank: the longest cycle's ratio."""
+    from itertools import permutations, product
+
+    jobs = Repeated(case, 1)
+    ranks = [jobs.integers.jobs_on(rank) for rank in range(case.placement.ranks)]
+    fits = int(case.memory_limit.limit[0])
+    orders = [[(row[0], *rest) for rest in permutations(row[1:])] for row in ranks]
+    best = np.inf
+    for rows in product(*orders):
+        for rounds in product(range(fits + 1), repeat=2 * len(rows)):
+            best = min(best, _period_of(jobs, rows, rounds, fits, best))
+    return best
+
+
+def _period_of(jobs, rows, rounds, fits, best):
+    """The least period, by halving, of rows whose I and W run so many rounds after their F; infinite above the limit."""
+    late = {}
+    for row, number in zip(rows, range(0, len(rounds), 2), strict=True):
+        place = {job.kind.name: at for at, job in enumerate(row)}
+        late[row[0]] = 0
+        for job in row:
+            if job.kind.name != "F":
+                late[job] = rounds[number + (job.kind.name == "W")]
+        level = late[next(job for job in row if job.kind.name == "W")] + (place["W"] > 0)
+        if level > fits:
+            return np.inf
+    low, high = 0.0, min(best, 1000.0)
+    if not _runs(jobs, rows, late, high):
+        return np.inf
+    while high - low > 1e-3:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _runs(jobs, rows, late, middle) else (middle, high)
+    return round(high, 2)
+
+
+def _runs(jobs, rows, late, period):
+    """Whether starts exist (Bellman and Ford): a job waits for what it needs, and for the one before it in its row."""
+    edges = []
+    for row in rows:
+        for one, other in zip(row, (*row[1:], row[0]), strict=True):
+            apart = late[one] - late[other] + (other == row[0])
+            edges.append((one, other, jobs.time(one) - apart * period))
+        for job in row:
+            edges += [(source, job, jobs.time(source) + delay) for source, delay in jobs.needs(job)]
+    start = dict.fromkeys(late, 0.0)
+    for _ in range(len(start) + 1):
+        changed = False
+        for one, other, least in edges:
+            if start[other] < start[one] + least - 1e-9:
+                start[other], changed = start[one] + least, True
+        if not changed:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_the_least_period_of_one_microbatch_is_that_of_the_best_order(limit):
+    case = problem(Placement.linear(2), 4, (5.0, 7.0, 3.0, 1.0), limit)
+    known = proven(case)
+    assert known.is_least
+    assert not list(known.pattern.faults())
+    assert known.pattern.period == pytest.approx(by_trying_all_orders(case), abs=1.0)
+
+
+def test_a_period_of_two_microbatches_is_no_longer_than_two_of_one():
+    case = problem(Placement.v(2), 8, TIMES, 1.5)
+    one, two = proven(case), proven(case, 2)
+    assert one.is_least
+    assert two.is_least
+    assert two.pattern.per_microbatch <= one.pattern.per_microbatch
+    assert two.pattern.per_microbatch >= Repeated(case, 1).least_period()
+    assert not list(two.pattern.faults())
+
+
+def test_unequal_stages_and_weights_that_free_a_part():
+    case = problem(Placement.v(2), 8, ((5.0, 6.0, 4.0, 7.0), (6.0, 8.0, 5.0, 7.0), 3.0, 0.5), 1.5)
+    memory = replace(case.costs.memory, freed_by_weight=0.4 * case.costs.memory.activation)
+    case = replace(case, costs=replace(case.costs, memory=memory))
+    known = proven(case)
+    assert known.is_least
+    assert not list(known.pattern.faults())
+    full = proven(replace(case, choices=Choices(split=False)))
+    assert full.is_least
+    assert full.pattern.per_microbatch >= known.pattern.per_microbatch * (1 - 1e-3)
+
+
+@pytest.mark.parametrize("change", ["earlier", "shorter"])
+def test_a_wrong_pattern_has_faults(change):
+    pattern = proven(problem(Placement.v(2), 8, TIMES, 1.5)).pattern
+    last = max(pattern.starts, key=pattern.starts.__getitem__)
+    if change == "earlier":
+        wrong = replace(pattern, starts={**pattern.starts, last: 0.0})
+    else:
+        wrong = replace(pattern, period=0.8 * pattern.period)
+    assert list(wrong.faults())
+
+
+def test_too_much_held_is_a_fault():
+    case = problem(Placement.v(2), 8, TIMES, 2.5)
+    pattern = proven(case).pattern
+    tight = problem(Placement.v(2), 8, TIMES, 1)
+    assert any("holds" in fault for fault in replace(pattern, problem=tight).faults())
+
+
+def test_what_a_long_schedule_repeats_is_read_off():
+    case = problem(Placement.linear(4), 24, (10.0, 10.0, 10.0, 0.0), 4)
+    schedule = strategy("zb-h1")
+    timeline = simulate(schedule(schedule.shape(4, 24)), case.costs).timeline
+    pattern = repeated_pattern(case, timeline, 4)
+    assert pattern is not None
+    assert (pattern.microbatches, pattern.per_microbatch) == (1, 30.0)
+    assert [len(row) for row in pattern.rows] == [3, 3, 3, 3]
+    assert [str(op) for op in pattern.rows[3]] == ["3F3", "3I3", "3W0"]
+
+
+def test_a_run_that_is_too_short_repeats_nothing():
+    case = problem(Placement.linear(4), 4, limit=4)
+    schedule = strategy("1f1b")
+    assert repeated_pattern(case, simulate(schedule(schedule.shape(4, 4)), case.costs).timeline, 4) is None
+
+
+def test_the_answer_is_within_its_bounds_and_says_so_in_json():
+    case = problem(Placement.v(2), 8, TIMES, 1.5)
+    found = steady_state(case, seconds=1.0, most=2)
+    assert found.best is not None
+    assert found.best.per_microbatch >= found.bound
+    assert found.gap == found.best.per_microbatch / found.bound - 1
+    assert isinstance(found.best, Pattern)
+    told = json.loads(json.dumps(found.to_dict()))
+    assert [row["microbatches"] for row in told["periods"]] == [1, 2]
+    assert all(known.bound <= known.pattern.per_microbatch for known in found.periods if known.pattern)
+
+
+def test_where_full_backwards_gain_only_work_bounds_the_period():
+    case = problem(Placement.v(2), 8, TIMES, 1.5)
+    case = replace(case, costs=replace(case.costs, backward=np.full(4, 15.0)))
+    assert not is_plain(case)
+    assert Repeated(case, 1).least_period() == 2 * (10 + 15)
+
+
+@pytest.mark.parametrize(
+    ("more", "field"), [({"seconds": 0}, "seconds"), ({"most": 0}, "most"), ({"slices": 2}, "slices")]
+)
+def test_what_cannot_be(more, field):
+    case = problem(Placement.v(2), 8, limit=2, slices=more.pop("slices", 1))
+    with pytest.raises(InputError) as error:
+        steady_state(case, **more)
+    assert error.value.field == field
