@@ -159,7 +159,7 @@ def test_json_is_the_contract():
     assert written["version"] == 1
     assert (written["source"], written["makespan"], written["chunks"], written["copies"]) == ("simulated", 9, 1, 1)
     assert written["kinds"][:5] == ["F", "B", "I", "W", "R"]
-    assert written["parts"] == ["full", "upper", "lower", "strip"]
+    assert written["parts"] == ["full", "upper", "lower", "strip", "to_host", "from_host"]
     assert written["waits"] == ["arrival", "own_stage", "previous_slice"]
     assert set(written["lanes"]) == {"label", "first_start", "last_end", "work"}
     assert written["bars"] == {

@@ -3,7 +3,7 @@
 import { memoryScale, memoryText, percent, Times, timeText } from "./format.js";
 import { neverRuns } from "./judged.js";
 import type { Theme } from "./palette.js";
-import { Part } from "./part.js";
+import { isBeside, Part } from "./part.js";
 import type { Plot } from "./plot.js";
 import { type BarRef, sameBar } from "./search.js";
 
@@ -129,7 +129,7 @@ function waitsOf(plot: Plot, bar: number): [string, string][] {
   facts.push(["waits for it", waiting.length > 0 ? listed(waiting) : "nothing"]);
   const idle = plot.start[bar] - (before >= 0 ? plot.end[before] : 0);
   const total = plot.view.makespan;
-  if (plot.part[bar] !== Part.STRIP && idle > 1e-9 * total) {
+  if (!isBeside(plot.part[bar]) && idle > 1e-9 * total) {
     facts.push(["idle before", `${timeText(idle, plot.view.unit)} (${percent(idle / total)} of the makespan)`]);
   }
   return facts;

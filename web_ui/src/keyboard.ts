@@ -1,7 +1,7 @@
 /** Moving from op to op, and what each key does. */
 
 import type { Frame } from "./frame.js";
-import { Part } from "./part.js";
+import { isBeside } from "./part.js";
 import { firstAbove, type Plot } from "./plot.js";
 import type { BarRef } from "./search.js";
 import type { Flippable } from "./toolbar.js";
@@ -111,7 +111,7 @@ function firstShown(frame: Frame): BarRef | null {
 /** The compute ops of a lane in the order of time, or all its ops where it has no others. */
 function opsOf(plot: Plot, lane: number): Int32Array {
   const tracks = plot.tracks[lane];
-  const compute = tracks.filter((track) => track.part !== Part.STRIP);
+  const compute = tracks.filter((track) => !isBeside(track.part));
   const chosen = compute.length > 0 ? compute : tracks;
   if (chosen.length === 1) return chosen[0].items;
   return Int32Array.from(chosen.flatMap((track) => [...track.items])).sort(

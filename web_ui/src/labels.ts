@@ -2,7 +2,7 @@
 
 import { type Frame, spanOf, toPicture } from "./frame.js";
 import type { Row } from "./layout.js";
-import { Part } from "./part.js";
+import { isBeside, Part } from "./part.js";
 import { EDGES, type Plot, type Track } from "./plot.js";
 import type { Label, Surface } from "./surface.js";
 
@@ -90,7 +90,7 @@ function wholeKinds(plot: Plot, places: readonly Place[], fitting: readonly Plac
 function placesIn(frame: Frame, row: Row, halves: boolean): Place[] {
   return row.plot.tracks[row.lane].flatMap((track) => {
     const half = track.part === Part.UPPER || track.part === Part.LOWER;
-    return track.part !== Part.STRIP && half === halves ? placesOn(frame, row, track) : [];
+    return !isBeside(track.part) && half === halves ? placesOn(frame, row, track) : [];
   });
 }
 

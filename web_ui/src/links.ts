@@ -1,7 +1,7 @@
 /** What waits for what, what held each op, and the chains that follow from it. */
 
 import { integers, type ViewJson } from "./data.js";
-import { Part } from "./part.js";
+import { isBeside, Part } from "./part.js";
 
 /** What links are found from: the bars of a plot by lane and start. */
 export interface Bars {
@@ -49,7 +49,7 @@ export class Links {
   before(bar: number): number {
     const { lane, part } = this.plot;
     let at = this.first(bar) - 1;
-    while (at >= 0 && lane[at] === lane[bar] && part[at] === Part.STRIP) at--;
+    while (at >= 0 && lane[at] === lane[bar] && isBeside(part[at])) at--;
     return at >= 0 && lane[at] === lane[bar] ? at : -1;
   }
 
@@ -105,14 +105,39 @@ export class Links {
     return next;
   }
 
+  /** What freed the rank before a bar, or before its pair: an op, or a copy to the host that it waited for; -1 for none. */
+  private freedBy(bar: number): number {
+    const { lane, part, end } = this.plot;
+    let last = this.before(bar);
+    for (let at = this.first(bar) - 1; at >= 0 && lane[at] === lane[bar] && isBeside(part[at]); at--) {
+      if (part[at] === Part.TO_HOST && (last < 0 || end[at] > end[last])) last = at;
+    }
+    return last;
+  }
+
+  /** The copy before this one on its rank's link to the host, or back; -1 for none. */
+  private onLink(bar: number): number {
+    const { lane, part } = this.plot;
+    let at = bar - 1;
+    while (at >= 0 && lane[at] === lane[bar] && part[at] !== part[bar]) at--;
+    return at >= 0 && lane[at] === lane[bar] ? at : -1;
+  }
+
   private findHolder(bar: number): number {
     const { start, end, part } = this.plot;
+    if (part[bar] === Part.FROM_HOST) return this.later(this.freedBy(bar), this.onLink(bar));
     const source = this.lastArrival(bar);
+    if (part[bar] === Part.TO_HOST) return this.later(source, this.onLink(bar));
     if (part[bar] === Part.STRIP && source >= 0) return source;
-    const before = this.before(bar);
+    const before = this.freedBy(bar);
     if (source < 0 || before < 0) return Math.max(source, before);
     const idle = start[bar] > end[before] + this.tolerance;
     return idle || end[source] >= end[before] - this.tolerance ? source : before;
+  }
+
+  private later(one: number, other: number): number {
+    const { end } = this.plot;
+    return one < 0 || (other >= 0 && end[other] > end[one]) ? other : one;
   }
 
   /** Of what arrives from elsewhere for a bar, or for its pair, the one that ended last; -1 for none. */
@@ -121,7 +146,7 @@ export class Links {
     let last = -1;
     for (let member = this.first(bar); this.paired(bar, member); member++) {
       for (const source of this.waitedFor(member)) {
-        const arrives = lane[source] !== lane[bar] || part[source] === Part.STRIP || part[bar] === Part.STRIP;
+        const arrives = lane[source] !== lane[bar] || isBeside(part[source]) || isBeside(part[bar]);
         if (arrives && (last < 0 || end[source] > end[last])) last = source;
       }
     }

@@ -1,4 +1,9 @@
 /** Which part of its lane a bar takes. */
 
 /** Codes of `Part` in pipeplan.drawing.view. */
-export const Part = { FULL: 0, UPPER: 1, LOWER: 2, STRIP: 3 } as const;
+export const Part = { FULL: 0, UPPER: 1, LOWER: 2, STRIP: 3, TO_HOST: 4, FROM_HOST: 5 } as const;
+
+/** Whether what takes a part runs beside compute: messages, copies to the host and back. */
+export function isBeside(part: number): boolean {
+  return part >= Part.STRIP;
+}

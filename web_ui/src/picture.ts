@@ -8,7 +8,7 @@ import { drawLabels } from "./labels.js";
 import { AXIS, type Block, HEADER, type Row } from "./layout.js";
 import { type Mix, type MixPart, tooFine } from "./mix.js";
 import type { Theme } from "./palette.js";
-import { Part } from "./part.js";
+import { isBeside, Part } from "./part.js";
 import { EDGES, GAP_EDGES, type Plot } from "./plot.js";
 import { fitted, type Strip, type Surface, type TimeWindow } from "./surface.js";
 
@@ -59,7 +59,7 @@ function drawLanes(surface: Surface, frame: Frame, rows: readonly Row[]): void {
     fine.map((row) => mixOf(frame, row)),
     window,
   );
-  const beside = fine.flatMap((row) => barStrips(frame, row).filter(({ track }) => track.part === Part.STRIP));
+  const beside = fine.flatMap((row) => barStrips(frame, row).filter(({ track }) => isBeside(track.part)));
   surface.strips([...gaps, ...each.flatMap((row) => barStrips(frame, row)), ...beside], window);
   drawLabels(surface, frame, rows);
 }
@@ -78,7 +78,7 @@ function mixOf(frame: Frame, row: Row): Mix {
 /** The compute ops of a lane; each of a pair takes half of the height. */
 export function mixParts(theme: Theme, plot: Plot, lane: number, weight: number): MixPart[] {
   return plot.tracks[lane]
-    .filter(({ part }) => part !== Part.STRIP)
+    .filter(({ part }) => !isBeside(part))
     .map((track) => ({
       track,
       palette: theme.bars[plot.index],

@@ -10,6 +10,8 @@ export const EDGES: readonly (readonly [number, number])[] = [
   [0.07, 0.5],
   [0.5, 0.93],
   [0.79, 0.93],
+  [0.73, 0.83],
+  [0.83, 0.93],
 ];
 
 export const GAP_EDGES = [0.3, 0.7] as const;

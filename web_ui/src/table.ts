@@ -3,7 +3,7 @@
 import { make } from "./dom.js";
 import { memoryScale, memoryText, percent, Times } from "./format.js";
 import type { Theme } from "./palette.js";
-import { Part } from "./part.js";
+import { isBeside } from "./part.js";
 import { figuresOf } from "./picture.js";
 import type { Plot } from "./plot.js";
 
@@ -74,7 +74,7 @@ function idleColumns(
 function timeColumns(plot: Plot, idle: Float64Array, form: Times): TableColumn[] {
   const { makespan } = plot.view;
   const ops = new Int32Array(plot.lanes);
-  for (let bar = 0; bar < plot.bars; bar++) if (plot.part[bar] !== Part.STRIP) ops[plot.lane[bar]] += 1;
+  for (let bar = 0; bar < plot.bars; bar++) if (!isBeside(plot.part[bar])) ops[plot.lane[bar]] += 1;
   const inUnit = (name: string) => (form.unit === "" ? name : `${name} (${form.unit})`);
   const time = (name: string, values: Float64Array, all: number) =>
     columnOf(inUnit(name), values, all, (value) => form.number(value));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { plotOf, TWO_BY_TWO, TWO_BY_TWO_LINKS } from "./made.js";
+import { type Op, plotOf, TWO_BY_TWO, TWO_BY_TWO_LINKS } from "./made.js";
 
 describe("what holds an op", () => {
   const plot = plotOf(TWO_BY_TWO, {}, TWO_BY_TWO_LINKS);
@@ -47,5 +47,30 @@ describe("what holds an op", () => {
       [0, 1, 2, "F", 1],
     ]);
     expect(sends.links.before(2)).toBe(0);
+  });
+
+  test("a rank waits for the end of a copy to the host, and an op for that of its copy back", () => {
+    const ops: Op[] = [
+      [0, 0, 1, "F", 0],
+      [0, 1, 2, "F", 1],
+      [0, 1, 4, "OFFLOAD", 0],
+      [0, 4, 5, "F", 2],
+      [0, 4, 7, "OFFLOAD", 1],
+      [0, 7, 10, "RELOAD", 0],
+      [0, 7, 8, "B", 2],
+      [0, 10, 13, "RELOAD", 1],
+      [0, 10, 12, "B", 0],
+    ];
+    const copies = plotOf(ops, {}, [
+      [0, 2],
+      [1, 4],
+      [2, 5],
+      [4, 7],
+      [5, 8],
+    ]);
+    const held = ops.map((_, bar) => copies.links.holder(bar)).map((bar) => (bar < 0 ? "" : copies.name(bar)));
+    const expected = ["", "0F0", "0F0", "0OFFLOAD0", "0OFFLOAD0", "0OFFLOAD1", "0OFFLOAD1", "0RELOAD0", "0RELOAD0"];
+    expect(held).toEqual(expected);
+    expect(copies.name(copies.links.before(8))).toBe("0B2");
   });
 });

@@ -10,7 +10,9 @@ import { Plot } from "../src/plot.js";
 import { INITIAL, type State } from "../src/state.js";
 import type { Label, Surface, TextStyle } from "../src/surface.js";
 
-export const KINDS = ["F", "B", "SEND_F", "RECV_F"];
+export const KINDS = ["F", "B", "SEND_F", "RECV_F", "OFFLOAD", "RELOAD"];
+
+const COPIES: Record<string, number> = { OFFLOAD: Part.TO_HOST, RELOAD: Part.FROM_HOST };
 
 /** An op as a row: lane, start, end, kind, microbatch; its stage is its lane, or the last number. */
 export type Op = readonly [lane: number, start: number, end: number, kind: string, microbatch: number, stage?: number];
@@ -53,7 +55,7 @@ export function viewOf(
     chunks: 1,
     copies: 1,
     kinds: KINDS,
-    parts: ["full", "upper", "lower", "strip"],
+    parts: ["full", "upper", "lower", "strip", "to_host", "from_host"],
     waits: ["data"],
     lanes: {
       label: Array.from({ length: lanes }, (_, lane) => `rank ${lane}`),
@@ -65,7 +67,7 @@ export function viewOf(
       lane: ops.map(([lane]) => lane),
       start: ops.map(([, start]) => start),
       end: ends,
-      part: ops.map(([, , , kind]) => (kind.includes("_") ? Part.STRIP : Part.FULL)),
+      part: ops.map(([, , , kind]) => COPIES[kind] ?? (kind.includes("_") ? Part.STRIP : Part.FULL)),
       kind: ops.map(([, , , kind]) => KINDS.indexOf(kind)),
       chunk: same(0),
       copy: same(0),
@@ -107,6 +109,8 @@ const THEME = {
     B: { title: "backward", fill: ["#00ff00"], ink: ["#000000"] },
     SEND_F: { title: "send forward", fill: ["#111111"], ink: ["#ffffff"] },
     RECV_F: { title: "receive forward", fill: ["#222222"], ink: ["#ffffff"] },
+    OFFLOAD: { title: "offload to the host", fill: ["#333333"], ink: ["#ffffff"] },
+    RELOAD: { title: "reload from the host", fill: ["#444444"], ink: ["#ffffff"] },
   },
   reasons: { warmup: { title: "warm-up", fill: "#aa0000" } },
   curves: ["#010101", "#020202", "#030303", "#040404"],

@@ -154,6 +154,8 @@ def _parts(schedule: Schedule) -> NDArray[np.int8]:
     paired = columns.group != NO_GROUP
     part[paired] = np.where(columns.kind[paired] == Kind.F, Part.UPPER, Part.LOWER)
     part[~among(columns.kind, COMPUTE_KINDS)] = Part.STRIP
+    part[columns.kind == Kind.OFFLOAD] = Part.TO_HOST
+    part[columns.kind == Kind.RELOAD] = Part.FROM_HOST
     return part
 
 

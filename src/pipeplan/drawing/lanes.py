@@ -24,7 +24,14 @@ from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import Part, View
 from pipeplan.model import Floats
 
-EDGES = {Part.FULL: (-0.43, 0.43), Part.UPPER: (-0.43, 0.0), Part.LOWER: (0.0, 0.43), Part.STRIP: (0.29, 0.43)}
+EDGES = {
+    Part.FULL: (-0.43, 0.43),
+    Part.UPPER: (-0.43, 0.0),
+    Part.LOWER: (0.0, 0.43),
+    Part.STRIP: (0.29, 0.43),
+    Part.TO_HOST: (0.23, 0.33),
+    Part.FROM_HOST: (0.33, 0.43),
+}
 """Top and bottom of each part, from the middle of a lane of height 1; down is positive."""
 
 _LANE = EDGES[Part.FULL][1] - EDGES[Part.FULL][0]
@@ -90,7 +97,7 @@ def _draw_idle(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
 
 def _draw_bars(view: View, ax: Axes, theme: Theme, stretch: float, per_time: float) -> None:
     bars = view.bars
-    compute = bars.part != Part.STRIP
+    compute = bars.compute
     narrow = float(np.quantile((bars.end - bars.start)[compute] * per_time, 0.05)) if compute.any() else 0.0
     edges = stretch * np.array([EDGES[part] for part in Part])[bars.part]
     for fill, chosen in colored(view, theme):

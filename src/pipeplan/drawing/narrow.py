@@ -67,7 +67,7 @@ class Shares:
 def too_narrow(view: View, points_per_time: float) -> bool:
     """Whether ops would be drawn narrower than can be seen."""
     bars = view.bars
-    widths = (bars.end - bars.start)[bars.part != Part.STRIP] * points_per_time
+    widths = (bars.end - bars.start)[bars.compute] * points_per_time
     return len(widths) > 0 and float(np.median(widths)) < NARROWEST
 
 
@@ -80,7 +80,7 @@ def together_in(lanes: int, height: float, font: float, *, one: bool = False) ->
 def window_of(view: View) -> float:
     """The time over which shares are means."""
     bars = view.bars
-    return min(_OPS * float(np.median((bars.end - bars.start)[bars.part != Part.STRIP])), view.makespan)
+    return min(_OPS * float(np.median((bars.end - bars.start)[bars.compute])), view.makespan)
 
 
 def shares_of(view: View, moments: int, together: int = 1) -> Shares:
@@ -118,7 +118,7 @@ class _Spans:
 def _spans(view: View) -> _Spans:
     """Bars and, where their reasons are known, gaps."""
     bars, gaps = view.bars, view.gaps
-    chosen = bars.part != Part.STRIP
+    chosen = bars.compute
     code = codes_of(view)[chosen]
     weight = np.where(bars.part[chosen] == Part.FULL, 1.0, 0.5)
     columns = [(bars.lane[chosen], bars.start[chosen], bars.end[chosen], code, weight)]

@@ -88,7 +88,7 @@ class _Canvas:
 
 def _paint(view: View, columns: int) -> _Canvas:
     bars = view.bars
-    chosen = np.flatnonzero(bars.part != Part.STRIP)
+    chosen = np.flatnonzero(bars.compute)
     rows = 2 if bool(np.isin(bars.part, (Part.UPPER, Part.LOWER)).any()) else 1
     if not len(chosen):
         return _blank(view, rows, columns)

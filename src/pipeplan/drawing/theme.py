@@ -117,7 +117,7 @@ def _ramps(shift: float) -> dict[Kind, Ramp]:
     messages |= {kind: Ramp(0.66 + shift, 0.66 + shift, 0.02, 250) for kind in (Kind.SEND_B, Kind.RECV_B)}
     parameters = {kind: Ramp(0.74, 0.74, 0.06, 130) for kind in Kind if kind.is_stage_wide}
     copies = {
-        Kind.OFFLOAD: Ramp(0.37, 0.37, 0.12, 150),
+        Kind.OFFLOAD: Ramp(0.37 + shift / 2, 0.37 + shift / 2, 0.12, 150),
         Kind.RELOAD: Ramp(0.85, 0.85, 0.11, 130),
     }
     compute = {

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model import Floats, Kind, one_line
+from pipeplan.model import Bools, Floats, Kind, one_line
 
 Integers = NDArray[np.integer[Any]]
 
@@ -38,6 +38,10 @@ class Part(IntEnum):
     """the backward of an overlapped pair"""
     STRIP = 3
     """a strip along the bottom: messages and stage-wide ops, which run beside compute"""
+    TO_HOST = 4
+    """the upper half of a band along the bottom: copies to the host, beside compute too"""
+    FROM_HOST = 5
+    """its lower half: copies back, at the same time"""
 
 
 ColumnWriter = Callable[[NDArray[Any]], Any]
@@ -96,6 +100,12 @@ class Bars(_Table):
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @property
+    def compute(self) -> Bools:
+        """Which ones are compute ops; the others run beside these. Shape (bars,)."""
+        chosen: Bools = self.part < Part.STRIP
+        return chosen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
