@@ -104,3 +104,19 @@ def test_the_same_messages_as_pytorch():
             assert [sorted(map(str, row)) for row in ours] == [sorted(map(str, row)) for row in theirs], key
             for sent, received in channels(ours).values():
                 assert sent == received
+
+
+@given(schedules(), st.integers(0, 1000))
+@settings(max_examples=40, deadline=None)
+def test_transfers_that_are_sent_later_keep_their_channels_in_order_and_block_nobody_for_ever(schedule, seed):
+    compute = without_communication(schedule)
+    delays = np.random.default_rng(seed).integers(0, 9, len(compute))
+    lowered = insert_communication(schedule, delays=delays)
+    assert check(lowered, sends="blocking").valid
+    assert without_communication(lowered) == compute
+    assert all(sent == received for sent, received in channels(lowered).values())
+
+
+def test_a_transfer_is_sent_no_later_than_right_before_its_consumer():
+    text = format_schedule(insert_communication(parse_schedule(PLAN), delays=np.full(8, 99)))
+    assert text.split("\n")[1] == "1RECV_F0 1F0 1B0 1RECV_F1 1SEND_B0 1F1 1B1 1SEND_B1"

@@ -16,7 +16,10 @@ from tests.solver.problems import problem
 
 
 def run_of(evaluations: int | None, seconds: float | None = None, **asked: Any) -> Run:
-    run = Run(problem(Placement.linear(4), 5, limit=3, **asked), Budget(seconds, evaluations, time.monotonic))
+    run = Run(
+        problem(Placement.linear(4), 6, (10.0, 10.0, 10.0, 4.0), limit=3, **asked),
+        Budget(seconds, evaluations, time.monotonic),
+    )
     FixedOrders()(run)
     ListScheduling()(run)
     return run

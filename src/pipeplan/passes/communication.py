@@ -6,7 +6,7 @@ k-th receive on a channel gets the k-th message sent on it, whatever either side
 ``early``
     A receive stands as soon as its message can be there. All ranks follow one total order of events (every op at its step
     when each op takes one unit of time), in which a transfer's two ends stand together; so no two ranks ever wait for each
-    other, even where sends and receives block until they meet.
+    other, even where sends and receives block until they meet. Each transfer may also stand some steps later.
 ``late``
     A receive stands right before the op that needs it, or before the receive of a later message of its channel, whichever
     comes first. Buffers are held shortest. Sends must not block: two ranks may each send before they receive.
@@ -25,6 +25,7 @@ from pipeplan.model import (
     COMMUNICATION_KINDS,
     Columns,
     Dependencies,
+    Ints,
     Kind,
     Schedule,
     among,
@@ -51,10 +52,18 @@ class _Messages:
         return len(self.producer)
 
 
-def insert_communication(schedule: Schedule, *, receives: Receives = "early") -> Schedule:
+def insert_communication(schedule: Schedule, *, receives: Receives = "early", delays: Ints | None = None) -> Schedule:
     """The schedule with a SEND and a RECV for every result that goes to another rank.
 
     A schedule that holds communication already loses it first.
+
+    Parameters
+    ----------
+    receives
+        When a receive stands.
+    delays
+        With early receives: how many steps later each op's result is sent than at its own step, shape (ops,) of the schedule
+        without communication. None is sent later than right before its consumer's step.
 
     Raises
     ------
@@ -65,7 +74,12 @@ def insert_communication(schedule: Schedule, *, receives: Receives = "early") ->
     needs = dependencies(compute)
     step = _steps(compute, needs)
     messages = _messages(compute, needs)
-    return _early(compute, messages, step) if receives == "early" else _late(compute, messages)
+    if receives == "late":
+        return _late(compute, messages)
+    sent = step[messages.producer]
+    if delays is not None:
+        sent = np.minimum(sent + np.maximum(delays[messages.producer], 0), step[messages.consumer] - 1)
+    return _early(compute, messages, step, sent)
 
 
 def without_communication(schedule: Schedule) -> Schedule:
@@ -93,11 +107,13 @@ def _messages(schedule: Schedule, needs: Dependencies) -> _Messages:
     return _Messages(producer, consumer, sends, recvs)
 
 
-def _early(schedule: Schedule, messages: _Messages, step: NDArray[np.int32]) -> Schedule:
-    """Ops and both ends of each transfer in one total order: a transfer right after its producer's step."""
+def _early(
+    schedule: Schedule, messages: _Messages, step: NDArray[np.int32], sent: NDArray[np.signedinteger]
+) -> Schedule:
+    """Ops and both ends of each transfer in one total order: a transfer behind all of the step at which it is sent."""
     turn = np.empty(len(messages), np.int64)
-    turn[np.lexsort((schedule.rank[messages.producer], step[messages.producer]))] = np.arange(1, len(messages) + 1)
-    when = np.concatenate((step, step[messages.producer], step[messages.producer]))
+    turn[np.lexsort((schedule.rank[messages.producer], sent))] = np.arange(1, len(messages) + 1)
+    when = np.concatenate((step, sent, sent))
     then = np.concatenate((np.zeros(len(schedule), np.int64), turn, turn))
     return _merged(schedule, messages, when, then)
 

@@ -13,6 +13,7 @@ from pipeplan.costs import Costs, Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import (
     Floats,
+    Ints,
     Kind,
     MemoryRule,
     Placement,
@@ -181,11 +182,14 @@ class Problem:
         """Whether what should be small is more than a candidate's value: op times vary, or transfers meet."""
         return self.variation is not None or self.communication == "blocking"
 
-    def with_messages(self, schedule: Schedule) -> Schedule:
-        """The schedule as it is simulated: where transfers must meet, with the sends and receives that say when."""
+    def with_messages(self, schedule: Schedule, delays: Ints | None = None) -> Schedule:
+        """The schedule as it is simulated: where transfers must meet, with the sends and receives that say when.
+
+        ``delays`` are those of :func:`pipeplan.passes.insert_communication`; a schedule that has messages keeps them.
+        """
         if self.communication != "blocking" or schedule.has(Kind.SEND_F):
             return schedule
-        return insert_communication(schedule)
+        return insert_communication(schedule, delays=delays)
 
     def simulated(self, schedule: Schedule) -> Simulation:
         """The schedule on the costs, with transfers as the run will have them."""

@@ -15,6 +15,7 @@ from pipeplan.model import Kind, Schedule, tolerances
 from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
+from pipeplan.solver.exchange import Exchange
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Judge, bound_of
@@ -49,6 +50,8 @@ class Lineage:
         The schedule itself where the candidate is not as good: its weight backwards are in an order of their own.
     judged
         What the search makes small: the value, or what a :class:`~pipeplan.solver.robustness.Judge` says of the schedule.
+    exchange
+        When its results are sent, where transfers must meet and that was decided.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Lineage:
     value: float
     schedule: Schedule | None = None
     judged: float = np.inf
+    exchange: Exchange | None = None
 
 
 class Run:

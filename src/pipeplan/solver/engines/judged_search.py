@@ -1,21 +1,22 @@
 """Local search by what a schedule takes as the run will have it: op times that vary, transfers that meet or queue.
 
 A candidate's value knows nothing of that. So each candidate whose value does not rule it out is made a schedule and judged:
-simulated with its messages, or on all the runs of a variation at once. That takes a few hundred times as long as a value
+simulated with its messages, or on all the runs of a variation at once. Where transfers must meet, every other step decides
+when results are sent, and leaves the order as it is. That takes a few hundred times as long as a value
 does; hence a search spends a part of its budget on values first, and goes on from what it has found.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
-from pipeplan.errors import DeadlockError
 from pipeplan.kernels import Argument, Kernel, dispatcher
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning
+from pipeplan.solver.exchange import Exchange
 from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions, Reach
 from pipeplan.solver.kernels.proposing_kernel import proposing_by
 from pipeplan.solver.kernels.random_kernel import MODULUS
@@ -95,7 +96,9 @@ class JudgedSearch:
             self, encoder, lineage.candidate, self.reaches[turn % len(self.reaches)], int(random.integers(1, MODULUS))
         )
         start = encoder.evaluate(proposals.decisions)
-        current = best = judge(encoder.decode(start))
+        schedule = encoder.decode(start)
+        exchange, meets = lineage.exchange or Exchange.at_once(run.problem), run.problem.communication == "blocking"
+        current = best = judge(run.problem.with_messages(schedule, exchange.of(schedule)) if meets else schedule)
         unit = float(np.mean(encoder.flat.time)) * min(
             self.heats[turn % len(self.heats)] * self.heat / encoder.positions, 1
         )
@@ -105,30 +108,26 @@ class JudgedSearch:
                 break
             temperature = unit * self.cooling ** (-step / steps)
             limit = current + temperature * WAITS[int(random.integers(len(WAITS)))]
-            kept = Decisions(*(array.copy() for array in proposals.decisions))
-            if not proposals.next(limit, self.tries):
+            kept, later = Decisions(*(array.copy() for array in proposals.decisions)), exchange
+            if meets and random.integers(2):
+                later = exchange.moved(random)
+            elif not proposals.next(limit, self.tries):
                 return step > 0
             run.budget.evaluations += self.counts
             candidate = Candidate(proposals.decisions, float(proposals.value[0]))
-            judged = _judged(judge, encoder, candidate)
+            schedule = encoder.decode(candidate)
+            schedule = run.problem.with_messages(schedule, later.of(schedule) if meets else None)
+            judged = judge(schedule)
             if judged > limit:
                 proposals.go_back(kept)
                 continue
-            current = judged
+            current, exchange = judged, later
             if judged < best:
                 best = judged
-                run.take_judged(Lineage(lineage.name, name, candidate.copy(), candidate.value, judged=judged))
+                found = Lineage(lineage.name, name, candidate.copy(), candidate.value, judged=judged)
+                run.take_judged(replace(found, schedule=schedule, exchange=exchange) if meets else found)
             run.report_meanwhile()
         return True
-
-
-def _judged(judge: object, encoder: Encoder, candidate: Candidate) -> float:
-    """What a candidate is judged to be; infinite where its ranks wait for each other."""
-    assert callable(judge)
-    try:
-        return float(judge(encoder.decode(candidate)))
-    except DeadlockError:
-        return np.inf
 
 
 class _Proposals:

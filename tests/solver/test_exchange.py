@@ -1,0 +1,40 @@
+"""When results are sent where transfers must meet."""
+
+import numpy as np
+
+from pipeplan.checking import check
+from pipeplan.model import Kind, Placement
+from pipeplan.solver.exchange import Exchange
+from pipeplan.strategies import STRATEGIES, Shape
+from tests.solver.problems import problem
+
+MEETING = problem(Placement.v(3), 4, (10.0, 10.0, 10.0, 4.0), limit=3, communication="blocking")
+SCHEDULE = STRATEGIES["v-half"](Shape(3, 4, 2))
+
+
+def test_delays_are_by_op_and_move_a_few_at_a_time():
+    random = np.random.default_rng(3)
+    exchange = Exchange.at_once(MEETING)
+    assert not exchange.of(SCHEDULE).any()
+    for _ in range(50):
+        moved = exchange.moved(random)
+        assert moved.delays.min() >= 0
+        changed = np.argwhere(moved.delays != exchange.delays)
+        assert len(np.unique(changed[:, :2], axis=0)) <= 1
+        exchange = moved
+        lowered = MEETING.with_messages(SCHEDULE, exchange.of(SCHEDULE))
+        assert check(lowered, sends="blocking").valid
+    delays = exchange.of(SCHEDULE)
+    assert delays.any()
+    assert not delays[SCHEDULE.where(Kind.W)].any()
+
+
+def test_when_results_are_sent_makes_a_difference():
+    random = np.random.default_rng(1)
+    exchange = Exchange.at_once(MEETING)
+    values = set()
+    for _ in range(30):
+        exchange = exchange.moved(random)
+        lowered = MEETING.with_messages(SCHEDULE, exchange.of(SCHEDULE))
+        values.add(MEETING.simulated(lowered).timeline.makespan)
+    assert len(values) > 1
