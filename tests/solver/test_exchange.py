@@ -8,8 +8,8 @@ from pipeplan.solver.exchange import Exchange
 from pipeplan.strategies import STRATEGIES, Shape
 from tests.solver.problems import problem
 
-MEETING = problem(Placement.v(3), 4, (10.0, 10.0, 10.0, 4.0), limit=3, communication="blocking")
-SCHEDULE = STRATEGIES["v-half"](Shape(3, 4, 2))
+MEETING = problem(Placement.v(4), 6, (10.0, 10.0, 10.0, 4.0), limit=4, communication="blocking")
+SCHEDULE = STRATEGIES["zbv"](Shape(4, 6, 2))
 
 
 def test_delays_are_by_op_and_move_a_few_at_a_time():
