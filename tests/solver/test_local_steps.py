@@ -92,3 +92,4 @@ def test_they_are_not_for_short_schedules_nor_for_what_they_do_not_know():
     assert not local_moves(Encoder(problem(Placement.v(3), 4, limit=2)), MOVES)
     others = tuple(move for move in MOVES if move.name == "make backwards full")
     assert not local_moves(Encoder(problem(Placement.v(4), 16)), others)
+    assert not local_moves(Encoder(problem(Placement.v(4), 16, communication="contended")), MOVES)

@@ -108,6 +108,7 @@ class Run:
         self._judged: dict[str, Lineage] = {}
         self._report = report
         self._reported = 0.0
+        self._share = 0.0
 
     @property
     def is_over(self) -> bool:
@@ -227,6 +228,8 @@ class Run:
         if self._report is None or best is None:
             return
         self._reported = self.budget.seconds
+        # What is under way is guessed, and may turn out to have been less: what was said is not taken back.
+        self._share = max(self._share, self.budget.share)
         self._report(
             SearchProgress(
                 value=best.judged,
@@ -234,7 +237,7 @@ class Run:
                 found_by=best.found_by,
                 evaluations=self.budget.evaluations,
                 seconds=self.budget.seconds,
-                share=self.budget.share,
+                share=self._share,
                 best=lambda: self.problem.with_messages(self.schedule(best)),
                 published=self.published,
             )

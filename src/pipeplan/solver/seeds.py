@@ -68,10 +68,7 @@ def search_seeds(
     RunError
         If a search failed.
     """
-    if not 1 <= searches <= MOST_SEARCHES:
-        raise InputError(f"searches must be from 1 to {MOST_SEARCHES:,}, not {searches}", field="searches")
-    if not 1 <= rounds <= MOST_ROUNDS:
-        raise InputError(f"rounds must be from 1 to {MOST_ROUNDS:,}, not {rounds}", field="rounds")
+    _require_counts(searches, rounds)
     if effort.seconds is None and effort.evaluations is None:
         effort = replace(effort, seconds=10.0)
     Budget(effort.seconds, effort.evaluations, monotonic)
@@ -115,6 +112,12 @@ def search_seeds(
     if not found:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
     return replace(_best(found), interrupted=interrupted)
+
+
+def _require_counts(searches: int, rounds: int) -> None:
+    for name, count, most in (("searches", searches, MOST_SEARCHES), ("rounds", rounds, MOST_ROUNDS)):
+        if not 1 <= count <= most:
+            raise InputError(f"{name} must be from 1 to {most:,}, not {count}", field=name)
 
 
 def _going_on(problem: Problem, seeds: Sequence[int], turn: int, last: Sequence[Found]) -> list[Question]:
