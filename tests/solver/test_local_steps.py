@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
 from pipeplan.solver import Choices
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from pipeplan.solver.engines.local_steps import LocalSteps, Steps, anneal_locally_by, local_moves
+from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
 from pipeplan.solver.engines.order_annealing import anneal_by
 from pipeplan.solver.kernels.arrays import AnnealingState, Reach
 from pipeplan.solver.moves import MOVES
@@ -60,20 +59,6 @@ def test_they_lead_where_steps_lead_that_are_timed_whole(case, heat):
         assert one.order.tolist() == other.order.tolist()
         assert one.forced.tolist() == other.forced.tolist()
     assert encoder.score(parts[1], 0.25) == parts[2].value[1]
-
-
-def test_compiled_they_are_the_same():
-    encoder = Encoder(CASES[0][0])
-    moves = local_moves(encoder, MOVES)
-    kernel = anneal_locally_by(moves)
-    plain = annealed(encoder, moves, 300, 1.0, locally=True)
-    kernel._compiled = compile_loop(kernel.function)
-    try:
-        compiled = annealed(encoder, moves, 300, 1.0, locally=True)
-    finally:
-        kernel._compiled = None
-    assert compiled[0].order.tolist() == plain[0].order.tolist()
-    assert compiled[2].value.tolist() == plain[2].value.tolist()
 
 
 def test_they_time_a_part():
