@@ -201,6 +201,7 @@ def test_the_costs_shape_is_that_of_the_text():
     schedule = one_f_one_b()
     edit = judged(text_of(schedule), schedule, Settings(ranks=9, microbatches=3, chunks=2, recompute="all"))
     assert edit.valid
+    assert judged(text_of(schedule), schedule, Settings(offload="all")).valid
     with pytest.raises(CostError):
         judged(text_of(schedule), schedule, Settings(forward_times=(1.0, 2.0)))
 

@@ -75,7 +75,17 @@ export async function judge(question: EditQuestion): Promise<Verdict> {
 }
 
 /** Settings that a text answers by itself. */
-const SHAPE = new Set(["ranks", "stages", "microbatches", "chunks", "slices", "group_size", "variant", "recompute"]);
+const SHAPE = new Set([
+  "ranks",
+  "stages",
+  "microbatches",
+  "chunks",
+  "slices",
+  "group_size",
+  "variant",
+  "recompute",
+  "offload",
+]);
 
 /** The settings without the shape, which is the text's own. */
 export function costsOf(settings: Settings): Settings {
