@@ -203,3 +203,16 @@ def test_a_bound_of_another_kind_has_no_windows():
     over = pipeplan.explain("gpipe", ranks=4, microbatches=8, memory_limit="3act")
     assert over.result.bound.round_trips is not None
     assert over.windows == ()
+
+
+def test_the_picture_of_an_explanation_marks_the_windows_and_says_the_bound(tmp_path):
+    found = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
+    (view,) = found.views()
+    assert view.windows is not None
+    assert view.windows.kind == ("first", "trip", "last")
+    assert view.windows.idle.tolist() == [4.0, 3.0, 5.0]
+    assert view.bound.startswith("no schedule within the memory limit takes less than 30: the work of rank 0, which")
+    assert pipeplan.simulate("zb-auto", ranks=4, microbatches=8, memory_limit="3act").view().windows is None
+    found.save(tmp_path / "windows.svg")
+    found.save(tmp_path / "windows.html")
+    assert '"windows":{"lane":[0,0,0]' in (tmp_path / "windows.html").read_text()

@@ -44,6 +44,16 @@ export interface GapsJson {
   reasons: readonly string[];
 }
 
+/** Where a memory limit makes a rank idle, whatever the order of its ops. */
+export interface WindowsJson {
+  lane: Column;
+  start: Column;
+  end: Column;
+  idle: Column;
+  least: Column;
+  kind: readonly string[];
+}
+
 /** What a page says of a schedule that it lets be edited; Python does not write it. */
 export interface JudgedJson {
   /** When the last op ends that runs: those behind it never do. Null where all run. */
@@ -71,6 +81,9 @@ export interface ViewJson {
   links: { source: Column; target: Column; why: Column };
   memory: MemoryJson | null;
   gaps: GapsJson | null;
+  /** What no schedule within the limits is shorter than, and why. */
+  bound?: string;
+  windows?: WindowsJson | null;
   judged?: JudgedJson;
 }
 

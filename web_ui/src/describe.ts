@@ -4,7 +4,7 @@ import { memoryScale, memoryText, percent, Times, timeText } from "./format.js";
 import { neverRuns } from "./judged.js";
 import type { Theme } from "./palette.js";
 import { isBeside, Part } from "./part.js";
-import type { Plot } from "./plot.js";
+import type { IdleWindow, Plot } from "./plot.js";
 import { type BarRef, sameBar } from "./search.js";
 
 export interface Description {
@@ -52,12 +52,30 @@ export function describeGap(plot: Plot, theme: Theme, gap: number): Description 
     ["time", intervalText(start[gap], end[gap], plot.view.unit)],
   ];
   if (cause[gap] >= 0) facts.push(["because of", `${plot.name(cause[gap])} on ${laneName(plot, cause[gap])}`]);
+  const here = plot.windows.find((window) => {
+    return window.lane === lane[gap] && window.start < end[gap] && window.end > start[gap];
+  });
+  if (here !== undefined) facts.push(["window", windowText(here, plot.view.unit)]);
   return {
     title: "idle",
     kind: theme.base.reasons[key]?.title ?? key,
     fill: theme.gaps[plot.index].fill[reason[gap]],
     facts,
   };
+}
+
+const WINDOWS: Readonly<Record<string, string>> = {
+  first: "to the first backward",
+  trip: "of a round trip",
+  last: "from the last forward on",
+  owed: "after the last input backward",
+};
+
+/** What a memory limit costs in a window: `of a round trip, 9.1 to 13.2: idle 0.6, under the limit 0.5 or more`. */
+export function windowText({ kind, start, end, idle, least }: IdleWindow, unit: string): string {
+  const form = Times.fine([start, end], end - start, unit);
+  const about = `${WINDOWS[kind] ?? kind}, ${form.number(start)} to ${form.text(end)}`;
+  return `${about}: idle ${timeText(idle, unit)}, under the memory limit ${timeText(least, unit)} or more`;
 }
 
 /** `4.25 to 5.5 ms (1.25 ms)`: both ends fine enough for what lies between them. */

@@ -62,6 +62,17 @@ function drawLanes(surface: Surface, frame: Frame, rows: readonly Row[]): void {
   const beside = fine.flatMap((row) => barStrips(frame, row).filter(({ track }) => isBeside(track.part)));
   surface.strips([...gaps, ...each.flatMap((row) => barStrips(frame, row)), ...beside], window);
   drawLabels(surface, frame, rows);
+  if (frame.state.gaps) for (const row of rows) drawWindows(surface, frame, row);
+}
+
+/** Outlines around the windows of time in which a memory limit makes a rank idle. */
+function drawWindows(surface: Surface, frame: Frame, row: Row): void {
+  const [top, height] = stripOf(frame, row, EDGES[Part.FULL]);
+  for (const { lane, start, end } of row.plot.windows) {
+    if (lane !== row.lane) continue;
+    const left = frame.x(start);
+    surface.outline(left, top, frame.x(end) - left, height, frame.theme.base.limit, 1.5);
+  }
 }
 
 /** A lane as shares of time, with its idle time by reason where that is asked for. */
@@ -148,7 +159,8 @@ function figuresThatFit(surface: Surface, plot: Plot, room: number): string {
   const { view } = plot;
   if (view.source === "order") return surface.textWidth(figuresOf(plot), 12) <= room ? figuresOf(plot) : "order only";
   const [time, idle] = [timeText(view.makespan, view.unit), percent(view.idle_over_total)];
-  const forms = [figuresOf(plot), `${time}, ${idle} idle`, time];
+  const figures = figuresOf(plot);
+  const forms = [view.bound ? `${figures}; ${view.bound}` : figures, figures, `${time}, ${idle} idle`, time];
   return forms.find((form) => surface.textWidth(form, 12) <= room) ?? time;
 }
 

@@ -1,6 +1,6 @@
 /** One view, ready to draw: columns as typed arrays, and each lane's bars in tracks that can be searched by time. */
 
-import { floats, integers, VERSION, type ViewJson } from "./data.js";
+import { floats, integers, VERSION, type ViewJson, type WindowsJson } from "./data.js";
 import { Links } from "./links.js";
 import { Part } from "./part.js";
 
@@ -53,6 +53,7 @@ export class Plot {
   readonly tracks: readonly (readonly Track[])[];
   readonly memory: Memory | null;
   readonly gaps: Gaps | null;
+  readonly windows: readonly IdleWindow[];
   readonly work: Float64Array;
   readonly firstStart: Float64Array;
   readonly lastEnd: Float64Array;
@@ -82,6 +83,7 @@ export class Plot {
     this.tracks = tracksOf(this);
     this.memory = view.memory === null ? null : new Memory(view.memory);
     this.gaps = view.gaps === null ? null : new Gaps(view.gaps, this.lanes);
+    this.windows = windowsOf(view.windows ?? null);
     this.work = floats(view.lanes.work);
     this.firstStart = floats(view.lanes.first_start);
     this.lastEnd = floats(view.lanes.last_end);
@@ -200,6 +202,30 @@ export class Gaps {
     }
     this.tracks = items.map((chosen) => trackOf(Part.FULL, chosen, this.start, this.end, code));
   }
+}
+
+/** A window of time in which a memory limit makes a rank idle. */
+export interface IdleWindow {
+  readonly lane: number;
+  readonly start: number;
+  readonly end: number;
+  readonly idle: number;
+  readonly least: number;
+  readonly kind: string;
+}
+
+function windowsOf(windows: WindowsJson | null): IdleWindow[] {
+  if (windows === null) return [];
+  const lane = integers(windows.lane);
+  const [start, end, idle, least] = [windows.start, windows.end, windows.idle, windows.least].map(floats);
+  return windows.kind.map((kind, at) => ({
+    lane: lane[at],
+    start: start[at],
+    end: end[at],
+    idle: idle[at],
+    least: least[at],
+    kind,
+  }));
 }
 
 function tracksOf(plot: Plot): Track[][] {

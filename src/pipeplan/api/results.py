@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, final
 
@@ -13,11 +13,11 @@ import numpy as np
 from pipeplan.api.presentable import Presentable
 from pipeplan.api.searching.search_record import SearchRecord, gap_above
 from pipeplan.costs import Costs, Limits
-from pipeplan.drawing import View, view_of
+from pipeplan.drawing import View, Windows, view_of
 from pipeplan.formats import placement_record, timeline_columns
 from pipeplan.model import MemoryUse, Schedule, Timeline, counted, tolerances
 from pipeplan.readable import percent, sizes_text, time_text
-from pipeplan.simulation import Bound, IdleTimes, Simulation, idle_times, step_time
+from pipeplan.simulation import Bound, IdleTimes, LocatedWindow, Simulation, idle_times, located_windows, step_time
 
 
 @final
@@ -98,7 +98,37 @@ class Result(Presentable):
         """What a picture of it shows; with ``reasons``, also why each rank idles."""
         idle = self.idle_times() if reasons else None
         costs = self.costs.name if self.timeline.source == "simulated" else ""
-        return view_of(self.timeline, self.memory, title=self.name, limit=self.limits, reasons=idle, costs=costs)
+        shown = view_of(self.timeline, self.memory, title=self.name, limit=self.limits, reasons=idle, costs=costs)
+        return replace(shown, bound=self._bound_in_words(), windows=self._drawn_windows()) if reasons else shown
+
+    @property
+    def windows(self) -> tuple[LocatedWindow, ...]:
+        """Where the windows are that the bound comes from, in which a rank must idle under its memory limit.
+
+        Empty where the bound has another reason, or the limit is not kept.
+        """
+        trips = self.bound.round_trips
+        return () if trips is None or not self.fits else located_windows(self.timeline, trips, self.costs)
+
+    def _drawn_windows(self) -> Windows | None:
+        trips, found = self.bound.round_trips, self.windows
+        if trips is None or not found:
+            return None
+        return Windows(
+            lane=np.full(len(found), trips.rank),
+            start=np.array([each.start for each in found]),
+            end=np.array([each.end for each in found]),
+            idle=np.array([each.idle for each in found]),
+            least=np.array([each.window.idle for each in found]),
+            kind=tuple(each.window.kind for each in found),
+        )
+
+    def _bound_in_words(self) -> str:
+        if self.timeline.source != "simulated" or not self.fits:
+            return ""
+        within = "" if self.limits is None else " within the memory limit"
+        least = time_text(self.bound.value, self.timeline.unit)
+        return f"no schedule{within} takes less than {least}: {self.bound.reason}"
 
     def views(self) -> Sequence[View]:
         """The one view that its picture shows."""

@@ -9,7 +9,7 @@ from pipeplan.drawing.shares import MEMORY_SHARES, TIME_SHARES, Share
 from pipeplan.drawing.sizes import SIZES, SizeName
 from pipeplan.drawing.text import text_of
 from pipeplan.drawing.theme import DARK, KIND_TITLES, LIGHT, REASON_TITLES, Theme, ThemeName, theme_named
-from pipeplan.drawing.view import Gaps, Part, Ratios, View
+from pipeplan.drawing.view import Gaps, Part, Ratios, View, Windows
 
 __all__ = [
     "DARK",
@@ -29,6 +29,7 @@ __all__ = [
     "Theme",
     "ThemeName",
     "View",
+    "Windows",
     "order_of",
     "text_of",
     "theme_named",

@@ -60,6 +60,7 @@ def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float, *, na
         _draw_idle(view, ax, theme, fill / _LANE)
         _draw_bars(view, ax, theme, fill / _LANE, per_time)
         _draw_labels(view, ax, theme, fit_labels(view.bars, per_time, fill * per_lane, size.font, size.smallest))
+        _draw_windows(view, ax, theme, fill / _LANE)
     _label_lanes(_names(view, together) if named else [], ax, theme, size, per_lane)
 
 
@@ -106,6 +107,17 @@ def _draw_bars(view: View, ax: Axes, theme: Theme, stretch: float, per_time: flo
         if narrow > 2:
             collection.set_edgecolor(theme.lane)
             collection.set_linewidth(min(0.5, 0.08 * narrow))
+
+
+def _draw_windows(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
+    """Outlines around the windows in which a memory limit makes a rank idle."""
+    if view.windows is None:
+        return
+    windows, (top, bottom) = view.windows, EDGES[Part.FULL]
+    boxes = _fill(ax, _boxes(windows.start, windows.end, windows.lane, (stretch * top, stretch * bottom)), "none")
+    boxes.set_edgecolor(theme.limit)
+    boxes.set_linewidth(1.2)
+    boxes.set_zorder(3)
 
 
 def _boxes(

@@ -178,6 +178,28 @@ class Gaps(_Table):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Windows(_Table):
+    """Windows of time in which a memory limit makes a rank idle, whatever the order of its ops: arrays of shape (windows,).
+
+    Attributes
+    ----------
+    lane, start, end
+        The rank, and when.
+    idle, least
+        How long the rank idles in each here, and how long it must at least.
+    kind
+        What bounds each: ``first``, ``trip``, ``last`` or ``owed``.
+    """
+
+    lane: Integers
+    start: Floats
+    end: Floats
+    idle: Floats
+    least: Floats
+    kind: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Ratios:
     """A ratio of each bar, which colours it: such as the time it took over the time that was planned.
 
@@ -211,6 +233,8 @@ class View:
         From 0 to the last end; idle time over all time.
     chunks, copies
         How many shades there are of a kind: ``copies * chunks``.
+    bound
+        What no schedule within the limits is shorter than, and why, in words; may be empty.
     costs
         What the costs are called that it was simulated on; may be empty.
     ratios
@@ -229,11 +253,13 @@ class View:
     links: Links
     memory: Curves | None = None
     gaps: Gaps | None = None
+    windows: Windows | None = None
+    bound: str = ""
     costs: str = ""
     ratios: Ratios | None = None
 
     def __post_init__(self) -> None:
-        for name in ("title", "unit", "costs"):
+        for name in ("title", "unit", "costs", "bound"):
             object.__setattr__(self, name, one_line(getattr(self, name)))
 
     @property
@@ -269,6 +295,9 @@ class View:
             memory   null, or unit ("activations", "bytes"), peak and limit per lane (limit may be null), and the step
                      curves: lane r's are time[offsets[r]:offsets[r + 1]] and level[...]
             gaps     null, or columns lane, start, end, reason, cause (a bar or -1), and reasons: the keys behind reason
+            bound    what no schedule within the limits is shorter than, and why; may be empty
+            windows  null, or columns lane, start, end, idle, least and kind ("first", "trip", "last", "owed"): where a
+                     limit makes a rank idle
 
         Columns are lists of one length, or whatever ``column`` makes of an array; the interactive timeline also reads
         those of :func:`pipeplan.drawing.html.packed`, which are a fifth as long. Within a lane, bars stand in the order in
@@ -288,6 +317,8 @@ class View:
             "links": self.links.to_json_dict(column),
             "memory": None if self.memory is None else self.memory.to_json_dict(column),
             "gaps": None if self.gaps is None else self.gaps.to_json_dict(column),
+            "bound": self.bound,
+            "windows": None if self.windows is None else self.windows.to_json_dict(column),
         }
 
 

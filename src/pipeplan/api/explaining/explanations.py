@@ -17,7 +17,7 @@ from pipeplan.api.sources import label, opened
 from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.model import Floats, Timeline
-from pipeplan.simulation import CriticalPath, IdleTimes, LocatedWindow, Reason, critical_path, located_windows
+from pipeplan.simulation import CriticalPath, IdleTimes, LocatedWindow, Reason, critical_path
 
 LEAST_GAIN = 5e-4
 """The share of its time that a microbatch must save for a change to help: less is written as 0.0%."""
@@ -74,14 +74,8 @@ class Explanation(Presentable):
 
     @cached_property
     def windows(self) -> tuple[LocatedWindow, ...]:
-        """Where the windows are that the bound comes from, in which a rank must idle under its memory limit.
-
-        Empty where the bound has another reason, or the limit is not kept.
-        """
-        trips = self.result.bound.round_trips
-        if trips is None or not self.result.fits:
-            return ()
-        return located_windows(self.result.timeline, trips, self.result.costs)
+        """The windows of the result: where its rank must idle under its memory limit."""
+        return self.result.windows
 
     @property
     def sentences(self) -> tuple[str, ...]:
