@@ -11,6 +11,7 @@ import numpy as np
 from pipeplan.kernels import Kernel
 from pipeplan.model import Floats, Ints, Schedule
 from pipeplan.solver.flattening import class_times, flatten, room_for_timing
+from pipeplan.solver.keeping import first_answers
 from pipeplan.solver.kernels.arrays import KEPT, SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Target, Timing
 from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.solver.kernels.wide_kernel import evaluate_wide
@@ -201,8 +202,8 @@ class Encoder:
         """The decisions with their value."""
         return Candidate(decisions, self.timed(decisions)[0])
 
-    def decisions(self, order: Ints, *, full: bool = False, mode: int = KEPT) -> Decisions:
-        """The decisions of an order that forces no W and joins nothing, every backward full or none, all in one mode."""
+    def decisions(self, order: Ints, *, full: bool = False) -> Decisions:
+        """The decisions of an order that forces no W and joins nothing, with every backward full or none; all is kept."""
         fulls = np.repeat((~self.is_forward & full).astype(np.int64), self.share if self.may_run_full else 0)
         modes = self.positions if self.decides_mode else 0
         return Decisions(
@@ -211,17 +212,29 @@ class Encoder:
             np.zeros_like(order),
             fulls,
             prefer=np.zeros(self.positions if self.decides_weight else 0, np.int64),
-            mode=np.full(modes, mode),
+            mode=np.full(modes, KEPT),
             lead=np.zeros(modes, np.int64),
         )
 
     def from_order(self, order: Ints) -> Candidate:
-        """The candidate of an order that forces no W and joins nothing; with full backwards if that is better."""
-        halved = self.evaluate(self.decisions(order))
+        """The candidate of an order that forces no W and joins nothing; with full backwards if that is better.
+
+        What does not fit is recomputed or offloaded, where that may be decided.
+        """
+        halved = self.fitted(self.decisions(order))
         if not self.may_run_full:
             return halved
-        full = self.evaluate(self.decisions(order, full=True))
+        full = self.fitted(self.decisions(order, full=True))
         return full if full.value < halved.value else halved
+
+    def fitted(self, decisions: Decisions) -> Candidate:
+        """The candidate of these decisions, or where modes may be decided on the best of those that first come to mind."""
+        best = self.evaluate(decisions)
+        if self.decides_mode:
+            for trial in first_answers(self, decisions):
+                found = self.evaluate(trial)
+                best = found if found.value < best.value else best
+        return best
 
     def one_by_one(self) -> Ints:
         """The order in which each rank does one microbatch after the other: feasible whenever anything is."""

@@ -24,8 +24,18 @@ from pipeplan.model import (
     tolerances,
 )
 from pipeplan.passes import insert_communication
-from pipeplan.simulation import Bound, Communication, Simulation, longest_span, lower_bound, simulate, span_bound
+from pipeplan.simulation import (
+    Bound,
+    Communication,
+    Simulation,
+    earliest_starts,
+    longest_span,
+    lower_bound,
+    simulate,
+    span_bound,
+)
 from pipeplan.solver.choices import USUAL, Choices
+from pipeplan.solver.keeping import forced_recomputation, least_held
 from pipeplan.solver.variation import Variation
 
 Objective = Literal["makespan", "span"]
@@ -152,21 +162,38 @@ class Problem:
     def least_limit(self) -> Floats:
         """The least feasible limit of every rank, shape (ranks,), in the unit of the limits.
 
-        One microbatch must pass through all the stages of a rank before the first of its backwards there, and
-        microbatches one after the other, each with full backwards, need no more.
+        Microbatches one after the other, each with full backwards, need no more than one alone.
         """
         in_bytes = self.limits is not None and not self.limits.in_activations
-        activation = self.memory_limit.activation
-        needs = np.zeros(self.placement.ranks)
-        for ranks in self.placement.table:
-            np.maximum(needs, np.bincount(ranks, weights=activation, minlength=len(needs)), out=needs)
+        needs = least_held(self)
         return needs + self._static if in_bytes else needs
 
     @cached_property
     def bound(self) -> Bound:
-        """A lower bound on the objective within the limits."""
+        """A lower bound on the objective within the limits.
+
+        Where microbatches may be recomputed or offloaded, memory says only how long ranks must recompute at least.
+        """
         bound = lower_bound if self.objective == "makespan" else span_bound
-        return bound(self.placement, self.microbatches, self._costs_of_bound, limits=self.limits)
+        limits = None if self.choices.frees_memory else self.limits
+        given = (self.placement, self.microbatches, self._costs_of_bound)
+        found = bound(*given, slices=self.slices, limits=limits)
+        return max(found, self._bound_of_recomputing, key=lambda bound: bound.value)
+
+    @property
+    def _bound_of_recomputing(self) -> Bound:
+        """The work of the busiest rank with what it must recompute."""
+        costs, share = self.occupied, self.microbatches // self.placement.copies
+        least = np.minimum(costs.backward_input + costs.backward_weight, costs.backward)
+        each = costs.forward + (least if self.split_backward else costs.backward)
+        forced = forced_recomputation(self) if self.limits is not None else np.zeros(self.placement.ranks)
+        if not forced.any() or (costs.overlap is not None and self.choices.overlap):
+            return Bound(0.0, "")
+        work = forced + sum(np.bincount(ranks, each, self.placement.ranks) for ranks in self.placement.table)
+        head = earliest_starts(self.placement, costs, slices=self.slices) if self.objective == "makespan" else 0.0
+        ends = head + share * work
+        rank = int(ends.argmax())
+        return Bound(float(ends[rank]), f"the work of rank {rank} with what its memory limit makes it recompute")
 
     @property
     def _costs_of_bound(self) -> Costs:

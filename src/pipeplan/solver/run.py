@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeplan.checking import check_memory
 from pipeplan.kernels import Argument, Kernel, Output
-from pipeplan.model import Kind, Schedule, tolerances
+from pipeplan.model import HOST_KINDS, Kind, Schedule, tolerances
 from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
@@ -210,6 +210,8 @@ class Run:
             if not np.isfinite(candidate.value):
                 candidate = self.encoder.from_order(self.encoder.one_by_one())
             self._take(Lineage(name, name, candidate, value, schedule))
+        elif self.encoder.decides_mode:
+            self.offer(self.encoder.fitted(candidate.decisions), name, f"{name}, not all of it kept")
         return value
 
     def schedule(self, lineage: Lineage) -> Schedule:
@@ -301,8 +303,11 @@ class Run:
 
 def value_as_is(schedule: Schedule, problem: Problem) -> float:
     """The objective of a schedule as it stands; infinite where it does not fit, or is none of the problem."""
-    split = schedule.has(Kind.I) and not problem.split_backward
-    if split or schedule.has(Kind.R) or any(check_memory(schedule, problem.memory_limit)):
+    choices = problem.choices
+    split = schedule.has(Kind.I) and not choices.split
+    again = schedule.has(Kind.R) and not choices.recompute
+    away = not (choices.offload or schedule.kinds.isdisjoint(HOST_KINDS))
+    if split or again or away or any(check_memory(schedule, problem.memory_limit)):
         return np.inf
     return problem.value(problem.simulated(schedule).timeline)
 

@@ -8,6 +8,7 @@ could still be finished one by one. So it finds a schedule within every memory l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -26,9 +27,10 @@ STEPS = 4
 NAME = "list scheduling"
 
 
-def list_schedule(encoder: Encoder, due: Floats, period: float) -> Candidate:
+def list_schedule(encoder: Encoder, due: Floats, period: float, *, room: float = 1.0) -> Candidate:
     """The candidate in which the op of class c for microbatch k is due at ``due[c] + k * period``.
 
+    It is made as if ranks might hold ``room`` times as much, for where not all of that is kept.
     Where the memory of weight backwards is more than the kernel reckons with, it may be infeasible: its value says so.
     """
     order = np.zeros(encoder.positions, np.int64)
@@ -40,7 +42,8 @@ def list_schedule(encoder: Encoder, due: Floats, period: float) -> Candidate:
         done=np.zeros(encoder.classes, np.int64),
         refused=np.zeros(encoder.classes, np.int64),
     )
-    inputs = (encoder.flat, encoder.share, due, period)
+    flat = encoder.flat._replace(limit=room * encoder.flat.limit)
+    inputs = (flat, encoder.share, due, period)
     complete = _RUN_LIST(inputs, (order, state), work=STEPS * encoder.positions * encoder.classes)
     return encoder.from_order(order if complete else encoder.one_by_one())
 
@@ -70,23 +73,30 @@ class ListScheduling:
         How much earlier forwards are due, in times of the busiest rank's work for one microbatch.
     stretches
         The period, in the same times.
+    rooms
+        How many times as much ranks might hold if nothing had to be kept, where microbatches may be recomputed or offloaded.
     """
 
     until: float = 0.1
     leads: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
     stretches: tuple[float, ...] = (1.0, 0.5, 0.0)
+    rooms: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 4.0)
 
     def __call__(self, run: Run) -> None:
         """Offer the best schedule of these tables."""
         encoder = run.encoder
+        if encoder.decides_mode:
+            arrays = encoder.decisions(encoder.one_by_one())
+            inputs = (encoder.flat, arrays, encoder.target(), 0.0)
+            run.compile(encoder.evaluator, inputs, (encoder.room_for_timing(),))
         run.offer(encoder.from_order(encoder.one_by_one()), NAME, "one by one")
         starts = earliest(encoder)
         work = float(np.max(np.bincount(encoder.rank_of, weights=encoder.total_times)))
-        for lead in self.leads:
-            for stretch in self.stretches:
-                if run.is_over or run.budget.share > self.until:
-                    return
-                due = starts + np.where(encoder.is_forward, -lead * work, 0.0)
-                run.budget.evaluations += 1
-                run.offer(list_schedule(encoder, due, stretch * work), NAME, NAME)
+        rooms = self.rooms if encoder.decides_mode else (1.0,)
+        for lead, stretch, room in product(self.leads, self.stretches, rooms):
+            if run.is_over or run.budget.share > self.until:
+                return
+            due = starts + np.where(encoder.is_forward, -lead * work, 0.0)
+            run.budget.evaluations += 1
+            run.offer(list_schedule(encoder, due, stretch * work, room=room), NAME, NAME)
             run.report_meanwhile()

@@ -3,6 +3,7 @@
 from pipeplan.kernels import inlined
 from pipeplan.model import Floats, Ints
 from pipeplan.solver.kernels.arrays import FlatProblem, ListState
+from pipeplan.solver.kernels.slice_kernel import mirrored
 
 NEVER = 1e300
 
@@ -66,7 +67,8 @@ def first_due(problem: FlatProblem, share: int, due: Floats, period: float, back
         time = due[op_class] + index * period
         if time < first and index < share and state.refused[op_class] < backwards:
             source = problem.source[op_class]
-            if source < 0 or state.done[source] > index:
+            needed = mirrored(index, problem.slices) if source == op_class - 1 and op_class % 2 == 1 else index
+            if source < 0 or state.done[source] > needed:
                 chosen = op_class
                 first = time
     return chosen
@@ -87,14 +89,18 @@ def is_safe(problem: FlatProblem, share: int, state: ListState) -> bool:
         newest = max(newest, state.done[op_class])
     for rank in range(len(state.room)):
         state.spare[rank] = state.room[rank]
-    for index in range(oldest, newest):
+    slices = problem.slices
+    for index in range(oldest // slices, (newest + slices - 1) // slices):
+        end = (index + 1) * slices
         for op_class in range(0, classes, 2):
-            if state.done[op_class] <= index:
-                state.spare[problem.rank[op_class]] -= problem.growth[op_class]
+            if state.done[op_class] < end:
+                lacking = min(end - state.done[op_class], slices)
+                state.spare[problem.rank[op_class]] -= lacking * problem.growth[op_class]
         for rank in range(len(state.room)):
             if state.spare[rank] < 0:
                 return False
         for op_class in range(0, classes, 2):
-            if state.done[op_class + 1] <= index:
-                state.spare[problem.rank[op_class]] += problem.growth[op_class]
+            if state.done[op_class + 1] < end:
+                lacking = min(end - state.done[op_class + 1], slices)
+                state.spare[problem.rank[op_class]] += lacking * problem.growth[op_class]
     return True

@@ -1,0 +1,88 @@
+"""What is recomputed or offloaded so that schedules fit: first answers, the least limit, and the bound."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from pipeplan.checking import check
+from pipeplan.costs import Limits, Settings
+from pipeplan.errors import InfeasibleError
+from pipeplan.model import Kind, Placement
+from pipeplan.simulation import simulate
+from pipeplan.solver import Choices, Problem, candidate
+from pipeplan.solver.candidate import Encoder
+from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
+from pipeplan.solver.kernels.arrays import KEPT, RECOMPUTED
+from tests.solver.test_evaluate import PLACEMENTS
+
+WAYS = (Choices(recompute=True), Choices(offload=True), Choices(recompute=True, offload=True))
+
+
+@pytest.fixture(autouse=True)
+def undecorated(monkeypatch):
+    """Nothing is compiled here: that takes longer than all of these tests."""
+    monkeypatch.setattr(candidate._EVALUATE_WIDE, "compile_after", 1 << 60)
+
+
+def case(placement: Placement, choices: Choices, limit: float | None, *, slices: int = 1) -> Problem:
+    """A stage holds 8 bytes; recomputed 1 of them stays, offloaded 2; the limit is in bytes."""
+    stages = placement.stages
+    costs = Settings(
+        forward_times=6, backward_input_times=4, backward_weight_times=3, recompute_times=5, offload_times=7, p2p_time=1,
+        activation_bytes=(8.0,) * stages, recompute_bytes=(1.0,) * stages, offload_bytes=(6.0,) * stages, times_per="stage",
+    ).costs(placement)  # fmt: skip
+    limits = None if limit is None else Limits(np.full(placement.ranks, limit), in_activations=False)
+    return Problem(placement, 4, costs, limits, choices=choices, slices=slices)
+
+
+@pytest.mark.parametrize(("placement", "choices", "slices"), [*product(PLACEMENTS, WAYS, (1, 2))])
+def test_there_is_a_schedule_at_the_least_limit_and_none_below(placement, choices, slices):
+    least = float(case(placement, choices, 1000.0).least_limit.max())
+    found = Encoder(case(placement, choices, least, slices=slices))
+    schedule = found.decode(found.from_order(found.one_by_one()))
+    assert check(schedule, memory=found.problem.memory_limit).valid
+    with pytest.raises(InfeasibleError, match="the least feasible limit"):
+        case(placement, choices, 0.99 * least)
+
+
+def test_the_least_limit_is_what_is_left_of_the_stages_before_and_one_whole_stage():
+    on_v = Placement.v(2)
+    assert case(on_v, Choices(), 1000.0).least_limit.tolist() == [16.0, 16.0]
+    assert case(on_v, Choices(recompute=True), 1000.0).least_limit.tolist() == [9.0, 9.0]
+    assert case(on_v, Choices(offload=True), 1000.0).least_limit.tolist() == [10.0, 10.0]
+
+
+@pytest.mark.parametrize(("placement", "choices"), [*product(PLACEMENTS, WAYS)])
+@pytest.mark.parametrize("room", [1.0, 2.0])
+def test_lists_fit_and_their_values_are_the_simulators(placement, choices, room):
+    problem = case(placement, choices, 18.0 * placement.copies)
+    encoder = Encoder(problem)
+    found = list_schedule(encoder, earliest(encoder), 20.0, room=room)
+    schedule = encoder.decode(found)
+    assert check(schedule, memory=problem.memory_limit).valid
+    assert simulate(schedule, problem.costs).timeline.makespan == found.value >= problem.bound.value
+
+
+def test_no_more_is_recomputed_than_must_be():
+    """Of four microbatches that all run forward first, three do not fit beside the one whose backward is first."""
+    encoder = Encoder(case(Placement.linear(1), Choices(recompute=True), 16.0))
+    all_first = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    modes = encoder.from_order(all_first).decisions.mode[:4]
+    assert modes.tolist() == [KEPT, RECOMPUTED, RECOMPUTED, RECOMPUTED]
+    room_for_all = Encoder(case(Placement.linear(1), Choices(recompute=True), 32.0))
+    assert not room_for_all.from_order(all_first).decisions.mode.any()
+
+
+def test_what_must_be_recomputed_is_in_the_bound():
+    """Two stages of 8 bytes do not fit into 15: of each microbatch one is recomputed, whatever is done."""
+    placement = Placement.v(1)
+    tight, loose = (case(placement, Choices(recompute=True), limit).bound for limit in (15.0, 16.0))
+    assert loose.value == 4 * 2 * (6 + 4 + 3)
+    assert tight.value == loose.value + 4 * 5
+    assert tight.reason == "the work of rank 0 with what its memory limit makes it recompute"
+    encoder = Encoder(case(placement, Choices(recompute=True), 15.0))
+    found = encoder.from_order(encoder.one_by_one())
+    assert found.value == tight.value
+    assert encoder.decode(found).has(Kind.R)
+    assert case(placement, Choices(offload=True, recompute=True), 15.0).bound.value == loose.value
