@@ -21,7 +21,7 @@ from pipeplan.drawing.sizes import SIZES
 from pipeplan.drawing.static import draw, figure_of, save_picture
 from pipeplan.drawing.style import FONT
 from pipeplan.drawing.theme import REASON_TITLES
-from pipeplan.drawing.view import Curves, Gaps
+from pipeplan.drawing.view import Curves, Gaps, Windows
 from pipeplan.errors import FormatError, InputError, UnknownNameError
 from pipeplan.model import Kind
 from pipeplan.model.memory import MemoryUse
@@ -296,3 +296,14 @@ def test_notebooks_show_views_timelines_schedules_and_several():
 
 def test_text_in_html_is_escaped():
     assert 'alt="&lt;b&gt;&quot;: ' in html_of(view_of(one_f_one_b(), title='<b>"'))
+
+
+def test_windows_in_which_a_limit_makes_a_rank_idle_are_outlined():
+    view = view_named("1f1b", 3, 4)
+    at = [np.array([value]) for value in (2, 1.0, 4.0, 0.5, 0.5)]
+    windows = Windows(lane=at[0], start=at[1], end=at[2], idle=at[3], least=at[4], kind=("first",))
+    plain, marked = (draw(replace(view, windows=each)) for each in (None, windows))
+    outlines = [each for each in marked.collections if LIGHT.limit in map(to_hex, each.get_edgecolor())]
+    assert len(marked.collections) == len(plain.collections) + 1
+    (path,) = outlines[0].get_paths()
+    assert path.get_extents().extents == pytest.approx([1.0, 2 - 0.43, 4.0, 2 + 0.43])

@@ -1,12 +1,13 @@
 """The interactive timeline: what it shows, and moving about in it."""
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from pipeplan.drawing import order_of, view_of
+from pipeplan.drawing import Windows, order_of, view_of
 from pipeplan.drawing.theme import DARK, LIGHT
 from pipeplan.model import Kind
 from pipeplan.simulation.critical import critical_path
@@ -155,6 +156,20 @@ def test_idle_time_is_coloured_by_reason_on_demand(opened):
     page.painted()
     assert close_to(page.pixel(*spot), LIGHT.reasons["start-up"])
     assert "idle: start-up" in page.page.locator(".pp-legend").inner_text()
+
+
+def test_idle_time_in_a_window_of_the_bound_says_so(opened):
+    bound = "no schedule within the memory limit takes less than 30"
+    at = [np.array([value]) for value in (3, 0.0, 6.0, 2.5, 1.5)]
+    windows = Windows(lane=at[0], start=at[1], end=at[2], idle=at[3], least=at[4], kind=("first",))
+    page = opened(replace(plan(), windows=windows, bound=bound))
+    x, y, *_ = page.place("3F0")
+    page.page.mouse.move(x - 60, y + 10)
+    assert "to the first backward, 0 to 6: idle 2.5, under the memory limit 1.5 or more" in page.tooltip()
+    svg = page.ask("timeline.svg()")
+    assert bound in svg
+    page.press("g")
+    assert page.ask("timeline.svg()").count(LIGHT.limit) > svg.count(LIGHT.limit)
 
 
 def test_a_click_lights_the_chain(opened):
