@@ -15,7 +15,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
-from pipeplan.model import Schedule
+from pipeplan.model import Schedule, parse_schedule
 from pipeplan.passes import insert_offload, insert_recompute
 from pipeplan.runtime import Pipeline
 from pipeplan.runtime.host_link import ThreadLink
@@ -60,6 +60,34 @@ def alike() -> Any:
     for modules in (careful, checkpointed, frozen):
         options = {"modules": modules, "autocast": modules is careful}
         found[modules.__name__] = trained(mixed, mixed, steps=2, **options)
+    return found
+
+
+def by_hand() -> Any:
+    """Copies before messages are sent, a recomputation before its output is; and whatever stands between them."""
+    rows = (
+        "0F0 0OFFLOAD0 0SEND_F0 0F1 0R1 0SEND_F1 0RELOAD0 0RECV_B0 0B0 0RECV_B1 0B1 0REDUCE_GRAD\n"
+        "1RECV_F0 1F0 1OFFLOAD0 1RECV_F1 1F1 1RELOAD0 1B0 1SEND_B0 1R1 1B1 1SEND_B1 1REDUCE_GRAD"
+    )
+    schedule = parse_schedule(rows)
+    return trained(schedule, schedule, steps=2)
+
+
+def passing() -> Any:
+    """Stages that give on what they were given, gradients too: the largest difference of a gradient."""
+    found = {}
+    for way, schedule in ways("zbv").items():
+        torch.manual_seed(1)
+        modules = [nn.Identity() if stage % 2 else nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for stage in range(4)]
+        alone = copy.deepcopy(nn.Sequential(*modules))
+        pipeline = Pipeline(schedule, list(mine(schedule, modules).values()), loss)
+        x, target = torch.randn(8, 6), torch.randn(8, 6)
+        pipeline.step(x, target)
+        for inputs, targets in zip(x.chunk(MICROBATCHES), target.chunk(MICROBATCHES), strict=True):
+            (loss(alone(inputs), targets) / MICROBATCHES).backward()
+        pairs = [pair for stage, module in pipeline.stages.items()
+                 for pair in zip(module.parameters(), alone[stage].parameters(), strict=True)]  # fmt: skip
+        found[way] = max((float((ours.grad - theirs.grad).abs().max()) for ours, theirs in pairs), default=0.0)
     return found
 
 
@@ -158,7 +186,9 @@ def replicated() -> Any:
     return found
 
 
-SCENARIOS: dict[str, Callable[[], Any]] = {function.__name__: function for function in (alike, busy, peaks, replicated)}
+SCENARIOS: dict[str, Callable[[], Any]] = {
+    function.__name__: function for function in (alike, by_hand, passing, busy, peaks, replicated)
+}
 
 
 if __name__ == "__main__":

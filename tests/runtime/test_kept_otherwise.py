@@ -10,9 +10,12 @@ from tests.runtime.test_pipeline import EXACT, job
 
 
 def test_what_is_kept_changes_memory_and_no_gradient(tmp_path: Path) -> None:
-    for rank, answer in enumerate(job(tmp_path, 2, "alike", "busy", "peaks", "replicated", of="kept_otherwise")):
+    scenarios = ("alike", "by_hand", "passing", "busy", "peaks", "replicated")
+    for rank, answer in enumerate(job(tmp_path, 2, *scenarios, of="kept_otherwise")):
         for name, found in answer["alike"].items():
             assert found == EXACT, name
+        assert answer["by_hand"] == EXACT
+        assert answer["passing"] == dict.fromkeys(answer["passing"], 0.0)
         assert answer["busy"] == {"recomputed": True, "offloaded": True, "mixed": True}
         for name, differences in answer["replicated"].items():
             assert max(differences) < 1e-5, name

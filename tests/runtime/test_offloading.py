@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from pipeplan.runtime.host_link import Moves, ThreadLink
 from pipeplan.runtime.offloading import Offloading
-from pipeplan.runtime.saved_tensors import Staying, is_vacated, occupy, vacate
+from pipeplan.runtime.saved_tensors import Staying, vacate
 
 CPU = torch.device("cpu")
 BYTES = 4 * 8 * 16
@@ -64,12 +64,12 @@ def test_bytes_leave_the_device_and_come_back() -> None:
     torch.manual_seed(0)
     # The two activations that are saved are 8 x 16 numbers each, one of them by two ops; weights stay.
     module = nn.Sequential(nn.Linear(16, 16), nn.Sigmoid(), nn.Linear(16, 16), nn.Sigmoid())
-    x = torch.randn(8, 16, requires_grad=True)
-    module(x).sum().backward()
-    expected = [x.grad, *(parameter.grad for parameter in module.parameters())]
-    x.grad = None
+    leaf = torch.randn(8, 16, requires_grad=True)
+    module(leaf).sum().backward()
+    expected = [leaf.grad, *(parameter.grad for parameter in module.parameters())]
     module.zero_grad()
     for link in (Slow(), ThreadLink()):
+        x = leaf.detach().clone().requires_grad_()
         offloading = Offloading([(0, 0)], link)
         output = forward(offloading, (0, 0), module, x)
         assert offloading.device_bytes == 3 * BYTES
@@ -84,13 +84,6 @@ def test_bytes_leave_the_device_and_come_back() -> None:
         assert offloading.device_bytes == 0
         for ours, theirs in zip([x.grad, *(p.grad for p in module.parameters())], expected, strict=True):
             assert torch.equal(ours, theirs)
-        x.grad = None
-        module.zero_grad()
-        occupy(x)
-        x.data.normal_()
-        module(x).sum().backward()
-        expected = [x.grad, *(parameter.grad for parameter in module.parameters())]
-        x.grad = None
         module.zero_grad()
 
 
@@ -102,7 +95,6 @@ def test_copies_begin_in_the_order_of_the_row() -> None:
     assert link.asked == []
     outputs.append(forward(offloading, (0, 1), module, x))
     assert link.asked == ["out", "out"]
-    assert not any(is_vacated(output) for output in outputs)
 
 
 def test_a_backward_before_its_reload_is_named() -> None:

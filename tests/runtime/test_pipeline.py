@@ -110,7 +110,7 @@ CONSTRUCTION = {
     "microbatches unlike": "1f1b has 4 microbatches, not 8",
     "bidirectional": "cannot run dualpipe: it holds each stage once",
     "slices": "cannot run seq1f1b",
-    "no offload": "0RELOAD0",
+    "no offload": "offload: rank 0: 0OFFLOAD0 is missing",
     "unknown": "unknown schedule '1f1c'; did you mean '1f1b'?",
     "no file": "no such file or directory",
     "no schedule": "a schedule is a strategy's name, a file, or a schedule; this is a int",

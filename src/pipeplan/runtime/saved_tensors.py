@@ -178,17 +178,6 @@ def vacate(tensor: Tensor) -> None:
         tensor.data = tensor.detach().new_zeros(()).expand(tensor.shape)
 
 
-def occupy(tensor: Tensor) -> None:
-    """Give a vacated tensor memory again."""
-    if is_vacated(tensor):
-        tensor.data = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
-
-
-def is_vacated(tensor: Tensor) -> bool:
-    """Whether a tensor has let go of its memory."""
-    return _is_plain(tensor) and tensor.untyped_storage().nbytes() < tensor.nbytes and not any(tensor.stride())
-
-
 def _is_plain(tensor: Tensor) -> bool:
     """Whether a tensor is bytes and a way to look at them, and no more."""
     return (

@@ -14,6 +14,11 @@ What is used, and why nothing public serves:
 * ``PipelineStage.backward_one_chunk``, overridden, with the states that it keeps (``fwd_cache``, ``backward_state``,
   ``bwd_cache``, ``args_recv_info``) and ``backward_maybe_with_nosync``: where no input of a stage needs a gradient, an I
   finds no weights, and its W would leave them without gradients.
+* ``_PipelineScheduleRuntime._comp_type_to_function_map``: the one place that takes functions for types of actions, here R,
+  OFFLOAD and RELOAD; the public ``register_custom_function`` takes PyTorch's own types alone. A recomputed or offloaded
+  microbatch changes what ``fwd_cache`` holds; ``get_fwd_send_ops`` is overridden to see when its output has gone.
+* ``_RecvInfo.buffer`` and ``_make_tensor_from_meta``; ``get_fwd_recv_ops``, ``get_bwd_recv_ops``, ``set_local_bwd_input``,
+  overridden: PyTorch takes memory to receive all microbatches into at once, and keeps it.
 * ``_initialize_stages``, overridden: PyTorch looks ahead with one microbatch to learn what the stages send, outside DDP's
   ``no_sync``, which leaves DDP waiting for a backward.
 * ``_step_microbatches`` of the single-stage schedules: only there stands what they run; their ``pipeline_order`` is

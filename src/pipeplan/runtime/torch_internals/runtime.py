@@ -127,6 +127,8 @@ class Runtime(_PipelineScheduleRuntime):
                 if isinstance(module, DistributedDataParallel):
                     unreduced.enter_context(module.no_sync())
             super()._initialize_stages(*args, **kwargs)
+        for stage in self._stages:
+            stage.give_up_buffers()
         with torch.no_grad():
             for buffer, before in zip(buffers, kept, strict=True):
                 buffer.copy_(before)

@@ -9,13 +9,14 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining._utils import _make_tensor_from_meta
 from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.model import Kind
 from pipeplan.runtime.host_link import Copy
 from pipeplan.runtime.offloading import Offloading
 from pipeplan.runtime.recomputation import Recomputation, forgetting
-from pipeplan.runtime.saved_tensors import Staying, occupy, vacate
+from pipeplan.runtime.saved_tensors import Staying, vacate
 from pipeplan.runtime.stage_parts import Part
 
 
@@ -78,6 +79,7 @@ class ObservedStage(PipelineStage):
     def clear_runtime_states(self) -> None:
         """Forget what a step left behind, finished or not."""
         super().clear_runtime_states()
+        self.give_up_buffers()
         self._recomputation.clear()
         for microbatches in (self._whole, self._left, self._passed_on):
             microbatches.clear()
@@ -121,31 +123,53 @@ class ObservedStage(PipelineStage):
         if self._recomputation.waits(fwd_chunk_id):
             self._forget_output(fwd_chunk_id)
         elif fwd_chunk_id in self._left:
-            self._vacate_output(fwd_chunk_id)
+            self._vacate(fwd_chunk_id)
         return sent
 
     def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[Any]:
-        """RECV_F, into memory that the step before may have given up."""
-        for info in self.args_recv_info[fwd_chunk_id]:
-            if info.buffer is not None:
-                occupy(info.buffer)
+        """RECV_F, into memory that is taken now."""
+        self._take_buffers(self.args_recv_info[fwd_chunk_id])
         received: list[Any] = super().get_fwd_recv_ops(fwd_chunk_id)
         return received
 
-    def leave(self, microbatch: int) -> None:
-        """Behind OFFLOAD: inputs and outputs go, too. The backward needs them as ends of its graph alone."""
-        self._left.add(microbatch)
-        _, inputs = self.fwd_cache[microbatch]
-        buffers = [info.buffer for info in self.args_recv_info[microbatch] if info.buffer is not None]
-        for value in inputs:
-            if any(value is buffer for buffer in buffers):
-                vacate(value)
-        if not self._part.sends or microbatch in self._passed_on:
-            self._vacate_output(microbatch)
+    def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[Any]:
+        """RECV_B, into memory that is taken now."""
+        self._take_buffers(self.grad_recv_info.get(bwd_chunk_id, ()))
+        received: list[Any] = super().get_bwd_recv_ops(bwd_chunk_id)
+        return received
 
-    def _vacate_output(self, microbatch: int) -> None:
-        for output in self.fwd_cache[microbatch][0]:
-            vacate(output)
+    def set_local_bwd_input(self, next_stage_bwd_outputs: Any, mb_index: int) -> None:
+        """A gradient from a stage of this rank; where there is none, PyTorch writes zeros into the buffer."""
+        self._take_buffers(self.grad_recv_info[mb_index])
+        super().set_local_bwd_input(next_stage_bwd_outputs, mb_index)
+
+    def give_up_buffers(self) -> None:
+        """Let go of the memory for receiving: PyTorch takes that of all microbatches at once, and keeps it."""
+        for infos in (*self.args_recv_info.values(), *self.grad_recv_info.values()):
+            _give_up(infos)
+
+    def _take_buffers(self, infos: Any) -> None:
+        for info in infos:
+            if info.buffer is None and info.tensor_meta is not None and not info.is_root_arg:
+                info.buffer = _make_tensor_from_meta(info.tensor_meta, self.device)
+
+    def _used_up(self, microbatch: int) -> None:
+        """Behind B or W: nothing looks at what was received for the microbatch any more."""
+        _give_up(self.args_recv_info[microbatch])
+        _give_up(self.grad_recv_info.get(microbatch, ()))
+
+    def leave(self, microbatch: int) -> None:
+        """Behind OFFLOAD: inputs and outputs go, too, once the outputs are sent."""
+        self._left.add(microbatch)
+        if not self._part.sends or microbatch in self._passed_on:
+            self._vacate(microbatch)
+
+    def _vacate(self, microbatch: int) -> None:
+        """Inputs that came from another stage, and outputs: the backward needs them as ends of its graph alone."""
+        outputs, inputs = self.fwd_cache[microbatch]
+        buffers = [info.buffer for info in self.args_recv_info[microbatch]]
+        for tensor in (*outputs, *(value for value in inputs if any(value is buffer for buffer in buffers))):
+            vacate(tensor)
 
     def _forget_output(self, microbatch: int) -> None:
         _, inputs = self.fwd_cache[microbatch]
@@ -161,6 +185,8 @@ class ObservedStage(PipelineStage):
             compute = self._postpone
         with self._without_autocast():
             self._observed(compute, (bwd_chunk_id, *args), kwargs)
+        if full_backward:
+            self._used_up(bwd_chunk_id)
 
     def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> None:
         """W. Its gradients come from ``autograd.grad``, which DDP does not notice: it reduces them afterwards."""
@@ -172,6 +198,7 @@ class ObservedStage(PipelineStage):
             last_backward, self._reduction_due = False, True
         with self._without_autocast():
             self._observed(compute, (bwd_chunk_id,), {"last_backward": last_backward})
+        self._used_up(bwd_chunk_id)
 
     def perform_reduce_grad(self, grad_scale_factor: int) -> None:
         """REDUCE_GRAD."""
@@ -206,6 +233,12 @@ class ObservedStage(PipelineStage):
         answer = compute(*args, **kwargs)
         self._observer.end()
         return answer
+
+
+def _give_up(infos: Any) -> None:
+    """A message that still goes out of such a buffer holds it by itself."""
+    for info in infos:
+        info.buffer = None
 
 
 def _reduce(replica: DistributedDataParallel) -> None:
