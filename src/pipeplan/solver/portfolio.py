@@ -15,6 +15,7 @@ from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import EarlyProof, Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
+from pipeplan.solver.engines.robust_search import RobustSearch
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
@@ -30,6 +31,7 @@ ENGINES: tuple[Engine, ...] = (
     ShorterRuns(),
     Proving(),
     LocalSearch(),
+    RobustSearch(),
     JudgedSearch(),
 )
 """What a search runs, one after the other, until its budget is spent."""
@@ -111,7 +113,7 @@ def search(
             require_shape(schedule, problem)
             run.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
-            settled = run.is_optimal if isinstance(engine, JudgedSearch) else run.is_settled
+            settled = run.is_optimal if isinstance(engine, RobustSearch | JudgedSearch) else run.is_settled
             if not settled and not run.budget.stopped.is_set():
                 engine(run)
     except KeyboardInterrupt:

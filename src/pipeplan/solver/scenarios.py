@@ -10,6 +10,8 @@ import numpy as np
 from pipeplan.errors import InputError
 from pipeplan.model import Floats
 from pipeplan.solver.kernels.arrays import MEAN, P95, WORST
+from pipeplan.solver.problem import Problem
+from pipeplan.solver.variation import Jitter
 
 Statistic = Literal["worst", "mean", "p95"]
 
@@ -47,6 +49,20 @@ class Scenarios:
             raise InputError("factors of scenarios must be more than 0 and finite")
         if self.statistic not in get_args(Statistic):
             raise InputError(f"what counts of the scenarios is worst, mean or p95, not {self.statistic}")
+
+    @classmethod
+    def of(cls, problem: Problem) -> Scenarios:
+        """The runs that a search for a problem with a variation is made for."""
+        variation, placement = problem.variation, problem.placement
+        if isinstance(variation, Jitter):
+            runs = range(variation.count("train"))
+            return cls(variation.table(placement, problem.microbatches, problem.slices, "train", runs), "p95")
+        assert variation is not None
+        stage, microbatch = np.indices((placement.stages, problem.microbatches), np.int32)
+        ranks = placement.ranks_of(stage.ravel(), microbatch.ravel(), problem.microbatches).reshape(stage.shape)
+        slow = ranks[..., None, None] == np.arange(placement.ranks)
+        shape = (4, *stage.shape, problem.slices, placement.ranks)
+        return cls(np.broadcast_to(1.0 + variation.share * slow, shape).copy(), "worst")
 
     @property
     def runs(self) -> int:
