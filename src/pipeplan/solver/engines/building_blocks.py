@@ -190,7 +190,8 @@ class BuildingBlocks:
         """What the kernel takes, but for the number of steps; what it writes; and of that, the best block."""
         encoder, pace = repeater.encoder, repeater.pace(island.by_unit)
         block, trial, best = (_copy(island.block) for _ in range(3))
-        value = min(repeater.repeat(block, by_unit=island.by_unit).value, INFEASIBLE)
+        begun = repeater.repeat(block, by_unit=island.by_unit)
+        value = encoder.score(begun.decisions, self.spread) if np.isfinite(begun.value) else INFEASIBLE
         state = beginning(
             encoder,
             value,
