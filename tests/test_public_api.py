@@ -84,7 +84,7 @@ def test_functions_take_what_their_commands_take(name, options):
     """By the same names; outputs are written with ``save``, and a front starts from everything."""
     taken = set(inspect.signature(getattr(pipeplan, name)).parameters)
     asked = {field.name for each in options for field in fields(each)}
-    assert asked - taken <= {"pareto", "points", "trace"} | (
+    assert asked - taken <= {"pareto", "points", "steady_state", "trace"} | (
         {"start", "jitter", "slow_rank", "searches", "rounds"} if name == "pareto" else set()
     )
 

@@ -14,6 +14,7 @@ from cyclopts import Group, Parameter
 from pipeplan.api import as_keywords, file_of, holds_schedule, require_outputs
 from pipeplan.api.searching.searches import pareto
 from pipeplan.api.searching.searches import search as search_schedule
+from pipeplan.api.searching.steady_states import steady_state
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
@@ -116,6 +117,12 @@ class Search:
         bool, _option("The whole trade-off: the best under each of several memory limits.", "--pareto")
     ] = False
     points: Annotated[int, _option("How many limits of the trade-off (8).", "--points")] = 8
+    steady_state: Annotated[
+        bool,
+        _option(
+            "What each further microbatch costs: the shortest period of a schedule that repeats.", "--steady-state"
+        ),
+    ] = False
 
     def common(self) -> Common:
         """The options that a search and a front share, as keywords."""
@@ -152,6 +159,8 @@ def search(
     """
     starts = [path for path in map(file_of, search.start) if path is not None]
     asked = request((), settings, output, reads=starts, writes=[] if search.store is None else [search.store])
+    if search.steady_state:
+        return _steady_state(search, asked, json=json)
     if search.pareto:
         return _front(search, asked, json=json)
     with _progress(asked, [path for path in asked.outputs if holds_schedule(path)], quiet=json) as progress:
@@ -196,6 +205,39 @@ def _front(search: Search, asked: Request, *, json: bool) -> int:
             print_json(front.to_dict())
         else:
             front.print()
+    return 0
+
+
+def _steady_state(search: Search, asked: Request, *, json: bool) -> int:
+    """What each further microbatch costs."""
+    plain = Search(
+        placement=search.placement,
+        seconds=search.seconds,
+        seed=search.seed,
+        workers=search.workers,
+        full_backward=search.full_backward,
+        steady_state=True,
+    )
+    if search != plain:
+        raise InputError(
+            "--steady-state takes --placement, --seconds, --seed, --workers and --full-backward beside shape and costs: "
+            "leave out the other options of a search",
+            field="steady_state",
+        )
+    require_outputs(asked.outputs, ("record",), what="a steady state")
+    found = steady_state(
+        placement=search.placement,
+        seconds=10.0 if search.seconds is None else search.seconds,
+        seed=search.seed,
+        workers=1 if search.workers is None else search.workers,
+        full_backward=search.full_backward,
+        **as_keywords(asked.settings),
+    )
+    with written(dict.fromkeys(asked.outputs, partial(found.save, **asked.look))):
+        if json:
+            print_json(found.to_dict())
+        else:
+            found.print()
     return 0
 
 

@@ -123,6 +123,14 @@ def test_a_wrong_pattern_has_faults(change):
     assert list(wrong.faults())
 
 
+def test_a_pattern_repeated_is_one_of_more_microbatches():
+    pattern = proven(problem(Placement.v(2), 8, TIMES, 1.5)).pattern
+    twice = pattern.repeated(2)
+    assert not list(twice.faults())
+    assert (twice.microbatches, twice.per_microbatch) == (2, pattern.per_microbatch)
+    assert [len(row) for row in twice.rows] == [2 * len(row) for row in pattern.rows]
+
+
 def test_too_much_held_is_a_fault():
     case = problem(Placement.v(2), 8, TIMES, 2.5)
     pattern = proven(case).pattern
@@ -156,6 +164,8 @@ def test_the_answer_is_within_its_bounds_and_says_so_in_json():
     assert isinstance(found.best, Pattern)
     told = json.loads(json.dumps(found.to_dict()))
     assert [row["microbatches"] for row in told["periods"]] == [1, 2]
+    one, two = (known.pattern.per_microbatch for known in found.periods)
+    assert two <= one
     assert all(known.bound <= known.pattern.per_microbatch for known in found.periods if known.pattern)
 
 

@@ -40,6 +40,15 @@ class Pattern:
         """What each further microbatch costs, in the unit of the costs."""
         return self.period / (self.microbatches * self.problem.placement.copies)
 
+    def repeated(self, times: int) -> Pattern:
+        """The same as a pattern of so many times the microbatches."""
+        starts = {
+            job._replace(turn=job.turn + again * self.microbatches): start + again * self.period
+            for again in range(times)
+            for job, start in self.starts.items()
+        }
+        return Pattern(self.problem, times * self.microbatches, times * self.period, starts)
+
     @cached_property
     def rows(self) -> tuple[tuple[Op, ...], ...]:
         """What each rank runs in one period, from the earliest forward on.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from pipeplan.errors import InputError
-from pipeplan.model import Timeline
+from pipeplan.model import Timeline, tolerances
 from pipeplan.simulation import simulate
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
@@ -112,26 +112,28 @@ def steady_state(
         )
     problem = replace(problem, objective="makespan", variation=None)
     begin = clock()
-    found = [
-        pattern
-        for several in range(1, most + 1)
-        for pattern in _found(problem, several, most, seconds / 2 / most, seed=seed, workers=workers, clock=clock)
-    ]
     bound = Repeated(problem, 1).least_period() / problem.placement.copies
-    periods = [_known(number, bound, found) for number in range(1, most + 1)]
-    if is_plain(problem):
-        for place, known in enumerate(periods):
-            left = begin + seconds - clock()
-            share = Budget(max(left, 0.0) / (most - place), None, clock)
-            periods[place] = least_period(known, problem, share, seed=seed, workers=workers)
-    found += [known.pattern for known in periods if known.pattern is not None]
+    found: list[Pattern] = []
+    for several in range(1, most + 1):
+        if not any(pattern.per_microbatch <= bound * (1 + tolerances.ROUNDING) for pattern in found):
+            found += _found(problem, several, most, seconds / 2 / most, seed=seed, workers=workers, clock=clock)
+    periods: list[LeastPeriod] = []
+    for number in range(1, most + 1):
+        known = _known(number, bound, found)
+        if is_plain(problem):
+            left = Budget(max(begin + seconds - clock(), 0.0) / (most + 1 - number), None, clock)
+            known = least_period(known, problem, left, seed=seed, workers=workers)
+        periods.append(known)
+        found += [] if known.pattern is None else [known.pattern]
     best = min(found, key=attrgetter("per_microbatch"), default=None)
     return SteadyState(problem, best, bound, tuple(periods))
 
 
 def _known(microbatches: int, bound: float, found: list[Pattern]) -> LeastPeriod:
-    same = [pattern for pattern in found if pattern.microbatches == microbatches]
-    return LeastPeriod(microbatches, bound, min(same, key=attrgetter("period"), default=None))
+    """What is known before the proofs: a pattern of fewer microbatches repeated is one of more."""
+    fewer = [pattern for pattern in found if microbatches % pattern.microbatches == 0]
+    best = min(fewer, key=attrgetter("per_microbatch"), default=None)
+    return LeastPeriod(microbatches, bound, None if best is None else best.repeated(microbatches // best.microbatches))
 
 
 def _found(

@@ -1,0 +1,26 @@
+"""``pipeplan search --steady-state``."""
+
+import json
+
+LINE = "search --steady-state -p 2 --placement v --seconds 0.5"
+
+
+def test_it_prints_the_pattern_and_its_bound(run):
+    code, out, _ = run(f"{LINE} --memory-limit 2act -o steady.json")
+    assert code == 0
+    assert "each further microbatch" in out
+    assert "rank 1: " in out
+
+
+def test_its_json_is_the_record(run):
+    code, out, _ = run(f"{LINE} --json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["per_microbatch"] >= told["bound"] == 3.0
+    assert len(told["pattern"]["rows"]) == 2
+
+
+def test_it_takes_none_of_the_other_options_of_a_search(run):
+    code, _, err = run(f"{LINE} --pareto")
+    assert code == 2
+    assert "--steady-state takes --placement" in err
