@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -43,15 +43,16 @@ def excluded(case: Case, answer: Answer) -> Iterator[str]:
         return
     most = integers.value_in_units(float(answer.reachable))
     ranks = range(case.ranks)
-    for some in chain.from_iterable(combinations(ranks, count) for count in range(1, case.ranks + 1)):
-        model = ExactModel(integers, 0, most, Scope(integers, some))
+    sets = chain.from_iterable(combinations(ranks, count) for count in range(1, case.ranks + 1))
+    for some, flow in product(sets, (False, True)):
+        model = ExactModel(integers, 0, most, Scope(integers, some, flow=flow))
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.cp_model_presolve = False
         solver.parameters.stop_after_first_solution = True
         solver.parameters.max_deterministic_time = 5
         if solver.solve(model.model) == cp_model.INFEASIBLE:
-            yield f"ranks {some} exclude {float(answer.reachable):g}: {case.command()}"
+            yield f"ranks {some}{' with the flow' * flow} exclude {float(answer.reachable):g}: {case.command()}"
 
 
 def main() -> None:

@@ -21,13 +21,23 @@ from pipeplan.solver.run import Run
 
 Ranks = tuple[int, ...]
 
+Looked = tuple[Ranks, bool]
+"""A set of ranks, and whether the flow through all others is looked at."""
+
+BEST_FIRST = 4
+"""The set with the highest bound may be asked so many times longer than the others."""
+
+CLOSE = 0.004
+"""What some of the ranks can keep to is known well enough when it is known to this share."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FewRanks:
     """Raises the bound by exact proofs over one rank, then over more of them.
 
     Every set of ranks gets a little time for each question; one that takes longer is asked for less, and gets twice as much
-    in the next round. To the set that is done and has the highest bound every other rank is added in turn.
+    in the next round. To the set that is done and has the highest bound the flow through all others is
+    added, and every other rank in turn.
 
     Attributes
     ----------
@@ -38,13 +48,13 @@ class FewRanks:
     first_seconds
         How long a question may take in the first round, in seconds of the solver's.
     step
-        Bounds are raised by at least this share at a time, as long as a value may be so much higher.
+        Bounds are raised by about this share at first, and by twice as much after each success.
     """
 
     largest: int = 400
     share: float = 0.4
-    first_seconds: float = 0.25
-    step: float = 0.001
+    first_seconds: float = 0.06
+    step: float = 0.01
 
     def __call__(self, run: Run) -> None:
         """Prove; does nothing without OR-Tools. On a budget of evaluations it gives the same answer every time."""
@@ -61,28 +71,34 @@ class _Set:
     ----------
     low, high
         The least value that the ranks can keep to is at least ``low``, and at most ``high`` or better than any that helps.
+    promise
+        What is proven of a part of it.
     seconds
         How long the next question may take.
     stride
         How far above ``low`` the next question asks.
     """
 
-    def __init__(self, integers_of: Proofs, ranks: Ranks, low: int, seconds: float) -> None:
-        self._proofs, self.ranks, self.low, self.seconds = integers_of, ranks, low, seconds
-        self.high = integers_of.beaten
+    def __init__(self, proofs: Proofs, looked: Looked, promise: int, seconds: float) -> None:
+        self._proofs, self.looked, self.promise, self.seconds = proofs, looked, promise, seconds
+        self.ranks, self.flow = looked
+        self.low, self.high = 0, proofs.beaten
         self.stride = 0
         self.at_work = False
+        every = len(self.ranks) == proofs.run.problem.placement.ranks
+        self._close = 0 if every else CLOSE * proofs.least
 
     @cached_property
     def model(self) -> ExactModel:
         """The constraints of these ranks."""
         integers = self._proofs.integers
-        return ExactModel(integers, 0, self._proofs.beaten - 1, Scope(integers, self.ranks))
+        return ExactModel(integers, 0, self._proofs.beaten - 1, Scope(integers, self.ranks, flow=self.flow))
 
     @property
     def finished(self) -> bool:
         """Whether it is known what the ranks can keep to, or that they can keep to what is proven otherwise."""
-        return min(self.high, self._proofs.beaten) <= max(self.low, self._proofs.least)
+        low, beaten = max(self.low, self._proofs.least), self._proofs.beaten
+        return min(self.high, beaten) <= low or (self.high < beaten and self.high - low < self._close)
 
     @property
     def reason(self) -> str:
@@ -102,26 +118,27 @@ class _Sets:
         self.options, self.proofs, self.run = options, proofs, proofs.run
         self.until = (1 - options.share) * solver_seconds_left(self.run)
         self.seconds = options.first_seconds
-        self.sets: dict[Ranks, _Set] = {}
+        self.sets: dict[Looked, _Set] = {}
         for rank in range(self.run.problem.placement.ranks):
-            self._add((rank,), 0)
+            self._add((rank,), 0, flow=False)
+            self._add((rank,), 0, flow=True)
 
     def next(self) -> Proof | None:
         """The next question; None while there is none, or when the time is up."""
         left = solver_seconds_left(self.run) - self.until
-        if left <= 0:
-            return None
-        waiting = [one for one in self.sets.values() if not (one.finished or one.at_work)]
-        if all(one.seconds > self.seconds for one in waiting):
-            if any(one.at_work and one.seconds <= self.seconds for one in self.sets.values()):
+        while left > 0:
+            open_ = [one for one in self.sets.values() if not one.finished]
+            low = max((one.low for one in open_), default=0)
+            soon = [one for one in open_ if one.seconds <= self.seconds * (BEST_FIRST if one.low == low > 0 else 1)]
+            if waiting := [one for one in soon if not one.at_work]:
+                return self._question(min(waiting, key=_by_promise), left)
+            if soon:
                 return None
             if not self._grow():
-                if not waiting:
+                if not open_:
                     return None
                 self.seconds *= 2
-            return self.next()
-        soon = [one for one in waiting if one.seconds <= self.seconds]
-        return self._question(min(soon, key=lambda one: (-one.low, -len(one.ranks), one.ranks)), left)
+        return None
 
     def _question(self, one: _Set, left: float) -> Proof:
         """Whether a set can keep to what is proven otherwise, and then to more and more."""
@@ -133,36 +150,46 @@ class _Sets:
 
     def learn(self, proof: Proof) -> None:
         """Take what a proof tells of its set."""
-        one = self.sets[tuple(proof.model.scope.ranks)]
+        scope = proof.model.scope
+        one = self.sets[tuple(scope.ranks), scope.flow]
         one.at_work = False
-        smallest = max(int(self.options.step * self.proofs.least), 1)
+        step = max(int(self.options.step * self.proofs.least), 1)
         if proof.value is not None:
             one.high = proof.value
-            one.stride = (one.high - one.low) // 2
+            one.stride = (one.high - max(one.low, self.proofs.least)) // 2
         elif proof.finished:
             one.low = proof.bound
-            gap = min(one.high, self.proofs.beaten) - one.low
-            one.stride = min(max(2 * one.stride, smallest), gap // 2) if one.high < self.proofs.beaten else gap // 2
+            one.stride = max(2 * one.stride, step)
+            if one.high < self.proofs.beaten:
+                one.stride = min(one.stride, (one.high - one.low) // 2)
         else:
             one.stride //= 4
             one.seconds *= 2
 
-    def _add(self, ranks: Ranks, low: int) -> bool:
+    def _add(self, ranks: Ranks, promise: int, *, flow: bool) -> bool:
         """Take a set of ranks, unless it is known or too large."""
         ops = sum(len(self.proofs.integers.jobs_on(rank)) for rank in ranks)
-        if ranks in self.sets or ops > self.options.largest:
+        if (ranks, flow) in self.sets or ops > self.options.largest:
             return False
-        self.sets[ranks] = _Set(self.proofs, ranks, low, self.seconds)
+        self.sets[ranks, flow] = _Set(self.proofs, (ranks, flow), promise, self.seconds)
         return True
 
     def _grow(self) -> bool:
-        """Add every other rank in turn to the best sets that are done; whether there was one to add."""
-        done = sorted((one for one in self.sets.values() if one.finished), key=lambda one: (-one.low, -len(one.ranks)))
-        best = [one for one in done if (one.low, len(one.ranks)) == (done[0].low, len(done[0].ranks))]
+        """To the best set add the flow through the others, and every other rank in turn; whether there is one to add."""
+        low = max(one.low for one in self.sets.values())
+        best = [one for one in self.sets.values() if one.low == low]
+        most = max(len(one.ranks) for one in best)
         ranks = set(range(self.run.problem.placement.ranks))
-        added = [
-            self._add(tuple(sorted((*one.ranks, rank))), one.low)
-            for one in best
-            for rank in sorted(ranks.difference(one.ranks))
-        ]
+        added = []
+        for one in best:
+            if len(one.ranks) == most < len(ranks):
+                added.append(self._add(one.ranks, low, flow=True))
+                added += [
+                    self._add(tuple(sorted((*one.ranks, rank))), low, flow=False)
+                    for rank in sorted(ranks.difference(one.ranks))
+                ]
         return any(added)
+
+
+def _by_promise(one: _Set) -> tuple[int, int, Looked]:
+    return -max(one.low, one.promise), -len(one.ranks), one.looked

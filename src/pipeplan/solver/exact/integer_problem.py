@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeplan.model import Columns, Floats, Kind, Schedule, ops, source_of, tolerances
+from pipeplan.model import Columns, Floats, Ints, Kind, Schedule, ops, source_of, tolerances
+from pipeplan.solver.exact.forced_order import Class, Shift, least_shifts, shifts_of_limit
 from pipeplan.solver.exact.integer_units import as_fraction, common_unit, in_units
 from pipeplan.solver.problem import Problem
 
@@ -174,24 +176,70 @@ class IntegerProblem:
     def needs(self, job: Job) -> Iterator[tuple[Job, int]]:
         """The jobs that must end before this one starts, each with the time of its transfer."""
         kind, copy, stage, turn = job
-        if turn > 0 and not (kind is Kind.W and self.may_be_full[stage]):
+        if turn > 0 and self._in_order(kind, stage):
             yield job._replace(turn=turn - 1), 0
         source = source_of(kind, stage, self.problem.placement.stages, backward=self.backward)
         if source is not None:
             needed = job._replace(kind=source[0], stage=source[1])
             yield needed, 0 if needed.stage == stage else self.delay(copy, min(stage, needed.stage))
+        for (before, of_stage), _, by in self._forced[copy].get((kind, stage), ()):
+            if by <= turn:
+                yield Job(before, copy, of_stage, turn - by), 0
 
     def leads_to(self, first: Job, second: Job) -> bool:
         """Whether the second can never start before the first has ended, whatever is decided."""
-        if first.copy != second.copy or first.turn > second.turn:
+        if first.copy != second.copy:
             return False
-        if first.kind is Kind.W:
-            return (second.kind, second.stage) == (Kind.W, first.stage) and not self.may_be_full[first.stage]
-        return self._depth(first) <= self._depth(second)
+        return bool(self._least[first.copy][self._number(first), self._number(second)] <= second.turn - first.turn)
 
-    def _depth(self, job: Job) -> int:
-        """How far down a microbatch's way through the model a job stands; a W stands with its backward."""
-        return job.stage if job.kind is Kind.F else 2 * self.problem.placement.stages - 1 - job.stage
+    def _in_order(self, kind: Kind, stage: int) -> bool:
+        """Whether jobs of a kind run in the order of their microbatches: Ws that may have become a part of B do not."""
+        return not (kind is Kind.W and self.may_be_full[stage])
+
+    def _number(self, job: Job) -> int:
+        return self.kinds.index(job.kind) * self.problem.placement.stages + job.stage
+
+    @cached_property
+    def _forced(self) -> list[dict[Class, list[Shift]]]:
+        """By copy: what limits force to come before the jobs of each kind and stage."""
+        placement = self.problem.placement
+        forced: list[dict[Class, list[Shift]]] = [{} for _ in range(placement.copies)]
+        for copy, rank in product(range(placement.copies), range(placement.ranks)):
+            memory, stages = self.memory(rank), sorted(placement.stages_on(rank, copy))
+            if memory.binds:
+                at_forward = {stage: memory.held[stage].at_forward for stage in stages}
+                weights = {stage: memory.held[stage].until_weight for stage in stages if self._in_order(Kind.W, stage)}
+                for shift in shifts_of_limit(stages, at_forward, weights, memory.limit, self.backward):
+                    forced[copy].setdefault(shift.second, []).append(shift)
+        return forced
+
+    @cached_property
+    def _least(self) -> list[Ints]:
+        """By copy: how many microbatches later each kind on each stage surely comes behind each other."""
+        stages = self.problem.placement.stages
+        always: list[tuple[int, int, int]] = []
+        for number, (kind, stage) in enumerate(product(self.kinds, range(stages))):
+            if self._in_order(kind, stage):
+                always.append((number, number, 1))
+            source = source_of(kind, stage, stages, backward=self.backward)
+            if source is not None:
+                always.append((self.kinds.index(source[0]) * stages + source[1], number, 0))
+        return [
+            least_shifts(
+                len(self.kinds) * stages,
+                always
+                + [
+                    (
+                        self.kinds.index(first[0]) * stages + first[1],
+                        self.kinds.index(second[0]) * stages + second[1],
+                        by,
+                    )
+                    for shifts in forced.values()
+                    for first, second, by in shifts
+                ],
+            )
+            for forced in self._forced
+        ]
 
     def memory(self, rank: int) -> IntegerMemory:
         """What the jobs of a rank hold, and its limit."""

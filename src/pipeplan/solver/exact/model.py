@@ -69,6 +69,8 @@ class ExactModel:
             self._run_one_at_a_time(jobs)
             self._stay_within(integers.memory(rank), jobs)
             self._bound_value(jobs)
+        if integers.problem.objective == "span":
+            self._start_at_once()
         self._follow_on()
         self.model.minimize(self.value)
 
@@ -139,21 +141,18 @@ class ExactModel:
         for last in lasts:
             for begin in [0] if makespan else [self.start[first] for first in firsts]:
                 self.model.add(self.value >= self._end(last) - begin)
-        if not makespan:
-            self._start_at_once(firsts)
-        elif not self.scope.whole:
+        if makespan and not self.scope.whole:
             for job in jobs:
                 self.model.add(self.value >= self.start[job] + self.tails[job])
 
-    def _start_at_once(self, firsts: Sequence[Job]) -> None:
+    def _start_at_once(self) -> None:
         """The first stage begins at 0: spans stay what they are when everything is shifted.
 
         Other ranks may begin later than they could, which can make their span shorter. A schedule cannot say so, but it can
         do so: its rank waits for a microbatch that another one overtakes.
         """
-        for first in firsts:
-            if self.integers.problem.placement.copies == 1 and first.stage == self.scope.first_stage:
-                self.model.add(self.start[first] == 0)
+        if self.integers.problem.placement.copies == 1:
+            self.model.add(self.start[Job(Kind.F, 0, self.scope.first_stage, 0)] == 0)
 
     def _stay_within(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:
         """Within the limit, and in one order where a rank has several stages."""

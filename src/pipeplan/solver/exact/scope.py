@@ -3,19 +3,22 @@
 A model of a few ranks asks of all others only that a microbatch takes its time there: it drops the rules that others run
 one job at a time and stay within their memory. Every schedule keeps to what is left, so what such a model proves that no
 schedule can do, none can. Where a stage between two kept ones is slower than both, its jobs stay too, one microbatch behind
-the other: they hold up the flow.
+the other: they hold up the flow. All others can stay as well; then what limits force on their ranks holds it up, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from pipeplan.model import Kind
 from pipeplan.solver.exact.integer_problem import IntegerProblem, Job
 
 Need = tuple[Job, int]
 """A job that must have ended, and how long before."""
+
+Class = tuple[Kind, int, int]
+"""A kind of job on a stage of a copy."""
 
 
 class Scope:
@@ -27,34 +30,40 @@ class Scope:
         The problem.
     ranks
         The ranks whose rules are kept; None: all.
+    flow
+        Whether the forwards and backwards of all other ranks stay, each as what waits and is waited for.
 
     Attributes
     ----------
     ranks
         The ranks kept, each with its jobs.
     first_stage
-        The first stage on a kept rank.
+        The first stage whose forwards stay: nothing starts before those.
+    flow
+        As asked for; never where nothing is left out.
     passed
         Jobs of other ranks that hold up the flow.
     whole
         Whether nothing is left out.
     """
 
-    def __init__(self, integers: IntegerProblem, ranks: Sequence[int] | None = None) -> None:
+    def __init__(self, integers: IntegerProblem, ranks: Sequence[int] | None = None, *, flow: bool = False) -> None:
         self.integers = integers
-        every = range(integers.problem.placement.ranks)
+        self._placement = integers.problem.placement
+        every = range(self._placement.ranks)
         self.ranks: dict[int, list[Job]] = {
             rank: integers.jobs_on(rank) for rank in (every if ranks is None else ranks)
         }
         self.whole = len(self.ranks) == len(every)
-        self.first_stage = min(job.stage for jobs in self.ranks.values() for job in jobs)
         kept = {self._class(job) for jobs in self.ranks.values() for job in jobs}
-        slow = set() if self.whole else self._slow(kept)
+        self.flow = flow and not self.whole
+        slow = self._others(kept) if self.flow else set() if self.whole else self._slow(kept)
         self._kept = kept | slow
+        self.first_stage = min(stage for _, _, stage in self._kept)
         self.passed = [Job(*of, turn) for of in sorted(slow) for turn in range(integers.share)]
 
     @staticmethod
-    def _class(job: Job) -> tuple[Kind, int, int]:
+    def _class(job: Job) -> Class:
         return job.kind, job.copy, job.stage
 
     @property
@@ -67,11 +76,12 @@ class Scope:
     def needs(self, job: Job) -> Iterator[Need]:
         """The kept jobs that must end before this one starts, each with the time of what lies between at least."""
         for source, delay in self.integers.needs(job):
-            yield from self._kept_before(source, delay, same_turn=source.turn == job.turn)
+            along = source.turn == job.turn or source.kind is Kind.W
+            yield from self._kept_before(source, delay, along=along)
 
-    def _kept_before(self, source: Job, delay: int, *, same_turn: bool) -> Iterator[Need]:
+    def _kept_before(self, source: Job, delay: int, *, along: bool) -> Iterator[Need]:
         while self._class(source) not in self._kept:
-            if not same_turn:
+            if not along:
                 return
             delay += self.integers.least_time(source)
             before = next((need for need in self.integers.needs(source) if need[0].turn == source.turn), None)
@@ -80,11 +90,16 @@ class Scope:
             source, delay = before[0], delay + before[1]
         yield source, delay
 
-    def _slow(self, kept: set[tuple[Kind, int, int]]) -> set[tuple[Kind, int, int]]:
+    def _others(self, kept: set[Class]) -> set[Class]:
+        stages, copies = (range(count) for count in (self._placement.stages, self._placement.copies))
+        kinds = (Kind.F, self.integers.backward)
+        return {(kind, copy, stage) for kind, copy, stage in product(kinds, copies, stages)} - kept
+
+    def _slow(self, kept: set[Class]) -> set[Class]:
         """Of each way between two kept stages the slowest stage, where it is slower than both."""
         integers, slow = self.integers, set()
-        stages = range(integers.problem.placement.stages)
-        for copy in range(integers.problem.placement.copies):
+        stages = range(self._placement.stages)
+        for copy in range(self._placement.copies):
             way = [(Kind.F, copy, stage) for stage in stages]
             way += [(integers.backward, copy, stage) for stage in reversed(stages)]
             times = [integers.least_time(Job(*one, 0)) for one in way]
