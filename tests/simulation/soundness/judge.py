@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.errors import InfeasibleError
-from pipeplan.model import Placement, Timeline
-from pipeplan.simulation import Bound, located_windows, longest_span, lower_bound, simulate, span_bound
+from pipeplan.errors import DeadlockError, InfeasibleError
+from pipeplan.model import Placement, Schedule, Timeline
+from pipeplan.passes import insert_communication
+from pipeplan.simulation import Bound, Communication, located_windows, longest_span, lower_bound, simulate, span_bound
 from pipeplan.solver import Choices, Problem
 from tests.simulation.soundness.instances import Instance
 from tests.simulation.soundness.witnesses import witnesses
@@ -50,11 +51,25 @@ def judge(instance: Instance, *, evaluations: int = 2_000, seconds: float = 1.0)
             violations += _above(bound, value, f"{source} within the limits")
             if instance.split != "none":
                 violations += _misplaced(bound, found.timeline, instance.costs, source)
+            violations += _with_other_messages(instance, schedule, source)
         tight = _bound(instance, instance.costs, Limits(np.maximum(held, 1e-6), instance.limits.in_activations))
         violations += _above(tight, value, f"{source} at what it holds")
         violations += _above(_bound(instance, instance.costs, None), value, f"{source}, whatever it holds")
     gap = None if best is None else best / bound.value - 1
     return Verdict(instance.seed, tuple(instance.kinds), tuple(violations), gap, bound.reason)
+
+
+def _with_other_messages(instance: Instance, schedule: Schedule, source: str) -> list[str]:
+    """What is above the same schedule where messages queue on their links, or meet their ranks."""
+    violations: list[str] = []
+    ways: dict[Communication, Schedule] = {"contended": schedule, "blocking": insert_communication(schedule)}
+    for communication, messages in ways.items():
+        try:
+            found = simulate(messages, instance.costs, communication=communication, limits=instance.limits)
+        except DeadlockError:
+            continue
+        violations += _above(found.bound, found.timeline.makespan, f"{source}, {communication}")
+    return violations
 
 
 def _above(bound: Bound, value: float, what: str) -> list[str]:
