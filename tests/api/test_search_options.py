@@ -153,3 +153,47 @@ def test_what_was_decided_in_words():
         "splits 118 of 120 backwards",
         "overlaps 7 pairs of a forward and a backward",
     )
+
+
+def test_many_groups_of_stages_are_summed_up():
+    decided = Decided(
+        choices=("recompute",),
+        microbatches=8,
+        recomputed=(1, 2, 8, 0, 3),
+        offloaded=(0,) * 5,
+        full_backwards=0,
+        split_backwards=0,
+        overlapped_pairs=0,
+        prices={"recompute": Price(0.0, 1.0, 2, False)},
+    )
+    assert decided_in_words(decided) == (
+        "recomputes 1 to 8 of 8 microbatches on stages 0-2,4: costs no time, saves 1 activation on rank 2",
+    )
+
+
+def test_a_search_that_may_recompute_needs_less_memory_and_is_held_against_recomputing_everything(tmp_path, capsys):
+    shape = {"ranks": 2, "microbatches": 4, "memory_limit": "1act", "placement": "v"}
+    found = pipeplan.search(**shape, decide="recompute", evaluations=500)  # type: ignore[arg-type]
+    assert found.search is not None
+    decided = found.search.decided
+    assert sum(decided.recomputed) > 0
+    assert found.memory.peak_activation.max() <= 1
+    assert found.search.best_published is not None
+    assert found.search.best_published.name.endswith("all recomputed")
+    assert found.search.value <= found.search.best_published.value
+    kept = pipeplan.search(**shape, evaluations=500)  # type: ignore[arg-type]
+    assert found.makespan < kept.makespan
+    found.save(tmp_path / "again.json")
+    assert pipeplan.simulate(tmp_path / "again.json", p2p_time=0).makespan == pytest.approx(found.makespan)
+    found.print()
+    assert "decided recomputes " in " ".join(capsys.readouterr().out.split())
+
+
+def test_sequences_that_are_cut():
+    found = pipeplan.search(ranks=2, microbatches=2, slices=2, evaluations=200)
+    assert found.schedule.slices == 2
+    assert found.search is not None
+    assert found.search.best_published is not None
+    assert found.search.value <= found.search.best_published.value
+    with pytest.raises(ShapeError, match="gpipe does not cut sequences"):
+        pipeplan.search(ranks=2, microbatches=2, slices=2, start="gpipe", evaluations=10)

@@ -124,10 +124,11 @@ def search(
 def require_shape(schedule: Schedule, problem: Problem) -> None:
     """Raise ShapeError for a start of another shape than the problem's, InvalidScheduleError for one that is not right."""
     same = schedule.placement.rank_of == problem.placement.rank_of and schedule.microbatches == problem.microbatches
-    if not same or schedule.slices > 1:
+    if not same or schedule.slices != problem.slices:
+        cut = "unsliced" if problem.slices == 1 else f"{problem.slices} slices"
         raise ShapeError(
             f"cannot start from {schedule!r}: the search is for {problem.placement.ranks} ranks, "
-            f"{problem.placement.stages} stages ({problem.placement.name}), {problem.microbatches} microbatches, unsliced",
+            f"{problem.placement.stages} stages ({problem.placement.name}), {problem.microbatches} microbatches, {cut}",
             field="start",
         )
     check(schedule).require_valid()

@@ -307,8 +307,9 @@ def value_as_is(schedule: Schedule, problem: Problem) -> float:
     choices = problem.choices
     split = schedule.has(Kind.I) and not choices.split
     again = schedule.has(Kind.R) and not choices.recompute
+    pairs = problem.costs.overlap is not None and not choices.overlap and bool(schedule.joined.any())
     away = not (choices.offload or schedule.kinds.isdisjoint(HOST_KINDS))
-    if split or again or away or any(check_memory(schedule, problem.memory_limit)):
+    if split or pairs or again or away or any(check_memory(schedule, problem.memory_limit)):
         return np.inf
     return problem.value(problem.simulated(schedule).timeline)
 

@@ -18,7 +18,17 @@ from pipeplan.model import Schedule, format_schedule
 from pipeplan.readable import Times, change
 from pipeplan.simulation import Cause, cause_of_delay
 
-_SHAPE_SETTINGS = ("ranks", "stages", "microbatches", "chunks", "slices", "group_size", "variant", "recompute", "offload")
+_SHAPE_SETTINGS = (
+    "ranks",
+    "stages",
+    "microbatches",
+    "chunks",
+    "slices",
+    "group_size",
+    "variant",
+    "recompute",
+    "offload",
+)
 """The settings that the text itself answers."""
 
 

@@ -44,16 +44,38 @@ def _clauses(decided: Decided) -> Iterator[str]:
         yield f"overlaps {decided.overlapped_pairs:,} pairs of a forward and a backward"
 
 
+MOST_GROUPS = 3
+"""Groups of stages that are named one by one; of more only the least and the most microbatches are."""
+
+
 def _which(counts: tuple[int, ...], microbatches: int) -> str:
     """``all 24 microbatches on stages 0-3, 3 of 24 on stage 5``: neighbours of equal counts together."""
+    groups = [
+        (count, [stage for stage, _ in group])
+        for count, group in groupby(enumerate(counts), key=lambda each: each[1])
+        if count
+    ]
+    if len(groups) > MOST_GROUPS:
+        some = [count for count, _ in groups]
+        stages = [stage for _, group in groups for stage in group]
+        return f"{min(some)} to {max(some)} of {microbatches} microbatches on {_stages(stages)}"
     said: list[str] = []
-    for count, group in groupby(enumerate(counts), key=lambda each: each[1]):
-        stages = [stage for stage, _ in group]
-        if count:
-            where = f"stage {stages[0]}" if len(stages) == 1 else f"stages {stages[0]}-{stages[-1]}"
-            many = f"all {microbatches}" if count == microbatches else f"{count} of {microbatches}"
-            said.append(f"{many}{'' if said else ' microbatches'} on {where}")
+    for count, stages in groups:
+        many = f"all {microbatches}" if count == microbatches else f"{count} of {microbatches}"
+        said.append(f"{many}{'' if said else ' microbatches'} on {_stages(stages)}")
     return ", ".join(said)
+
+
+def _stages(stages: list[int]) -> str:
+    """``stage 3``, ``stages 0-4,6``."""
+    runs: list[list[int]] = []
+    for stage in stages:
+        if runs and runs[-1][-1] == stage - 1:
+            runs[-1].append(stage)
+        else:
+            runs.append([stage])
+    text = ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"stage{'' if len(stages) == 1 else 's'} {text}"
 
 
 def judged_in_words(record: SearchRecord, unit: str) -> tuple[str, str] | None:

@@ -10,6 +10,7 @@ import numpy as np
 from pipeplan.costs import Limits
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Schedule
+from pipeplan.passes import insert_recompute
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Published
 from pipeplan.solver.run import Run, value_as_is
@@ -104,10 +105,16 @@ def published(problem: Problem) -> Iterator[tuple[str, Schedule]]:
 
 
 def fixed_orders(problem: Problem, *, every_group_up_to: int = EVERY_GROUP_UP_TO) -> Iterator[tuple[str, Schedule]]:
-    """The strategies' schedules of this placement and number of microbatches, by name."""
+    """The strategies' schedules of this placement, number of microbatches and of slices, by name.
+
+    Where the search may recompute, each also with everything recomputed.
+    """
     for strategy in STRATEGIES.values():
         if not strategy.looks_at_costs:
-            yield from _of_strategy(strategy, problem, every_group_up_to)
+            for name, schedule in _of_strategy(strategy, problem, every_group_up_to):
+                yield name, schedule
+                if problem.choices.recompute:
+                    yield f"{name}, all recomputed", insert_recompute(schedule)
 
 
 def driven_by_costs(
@@ -125,7 +132,8 @@ def _heuristics(
     """Each strategy that looks at costs, for each limit that it is tried under: what its name then ends with, the limit."""
     for heuristic in STRATEGIES.values():
         shape = Shape(problem.placement.ranks, problem.microbatches, heuristic.chunks)
-        if heuristic.looks_at_costs and heuristic.placed(shape).rank_of == problem.placement.rank_of:
+        fits = problem.slices == 1 and heuristic.placed(shape).rank_of == problem.placement.rank_of
+        if heuristic.looks_at_costs and fits:
             for suffix, limits in _limits(problem, activations_a_rank):
                 yield heuristic, suffix, limits
 
@@ -149,11 +157,12 @@ def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -
                     problem.placement.chunks,
                     group_size=group,
                     variant=variant,
+                    slices=problem.slices if strategy.slices > 1 and problem.slices > 1 else None,
                 )
                 schedule = strategy(shape)
             except ShapeError:
                 continue
-            if schedule.placement.rank_of == problem.placement.rank_of and schedule.slices == 1:
+            if schedule.placement.rank_of == problem.placement.rank_of and schedule.slices == problem.slices:
                 details = [variant] if variant else []
                 details += [f"groups of {group}"] if group else []
                 yield " ".join([strategy.name, *([f"({', '.join(details)})"] if details else [])]), schedule
