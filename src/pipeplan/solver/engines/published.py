@@ -132,8 +132,8 @@ def _heuristics(
     """Each strategy that looks at costs, for each limit that it is tried under: what its name then ends with, the limit."""
     for heuristic in STRATEGIES.values():
         shape = Shape(problem.placement.ranks, problem.microbatches, heuristic.chunks)
-        fits = problem.slices == 1 and heuristic.placed(shape).rank_of == problem.placement.rank_of
-        if heuristic.looks_at_costs and fits:
+        driven = heuristic.looks_at_costs and problem.slices == 1
+        if driven and heuristic.placed(shape).rank_of == problem.placement.rank_of:
             for suffix, limits in _limits(problem, activations_a_rank):
                 yield heuristic, suffix, limits
 
