@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.search import Times, case
+from benchmarks.search_goals import Times, case
 from pipeplan.model import Placement
 from pipeplan.solver import Objective, Problem, search
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
+from threading import Thread
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -20,6 +23,9 @@ from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Judge, bound_of
 from pipeplan.solver.variation import Jitter
+
+PATIENCE = 60.0
+"""Seconds that a search with a shorter budget waits for its kernels, all together; then it goes without."""
 
 REPORT_EVERY = 0.5
 """Seconds between two reports while nothing else is to be said."""
@@ -110,11 +116,13 @@ class Run:
         self._report = report
         self._reported = 0.0
         self._share = 0.0
+        self._waited = 0.0
+        self._gave_up_on_kernels = False
 
     @property
     def is_over(self) -> bool:
-        """Whether the budget is spent or the best is optimal."""
-        return self.budget.is_spent or self.is_optimal
+        """Whether the budget is spent, the best is optimal, or kernels were not ready in time."""
+        return self.budget.is_spent or self.is_optimal or self._gave_up_on_kernels
 
     @property
     def is_optimal(self) -> bool:
@@ -270,10 +278,28 @@ class Run:
         """Have a kernel compiled, once on a machine, by a call that asks for no work; a budget in seconds waits for it.
 
         With a budget in evaluations alone it is compiled when there is enough to do.
+
+        The user may stop the search meanwhile, which ends the wait at once. Where compiling takes longer than ``PATIENCE``
+        and longer than the budget, the search is over: what it has found without is the answer.
         """
-        if self.budget.limit_seconds is not None and not self.is_over:
-            with self.budget.paused():
-                self.map(lambda _: kernel.compile(inputs, outputs), [None])
+        limit = self.budget.limit_seconds
+        if limit is None or self.is_over:
+            return
+        work = _Compiling(kernel, inputs, outputs)
+        most = max(PATIENCE, limit)
+        with self.budget.paused():
+            begin = time.monotonic()
+            work.start()
+            try:
+                while work.is_alive() and self._waited + time.monotonic() - begin < most:
+                    work.join(REPORT_EVERY)
+                    self.report()
+            except KeyboardInterrupt:
+                self.budget.stopped.set()
+            self._waited += time.monotonic() - begin
+        if work.error is not None:
+            raise work.error
+        self._gave_up_on_kernels = work.is_alive()
 
     def rounds(self, tasks: int, first: int, until: float = 1.0, doublings: int = 11) -> Iterator[tuple[int, int]]:
         """Rounds of so many tasks until this share of the budget is spent: their numbers, and evaluations for each task.
@@ -312,6 +338,21 @@ def value_as_is(schedule: Schedule, problem: Problem) -> float:
     if split or pairs or again or away or any(check_memory(schedule, problem.memory_limit)):
         return np.inf
     return problem.value(problem.simulated(schedule).timeline)
+
+
+class _Compiling(Thread):
+    """A kernel while it is compiled. Nothing can end that, so it is left alone when nobody waits for it any more."""
+
+    def __init__(self, kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
+        super().__init__(daemon=True)
+        self.error: BaseException | None = None
+        self._compile = partial(kernel.compile, inputs, outputs)
+
+    def run(self) -> None:
+        try:
+            self._compile()
+        except Exception as error:
+            self.error = error
 
 
 class Engine(Protocol):

@@ -1,0 +1,77 @@
+"""What engines share: waiting for kernels."""
+
+import threading
+
+import pytest
+
+from pipeplan.model import Placement
+from pipeplan.solver import Run
+from pipeplan.solver.budget import Budget
+from tests.solver.problems import problem
+
+
+class SlowToCompile:
+    """Stands for a kernel whose compilation ends when it is told to."""
+
+    def __init__(self):
+        self.go_on = threading.Event()
+
+    def compile(self, inputs, outputs):
+        self.go_on.wait()
+
+
+def run_of(seconds, report=None):
+    """A search whose own clock stands still."""
+    run = Run(problem(Placement.v(4), 8, limit=2), Budget(seconds, None, lambda: 0.0), report=report)
+    run.offer(run.encoder.from_order(run.encoder.one_by_one()), "one", "one")
+    return run
+
+
+@pytest.fixture
+def slow():
+    kernel = SlowToCompile()
+    yield kernel
+    kernel.go_on.set()
+
+
+def test_a_search_waits_for_its_kernels_and_no_seconds_are_spent(slow):
+    run = run_of(0.05)
+    threading.Timer(0.1, slow.go_on.set).start()
+    run.compile(slow, (), ())
+    assert slow.go_on.is_set()
+    assert not run.is_over
+
+
+def test_a_search_goes_without_kernels_that_take_too_long(slow, monkeypatch):
+    monkeypatch.setattr("pipeplan.solver.run.PATIENCE", 0.05)
+    monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
+    run = run_of(0.1)
+    run.compile(slow, (), ())
+    assert run.is_over
+    assert list(run.rounds(1, 1)) == []
+    assert not run.budget.stopped.is_set()
+
+
+def test_who_stops_a_search_that_waits_for_its_kernels_does_not_wait(slow, monkeypatch):
+    monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
+
+    waiting = []
+
+    def stop(news):
+        if waiting:
+            raise KeyboardInterrupt
+
+    run = run_of(60, stop)
+    waiting.append(True)
+    run.compile(slow, (), ())
+    assert run.budget.stopped.is_set()
+    assert run.is_over
+
+
+def test_what_goes_wrong_while_a_kernel_is_compiled_is_raised():
+    class Broken:
+        def compile(self, inputs, outputs):
+            raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"):
+        run_of(1).compile(Broken(), (), ())
