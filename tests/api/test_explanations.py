@@ -192,7 +192,10 @@ def test_the_windows_of_the_bound_are_found_on_the_timeline(capsys):
     }  # fmt: skip
     found.print()
     said = " ".join(capsys.readouterr().out.split())
-    assert "takes less than 30.0: rank 0 holds 3 microbatches at most, and idles 6.0 or more in these windows" in said
+    assert (
+        "takes less than 30.0: rank 0 holds 3 microbatches at most, and idles 6.0 or more in 3 windows of time" in said
+    )
+    assert found.sentences[-1].startswith("No schedule within the memory limit takes less than 30.0: rank 0 holds")
     assert "from the last forward on 25.0 to 37.0" in said
 
 

@@ -16,7 +16,7 @@ from pipeplan.api.explaining.waits import Wait
 from pipeplan.api.tables.advice import advice
 from pipeplan.api.tables.parts import columns, facts, line, shown_ranks, sizes
 from pipeplan.api.tables.results import activations_of, notes, warnings
-from pipeplan.api.tables.windows import bound_parts
+from pipeplan.api.tables.windows import bound_parts, bound_sentences
 from pipeplan.model import Kind, counted
 from pipeplan.readable import Times, change, percent
 from pipeplan.simulation import Reason
@@ -67,9 +67,10 @@ def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def sentences(explanation: Explanation) -> tuple[str, ...]:
-    """The heading, and a sentence for each rank that is told of."""
+    """The heading, a sentence for each rank that is told of, and one on the bound where windows of time explain it."""
     times = _times(explanation)
-    return (_heading(explanation, times), *(_sentence(explanation, rank, times) for rank in _told(explanation)))
+    ranks = (_sentence(explanation, rank, times) for rank in _told(explanation))
+    return (_heading(explanation, times), *ranks, *bound_sentences(explanation, times))
 
 
 def closing(explanation: Explanation) -> str:

@@ -13,7 +13,7 @@ from pipeplan.api.explaining.explanations import Explanation
 from pipeplan.api.tables.parts import columns, line
 from pipeplan.model import counted
 from pipeplan.readable import Times
-from pipeplan.simulation import LocatedWindow, RoundTrips
+from pipeplan.simulation import LocatedWindow
 
 _TITLES = {
     "first": "to the first backward",
@@ -25,27 +25,28 @@ _TITLES = {
 
 def bound_parts(explanation: Explanation, times: Times) -> Iterator[RenderableType]:
     """What the bound says, and its windows; nothing where it has no windows, or none is on the timeline."""
-    trips = explanation.result.bound.round_trips
-    if trips is None or not explanation.windows:
-        return
-    yield Text("")
-    yield line(bound_sentence(explanation, trips, times))
-    yield Text("")
-    yield _table(explanation.windows, times)
+    for sentence in bound_sentences(explanation, times):
+        yield Text("")
+        yield line(sentence)
+        yield Text("")
+        yield _table(explanation.windows, times)
 
 
-def bound_sentence(explanation: Explanation, trips: RoundTrips, times: Times) -> str:
+def bound_sentences(explanation: Explanation, times: Times) -> Iterator[str]:
     """How long every schedule within the limit takes, why, and how much of this one's idle time is due to it."""
     bound = explanation.result.bound
+    trips = bound.round_trips
+    if trips is None or not explanation.windows:
+        return
     idle = sum(each.idle for each in explanation.windows)
     schedule = explanation.result.schedule
     costs = explanation.result.costs.occupied(schedule.placement, schedule.slices)
     shorter = costs.overlap is not None or bool((costs.backward < costs.backward_input + costs.backward_weight).any())
     loses = "idles, or runs what could take less, for" if shorter else "idles"
-    return (
+    yield (
         f"No schedule within the memory limit takes less than {times.text(bound.value)}: rank {trips.rank} holds "
-        f"{counted(trips.fit, 'microbatch')} at most, and {loses} {times.number(trips.idle)} or more in these windows, "
-        f"{times.number(idle)} here."
+        f"{counted(trips.fit, 'microbatch')} at most, and {loses} {times.number(trips.idle)} or more in "
+        f"{counted(len(explanation.windows), 'window')} of time, {times.number(idle)} here."
     )
 
 
