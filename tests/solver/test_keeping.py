@@ -1,19 +1,25 @@
 """What is recomputed or offloaded so that schedules fit: first answers, the least limit, and the bound."""
 
+import time
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
-from pipeplan.checking import check
+from pipeplan.checking import check, check_memory
 from pipeplan.costs import Limits, Settings
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Kind, Placement
+from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
-from pipeplan.solver import Choices, Problem, candidate
+from pipeplan.solver import Choices, Problem, candidate, search
+from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
 from pipeplan.solver.kernels.arrays import KEPT, RECOMPUTED
+from pipeplan.solver.run import Run
+from pipeplan.strategies import STRATEGIES, Shape
 from tests.solver.test_evaluate import PLACEMENTS
 
 WAYS = (Choices(recompute=True), Choices(offload=True), Choices(recompute=True, offload=True))
@@ -86,3 +92,31 @@ def test_what_must_be_recomputed_is_in_the_bound():
     assert found.value == tight.value
     assert encoder.decode(found).has(Kind.R)
     assert case(placement, Choices(offload=True, recompute=True), 15.0).bound.value == loose.value
+
+
+@pytest.mark.parametrize("communication", ["edge", "contended"])
+@pytest.mark.parametrize(("choices", "slices"), [(WAYS[0], 1), (WAYS[1], 2), (WAYS[2], 1)])
+def test_a_search_beats_one_microbatch_after_the_other_and_stays_within_the_limit(choices, slices, communication):
+    problem = replace(case(Placement.v(3), choices, 20.0, slices=slices), communication=communication)
+    encoder = Encoder(problem)
+    start = encoder.from_order(encoder.one_by_one())
+    found = search(problem, evaluations=400, seed=1)
+    assert check(found.schedule, memory=problem.memory_limit).valid
+    assert found.bound.value <= found.value < start.value
+    assert found.schedule.slices == slices
+    timeline = simulate(found.schedule, problem.costs, communication=communication).timeline
+    assert timeline.makespan == pytest.approx(found.value, rel=1e-12)
+
+
+def test_a_published_schedule_that_does_not_fit_is_a_start_with_less_kept():
+    problem = case(Placement.v(3), Choices(recompute=True), 20.0)
+    run = Run(problem, Budget(None, 10, time.monotonic))
+    kept = STRATEGIES["zbv"](Shape(3, 4, 2))
+    assert run.offer_schedule(kept, "zbv") == np.inf
+    assert run.best is not None
+    assert run.best.found_by == "zbv, not all of it kept"
+    assert run.schedule(run.best).has(Kind.R)
+    everything = insert_recompute(kept)
+    assert any(check_memory(everything, problem.memory_limit)) or run.best.value <= (
+        simulate(everything, problem.costs).timeline.makespan
+    )

@@ -205,22 +205,22 @@ class Run:
     def offer_schedule(self, schedule: Schedule, name: str) -> float:
         """Take a valid schedule of this placement and number of microbatches as a lineage of its own, if it fits.
 
-        A candidate runs weight backwards in the order of their input backwards. Where those of a rank take different
-        times or memory, another order can be better, or the only one that fits; then the schedule is kept as it stands.
+        Where its candidate is not as good, the schedule is kept as it stands: one that runs weight backwards in an order
+        that the problem does not decide on. Of one that does not fit, some is recomputed or offloaded if that may be.
 
         Gives the objective of the schedule as it stands; infinite where it does not fit.
         """
         self.budget.evaluations += 1
         candidate = self.encoder.encode(schedule)
         value = value_as_is(schedule, self.problem)
-        if candidate.value <= value * (1 + tolerances.ROUNDING):
+        if self.encoder.decides_mode and not np.isfinite(candidate.value) and not np.isfinite(value):
+            self.offer(self.encoder.fitted(candidate.decisions), name, f"{name}, not all of it kept")
+        elif candidate.value <= value * (1 + tolerances.ROUNDING):
             self.offer(candidate, name, name)
         elif np.isfinite(value):
             if not np.isfinite(candidate.value):
                 candidate = self.encoder.from_order(self.encoder.one_by_one())
             self._take(Lineage(name, name, candidate, value, schedule))
-        elif self.encoder.decides_mode:
-            self.offer(self.encoder.fitted(candidate.decisions), name, f"{name}, not all of it kept")
         return value
 
     def schedule(self, lineage: Lineage) -> Schedule:
