@@ -16,6 +16,7 @@ from pipeplan.runtime import from_torch, run, torch_internals
 from pipeplan.runtime.launch import launch
 from pipeplan.runtime.run_result import RunResult
 from pipeplan.runtime.run_task import RunTask
+from pipeplan.solver.choices import Choices
 from pipeplan.solver.portfolio import search
 from pipeplan.solver.problem import Problem
 from pipeplan.strategies import strategy
@@ -49,6 +50,14 @@ def differences(results: dict[str, RunResult]) -> dict[str, tuple[float | None, 
     return {name: (result.max_gradient_difference, result.max_loss_difference) for name, result in results.items()}
 
 
+def saving(ranks: int, microbatches: int, **choices: bool) -> Schedule:
+    """Searched for ranks that have no room for a microbatch of all their stages: something must be recomputed or leave."""
+    placement = Placement.v(ranks)
+    costs = Settings(offload_times=0.4).costs(placement)
+    caps = Limits(np.full(ranks, 0.8), in_activations=True)
+    return search(Problem(placement, microbatches, costs, caps, choices=Choices(**choices)), evaluations=60).schedule
+
+
 EXPRESSIBLE = (
     "gpipe", "1f1b", "eager-1f1b", "looped-bfs", "interleaved-1f1b", "interleaved-zb", "zb-h1", "zb-h2", "zbv",
     "v-half", "v-min", "dualpipev", "hanayo", "1f1b-overlap", "interleaved-1f1b-overlap",
@@ -61,6 +70,9 @@ def test_two_ranks_give_the_gradients_of_one_process(receives: str) -> None:
     plans |= {"three chunks": schedule("interleaved-1f1b", 2, 4, 3)}
     plans |= {name: parse_schedule(text) for name, text in
               {"uneven": UNEVEN, "blocked": BLOCKED, "backwards": BACKWARDS}.items()}  # fmt: skip
+    plans |= {"recomputing": saving(2, 4, recompute=True), "offloading": saving(2, 4, offload=True)}
+    assert plans["recomputing"].has(Kind.R)
+    assert plans["offloading"].has(Kind.OFFLOAD)
     lowered = {name: lower_for_torch(plan, receives=receives) for name, plan in plans.items()}  # type: ignore[arg-type]
     assert differences(run_all(lowered, model=TINY)) == dict.fromkeys(plans, (0.0, 0.0))
 
@@ -70,6 +82,7 @@ def test_four_ranks_give_the_gradients_of_one_process() -> None:
     placement = Placement.v(4)
     caps = Limits(np.full(4, 3.0), in_activations=True)
     plans["searched"] = search(Problem(placement, 8, Settings().costs(placement), caps), evaluations=300).schedule
+    plans["saving"] = saving(4, 8, recompute=True, offload=True)
     lowered = {name: lower_for_torch(plan) for name, plan in plans.items()}
     assert differences(run_all(lowered, model=WIDE)) == dict.fromkeys(plans, (0.0, 0.0))
 
