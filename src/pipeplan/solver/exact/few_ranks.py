@@ -45,14 +45,17 @@ class FewRanks:
         It leaves alone sets of ranks with more ops than this.
     share
         How much of what is left of the budget it may spend.
+    patience
+        It stops when it has raised nothing for this share of what it may spend: then the bound is likely to be the optimum.
     first_seconds
         How long a question may take in the first round, in seconds of the solver's.
     step
         Bounds are raised by about this share at first, and by twice as much after each success.
     """
 
-    largest: int = 400
+    largest: int = 300
     share: float = 0.4
+    patience: float = 0.35
     first_seconds: float = 0.06
     step: float = 0.01
 
@@ -116,7 +119,10 @@ class _Sets:
 
     def __init__(self, options: FewRanks, proofs: Proofs) -> None:
         self.options, self.proofs, self.run = options, proofs, proofs.run
-        self.until = (1 - options.share) * solver_seconds_left(self.run)
+        self.risen = solver_seconds_left(self.run)
+        self.until = (1 - options.share) * self.risen
+        self.patience = options.patience * options.share * self.risen
+        self.least = self.proofs.least
         self.seconds = options.first_seconds
         self.sets: dict[Looked, _Set] = {}
         for rank in range(self.run.problem.placement.ranks):
@@ -125,7 +131,10 @@ class _Sets:
 
     def next(self) -> Proof | None:
         """The next question; None while there is none, or when the time is up."""
-        left = solver_seconds_left(self.run) - self.until
+        now = solver_seconds_left(self.run)
+        if self.proofs.least > self.least:
+            self.least, self.risen = self.proofs.least, now
+        left = min(now - self.until, now - (self.risen - self.patience))
         while left > 0:
             open_ = [one for one in self.sets.values() if not one.finished]
             low = max((one.low for one in open_), default=0)
