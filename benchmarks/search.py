@@ -136,17 +136,9 @@ def proofs(seconds: float, workers: int, only: str) -> list[str]:
 
 def tight(seconds: float, workers: int, every: int) -> None:
     """The mean gap of random instances where memory is short."""
-    from benchmarks.tight import tight_problems
+    from benchmarks.tight import COUNT, searched
 
-    gaps = []
-    for number, (_, problem) in enumerate(tight_problems()):
-        if number % every == 0:
-            gaps.append(search(problem, seconds=seconds, workers=workers).optimality_gap)
-    proven = sum(gap <= 1e-9 for gap in gaps)
-    print(
-        f"{len(gaps)} random instances of up to 6 ranks in little memory, {seconds:g} s each: {proven} proven optimal, "
-        f"the mean gap is {np.mean(gaps):.2%} (1% is aimed at), the largest {max(gaps):.2%}"
-    )
+    print(searched(range(0, COUNT, every), seconds=seconds, workers=workers))
 
 
 def evaluator() -> None:

@@ -15,6 +15,9 @@ from benchmarks.search_goals import Times, case
 from pipeplan.model import Placement
 from pipeplan.solver import Objective, Problem, search
 
+COUNT = 200
+"""How many there are."""
+
 
 def tight_problem(number: int) -> tuple[str, Problem]:
     """The instance of this number: 2 to 6 ranks, up to three microbatches a rank, limits from the least one to half of p."""
@@ -54,7 +57,9 @@ class Tight:
         )
 
 
-def tight(numbers: Iterable[int], *, seconds: float = 10.0, workers: int = 2, evaluations: int | None = None) -> Tight:
+def searched(
+    numbers: Iterable[int], *, seconds: float = 10.0, workers: int = 2, evaluations: int | None = None
+) -> Tight:
     """Search each of these instances, and say of those that are not proven optimal how far they are from it."""
     names, gaps = [], []
     for name, problem in map(tight_problem, numbers):
@@ -70,12 +75,12 @@ def tight(numbers: Iterable[int], *, seconds: float = 10.0, workers: int = 2, ev
 def main() -> None:
     """Print what is open, and the mean."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--every", type=int, default=1, help="take one in so many")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    print(tight(range(0, options.count, options.every), seconds=options.seconds, workers=options.workers))
+    print(searched(range(0, options.count, options.every), seconds=options.seconds, workers=options.workers))
 
 
 if __name__ == "__main__":
