@@ -134,7 +134,7 @@ def _shares_of_weights(rank: RankClasses, memory: RankMemory) -> tuple[float, ..
 def _trip(rank: RankClasses, here: list[int], times: Floats, *, slices: int, onward: bool, pairs: bool) -> Trip:
     """Of one copy of the model, whose columns these are."""
     first, last = here[0], here[-1]
-    behind, lowest = slices - 1, 0 if onward else int(rank.stage[first])
+    stage = int(rank.stage[first])
     if onward:
         leave = float(rank.time[FORWARD, last] + rank.tail[FORWARD, last])
         drain = float(rank.tail[INPUT, first])
@@ -144,14 +144,17 @@ def _trip(rank: RankClasses, here: list[int], times: Floats, *, slices: int, onw
         drain = float(rank.time[WEIGHT, first])
     beside = float(((rank.work[INPUT] + rank.work[WEIGHT]) / np.maximum(rank.count, 1)).max()) if pairs else 0.0
     return Trip(
-        enter=float(rank.head[INPUT, last])
-        - rank.first_head
-        + behind * float(times[FORWARD, rank.stage[first] :].max()),
+        enter=float(rank.head[INPUT, last]) - rank.first_head + _behind(times[FORWARD, stage:], slices),
         around=float(rank.head[INPUT, last] - rank.head[FORWARD, last]),
-        leave=leave + behind * float(times[INPUT, lowest:].max()),
+        leave=leave + _behind(times[INPUT, 0 if onward else stage :], slices),
         drain=drain,
         opening=float(rank.work[FORWARD, last] / rank.count[last]) + beside,
     )
+
+
+def _behind(times: Floats, slices: int) -> float:
+    """How much later the last slice comes than the first, on a way through these ops: as much as the slowest holds it up."""
+    return (slices - 1) * float(times.max()) if slices > 1 else 0.0
 
 
 def _shortest(trips: list[Trip]) -> Trip:
