@@ -22,7 +22,7 @@ from pipeplan.passes.chosen import Saved, chosen_backwards
 
 def insert_offload(
     schedule: Schedule,
-    what: Saved = None,
+    stages: Saved = None,
     *,
     offload_behind: int | Sequence[int] = 1,
     reload_ahead: int | Sequence[int] = 1,
@@ -35,7 +35,7 @@ def insert_offload(
 
     Parameters
     ----------
-    what
+    stages
         Stages, or (stage, microbatch) pairs, or both; None: all of them.
     offload_behind
         How many ops of the rank run between a forward and its OFFLOAD; one number, or one per stage.
@@ -47,7 +47,7 @@ def insert_offload(
     ShapeError
         For a stage or a microbatch that the schedule does not have; for counts below 0, or of another number than stages.
     """
-    backwards, by_itself = chosen_backwards(schedule, what, verb="offload", field="offload")
+    backwards, by_itself = chosen_backwards(schedule, stages, verb="offload", field="offload")
     columns = schedule.columns
     forward_of = np.full(schedule.keys, -1, np.int64)
     forwards = schedule.where(Kind.F)
@@ -62,8 +62,8 @@ def insert_offload(
     ahead = np.minimum(ahead, room)
     gone, back = done + np.minimum(behind, room - ahead), due - ahead
     backwards, gone, back = backwards[wanted], gone[wanted], back[wanted]
-    what_each = columns.stage[backwards], columns.microbatch[backwards], columns.slice[backwards]
-    offloads, reloads = (ops(kind, *what_each) for kind in HOST_KINDS)
+    whose = columns.stage[backwards], columns.microbatch[backwards], columns.slice[backwards]
+    offloads, reloads = (ops(kind, *whose) for kind in HOST_KINDS)
     # Of reloads at one place, that of the first backward comes first; of offloads, that of the first forward.
     position = np.concatenate((np.arange(len(schedule)), last[gone], first[back]))
     side = np.repeat([1, 2, 0], [len(schedule), len(backwards), len(backwards)])

@@ -10,14 +10,14 @@ from pipeplan.model import Kind, Schedule, concatenate, ops
 from pipeplan.passes.chosen import Saved, chosen_backwards
 
 
-def insert_recompute(schedule: Schedule, what: Saved = None) -> Schedule:
+def insert_recompute(schedule: Schedule, stages: Saved = None) -> Schedule:
     """The schedule with an R right before the backward (B or I) of every microbatch on some stages, or of single ones.
 
     The R of an overlapped pair stands before the pair. A microbatch that is recomputed or offloaded already stays as it is.
 
     Parameters
     ----------
-    what
+    stages
         Stages, or (stage, microbatch) pairs, or both; None: all of them.
 
     Raises
@@ -25,7 +25,7 @@ def insert_recompute(schedule: Schedule, what: Saved = None) -> Schedule:
     ShapeError
         For a stage or a microbatch that the schedule does not have.
     """
-    backwards, _ = chosen_backwards(schedule, what, verb="recompute", field="recompute")
+    backwards, _ = chosen_backwards(schedule, stages, verb="recompute", field="recompute")
     columns = schedule.columns
     inserted = ops(Kind.R, columns.stage[backwards], columns.microbatch[backwards], columns.slice[backwards])
     before = backwards - schedule.joined[backwards]
