@@ -194,6 +194,9 @@ def test_copies_to_the_host_are_found_where_there_are_some():
     assert found.settings().offload_times == (1.5, 1.5)
     assert found.predicted_step == pytest.approx(timeline.makespan)
     assert [row["offload"] for row in found.rows()] == [1.5, None]
+    untold = run_costs(MeasuredRun((timeline,), 1, 1, 1, copies_timed=False), "traces")
+    assert untold.settings().offload_times is None
+    assert untold.schedule == compute_only(timeline).schedule
     assert with_op_times(timeline, Settings(offload_bandwidth=3.0)) == Settings(
         forward_times=(3.0, 4.0), backward_times=(6.0, 8.0), offload_times=(1.5, 1.5), time_unit="ms"
     )

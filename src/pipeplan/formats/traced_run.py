@@ -49,6 +49,8 @@ class MeasuredRun:
         other.
     left_out
         Files of its folder that hold no times.
+    copies_timed
+        Whether the times of copies to the host and back are theirs: a trace's annotations say when the rank turned to one.
     """
 
     timelines: tuple[Timeline, ...]
@@ -57,6 +59,7 @@ class MeasuredRun:
     files: int
     pauses: tuple[float, ...] = ()
     left_out: tuple[str, ...] = ()
+    copies_timed: bool = True
 
     @property
     def typical(self) -> Timeline:
@@ -107,7 +110,7 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
         for before, after in zip(found[step - 1], found[step], strict=True)
     ]
     timelines = tuple(timeline for row in found for timeline, _ in row)
-    return MeasuredRun(timelines, steps, len(pipelines), len(recordings), tuple(pauses))
+    return MeasuredRun(timelines, steps, len(pipelines), len(recordings), tuple(pauses), copies_timed=False)
 
 
 def _pause(before: tuple[Timeline, float], after: tuple[Timeline, float]) -> float:

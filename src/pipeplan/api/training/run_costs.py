@@ -174,7 +174,8 @@ def run_costs(run: MeasuredRun, source: str) -> RunCosts:
         raise InputError(
             f"{source} holds a simulated timeline; costs are taken from the traces or the timeline of a run"
         )
-    timelines = [timed_only(in_unit(timeline, UNIT)) for timeline in run.timelines]
+    timed = timed_only if run.copies_timed else compute_only
+    timelines = [timed(in_unit(timeline, UNIT)) for timeline in run.timelines]
     schedule = timelines[0].schedule
     if any(timeline.schedule != schedule for timeline in timelines):
         raise InputError(f"{source} holds steps of different schedules; give the traces of one run")
