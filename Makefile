@@ -59,8 +59,10 @@ bench-plan: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.plan $(WRITE)
 	$(BIN)/python -m benchmarks.planning
 
+# The tables of docs/explanation/search.md, and its pictures of how schedules get better with time: about 25 minutes.
 bench-search: .venv/.installed-dev
-	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.search --json docs/explanation/anytime.json
+	$(BIN)/python -m benchmarks.anytime docs/explanation/anytime.json
 
 # Is a lower bound above what any schedule at hand reaches? A line for each violation, which shows it again.
 soundness: .venv/.installed-dev
