@@ -97,3 +97,13 @@ def test_what_the_model_does_not_know_is_left_alone(changes):
     for engine in (FewRanks(), Exact(), EarlyProof()):
         engine(run)
     assert (run.best, run.bound) == (None, before)
+
+
+@pytest.mark.parametrize("largest", [10, 20])
+def test_ranks_that_are_all_too_large_are_left_alone(largest):
+    """By the forwards and backwards alone, or with the weight backwards: 16 and 24 on each."""
+    run = Run(problem(Placement.linear(3), 8, limit=2), Budget(5.0, None, time.monotonic))
+    run.offer(run.encoder.from_order(run.encoder.one_by_one()), "one", "one")
+    before = run.bound
+    FewRanks(largest=largest)(run)
+    assert run.bound is before

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from pipeplan.solver.exact.engine import REASON
 from pipeplan.solver.exact.model import ExactModel
@@ -61,7 +62,8 @@ class FewRanks:
 
     def __call__(self, run: Run) -> None:
         """Prove; does nothing without OR-Tools. On a budget of evaluations it gives the same answer every time."""
-        if can_prove(run) and not run.is_over:
+        least = min(stop - start for start, stop in pairwise(run.encoder.offsets.tolist()))
+        if least <= self.largest and can_prove(run) and not run.is_over:
             sets = _Sets(self, Proofs(run))
             side_by_side = 1 if sets.proofs.repeatable else run.workers
             sets.proofs.carry_out(sets.next, sets.learn, side_by_side=side_by_side)
@@ -185,6 +187,8 @@ class _Sets:
 
     def _grow(self) -> bool:
         """To the best set add the flow through the others, and every other rank in turn; whether there is one to add."""
+        if not self.sets:
+            return False
         low = max(one.low for one in self.sets.values())
         best = [one for one in self.sets.values() if one.low == low]
         most = max(len(one.ranks) for one in best)
