@@ -140,15 +140,16 @@ class ShorterRuns:
 
     def __call__(self, run: Run) -> None:
         """Search; needs a start."""
-        encoder = run.encoder
+        encoder = run.encoder.narrow
         kept = int(self.microbatches * run.problem.placement.ranks)
         kept += (encoder.share - kept) % EVERY
         plain = run.judge is None and bool(local_moves(encoder, MOVES))
         if encoder.share < self.longer * kept or not plain or run.is_over:
             return
-        short = Encoder(replace(run.problem, microbatches=kept * encoder.copies))
+        short = Encoder(replace(encoder.problem, microbatches=kept * encoder.copies))
         for lineage in run.lineages[: self.lineages]:
-            if lineage.schedule is None and (folded := fold(encoder, lineage.candidate, short)) is not None:
+            candidate = Candidate(encoder.adopt(lineage.candidate.decisions), lineage.value)
+            if lineage.schedule is None and (folded := fold(encoder, candidate, short)) is not None:
                 self._search(run, short, folded, lineage.name)
                 return
 
@@ -163,6 +164,7 @@ class ShorterRuns:
             LocalSearch(until=until, barrier=folded.places)(within)
             if within.best is not None and within.best.value < least:
                 least = within.best.value
-                whole = folded.unfolded(run.encoder, within.best.candidate.decisions)
+                whole = folded.unfolded(run.encoder.narrow, within.best.candidate.decisions)
+                whole = run.encoder.evaluate(run.encoder.adopt(whole.decisions))
                 run.offer(whole, f"{NAME} from {name}", f"local search of {NAME} from {name}")
             run.report_meanwhile()
