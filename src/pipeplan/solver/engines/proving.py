@@ -23,12 +23,15 @@ class EarlyProof:
         It may spend this share of what is left, as much less as there are more ops than ``ops``.
     worth_seconds
         Seconds of the solver's work that this must allow.
+    annealed_share
+        The share of the budget that is annealed before: what is proven is mostly that nothing beats what this finds.
     """
 
     largest: int = 400
     share: float = 0.5
     ops: int = 100
     worth_seconds: float = 0.02
+    annealed_share: float = 0.05
 
     def __call__(self, run: Run) -> None:
         """Prove, or search exactly; does nothing without OR-Tools."""
@@ -36,7 +39,8 @@ class EarlyProof:
         share = self.share * min(1.0, self.ops / size)
         worth = share * solver_seconds_left(run) >= self.worth_seconds
         if size <= self.largest and worth and can_prove(run):
-            for engine in (FewRanks(share=share / 2), Exact(share=share, required=False)):
+            annealed = LocalSearch(until=run.budget.share + self.annealed_share)
+            for engine in (annealed, FewRanks(share=share / 2), Exact(share=share, required=False)):
                 if not run.is_over:
                     engine(run)
 

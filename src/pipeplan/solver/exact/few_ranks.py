@@ -56,7 +56,7 @@ class FewRanks:
 
     largest: int = 300
     share: float = 0.4
-    patience: float = 0.35
+    patience: float = 0.6
     first_seconds: float = 0.06
     step: float = 0.01
 
@@ -80,6 +80,8 @@ class _Set:
         What is proven of a part of it.
     seconds
         How long the next question may take.
+    close
+        How near ``low`` and ``high`` must be for the set to be done.
     stride
         How far above ``low`` the next question asks.
     """
@@ -91,7 +93,7 @@ class _Set:
         self.stride = 0
         self.at_work = False
         every = len(self.ranks) == proofs.run.problem.placement.ranks
-        self._close = 0 if every else CLOSE * proofs.least
+        self.close = 0 if every else int(CLOSE * proofs.least)
 
     @cached_property
     def model(self) -> ExactModel:
@@ -103,7 +105,7 @@ class _Set:
     def finished(self) -> bool:
         """Whether it is known what the ranks can keep to, or that they can keep to what is proven otherwise."""
         low, beaten = max(self.low, self._proofs.least), self._proofs.beaten
-        return min(self.high, beaten) <= low or (self.high < beaten and self.high - low < self._close)
+        return min(self.high, beaten) <= low or (self.high < beaten and self.high - low < self.close)
 
     @property
     def reason(self) -> str:
@@ -126,10 +128,10 @@ class _Sets:
         self.patience = options.patience * options.share * self.risen
         self.least = self.proofs.least
         self.seconds = options.first_seconds
+        self.may_grow = True
         self.sets: dict[Looked, _Set] = {}
         for rank in range(self.run.problem.placement.ranks):
             self._add((rank,), 0, flow=False)
-            self._add((rank,), 0, flow=True)
 
     def next(self) -> Proof | None:
         """The next question; None while there is none, or when the time is up."""
@@ -145,11 +147,22 @@ class _Sets:
                 return self._question(min(waiting, key=_by_promise), left)
             if soon:
                 return None
-            if not self._grow():
-                if not open_:
-                    return None
-                self.seconds *= 2
+            if self.may_grow or not open_:
+                self.may_grow = False
+                if self._grow():
+                    continue
+            if not open_ and not self._look_closer():
+                return None
+            self.seconds *= 2
+            self.may_grow = True
         return None
+
+    def _look_closer(self) -> bool:
+        """With nothing else to do, ask what some of the ranks can keep to exactly; whether that was not known."""
+        rough = [one for one in self.sets.values() if one.close]
+        for one in rough:
+            one.close = 0
+        return bool(rough)
 
     def _question(self, one: _Set, left: float) -> Proof:
         """Whether a set can keep to what is proven otherwise, and then to more and more."""
@@ -196,7 +209,7 @@ class _Sets:
         added = []
         for one in best:
             if len(one.ranks) == most < len(ranks):
-                added.append(self._add(one.ranks, low, flow=True))
+                added.append(len(best) == 1 and self._add(one.ranks, low, flow=True))
                 added += [
                     self._add(tuple(sorted((*one.ranks, rank))), low, flow=False)
                     for rank in sorted(ranks.difference(one.ranks))
@@ -204,5 +217,6 @@ class _Sets:
         return any(added)
 
 
-def _by_promise(one: _Set) -> tuple[int, int, Looked]:
-    return -max(one.low, one.promise), -len(one.ranks), one.looked
+def _by_promise(one: _Set) -> tuple[int, int, int, Looked]:
+    """The highest bound first; of equals more ranks, and those that are far apart, whose round trips differ the most."""
+    return -max(one.low, one.promise), -len(one.ranks), one.ranks[0] - one.ranks[-1], one.looked
