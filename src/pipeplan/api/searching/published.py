@@ -13,6 +13,7 @@ from pipeplan.api.sources import as_taken_by, build, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
 from pipeplan.model import tolerances
+from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.solver import (
     Found,
@@ -127,11 +128,14 @@ def _of(strategy: Strategy, settings: Settings, problem: Problem) -> tuple[Publi
     there = replace(
         problem, placement=placement, costs=settings.costs(placement), limits=settings.limits(placement), slices=1
     )
-    schedule = build(strategy, settings)
+    schedule, name = build(strategy, settings), strategy.name
     value = value_as_is(schedule, there)
-    if not np.isfinite(value):
+    if problem.choices.recompute and np.isinf(value):
+        schedule, name = insert_recompute(schedule), f"{name}, all recomputed"
+        value = value_as_is(schedule, there)
+    if np.isinf(value):
         return None
     if there.variation is not None:
         value = Judge(replace(there, slices=schedule.slices))(schedule)
     cut = f", {schedule.slices} slices" if schedule.slices > 1 else ""
-    return PublishedSchedule(strategy.name, placement.name + cut, value), peak_of(schedule, there)
+    return PublishedSchedule(name, placement.name + cut, value), peak_of(schedule, there)
