@@ -92,6 +92,8 @@ def test_what_must_be_recomputed_is_in_the_bound():
     assert found.value == tight.value
     assert encoder.decode(found).has(Kind.R)
     assert case(placement, Choices(offload=True, recompute=True), 15.0).bound.value == loose.value
+    in_part = case(placement, Choices(recompute=True), 15.0, slices=2).bound
+    assert in_part.value == pytest.approx(loose.value + 4 * 5 / 7)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Timing candidates of problems in which more is decided or modelled: against the simulator and the checker."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "overlapped slices": {"slices": 4, "overlap": True},
     "recompute": {"choices": Choices(recompute=True), "overlap": True},
     "offload": {"choices": Choices(offload=True)},
+    "tight": {"choices": Choices(offload=True), "slices": 2, "tight": True},
     "both": {"choices": Choices(recompute=True, offload=True), "communication": "contended", "slices": 2},
 }
 
@@ -109,7 +111,9 @@ def test_the_value_is_the_simulators(way, seed):
         }
     costs = costs_of(placement, random, **more).costs(placement)
     limits = Limits(np.full(placement.ranks, 1.5 * placement.copies), in_activations=True)
+    tight = given.pop("tight", False)
     case = Problem(placement, 4, costs, limits, objective="span" if seed % 2 else "makespan", **given)
+    case = replace(case, limits=Limits(1.1 * case.least_limit, in_activations=True)) if tight else case
     if Encoder(case).is_wide:
         kinds = compare(case, seed)
         assert (Kind.R in kinds) == case.choices.recompute

@@ -67,13 +67,18 @@ def forced_recomputation(problem: Problem) -> Floats:
             excess = rule.activation[stages].sum() - rule.limit[rank] * (1 + tolerances.MEMORY)
             if excess > 0:
                 freed = (rule.activation - rule.recompute_keeps)[stages]
-                forced[rank] += _least_time(problem.occupied.recompute[stages], freed, float(excess))
+                forced[rank] += _least_time(
+                    problem.occupied.recompute[stages], freed, float(excess), whole=problem.slices == 1
+                )
     return forced
 
 
-def _least_time(times: Floats, freed: Floats, excess: float) -> float:
-    """The least time of stages that free so much together; of many stages the last one may count in part."""
-    if len(times) <= FEW_STAGES:
+def _least_time(times: Floats, freed: Floats, excess: float, *, whole: bool) -> float:
+    """The least time of stages that free so much together; of many stages the last one may count in part.
+
+    So it may where sequences are cut: some slices of a stage are recomputed then, and some are not.
+    """
+    if whole and len(times) <= FEW_STAGES:
         sets = (list(one) for size in range(len(times) + 1) for one in combinations(range(len(times)), size))
         return min((float(times[one].sum()) for one in sets if freed[one].sum() >= excess), default=0.0)
     order = np.argsort(times / np.maximum(freed, tolerances.LAST_DIGITS))

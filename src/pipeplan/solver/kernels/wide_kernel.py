@@ -276,7 +276,9 @@ def run_rank(
         if decides_mode:
             last = place if partner < 0 else place + 1
             count = -1 if nominal else wide.reloads[place]
-            held += fetch(problem, decisions, rank, place, last, count, room - held, clock, timing)
+            # What the op itself frees is free only behind it.
+            beside = problem.limit[rank] - extra - max(growth, 0.0) - held
+            held += fetch(problem, decisions, rank, place, last, count, beside, clock, timing)
             if mode == RECOMPUTED:
                 held += extra
             elif mode == OFFLOADED and wide.returned[forward_op] > arrival:
