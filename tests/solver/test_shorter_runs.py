@@ -39,6 +39,14 @@ def test_a_steady_middle_is_cut_out_and_put_back(placement, name):
     check(short.decode(found.short)).require_valid()
 
 
+def test_what_repeats_by_groups_of_as_many_microbatches_as_ranks_is_cut_by_such_groups():
+    long = problem(Placement.loop(5, 2), 100, (14.0, 14.0, 10.0, 2.0))
+    assert folded(long, "interleaved-zb", 16)[-1] is None
+    engines = (FixedOrders(), ShorterRuns(until=1.0, turns=1))
+    found = search(long, evaluations=60, engines=engines)
+    assert found.evaluations >= 60
+
+
 def test_nothing_is_cut_out_of_what_has_no_steady_middle():
     assert folded(problem(Placement.linear(4), 60), "gpipe", 24)[-1] is None
 

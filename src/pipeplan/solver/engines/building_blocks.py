@@ -87,6 +87,8 @@ class BuildingBlocks:
         The share of the first blocks whose microbatches come in groups, where ranks have several stages.
     microbatches
         Blocks are annealed on so many microbatches a rank, since what more of them add is always the same.
+    least_steps
+        Where a first round has fewer steps than that, blocks are left alone: they have too many numbers to be varied.
     several, tight
         Of how many microbatches a block is, in turn, where the ranks hold at least the share ``tight`` of their limits
         throughout if none is ever idle; elsewhere it is of one, which has the fewest numbers to find.
@@ -101,6 +103,7 @@ class BuildingBlocks:
     slacks: tuple[float, ...] = (0.0, 0.0, 0.0, 0.5, 1.0)
     grouped: float = 0.3
     microbatches: int = 2
+    least_steps: int = 100
     several: tuple[int, ...] = (3, 3, 3, 1)
     tight: float = 0.75
 
@@ -108,6 +111,8 @@ class BuildingBlocks:
         """Search."""
         few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
         small, true = BlockRepeater(Encoder(replace(run.problem, microbatches=few))), BlockRepeater(run.encoder)
+        if self.first_round // small.encoder.positions < self.least_steps:
+            return
         self._compile(run, small)
         for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, self.until):
             before = run.best

@@ -66,7 +66,7 @@ class DrivenByCosts:
         Limits under which they are tried beside the problem's own, in activations, times the ranks.
     """
 
-    until: float = 0.6
+    until: float = 0.35
     activations_a_rank: tuple[float, ...] = ACTIVATIONS_A_RANK
 
     def __call__(self, run: Run) -> None:

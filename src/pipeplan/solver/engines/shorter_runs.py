@@ -7,7 +7,7 @@ a rank steps take a fraction of the time, and what they gain holds for the whole
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from pipeplan.solver.run import Run
 NAME = "a shorter run"
 
 EVERY = 12
-"""Microbatches are cut out by so many, in which patterns of 2, 3, 4 and 6 microbatches repeat."""
+"""Microbatches are cut out by so many, in which patterns of 2, 3, 4 and 6 microbatches repeat, or by as many as ranks."""
 
 _EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
 
@@ -141,17 +141,25 @@ class ShorterRuns:
     def __call__(self, run: Run) -> None:
         """Search; needs a start."""
         encoder = run.encoder.narrow
-        kept = int(self.microbatches * run.problem.placement.ranks)
-        kept += (encoder.share - kept) % EVERY
-        plain = run.judge is None and bool(local_moves(encoder, MOVES))
-        if encoder.share < self.longer * kept or not plain or run.is_over:
+        if run.judge is not None or run.is_over or not local_moves(encoder, MOVES):
             return
-        short = Encoder(replace(encoder.problem, microbatches=kept * encoder.copies))
-        for lineage in run.lineages[: self.lineages]:
+        lineages = [lineage for lineage in run.lineages[: self.lineages] if lineage.schedule is None]
+        for lineage, short in product(lineages, self._shorter(encoder)):
             candidate = Candidate(encoder.adopt(lineage.candidate.decisions), lineage.value)
-            if lineage.schedule is None and (folded := fold(encoder, candidate, short)) is not None:
+            if (folded := fold(encoder, candidate, short)) is not None:
                 self._search(run, short, folded, lineage.name)
                 return
+
+    def _shorter(self, encoder: Encoder) -> list[Encoder]:
+        """Problems of fewer microbatches: as many as groups of some microbatches, and groups of as many as ranks, leave."""
+        ranks = encoder.problem.placement.ranks
+        least = int(self.microbatches * ranks)
+        kept = {least + (encoder.share - least) % every for every in (EVERY, ranks)}
+        return [
+            Encoder(replace(encoder.problem, microbatches=share * encoder.copies))
+            for share in sorted(kept)
+            if encoder.share >= self.longer * share
+        ]
 
     def _search(self, run: Run, short: Encoder, folded: Fold, name: str) -> None:
         """Anneal a short run in turns, and offer the best of each."""
