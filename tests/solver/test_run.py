@@ -55,7 +55,7 @@ def test_a_search_goes_without_kernels_that_take_too_long(slow, monkeypatch):
 def test_who_stops_a_search_that_waits_for_its_kernels_does_not_wait(slow, monkeypatch):
     monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
 
-    waiting = []
+    waiting: list[bool] = []
 
     def stop(news):
         if waiting:
