@@ -66,8 +66,8 @@ class Proving:
 
     annealed_share: float = 0.1
     annealed_seconds: float = 2.0
-    few_share: float = 0.5
-    share: float = 0.4
+    few_share: float = 0.3
+    share: float = 0.6
     large_share: float = 0.2
     worth_seconds: float = 0.5
 
