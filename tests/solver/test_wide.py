@@ -12,6 +12,7 @@ from pipeplan.model import HOST_KINDS, Kind, Placement
 from pipeplan.simulation import simulate
 from pipeplan.solver import Choices, Problem, candidate
 from pipeplan.solver.candidate import Candidate, Encoder
+from pipeplan.solver.kernels.arrays import OFFLOADED
 from pipeplan.solver.scenarios import Scenarios
 
 PLACEMENTS = (
@@ -118,6 +119,23 @@ def test_the_value_is_the_simulators(way, seed):
         kinds = compare(case, seed)
         assert (Kind.R in kinds) == case.choices.recompute
         assert set(HOST_KINDS).issubset(kinds) == case.choices.offload
+
+
+def test_a_copy_back_comes_no_earlier_than_it_fits():
+    """It may stand one place ahead of its backward, but there the first microbatch is still held."""
+    costs = Settings(forward_times=6, backward_times=8, offload_times=1, activation_bytes=8.0).costs(
+        Placement.linear(1)
+    )
+    choices = Choices(split=False, offload=True)
+    case = Problem(Placement.linear(1), 3, costs, Limits(np.full(1, 16.0), in_activations=False), choices=choices)
+    encoder = Encoder(case)
+    decisions = encoder.decisions(np.array([0, 0, 0, 1, 1, 1]))
+    decisions.mode[1], decisions.lead[1] = OFFLOADED, 1
+    candidate = encoder.evaluate(decisions)
+    row = encoder.decode(candidate)[0]
+    assert [str(op) for op in row] == ["0F0", "0F1", "0OFFLOAD1", "0F2", "0B0", "0RELOAD1", "0B1", "0B2"]
+    # The rank waits for both copies: before the third forward and before the second backward.
+    assert candidate.value == 3 * (6 + 8) + 2
 
 
 def test_what_is_lost_between_ops_is_in_the_value_too():
