@@ -17,6 +17,7 @@ from pipeplan.solver.engines.proving import EarlyProof, Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
 from pipeplan.solver.engines.robust_search import RobustSearch
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
+from pipeplan.solver.engines.window_search import WindowSearch
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.solver.robustness import Robustness, robustness
@@ -30,6 +31,7 @@ ENGINES: tuple[Engine, ...] = (
     BuildingBlocks(),
     ShorterRuns(),
     Proving(),
+    WindowSearch(),
     LocalSearch(),
     RobustSearch(),
     JudgedSearch(),

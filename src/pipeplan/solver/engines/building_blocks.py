@@ -321,4 +321,5 @@ def block_of(
 
 
 def _copy(block: Block) -> Block:
-    return Block(*(array.copy() for array in block))
+    due, rules, several, group, inner = block
+    return Block(due.copy(), rules.copy(), several.copy(), group.copy(), inner.copy())
