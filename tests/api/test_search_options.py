@@ -44,8 +44,8 @@ def test_the_options_are_the_problems():
         ({"recompute": "0-1"}, {}, InputError, "recompute", "in place of recompute 0-1 decide recompute"),
         ({"offload": (0, 1), "offload_times": 1}, {}, InputError, "offload", "in place of offload 0,1 decide offload"),
         ({"offload": "all", "offload_times": 1}, {"decide": "offload"}, InputError, "offload", "not both"),
-        ({}, {"decide": "offload"}, InputError, "offload_bandwidth", "give offload_times, or offload_bandwidth"),
-        ({}, {"decide": "overlap"}, InputError, "overlap_times", "give overlap_times"),
+        ({}, {"decide": "offload"}, InputError, "offload_bandwidth", "give the times of copies, or a bandwidth"),
+        ({}, {"decide": "overlap"}, InputError, "overlap_times", "give the times of pairs"),
         ({"recompute_times": 0.0}, {"decide": "recompute"}, PipeplanError, "recompute_times", "must be more than 0"),
         ({}, {"jitter": 0.1, "slow_rank": 0.1}, InputError, "slow_rank", "for jitter or for a slow rank"),
         ({}, {"jitter": -0.1}, InputError, "jitter", "jitter must be from 0 to 10"),
@@ -197,3 +197,13 @@ def test_sequences_that_are_cut():
     assert found.search.value <= found.search.best_published.value
     with pytest.raises(ShapeError, match="gpipe does not cut sequences"):
         pipeplan.search(ranks=2, microbatches=2, slices=2, start="gpipe", evaluations=10)
+
+
+@pytest.mark.parametrize("options", [{"slow_rank": 0.1}, {"jitter": 0.1}, {"communication": "blocking"}])
+def test_a_store_keeps_how_a_schedule_is_judged(tmp_path, monkeypatch, options):
+    asked = SHAPE | options | {"evaluations": 60, "store": tmp_path / "kept.db"}
+    first = pipeplan.search(**asked)
+    monkeypatch.setattr("pipeplan.solver.independent.search", None)
+    again = pipeplan.search(**asked)
+    assert again.to_dict() == first.to_dict()
+    assert again.schedule == first.schedule
