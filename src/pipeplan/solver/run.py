@@ -30,8 +30,14 @@ PATIENCE = 60.0
 REPORT_EVERY = 0.5
 """Seconds between two reports while nothing else is to be said."""
 
-SHARE_FOR_ORDERS = 0.5
-"""Of the budget of a search whose schedules are judged, for engines that look at candidates' values alone."""
+SHARE_FOR_ORDERS = 0.7
+"""Of the budget of a search whose schedules are judged, for engines that look at candidates' values alone.
+
+What is gained on the plan is mostly gained in every run too, and costs a fraction.
+"""
+
+SHARE_WHERE_MESSAGES_MEET = 0.5
+"""The same where transfers must meet, of which a candidate's value knows nothing."""
 
 MOST_FINALISTS = 6
 """How many lineages a search chooses its answer from, where op times vary."""
@@ -144,7 +150,9 @@ class Run:
     @property
     def share_for_orders(self) -> float:
         """The share of the budget for engines that look at candidates' values alone."""
-        return 1.0 if self.judge is None else SHARE_FOR_ORDERS
+        if self.judge is None:
+            return 1.0
+        return SHARE_WHERE_MESSAGES_MEET if self.problem.communication == "blocking" else SHARE_FOR_ORDERS
 
     @property
     def lineages(self) -> list[Lineage]:
