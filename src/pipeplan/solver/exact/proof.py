@@ -30,7 +30,7 @@ POLL_SECONDS = 0.05
 def can_prove(run: Run, *, required: bool = False) -> bool:
     """Whether the exact model has everything that the problem's schedules may do, and its solver is there or required."""
     problem = run.problem
-    plain = problem.communication == "edge" and problem.slices == 1 and problem.variation is None
+    plain = problem.communication == "edge" and problem.slices == 1
     known = plain and not (run.encoder.overlaps or problem.choices.frees_memory)
     return known and (required or find_spec("ortools") is not None)
 
