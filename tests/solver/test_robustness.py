@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pipeplan.checking import check
+from pipeplan.costs import Limits, Settings
 from pipeplan.errors import InputError
 from pipeplan.model import Kind, Placement
 from pipeplan.simulation import simulate
@@ -107,6 +108,18 @@ def test_a_search_for_transfers_that_hinder_each_other_gives_what_the_simulation
     assert found.bound.value <= found.value <= found.published.value
     plain = search(replace(asked, communication="edge"), evaluations=3000)
     assert found.value <= Judge(asked)(plain.schedule)
+
+
+@pytest.mark.parametrize("variation", [None, SlowRank(0.1)])
+def test_what_a_message_takes_from_both_ends_at_once_counts_once_in_the_bound(variation):
+    placement = Placement.linear(4)
+    costs = Settings(forward_times=1, backward_times=2, message_time=1, p2p_time=0.5).costs(placement)
+    limits = Limits(np.full(4, 2.0), in_activations=True)
+    asked = Problem(placement, 4, costs, limits, communication="blocking", variation=variation)
+    found = search(asked, evaluations=500)
+    assert replace(asked, variation=None).bound.value == pytest.approx(found.simulation.bound.value)
+    assert bound_of(asked).value <= found.judged
+    assert not found.optimal
 
 
 @pytest.mark.parametrize("deviation", [-0.1, 1e308, float("nan")])

@@ -124,8 +124,12 @@ class Problem:
 
     @cached_property
     def occupied(self) -> Costs:
-        """The costs with what is lost between ops as a part of the ops: how long each occupies its rank."""
-        return self.costs.occupied(self.placement, self.slices)
+        """The costs with what is lost between ops as a part of the ops: how long each occupies its rank.
+
+        Where both ends of a message meet, what it takes from them is part of its transfer.
+        """
+        costs = self.costs.meeting() if self.communication == "blocking" else self.costs
+        return costs.occupied(self.placement, self.slices)
 
     @cached_property
     def memory_limit(self) -> MemoryRule:

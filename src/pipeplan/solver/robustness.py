@@ -133,12 +133,10 @@ def bound_of(problem: Problem) -> Bound:
     """
     slow, copies = problem.variation, problem.placement.copies
     if not isinstance(slow, SlowRank) or copies > 1:
-        return replace(problem, variation=None, communication="edge").bound
+        return replace(problem, variation=None).bound
     held = problem.placement.table[0]
     bounds = (
-        replace(
-            problem, variation=None, communication="edge", costs=_slowed(problem.costs, held == rank, slow.share)
-        ).bound
+        replace(problem, variation=None, costs=_slowed(problem.costs, held == rank, slow.share)).bound
         for rank in range(problem.placement.ranks)
     )
     return max(bounds, key=attrgetter("value"))
