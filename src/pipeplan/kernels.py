@@ -52,16 +52,22 @@ class Kernel:
     def __call__(self, inputs: Sequence[Argument], outputs: Sequence[Output], *, work: int) -> Any:
         """Run the loop over ``inputs`` into ``outputs``; ``work`` is the number of op evaluations it takes."""
         self.evaluations += work
-        if self._compiled is None and self.evaluations >= self.compile_after:
-            self._compiled = compile_loop(self.function)
         if self._compiled is not None:
             return self._compiled(*inputs, *outputs)
+        if self.evaluations >= self.compile_after:
+            return self.compile(inputs, outputs)
         return self._run_on_lists(inputs, outputs)
 
-    def compile(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
-        """Be compiled from now on; the call that this takes is made with these arguments, which should ask for no work."""
-        self._compiled = compile_loop(self.function)
-        self._compiled(*inputs, *outputs)
+    def compile(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
+        """Be compiled from now on, and give what the call with these arguments does, which should ask for little work."""
+        _BEING_COMPILED.append(self)
+        try:
+            loop = compile_loop(self.function)
+            answer = loop(*inputs, *outputs)
+            self._compiled = loop
+            return answer
+        finally:
+            _BEING_COMPILED.remove(self)
 
     def _run_on_lists(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
         results = [_as_lists(output) for output in outputs]
@@ -69,6 +75,14 @@ class Kernel:
         for output, result in zip(outputs, results, strict=True):
             _write_back(output, result)
         return answer
+
+
+_BEING_COMPILED: list[Kernel] = []
+
+
+def are_being_compiled() -> bool:
+    """Whether any kernel is being compiled, or read from disk, at this moment."""
+    return bool(_BEING_COMPILED)
 
 
 def _as_lists(value: Argument) -> Any:
@@ -90,22 +104,35 @@ def _write_back(output: Output, result: Any) -> None:
 def dispatcher(functions: Sequence[Callable[..., Answer]]) -> Callable[..., Answer]:
     """One function for several of the same signature: its first argument says which of them is called with the others.
 
-    Loops cannot pick a function from a table once they are compiled. This one is a chain of comparisons, which is
-    compiled like any function that a loop calls.
+    Loops cannot pick a function from a table once they are compiled. This one compares, and is compiled like any function
+    that a loop calls; it has few levels, since each is compiled with all that is below it.
     """
-    first = functions[0]
     if len(functions) == 1:
+        (only,) = functions
 
-        def call_last(_which: int, *arguments: Any) -> Answer:
-            return first(*arguments)
+        def call_only(_which: int, *arguments: Any) -> Answer:
+            return only(*arguments)
 
-        return call_last
-    others = dispatcher(functions[1:])
+        return call_only
+    first, second = functions[:2]
+    if len(functions) == 2:
+
+        def call_one_of_two(which: int, *arguments: Any) -> Answer:
+            if which == 0:
+                return first(*arguments)
+            return second(*arguments)
+
+        return call_one_of_two
+    third, others = functions[2], dispatcher(functions[3:] or functions[2:])
 
     def call(which: int, *arguments: Any) -> Answer:
         if which == 0:
             return first(*arguments)
-        return others(which - 1, *arguments)
+        if which == 1:
+            return second(*arguments)
+        if which == 2:
+            return third(*arguments)
+        return others(which - 3, *arguments)
 
     return call
 

@@ -101,3 +101,8 @@ def test_it_is_tried_where_memory_is_short():
     assert found["nothing offloaded"].peak_activation == 8
     assert found["copies to the host and back free"].makespan < back.result.makespan
     assert any("copies" in sentence for sentence in back.sentences)
+
+
+def test_the_shell_names_every_option_that_would_do(capsys):
+    assert main(["search", "-p", "2", "--decide", "offload"]) == 2
+    assert "give --offload-times, or --offload-bandwidth and --activation-bytes" in capsys.readouterr().err

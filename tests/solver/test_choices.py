@@ -28,5 +28,7 @@ def test_a_name_cannot_be_decided_and_left():
 
 
 def test_a_name_that_is_no_choice():
-    with pytest.raises(UnknownNameError, match=r"'ofload'.*offload"):
-        Choices.of(["ofload"])
+    for field in ("decide", "leave"):
+        with pytest.raises(UnknownNameError, match=r"'ofload'.*offload") as raised:
+            Choices.of(**{field: ["ofload"]})
+        assert raised.value.field == field

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from re import sub
 from typing import Any
 
 from cyclopts import CycloptsError
@@ -62,10 +63,19 @@ def sentence(error: Exception, options: Collection[str] | None = None) -> str:
 
 
 def _with_option(error: PipeplanError, options: Collection[str] | None) -> str:
-    """An error's message, in which a setting that it names in Python's way has the name of its option, if it has one."""
-    message, option = str(error), f"--{error.field.replace('_', '-')}"
-    named = "_" in error.field and "config" not in message and (options is None or option in options)
-    return message.replace(error.field, option) if named else message
+    """An error's message, in which settings that it names in Python's way have the names of their options, if they have one.
+
+    Only where it is about one that has: others are about keys of files.
+    """
+    message = str(error)
+    known = [_option(error.field)] if options is None else options
+    if "_" not in error.field or "config" in message or _option(error.field) not in known:
+        return message
+    return sub(r"\w+_\w+", lambda word: _option(word[0]) if _option(word[0]) in known else word[0], message)
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from rich.table import Column
 from pipeplan.cli.answers import tell
 
 EVERY = 5.0
-"""Seconds between two lines where stderr is no terminal; what ends sooner says nothing."""
+"""Seconds between two lines where stderr is no terminal, at least: none is told twice. What ends sooner says nothing."""
 
 _WIDE = 110
 """Letters of a line from which a long bar has room."""
@@ -51,6 +51,7 @@ class ProgressBar:
         self._every, self._clock = every, clock
         self._told = clock()
         self._share = 0.0
+        self._line = ""
         console = Console(file=sys.stderr)
         self._bar = Bar(
             TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis")),
@@ -69,9 +70,10 @@ class ProgressBar:
         """Show how far it is, from 0 to 1, and what is being done."""
         self._share = max(self._share, min(share, 1.0))
         self._bar.update(self._task, completed=self._share, description=said)
-        if self._lines and self._clock() - self._told >= self._every:
-            self._told = self._clock()
-            tell(f"{said} ({self._share:.0%})")
+        line = f"{said} ({self._share:.0%})"
+        if self._lines and self._clock() - self._told >= self._every and line != self._line:
+            self._told, self._line = self._clock(), line
+            tell(line)
 
     def close(self) -> None:
         """Take the bar away."""

@@ -11,6 +11,7 @@ from pipeplan.api import save
 from pipeplan.cli.progress import ProgressBar
 from pipeplan.errors import PipeplanError
 from pipeplan.files import is_stream
+from pipeplan.kernels import are_being_compiled
 from pipeplan.model import Schedule
 from pipeplan.readable import Times, change, percent
 from pipeplan.solver import SearchProgress
@@ -50,14 +51,11 @@ class ProgressLine:
     def __init__(self, also: Callable[[SearchProgress], None], *, unit: str, quiet: bool) -> None:
         self.also, self.unit = also, unit
         self.bar = ProgressBar("searching", quiet=quiet, every=EVERY_LINE)
-        self._spent = -1.0
 
     def __call__(self, progress: SearchProgress) -> None:
         """Show how far the search is."""
         self.also(progress)
-        # Time in which machine code is made is not of the budget, and there is none but that to wait for.
-        waits = GETTING_READY if progress.seconds == self._spent and progress.share < 1 else ""
-        self._spent = progress.seconds
+        waits = GETTING_READY if are_being_compiled() and progress.share < 1 else ""
         self.bar.show(progress.share, said_of(progress, self.unit) + waits)
 
     def close(self) -> None:

@@ -62,9 +62,10 @@ class Choices:
             For a name in both.
         """
         decide, leave = list(decide), list(leave)
-        for name in (*decide, *leave):
-            if name not in CHOICES:
-                raise UnknownNameError("choice", name, CHOICES)
+        for field, names in (("decide", decide), ("leave", leave)):
+            for name in names:
+                if name not in CHOICES:
+                    raise UnknownNameError("choice", name, CHOICES, field=field)
         both = [name for name in decide if name in leave]
         if both:
             raise InputError(

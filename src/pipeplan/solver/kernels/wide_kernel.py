@@ -40,9 +40,11 @@ NOT_THERE = -1.0
 def evaluate_wide(problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: Timing) -> float:
     """The value of a candidate; ``INFEASIBLE`` if it must be more than ``limit``."""
     scenarios = len(timing.more.values)
+    # A number that is written out is a type of its own, and all that it is handed to would be compiled twice.
+    nominal = min(NOMINAL, scenarios)
     if scenarios == 0:
-        return run_scenario(problem, decisions, target, limit, NOMINAL, timing)
-    if run_scenario(problem, decisions, target, INFEASIBLE / 2, NOMINAL, timing) >= INFEASIBLE:
+        return run_scenario(problem, decisions, target, limit, nominal, timing)
+    if run_scenario(problem, decisions, target, INFEASIBLE / 2, nominal, timing) >= INFEASIBLE:
         return INFEASIBLE
     return over_scenarios(problem, decisions, target, limit, scenarios, timing)
 
