@@ -12,11 +12,13 @@ from tests.solver.judge import judge, published
 from tests.solver.known_cases import KNOWN, OVERTAKING
 from tests.solver.random_cases import random_case
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_cases(seed):
     case = random_case(seed, cells=12, cells_of_span=8)
-    verdict = judge(case, model_seconds=5.0, seconds=1.0)
+    verdict = judge(case, model_seconds=5.0, evaluations=500)
     assert verdict.violations == [], case.command()
 
 
@@ -36,7 +38,7 @@ def test_published_orders_of_every_placement_are_asked_for():
 
 
 def test_spans_where_one_microbatch_overtakes_another():
-    verdict = judge(OVERTAKING, seconds=6.0)
+    verdict = judge(OVERTAKING, evaluations=3000)
     assert verdict.answer.least == 24.5
     assert verdict.violations == [], OVERTAKING.command()
 
@@ -44,6 +46,6 @@ def test_spans_where_one_microbatch_overtakes_another():
 @pytest.mark.parametrize("name", KNOWN)
 def test_cases_that_were_wrong_once(name):
     case, least = KNOWN[name]
-    verdict = judge(case, seconds=6.0)
+    verdict = judge(case, evaluations=20_000)
     assert verdict.violations == [], case.command()
     assert verdict.value == pytest.approx(float(least), rel=1e-9)

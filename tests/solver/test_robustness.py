@@ -96,17 +96,18 @@ def test_the_bound_with_a_slow_rank_is_below_the_worst_case_of_whatever_is_found
     assert bound_of(asked).value >= replace(asked, variation=None).bound.value
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("communication", ["contended", "blocking"])
 def test_a_search_for_transfers_that_hinder_each_other_gives_what_the_simulation_has(communication):
     asked = problem(Placement.v(3), 4, (10.0, 10.0, 10.0, 4.0), limit=3, communication=communication)
-    found = search(asked, evaluations=3000)
+    found = search(asked, evaluations=600)
     again = simulate(found.schedule, asked.costs, communication=communication)
     assert found.judged == found.value == asked.value(again.timeline) == Judge(asked)(found.schedule)
     assert found.schedule.has(Kind.SEND_F) == (communication == "blocking")
     check(found.schedule, memory=asked.memory_limit).require_valid()
     assert found.published is not None
     assert found.bound.value <= found.value <= found.published.value
-    plain = search(replace(asked, communication="edge"), evaluations=3000)
+    plain = search(replace(asked, communication="edge"), evaluations=600)
     assert found.value <= Judge(asked)(plain.schedule)
 
 

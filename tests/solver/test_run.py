@@ -1,4 +1,4 @@
-"""What engines share: waiting for kernels."""
+"""What engines share: waiting for kernels, and the seconds."""
 
 import threading
 
@@ -7,6 +7,8 @@ import pytest
 from pipeplan.model import Placement
 from pipeplan.solver import Run
 from pipeplan.solver.budget import Budget
+from pipeplan.solver.engines.building_blocks import BuildingBlocks
+from pipeplan.solver.engines.published import FixedOrders
 from tests.solver.problems import problem
 
 
@@ -75,3 +77,29 @@ def test_what_goes_wrong_while_a_kernel_is_compiled_is_raised():
 
     with pytest.raises(OSError, match="no space left"):
         run_of(1).compile(Broken(), (), ())
+
+
+def test_of_large_published_schedules_none_is_begun_that_is_not_likely_to_be_done_in_time(monkeypatch):
+    monkeypatch.setattr("pipeplan.solver.engines.published.LARGE", 1)
+    now, offer = [0.0], Run.offer_published
+
+    def slowly(run, schedule, name, *, own):
+        now[0] += 4.0
+        offer(run, schedule, name, own=own)
+
+    monkeypatch.setattr(Run, "offer_published", slowly)
+    run = Run(problem(Placement.v(4), 8), Budget(10.0, None, lambda: now[0]))
+    FixedOrders()(run)
+    assert run.best is not None
+    assert run.budget.seconds == 8.0
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_building_blocks_have_their_share_where_published_schedules_took_theirs():
+    now = [0.0]
+    run = Run(problem(Placement.linear(4), 8, limit=2), Budget(10.0, None, lambda: now[0]))
+    run.offer(run.encoder.from_order(run.encoder.one_by_one()), "one", "one")
+    now[0] = 5.0
+    BuildingBlocks(first_round=4_000)(run)
+    assert run.best is not None
+    assert run.best.found_by == "building blocks"

@@ -69,8 +69,9 @@ class BuildingBlocks:
 
     Attributes
     ----------
-    until
-        The share of the whole budget at which it stops: the search goes on with something else.
+    until, at_least
+        The share of the whole budget at which it stops: the search goes on with something else. Where published schedules
+        took more of the seconds than that, the share that it has nevertheless.
     islands
         Blocks annealed in a round; each is a lineage of its own.
     first_round
@@ -95,6 +96,7 @@ class BuildingBlocks:
     """
 
     until: float = 0.35
+    at_least: float = 0.2
     islands: int = 4
     first_round: int = 2_000_000
     heats: tuple[float, ...] = (1.0, 0.3, 3.0, 1.0)
@@ -109,12 +111,17 @@ class BuildingBlocks:
 
     def __call__(self, run: Run) -> None:
         """Search."""
+        if run.is_over:
+            return
         few = min(run.encoder.share, self.microbatches * run.problem.placement.ranks) * run.encoder.copies
         small, true = BlockRepeater(Encoder(replace(run.problem, microbatches=few))), BlockRepeater(run.encoder)
         if self.first_round // small.encoder.positions < self.least_steps:
             return
         self._compile(run, small)
-        for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, self.until):
+        until = self.until
+        if run.budget.limit_seconds is not None:
+            until = max(until, (run.budget.share + self.at_least) / run.share_for_orders)
+        for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, until):
             before = run.best
             islands = [self._island(run, small, self.islands * turn + number, steps) for number in range(self.islands)]
             found = run.map(lambda island: self._anneal(run, small, island), islands)

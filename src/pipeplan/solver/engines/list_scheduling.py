@@ -83,8 +83,10 @@ class ListScheduling:
     rooms: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 4.0)
 
     def __call__(self, run: Run) -> None:
-        """Offer the best schedule of these tables."""
+        """Offer the best schedule of these tables; nothing where there is one and time is up."""
         encoder = run.encoder
+        if run.best is not None and run.budget.out_of_time:
+            return
         if encoder.decides_mode:
             arrays = encoder.decisions(encoder.one_by_one())
             inputs = (encoder.flat, arrays, encoder.target(), 0.0)

@@ -106,7 +106,7 @@ class LocalSearch:
 
     def __call__(self, run: Run) -> None:
         """Search; needs a start."""
-        if run.best is None:
+        if run.best is None or run.is_over:
             return
         first = next(self._tasks(run, 0, 0))
         for weight_order in (True, False) if run.encoder.narrow is not run.encoder else (True,):

@@ -33,7 +33,8 @@ ACTIVATIONS_A_RANK = (1.0, 1.5, 2.0)
 class FixedOrders:
     """Offers each strategy's schedule that fits as a lineage; it takes next to no time, so it is done on any budget.
 
-    Large schedules take tenths of a second each: of those none is begun, once one fits, when time is up.
+    Large schedules take tenths of a second each, and the largest seconds: of those none is begun, once one fits, that is not
+    likely to be done in time, by what the one before took.
 
     Attributes
     ----------
@@ -45,12 +46,13 @@ class FixedOrders:
 
     def __call__(self, run: Run) -> None:
         """Offer them all."""
-        takes_time = run.encoder.positions >= LARGE
+        takes_time, begin = run.encoder.positions >= LARGE, run.budget.seconds
         for name, schedule in fixed_orders(run.problem, every_group_up_to=self.every_group_up_to):
             if run.is_optimal or run.budget.stopped.is_set():
                 return
             run.offer_published(schedule, name, own=_is_own(name, run.problem))
-            if takes_time and run.best is not None and run.budget.out_of_time:
+            took, begin = run.budget.seconds - begin, run.budget.seconds
+            if takes_time and run.best is not None and took >= run.budget.seconds_left:
                 return
 
 
