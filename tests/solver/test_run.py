@@ -100,6 +100,6 @@ def test_building_blocks_have_their_share_where_published_schedules_took_theirs(
     run = Run(problem(Placement.linear(4), 8, limit=2), Budget(10.0, None, lambda: now[0]))
     run.offer(run.encoder.from_order(run.encoder.one_by_one()), "one", "one")
     now[0] = 5.0
-    BuildingBlocks(first_round=4_000)(run)
+    BuildingBlocks(first_round=8_000)(run)
     assert run.best is not None
     assert run.best.found_by == "building blocks"
