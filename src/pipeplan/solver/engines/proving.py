@@ -56,7 +56,7 @@ class Proving:
     annealed_share, annealed_seconds
         The share of the budget that is annealed first, and for how many seconds at most.
     few_share, share
-        The share of what is then left that goes into proofs over a few ranks, and of the rest into one over all.
+        The share of what is then left that goes into proofs over a few ranks, and of what is left into one over all.
     large_share
         The share that goes into proofs over a few ranks where there are too many ops for one over all.
     worth_seconds
@@ -79,6 +79,9 @@ class Proving:
             return
         if small:
             LocalSearch(until=min(self.annealed_share, run.budget.share_in(self.annealed_seconds)))(run)
-        for engine in (FewRanks(share=self.few_share if small else self.large_share), exact):
+        few = FewRanks(share=self.few_share if small else self.large_share)
+        # Where ranks have one stage each the model of all has next to nothing to decide on: it proves before a few do.
+        light = small and run.problem.placement.stages == run.problem.placement.ranks
+        for engine in (exact, few) if light else (few, exact):
             if not run.is_over:
                 engine(run)
