@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("ortools", reason="the exact models need OR-Tools: the extra 'search'")
 
-from pipeplan.simulation import round_trips
+from pipeplan.simulation import lower_bound, round_trips
 from tests.simulation.soundness.instances import SMALL, instance
 from tests.simulation.soundness.judge import judge, judged_case
 from tests.simulation.soundness.suite import lines
@@ -21,6 +21,14 @@ def test_no_schedule_at_hand_beats_a_bound(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_no_exact_answer_is_below_a_bound(seed):
     assert judged_case(seed, seconds=1.0, cells=12, cells_of_span=8).violations == ()
+
+
+def test_what_may_fill_any_window_but_only_one_is_taken_from_each_and_from_all_once():
+    drawn = instance(2465)
+    assert judge(drawn, evaluations=0, seconds=0).violations == ()
+    trips = lower_bound(drawn.placement, drawn.microbatches, drawn.costs, limits=drawn.limits).round_trips
+    assert trips is not None
+    assert trips.idle > sum(window.count * window.idle for window in trips.windows)
 
 
 def test_every_kind_of_instance_is_drawn():

@@ -29,7 +29,7 @@ nothing follows for them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from operator import attrgetter
 
@@ -40,6 +40,8 @@ from pipeplan.simulation.held_work import HeldWork, held_work
 from pipeplan.simulation.memory_bounds import RankMemory, most_that_fits
 from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses
 from pipeplan.simulation.windows import RoundTrips, Window, WindowKind
+
+Windows = tuple[Window, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +177,23 @@ def _room_before(rank: RankClasses, memory: RankMemory, trip: Trip) -> float:
 
 
 def _under_way(rank: RankClasses, memory: RankMemory, crowd: Crowd, trip: Trip, share: float) -> RoundTrips:
-    """The windows with their work, of W a share of its time; the rest of W's time may all be in them."""
+    """The windows with their work, of W a share of its time; the rest of W's time may all be in one or other of them."""
+    counted = _ways(rank, memory, crowd, trip, share)
+    alone = counted if share == 1 else _ways(rank, memory, crowd, trip, 1.0)
+    hidden = (1.0 - share) * float(rank.work[WEIGHT].sum())
+    total = float(rank.work.sum())
+    found = (_together(crowd, *windows, total, hidden) for windows in zip(counted, alone, strict=True))
+    return max(found, key=attrgetter("length"))
+
+
+def _ways(rank: RankClasses, memory: RankMemory, crowd: Crowd, trip: Trip, share: float) -> tuple[Windows, Windows]:
+    """The windows up to the last one, and those with one more trip in its place."""
     held, limit = held_work(rank, memory, weight_share=share), memory.limit
     trips = (crowd.microbatches - 1) // crowd.fit
     before = min(held.forward(limit), _room_before(rank, memory, trip))
     between = trip.opening + _work_on_trip(rank, held, limit, crowd, share)
     first = _window("first", 1, trip.enter, before)
-    ways = (
+    return (
         (
             first,
             _window("trip", trips - 1, trip.around, between),
@@ -189,9 +201,6 @@ def _under_way(rank: RankClasses, memory: RankMemory, crowd: Crowd, trip: Trip, 
         ),
         (first, _window("trip", trips, trip.around, between), _window("owed", 1, trip.drain, held.weights(limit))),
     )
-    hidden = (1.0 - share) * float(rank.work[WEIGHT].sum())
-    total = float(rank.work.sum())
-    return max((_together(crowd, windows, total, hidden) for windows in ways), key=attrgetter("length"))
 
 
 def _window(kind: WindowKind, count: int, length: float, work: float) -> Window:
@@ -217,20 +226,19 @@ def _work_on_trip(rank: RankClasses, held: HeldWork, limit: float, crowd: Crowd,
     return most
 
 
-def _together(crowd: Crowd, windows: tuple[Window, ...], total: float, hidden: float) -> RoundTrips:
+def _together(crowd: Crowd, windows: Windows, alone: Windows, total: float, hidden: float) -> RoundTrips:
     """The windows one after the other, and beside them the work that finds no place in them.
 
-    ``hidden`` is the most work in them that they do not count; it takes from their idle time in proportion.
+    ``hidden`` is the most work in them all that they do not count; ``alone`` are the same windows, each with
+    all the work that can be in it.
     """
     length = sum(window.count * window.length for window in windows)
-    idle = sum(window.count * window.idle for window in windows)
-    left = max(idle - hidden, 0.0) / idle if idle > 0 else 0.0
-    if hidden > 0:
-        windows = tuple(replace(window, work=window.length - left * window.idle) for window in windows)
+    idle = max(sum(window.count * window.idle for window in windows) - hidden, 0.0)
     return RoundTrips(
         rank=crowd.rank,
         begin=crowd.begin,
         fit=crowd.fit,
-        length=max(length, total + max(idle - hidden, 0.0)),
-        windows=tuple(window for window in windows if window.count),
+        length=max(length, total + idle),
+        windows=tuple(window for window in alone if window.count),
+        idle=idle,
     )

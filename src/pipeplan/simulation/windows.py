@@ -58,6 +58,9 @@ class RoundTrips:
         How long it is under way at least.
     windows
         In the order of time; none of no count.
+    idle
+        How long it idles in them all together at least. That is more than one by one where some weight backwards could fill
+        any of them, but only one.
     """
 
     rank: int
@@ -65,6 +68,7 @@ class RoundTrips:
     fit: int
     length: float
     windows: tuple[Window, ...]
+    idle: float
 
     @property
     def binding(self) -> int:
@@ -72,13 +76,15 @@ class RoundTrips:
         return sum(window.count for window in self.windows if window.binds)
 
     @property
-    def idle(self) -> float:
-        """How long the rank idles in them all together at least."""
-        return sum(window.count * window.idle for window in self.windows)
-
-    @property
     def reason(self) -> str:
         """What it says about the rank, as the reason of a bound."""
         if any(window.kind == "trip" and window.binds for window in self.windows):
             return f"rank {self.rank} idles in {self.binding} round trips that its limit keeps apart"
+        if any(window.kind == "trip" for window in self.windows) and self.idle > self._one_by_one:
+            return f"rank {self.rank} idles in round trips that its limit keeps apart"
         return f"the work of rank {self.rank}, which idles at both ends under its memory limit"
+
+    @property
+    def _one_by_one(self) -> float:
+        idle = sum(window.count * window.idle for window in self.windows)
+        return idle * (1 + tolerances.ROUNDING)

@@ -95,9 +95,13 @@ def _misplaced(bound: Bound, timeline: Timeline, costs: Costs, source: str) -> l
     least = costs.occupied(timeline.schedule.placement, timeline.schedule.slices)
     halves = least.backward_input + least.backward_weight
     comparable = costs.overlap is None and bool((least.backward >= halves).all())
-    if not short and not over and (idle >= trips.idle - rounding or not comparable):
+    busy = [each for each in found if each.idle < each.window.idle - rounding]
+    if not short and not over and (not comparable or (not busy and idle >= trips.idle - rounding)):
         return []
-    return [f"windows on {source} ({bound.reason}): {short} too short, {over} overlap, {idle:g} idle of {trips.idle:g}"]
+    return [
+        f"windows on {source} ({bound.reason}): {short} too short, {over} overlap, {busy} idle too little, "
+        f"{idle:g} idle of {trips.idle:g}"
+    ]
 
 
 def _bound(instance: Instance, costs: Costs, limits: Limits | None) -> Bound:
