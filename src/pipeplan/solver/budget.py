@@ -59,6 +59,10 @@ class Budget:
             self._begin += self._clock() - self._paused_at
             self._paused_at = None
 
+    def part(self, share: float) -> Budget:
+        """The same budget until this share of it is spent: what is spent of one is spent of both."""
+        return _Part(self, share)
+
     @property
     def seconds_left(self) -> float:
         """Seconds that may still be spent; infinite without a limit."""
@@ -101,3 +105,38 @@ class Budget:
     def share_in(self, seconds: float) -> float:
         """How much of the seconds will be spent so many seconds from now; all of it without a limit."""
         return (self.seconds + seconds) / self.limit_seconds if self.limit_seconds else 1.0
+
+
+class _Part(Budget):
+    """What :meth:`Budget.part` gives."""
+
+    def __init__(self, whole: Budget, share: float) -> None:
+        self._whole = whole
+        self.limit_seconds = None if whole.limit_seconds is None else share * whole.limit_seconds
+        self.limit_evaluations = None if whole.limit_evaluations is None else ceil(share * whole.limit_evaluations)
+        self.stopped = whole.stopped
+
+    @property
+    def evaluations(self) -> int:
+        return self._whole.evaluations
+
+    @evaluations.setter
+    def evaluations(self, evaluations: int) -> None:
+        self._whole.evaluations = evaluations
+
+    @property
+    def under_way(self) -> int:
+        return self._whole.under_way
+
+    @under_way.setter
+    def under_way(self, evaluations: int) -> None:
+        self._whole.under_way = evaluations
+
+    @property
+    def seconds(self) -> float:
+        return self._whole.seconds
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        with self._whole.paused():
+            yield

@@ -18,6 +18,7 @@ from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
 from pipeplan.solver.engines.robust_search import RobustSearch
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.engines.window_search import WindowSearch
+from pipeplan.solver.plan_run import PlanRun
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.solver.robustness import Robustness, robustness
@@ -40,6 +41,9 @@ ENGINES: tuple[Engine, ...] = (
 
 STARTING = (FixedOrders, ListScheduling, DrivenByCosts)
 """Engines that give starts and nothing else: what was found before is a better one."""
+
+JUDGING = (RobustSearch, JudgedSearch)
+"""Engines that search by what schedules are judged to be; the others search for the plan where that is something else."""
 
 HOTTER = 16.0
 """By how much hotter some of the searches anneal that go on from one schedule."""
@@ -110,17 +114,18 @@ def search(
     if seconds is None and evaluations is None:
         seconds = 10.0
     run = Run(problem, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
+    plan = PlanRun(run) if problem.is_judged else run
     try:
         for schedule in [start] if isinstance(start, Schedule) else start:
             require_shape(schedule, problem)
-            run.offer_schedule(schedule, schedule.name or "start")
+            plan.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
-            settled = run.is_optimal if isinstance(engine, RobustSearch | JudgedSearch) else run.is_settled
-            if not settled and not run.budget.stopped.is_set():
-                engine(run)
+            searched = run if isinstance(engine, JUDGING) else plan
+            if not searched.is_optimal and not run.budget.stopped.is_set():
+                engine(searched)
     except KeyboardInterrupt:
         run.budget.stopped.set()
-    return _answer(run)
+    return _answer(run, every_published=plan.every_published)
 
 
 def require_shape(schedule: Schedule, problem: Problem) -> None:
@@ -136,7 +141,7 @@ def require_shape(schedule: Schedule, problem: Problem) -> None:
     check(schedule).require_valid()
 
 
-def _answer(run: Run) -> Found:
+def _answer(run: Run, *, every_published: bool) -> Found:
     """The best lineage as a checked and simulated schedule."""
     if run.best is None:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
@@ -155,7 +160,7 @@ def _answer(run: Run) -> Found:
         robustness=_robustness(problem, simulation.schedule),
         published_robustness=None if run.published_schedule is None else _robustness(problem, run.published_schedule),
         published=run.published,
-        every_published=run.every_published,
+        every_published=every_published,
     )
 
 

@@ -30,15 +30,6 @@ PATIENCE = 60.0
 REPORT_EVERY = 0.5
 """Seconds between two reports while nothing else is to be said."""
 
-SHARE_FOR_ORDERS = 0.7
-"""Of the budget of a search whose schedules are judged, for engines that look at candidates' values alone.
-
-What is gained on the plan is mostly gained in every run too, and costs a fraction.
-"""
-
-SHARE_WHERE_MESSAGES_MEET = 0.5
-"""The same where transfers must meet, of which a candidate's value knows nothing."""
-
 MOST_FINALISTS = 6
 """How many lineages a search chooses its answer from, where op times vary."""
 
@@ -136,23 +127,10 @@ class Run:
         return self.best is not None and self.best.judged <= self.bound_of_judged.value * (1 + tolerances.ROUNDING)
 
     @property
-    def is_settled(self) -> bool:
-        """Whether no candidate has a smaller value: only how schedules are judged can still be made better."""
-        least = min((lineage.value for lineage in self._lineages.values()), default=np.inf)
-        return self.is_optimal or least <= self.bound.value * (1 + tolerances.ROUNDING)
-
-    @property
     def bound_of_judged(self) -> Bound:
         """The best lower bound on what the search makes small."""
         known = self._judged_bound
         return self.bound if known is None or known.value <= self.bound.value else known
-
-    @property
-    def share_for_orders(self) -> float:
-        """The share of the budget for engines that look at candidates' values alone."""
-        if self.judge is None:
-            return 1.0
-        return SHARE_WHERE_MESSAGES_MEET if self.problem.communication == "blocking" else SHARE_FOR_ORDERS
 
     @property
     def lineages(self) -> list[Lineage]:
@@ -167,9 +145,10 @@ class Run:
     def offer(self, candidate: Candidate, lineage: str, found_by: str) -> None:
         """Take a candidate if it is the best of its lineage; infeasible ones are ignored."""
         if np.isfinite(candidate.value):
-            self._take(Lineage(lineage, found_by, candidate, candidate.value))
+            self.take(Lineage(lineage, found_by, candidate, candidate.value))
 
-    def _take(self, lineage: Lineage) -> None:
+    def take(self, lineage: Lineage) -> None:
+        """Take a lineage if it is the best of its name."""
         known = self._lineages.get(lineage.name)
         if known is None or lineage.value < known.value:
             self._lineages[lineage.name] = lineage = replace(lineage, candidate=lineage.candidate.copy())
@@ -202,13 +181,17 @@ class Run:
         ``own``: whether the schedule by this name is so unless it is told otherwise.
         """
         value = self.offer_schedule(schedule, name)
-        if self.problem.variation is not None and self.judge is not None and np.isfinite(value):
-            value = self.judge(schedule)
-        found = Published(name, value, own)
-        if np.isfinite(found.value) and found.beats(self.published):
+        if np.isfinite(value):
+            self.take_published(schedule, Published(name, value, own))
+        self.report_meanwhile()
+
+    def take_published(self, schedule: Schedule, found: Published) -> None:
+        """Take a published schedule that fits as what a search has to beat, if it is the best of them as it is judged."""
+        if self.judge is not None:
+            found = replace(found, value=self.judge(schedule))
+        if found.beats(self.published):
             self.published, self.published_schedule = found, schedule
             self.report()
-        self.report_meanwhile()
 
     def offer_schedule(self, schedule: Schedule, name: str) -> float:
         """Take a valid schedule of this placement and number of microbatches as a lineage of its own, if it fits.
@@ -228,7 +211,7 @@ class Run:
         elif np.isfinite(value):
             if not np.isfinite(candidate.value):
                 candidate = self.encoder.from_order(self.encoder.one_by_one())
-            self._take(Lineage(name, name, candidate, value, schedule))
+            self.take(Lineage(name, name, candidate, value, schedule))
         return value
 
     def schedule(self, lineage: Lineage) -> Schedule:
@@ -317,8 +300,7 @@ class Run:
         """
         speed = 0.0
         turn = 0
-        until *= self.share_for_orders
-        while not (self.is_over or self.is_settled) and self.budget.share < until:
+        while not self.is_over and self.budget.share < until:
             length = max(first, 1) << min(turn, doublings)
             evaluations_left = self.budget.evaluations_until(until)
             if evaluations_left is not None:

@@ -141,7 +141,7 @@ class ShorterRuns:
     def __call__(self, run: Run) -> None:
         """Search; needs a start."""
         encoder = run.encoder.narrow
-        if run.judge is not None or run.is_over or not local_moves(encoder, MOVES):
+        if run.is_over or not local_moves(encoder, MOVES):
             return
         lineages = [lineage for lineage in run.lineages[: self.lineages] if lineage.schedule is None]
         for lineage, short in product(lineages, self._shorter(encoder)):

@@ -84,8 +84,7 @@ class _Windows:
     def solve(self) -> None:
         """Solve windows until time is up, or none betters anything."""
         fruitless, turn = 0, 0
-        until = self.options.until * self.run.share_for_orders
-        while not self.run.is_over and self.run.budget.share < until and fruitless < self.options.tries:
+        while not self.run.is_over and self.run.budget.share < self.options.until and fruitless < self.options.tries:
             before = self.timed.makespan
             self._solve_one(self.options.ops[turn % len(self.options.ops)])
             turn += 1

@@ -1,0 +1,78 @@
+"""The search for a plan within a search for what the runs of it take."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from pipeplan.model import Placement
+from pipeplan.solver import SearchProgress, SlowRank, robustness, search
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.engines.list_scheduling import ListScheduling
+from pipeplan.solver.engines.published import FixedOrders
+from pipeplan.solver.engines.shorter_runs import ShorterRuns
+from pipeplan.solver.plan_run import SHARE, PlanRun
+from pipeplan.solver.run import Run
+from tests.solver.problems import problem
+
+PLAIN = problem(Placement.linear(3), 24, (10.0, 10.0, 10.0, 2.0), limit=2)
+
+
+def test_a_part_of_a_budget_is_spent_together_with_the_whole():
+    now = [0.0]
+    whole = Budget(10.0, 101, lambda: now[0])
+    part = whole.part(0.5)
+    part.evaluations += 20
+    part.under_way = 5
+    now[0] = 4.0
+    assert (whole.evaluations, whole.under_way, whole.seconds) == (20, 5, 4.0)
+    assert (part.evaluations_left, part.seconds_left) == (31, 1.0)
+    with part.paused():
+        now[0] = 6.0
+    assert whole.seconds == part.seconds == 4.0
+    now[0] = 7.0
+    assert part.is_spent
+    assert part.share == 1.0
+    assert not whole.is_spent
+    part.stopped.set()
+    assert whole.is_spent
+
+
+def test_what_the_plan_is_searched_for_is_judged_at_once():
+    asked = problem(Placement.linear(4), 6, limit=4, variation=SlowRank(0.2))
+    news: list[SearchProgress] = []
+    run = Run(asked, Budget(None, 200, time.monotonic), report=news.append)
+    plan = PlanRun(run)
+    assert plan.problem.variation is None
+    assert plan.judge is None
+    FixedOrders()(plan)
+    ListScheduling()(plan)
+    assert plan.best is not None
+    assert run.best is not None
+    assert run.judge is not None
+    assert plan.best.judged == plan.best.value < run.best.judged
+    judged = {lineage.name: run.judge(run.schedule(lineage)) for lineage in plan.lineages}
+    assert {lineage.name: lineage.judged for lineage in run.finalists} == pytest.approx(judged)
+    assert run.published is not None
+    assert plan.published is not None
+    assert run.published.value > plan.published.value
+    assert news[-1].value == run.best.judged
+    plan.raise_bound(plan.bound)
+    assert run.bound == plan.bound
+
+
+def test_long_runs_are_shortened_where_something_varies_too():
+    asked = problem(Placement.v(4), 60, (14.0, 14.0, 10.0, 2.0), limit=4, variation=SlowRank(0.05))
+    run = Run(asked, Budget(None, 200, time.monotonic))
+    plan = PlanRun(run)
+    FixedOrders()(plan)
+    spent = run.budget.evaluations
+    ShorterRuns()(plan)
+    assert spent < run.budget.evaluations
+
+
+def test_a_robust_search_ends_no_worse_than_a_plain_one_of_the_share_that_its_plan_has():
+    asked = replace(PLAIN, variation=SlowRank(0.05))
+    unaware = search(PLAIN, evaluations=round(SHARE * 2000))
+    found = search(asked, evaluations=2000)
+    assert found.judged <= robustness(unaware.schedule, asked).worst
