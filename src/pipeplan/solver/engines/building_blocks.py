@@ -120,7 +120,7 @@ class BuildingBlocks:
         self._compile(run, small)
         until = self.until
         if run.budget.limit_seconds is not None:
-            until = max(until, (run.budget.share + self.at_least) / run.share_for_orders)
+            until = max(until, run.budget.share + self.at_least)
         for turn, steps in run.rounds(self.islands, self.first_round // small.encoder.positions, until):
             before = run.best
             islands = [self._island(run, small, self.islands * turn + number, steps) for number in range(self.islands)]
