@@ -100,6 +100,15 @@ def test_a_period_of_two_microbatches_is_no_longer_than_two_of_one():
     assert not list(two.pattern.faults())
 
 
+def test_what_several_microbatches_share_need_not_be_whole_for_each():
+    case = problem(Placement.linear(2), 2, (2.0, 2.0, 1.0, 3.0), limit=2)
+    two = proven(case, 2)
+    assert two.pattern is not None
+    assert list(two.pattern.faults()) == []
+    assert two.is_least
+    assert two.pattern.per_microbatch == two.bound == Repeated(case, 1).least_period() == 7.5
+
+
 def test_unequal_stages_and_weights_that_free_a_part():
     case = problem(Placement.v(2), 8, ((5.0, 6.0, 4.0, 7.0), (6.0, 8.0, 5.0, 7.0), 3.0, 0.5), 1.5)
     memory = replace(case.costs.memory, freed_by_weight=0.4 * case.costs.memory.activation)

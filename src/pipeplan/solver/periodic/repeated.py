@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from math import ceil, isfinite
 
 import numpy as np
@@ -78,12 +79,13 @@ class Repeated:
         Level times time is an area: in a period each microbatch adds what it holds times how long it must, and the limit
         has room for limit times period of it (Little's law). In the unit of the costs.
         """
-        integers, bound = self.integers, 0
+        integers, bound = self.integers, Fraction(0)
         for rank in range(self.problem.placement.ranks):
             jobs, memory = integers.jobs_on(rank), self.memory(rank)
-            bound = max(bound, sum(integers.time_of(job) for job in jobs))
+            bound = max(bound, Fraction(sum(integers.time_of(job) for job in jobs)))
             if memory.limit:
-                bound = max(bound, ceil(sum(self.least_area(job, memory) for job in jobs) / memory.limit))
+                # Not a whole number: several microbatches may share a period.
+                bound = max(bound, Fraction(sum(self.least_area(job, memory) for job in jobs), memory.limit))
         return float(bound * integers.unit) if is_plain(self.problem) else self._least_work()
 
     def _least_work(self) -> float:
