@@ -103,3 +103,13 @@ def test_building_blocks_have_their_share_where_published_schedules_took_theirs(
     BuildingBlocks(first_round=8_000)(run)
     assert run.best is not None
     assert run.best.found_by == "building blocks"
+
+
+def test_of_large_schedules_the_evaluator_is_compiled_once_there_is_an_answer(monkeypatch):
+    monkeypatch.setattr("pipeplan.solver.engines.published.LARGE", 1)
+    found: list[float | None] = []
+    monkeypatch.setattr(Run, "compile", lambda run, *_: found.append(run.best and run.best.value))
+    run = Run(problem(Placement.v(4), 8), Budget(10.0, None, lambda: 0.0))
+    FixedOrders()(run)
+    assert len(found) == 1
+    assert found[0] is not None

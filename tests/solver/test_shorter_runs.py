@@ -7,7 +7,8 @@ import pytest
 
 from pipeplan.checking import check
 from pipeplan.model import Placement
-from pipeplan.solver import FixedOrders, LocalSearch, ShorterRuns, fixed_orders, search
+from pipeplan.solver import FixedOrders, LocalSearch, Run, ShorterRuns, fixed_orders, search
+from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
 from pipeplan.solver.engines.shorter_runs import fold
@@ -76,3 +77,19 @@ def test_what_a_shorter_run_gains_the_long_one_gains():
     check(found.schedule, memory=LONG.memory_limit).require_valid()
     again = search(LONG, evaluations=700, seed=2, engines=engines, workers=2)
     assert again.value == found.value
+
+
+def test_whoever_listens_is_told_while_kernels_of_a_shorter_run_are_compiled(monkeypatch):
+    said: list[float] = []
+    run = Run(LONG, Budget(100.0, None, lambda: 0.0), report=lambda news: said.append(news.value))
+    FixedOrders()(run)
+    said.clear()
+
+    def stopped_meanwhile(run, *_):
+        run.report()
+        run.budget.stopped.set()
+
+    monkeypatch.setattr(Run, "compile", stopped_meanwhile)
+    ShorterRuns()(run)
+    assert run.best is not None
+    assert said == [run.best.value]

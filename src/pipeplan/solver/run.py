@@ -115,6 +115,7 @@ class Run:
         self._share = 0.0
         self._waited = 0.0
         self._gave_up_on_kernels = False
+        self._has_evaluator = False
 
     @property
     def is_over(self) -> bool:
@@ -291,6 +292,14 @@ class Run:
         if work.error is not None:
             raise work.error
         self._gave_up_on_kernels = work.is_alive()
+
+    def compile_evaluator(self) -> None:
+        """Have compiled what times candidates, as :meth:`compile` does: of large ones a few are enough work for that."""
+        encoder = self.encoder
+        if not self._has_evaluator:
+            self._has_evaluator = True
+            inputs = (encoder.flat, encoder.decisions(encoder.one_by_one()), encoder.target(), 0.0)
+            self.compile(encoder.evaluator, inputs, (encoder.room_for_timing(),))
 
     def rounds(self, tasks: int, first: int, until: float = 1.0, doublings: int = 11) -> Iterator[tuple[int, int]]:
         """Rounds of so many tasks until this share of the budget is spent: their numbers, and evaluations for each task.

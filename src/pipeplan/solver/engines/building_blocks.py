@@ -192,9 +192,12 @@ class BuildingBlocks:
         return best, done
 
     def _compile(self, run: Run, repeater: BlockRepeater) -> None:
-        """Have the kernel compiled."""
+        """Have the kernels compiled."""
         inputs, outputs, _ = self._arrays(repeater, self._island(run, repeater, 0, 0))
         run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
+        flat, times, route, beat, *_ = inputs
+        block, _, _, decisions, _, clocks, timing = outputs
+        run.compile(_REPEAT, (flat, times, route, beat), (block, decisions, clocks, timing))
 
     def _arrays(
         self, repeater: BlockRepeater, island: Island

@@ -88,9 +88,7 @@ class ListScheduling:
         if run.best is not None and run.budget.out_of_time:
             return
         if encoder.decides_mode:
-            arrays = encoder.decisions(encoder.one_by_one())
-            inputs = (encoder.flat, arrays, encoder.target(), 0.0)
-            run.compile(encoder.evaluator, inputs, (encoder.room_for_timing(),))
+            run.compile_evaluator()
         run.offer(encoder.from_order(encoder.one_by_one()), NAME, "one by one")
         starts = earliest(encoder)
         work = float(np.max(np.bincount(encoder.rank_of, weights=encoder.total_times)))

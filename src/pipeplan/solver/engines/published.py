@@ -52,8 +52,10 @@ class FixedOrders:
                 return
             run.offer_published(schedule, name, own=_is_own(name, run.problem))
             took, begin = run.budget.seconds - begin, run.budget.seconds
-            if takes_time and run.best is not None and took >= run.budget.seconds_left:
-                return
+            if takes_time and run.best is not None:
+                if took >= run.budget.seconds_left:
+                    return
+                run.compile_evaluator()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

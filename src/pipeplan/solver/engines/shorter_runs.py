@@ -163,7 +163,7 @@ class ShorterRuns:
 
     def _search(self, run: Run, short: Encoder, folded: Fold, name: str) -> None:
         """Anneal a short run in turns, and offer the best of each."""
-        within = Run(short.problem, run.budget, seed=run.seed, workers=run.workers, report=None)
+        within = Run(short.problem, run.budget, seed=run.seed, workers=run.workers, report=lambda _: run.report())
         within.offer(folded.short, name, name)
         begin, least = run.budget.share, folded.short.value
         for turn in range(self.turns):
