@@ -92,4 +92,4 @@ def test_whoever_listens_is_told_while_kernels_of_a_shorter_run_are_compiled(mon
     monkeypatch.setattr(Run, "compile", stopped_meanwhile)
     ShorterRuns()(run)
     assert run.best is not None
-    assert said == [run.best.value]
+    assert set(said) == {run.best.value}
