@@ -1,6 +1,7 @@
 """What a search is told beside its costs: what it may decide, how the run differs from the plan, on which placements."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -169,6 +170,8 @@ def test_many_groups_of_stages_are_summed_up():
     assert decided_in_words(decided) == (
         "recomputes 1 to 8 of 8 microbatches on stages 0-2,4: costs no time, saves 1 activation on rank 2",
     )
+    no_less = replace(decided, prices={"recompute": Price(0.0, 0.0, 0, False)})
+    assert decided_in_words(no_less)[0].endswith("costs no time, saves nothing at the peak")
 
 
 def test_a_search_that_may_recompute_needs_less_memory_and_is_held_against_recomputing_everything(tmp_path, capsys):

@@ -17,7 +17,7 @@ from pipeplan.solver import Choices, Problem, candidate, search
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from pipeplan.solver.kernels.arrays import KEPT, RECOMPUTED
+from pipeplan.solver.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED
 from pipeplan.solver.run import Run
 from pipeplan.strategies import STRATEGIES, Shape
 from tests.solver.test_evaluate import PLACEMENTS
@@ -50,6 +50,23 @@ def test_there_is_a_schedule_at_the_least_limit_and_none_below(placement, choice
     assert check(schedule, memory=found.problem.memory_limit).valid
     with pytest.raises(InfeasibleError, match="the least feasible limit"):
         case(placement, choices, 0.99 * least)
+
+
+@pytest.mark.parametrize(("choices", "mode"), [(WAYS[0], RECOMPUTED), (WAYS[1], OFFLOADED), (WAYS[2], OFFLOADED)])
+def test_an_answer_recomputes_and_offloads_nothing_in_vain(choices, mode):
+    problem = case(Placement.v(2), choices, 12.0)
+    encoder = Encoder(problem)
+    everything = encoder.decisions(encoder.one_by_one())
+    everything.mode[:] = mode
+    offered = encoder.evaluate(everything)
+    found = search(problem, evaluations=1, engines=[lambda run: run.offer(offered, "everything", "everything")])
+    decided = encoder.encode(found.schedule).decisions
+    assert found.value == found.history[-1].value <= offered.value
+    assert 0 < (decided.mode != KEPT).sum() < 16
+    for op in np.flatnonzero(decided.mode != KEPT):
+        modes = decided.mode.copy()
+        modes[op] = KEPT
+        assert encoder.evaluate(decided._replace(mode=modes)).value > found.value
 
 
 def test_the_least_limit_is_what_is_left_of_the_stages_before_and_one_whole_stage():

@@ -10,11 +10,11 @@ import numpy as np
 
 from pipeplan.kernels import Kernel
 from pipeplan.model import Floats, Ints, tolerances
-from pipeplan.solver.kernels.arrays import OFFLOADED, RECOMPUTED, SEARCH_COMPILES_AFTER, Decisions
+from pipeplan.solver.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED, SEARCH_COMPILES_AFTER, Decisions
 from pipeplan.solver.kernels.keeping_kernel import keep_what_fits
 
 if TYPE_CHECKING:
-    from pipeplan.solver.candidate import Encoder
+    from pipeplan.solver.candidate import Candidate, Encoder
     from pipeplan.solver.problem import Problem
 
 _KEEP_WHAT_FITS = Kernel(keep_what_fits, SEARCH_COMPILES_AFTER)
@@ -24,6 +24,9 @@ LINK_SHARES = (np.inf, 1.0, 0.5, 0.0)
 
 LEADS = (0, 1, 2, 4, 8, 16)
 """How many places ahead of their backwards microbatches are fetched back, in first answers."""
+
+MOST_WORK = 20_000_000
+"""Op evaluations for finding what is recomputed or offloaded for nothing."""
 
 FEW_STAGES = 10
 """Stages of a rank up to which every set of them is looked at."""
@@ -100,6 +103,28 @@ def first_answers(encoder: Encoder, decisions: Decisions) -> Iterator[Decisions]
             yield from _with_leads(trial)
     modes = _least_modes(encoder.problem)[encoder.stage_of]
     yield from _with_leads(decisions._replace(mode=np.repeat(modes, encoder.share), lead=np.zeros(positions, np.int64)))
+
+
+def keep_what_can_be(encoder: Encoder, candidate: Candidate) -> Candidate:
+    """The candidate with everything kept that is recomputed or offloaded for nothing: without it, it fits and is as fast.
+
+    Annealing does not see such copies and recomputations. All are tried at once, and then halves of what failed, until each
+    was tried alone or so many evaluations are made as take less than a second.
+    """
+    decisions, value = candidate.copy().decisions, candidate.value
+    left = MOST_WORK // encoder.positions
+    untried = [np.flatnonzero(decisions.mode != KEPT)]
+    while untried and left > 0:
+        ops = untried.pop()
+        modes = decisions.mode[ops]
+        decisions.mode[ops] = KEPT
+        found, left = encoder.timed(decisions)[0], left - 1
+        if found <= value * (1 + tolerances.LAST_DIGITS):
+            value = min(value, found)
+            continue
+        decisions.mode[ops] = modes
+        untried += [half for half in np.array_split(ops, 2) if len(ops) > 1]
+    return encoder.evaluate(decisions)
 
 
 def _with_leads(decisions: Decisions) -> Iterator[Decisions]:

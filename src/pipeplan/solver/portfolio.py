@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pipeplan.checking import check
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
@@ -18,11 +19,12 @@ from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
 from pipeplan.solver.engines.robust_search import RobustSearch
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.engines.window_search import WindowSearch
+from pipeplan.solver.keeping import keep_what_can_be
 from pipeplan.solver.plan_run import PlanRun
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
 from pipeplan.solver.robustness import Robustness, robustness
-from pipeplan.solver.run import Engine, Run
+from pipeplan.solver.run import Engine, Lineage, Run
 
 ENGINES: tuple[Engine, ...] = (
     FixedOrders(),
@@ -141,11 +143,23 @@ def require_shape(schedule: Schedule, problem: Problem) -> None:
     check(schedule).require_valid()
 
 
+def _keeping_what_can_be(run: Run, lineage: Lineage) -> Lineage:
+    """The lineage without what it recomputes or offloads for nothing."""
+    decided = lineage.schedule is None and lineage.exchange is None
+    if not (decided and run.encoder.decides_mode):
+        return lineage
+    candidate = keep_what_can_be(run.encoder, lineage.candidate)
+    if run.judge is not None and run.judge(run.encoder.decode(candidate)) > lineage.judged:
+        return lineage
+    run.offer(candidate, lineage.name, lineage.found_by)
+    return replace(lineage, candidate=candidate, value=candidate.value)
+
+
 def _answer(run: Run, *, every_published: bool) -> Found:
     """The best lineage as a checked and simulated schedule."""
     if run.best is None:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
-    problem, lineage = run.problem, run.choose()
+    problem, lineage = run.problem, _keeping_what_can_be(run, run.choose())
     simulation = problem.simulated(run.schedule(lineage))
     check(simulation.schedule, memory=problem.memory_limit).require_valid()
     return Found(

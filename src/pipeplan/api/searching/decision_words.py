@@ -33,8 +33,8 @@ def _clauses(decided: Decided) -> Iterator[str]:
         if (price := decided.prices.get(how)) is not None:
             which = _which(decided.of(how), decided.microbatches)
             time = f"costs {percent(price.time)} of the time" if price.time > 0 else "costs no time"
-            memory = size_in_words(price.memory, not price.in_bytes)
-            yield f"{_DOES[how]} {which}: {time}, saves {memory} on rank {price.rank}"
+            memory = f"{size_in_words(price.memory, not price.in_bytes)} on rank {price.rank}"
+            yield f"{_DOES[how]} {which}: {time}, saves {memory if price.memory > 0 else 'nothing at the peak'}"
     if none := _NOTHING_SPARED.get(tuple(how for how in spared if how not in decided.prices)):
         yield none
     if "split" in decided.choices and decided.full_backwards:
