@@ -27,7 +27,7 @@ def run_of(evaluations: int | None, seconds: float | None = None, **asked: Any) 
 
 @pytest.mark.parametrize("asked", [{"communication": "blocking"}, {"variation": SlowRank(0.3)}])
 def test_it_finds_what_is_judged_better_than_the_published_schedules_within_its_budget(asked):
-    run = run_of(1500, **asked)
+    run = run_of(1507, **asked)
     assert run.best is not None
     before = run.best.judged
     JudgedSearch()(run)
@@ -35,7 +35,7 @@ def test_it_finds_what_is_judged_better_than_the_published_schedules_within_its_
     assert run.judge is not None
     assert run.judge(run.schedule(run.best)) == pytest.approx(run.best.judged, rel=1e-12)
     assert run.best.found_by.startswith("judged search from ")
-    assert run.budget.evaluations < 1500 + JudgedSearch().counts
+    assert run.budget.evaluations <= 1507
     assert [step.value for step in run.history] == sorted((step.value for step in run.history), reverse=True)
 
 

@@ -113,7 +113,8 @@ class JudgedSearch:
                 later = exchange.moved(random)
             elif not proposals.next(limit, self.tries):
                 return step > 0
-            run.budget.evaluations += self.counts
+            left = run.budget.evaluations_left
+            run.budget.evaluations += self.counts if left is None else min(self.counts, left)
             candidate = Candidate(proposals.decisions, float(proposals.value[0]))
             schedule = encoder.decode(candidate)
             schedule = run.problem.with_messages(schedule, later.of(schedule) if meets else None)
