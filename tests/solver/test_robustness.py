@@ -11,7 +11,10 @@ from pipeplan.errors import InputError
 from pipeplan.model import Kind, Placement
 from pipeplan.simulation import simulate
 from pipeplan.solver import Jitter, Judge, Problem, SlowRank, robustness, search
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.plan_run import PlanRun
 from pipeplan.solver.robustness import bound_of
+from pipeplan.solver.run import Run
 from pipeplan.solver.variation import Factors
 from tests.solver.problems import problem
 
@@ -119,6 +122,8 @@ def test_what_a_message_takes_from_both_ends_at_once_counts_once_in_the_bound(va
     asked = Problem(placement, 4, costs, limits, communication="blocking", variation=variation)
     found = search(asked, evaluations=500)
     assert replace(asked, variation=None).bound.value == pytest.approx(found.simulation.bound.value)
+    plan = PlanRun(Run(asked, Budget(None, 1, lambda: 0.0)))
+    assert plan.bound.value == pytest.approx(found.simulation.bound.value)
     assert bound_of(asked).value <= found.judged
     assert not found.optimal
 

@@ -33,7 +33,9 @@ class PlanRun(Run):
     def __init__(self, judged: Run) -> None:
         problem = judged.problem
         meets = problem.communication == "blocking"
-        plan = replace(problem, variation=None, communication="edge" if meets else problem.communication)
+        plan = replace(problem, variation=None)
+        if meets:
+            plan = replace(plan, communication="edge", costs=problem.costs.meeting())
         part = judged.budget.part(SHARE_WHERE_MESSAGES_MEET if meets else SHARE)
         super().__init__(plan, part, seed=judged.seed, workers=judged.workers)
         self._whole = judged
