@@ -128,6 +128,12 @@ def test_what_a_message_takes_from_both_ends_at_once_counts_once_in_the_bound(va
     assert not found.optimal
 
 
+def test_a_few_lucky_runs_are_no_proof():
+    lucky = search(varied(problem(Placement.linear(3), 4, limit=2), Jitter(10, samples=1)), evaluations=100)
+    assert lucky.judged < lucky.bound.value
+    assert not lucky.optimal
+
+
 @pytest.mark.parametrize("deviation", [-0.1, 1e308, float("nan")])
 def test_a_jitter_that_cannot_be_is_refused(deviation):
     with pytest.raises(InputError, match="jitter must be from 0 to 10, not "):

@@ -36,7 +36,7 @@ from pipeplan.simulation import (
 )
 from pipeplan.solver.choices import USUAL, Choices
 from pipeplan.solver.keeping import forced_recomputation, least_held
-from pipeplan.solver.variation import Variation
+from pipeplan.solver.variation import Jitter, Variation
 
 Objective = Literal["makespan", "span"]
 
@@ -212,6 +212,11 @@ class Problem:
     def is_judged(self) -> bool:
         """Whether what should be small is more than a candidate's value: op times vary, or transfers meet."""
         return self.variation is not None or self.communication == "blocking"
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether what should be small is known from sampled runs alone: a few lucky ones may be below every bound."""
+        return isinstance(self.variation, Jitter) and self.variation.deviation > 0
 
     def with_messages(self, schedule: Schedule, delays: Ints | None = None) -> Schedule:
         """The schedule as it is simulated: where transfers must meet, with the sends and receives that say when.

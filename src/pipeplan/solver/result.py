@@ -152,8 +152,8 @@ class Found:
 
     @property
     def optimal(self) -> bool:
-        """Whether the bound proves that no schedule is better."""
-        return self.judged <= self.bound.value * (1 + tolerances.ROUNDING)
+        """Whether the bound proves that no schedule is better; of what is sampled nothing does."""
+        return not self.problem.is_sampled and self.judged <= self.bound.value * (1 + tolerances.ROUNDING)
 
 
 def optimality_gap(value: float, bound: float) -> float:

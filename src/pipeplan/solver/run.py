@@ -125,7 +125,9 @@ class Run:
     @property
     def is_optimal(self) -> bool:
         """Whether what the best one is judged to be is the bound."""
-        return self.best is not None and self.best.judged <= self.bound_of_judged.value * (1 + tolerances.ROUNDING)
+        if self.best is None or self.problem.is_sampled:
+            return False
+        return self.best.judged <= self.bound_of_judged.value * (1 + tolerances.ROUNDING)
 
     @property
     def bound_of_judged(self) -> Bound:
