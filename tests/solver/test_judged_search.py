@@ -46,8 +46,17 @@ def test_a_problem_whose_schedules_are_not_judged_is_left_alone():
     assert run.budget.evaluations == spent
 
 
-def test_a_budget_in_seconds_compiles_what_it_runs():
+@pytest.mark.usefixtures("interpreted")
+def test_a_budget_in_seconds_compiles_what_it_runs(monkeypatch):
     run = run_of(None, 0.2, variation=Jitter(0.1, trained_on=8))
+    compiled, compile_kernel = [], Run.compile
+
+    def remembered(run, kernel, inputs, outputs):
+        compiled.append(kernel.function.__name__)
+        compile_kernel(run, kernel, inputs, outputs)
+
+    monkeypatch.setattr(Run, "compile", remembered)
     JudgedSearch()(run)
+    assert compiled == ["next_candidate", "time_runs"]
     assert run.budget.is_spent
     assert run.best is not None
