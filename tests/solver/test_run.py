@@ -79,6 +79,7 @@ def test_what_goes_wrong_while_a_kernel_is_compiled_is_raised():
         run_of(1).compile(Broken(), (), ())
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_of_large_published_schedules_none_is_begun_that_is_not_likely_to_be_done_in_time(monkeypatch):
     monkeypatch.setattr("pipeplan.solver.engines.published.LARGE", 1)
     now, offer = [0.0], Run.offer_published
