@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.api.outputs import save
+from pipeplan.api.outputs import all_formats, contents_of, save
 from pipeplan.api.tables.explanations import sentences
 from pipeplan.cli import main
 from pipeplan.errors import ShapeError
@@ -197,6 +197,12 @@ def test_the_windows_of_the_bound_are_found_on_the_timeline(capsys):
     )
     assert found.sentences[-1].startswith("No schedule within the memory limit takes less than 30.0: rank 0 holds")
     assert "from the last forward on 25.0 to 37.0" in said
+
+
+def test_a_picture_of_an_explanation_marks_its_windows():
+    found = pipeplan.explain("v-min", ranks=4, microbatches=6, p2p_time=0.1, memory_limit="2act")
+    (view,) = contents_of(found)["pictures"](all_formats()["svg"])
+    assert len(view.windows) == 3
 
 
 def test_a_bound_of_another_kind_has_no_windows():

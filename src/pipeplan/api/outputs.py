@@ -245,7 +245,7 @@ def _of_answer(answer: Presentable) -> Contents:
         return _of_result(answer.measured if isinstance(answer, TrainingRun) else answer)
     contents: dict[Content, Callable[[Format], Any]] = {"record": lambda _: answer.to_dict()}
     if isinstance(answer, Explanation):
-        return {**_of_result(answer.result), **contents}
+        return {**_of_result(answer.result), **contents, "pictures": lambda _: answer.views()}
     if isinstance(answer, Comparison):
         contents["pictures"] = partial(_views, answer.results)
         contents["report"] = lambda chosen: comparison_report(answer, _views(answer.results, chosen))
