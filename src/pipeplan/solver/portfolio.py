@@ -19,6 +19,7 @@ from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
 from pipeplan.solver.engines.robust_search import RobustSearch
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.engines.window_search import WindowSearch
+from pipeplan.solver.exact.recomputing_engine import ExactRecomputing
 from pipeplan.solver.keeping import keep_what_can_be
 from pipeplan.solver.plan_run import PlanRun
 from pipeplan.solver.problem import Problem
@@ -34,6 +35,7 @@ ENGINES: tuple[Engine, ...] = (
     BuildingBlocks(),
     ShorterRuns(),
     Proving(),
+    ExactRecomputing(),
     WindowSearch(),
     LocalSearch(),
     RobustSearch(),

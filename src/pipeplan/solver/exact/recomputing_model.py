@@ -1,0 +1,236 @@
+"""Recomputation as constraints for CP-SAT: which forwards keep little, and which backwards have an R right before them.
+
+A backward with its R is one bar: nothing of the rank runs between the two, so the R may as well end where the backward
+starts. The bar waits for the microbatch's forward where it begins, and for what the backward needs where its R ends.
+
+Microbatches in order
+    Jobs of a kind and stage are numbered as they stand in time, and job k of each waits for jobs k. That loses nothing in
+    time: if each of m bars starts no sooner than d after its own one of m others has ended, then the k-th to start does so
+    after the k-th to end. In memory it would: a forward that keeps little need not be of the same number as the backward
+    that has the R. (F0 recomputed, F1, B1, F2, B2, R0, B0 holds one activation at most; numbered anew the R is of the third
+    microbatch, and the first two forwards hold two.) So the *free* model has a literal for each forward and one for each
+    backward: on a stage as many keep little as have an R, and at each backward no more have had an R, or none, than forwards
+    of that sort have run. Every schedule is one of its answers, so what it proves holds for all; where the literals of the
+    same number agree, its answer is a schedule. The model *in order* has one literal for both: all its answers are
+    schedules, but not all schedules are its answers.
+
+Microbatches by name
+    Where the two leave a gap, a third model has no such numbers: only the first stage's forwards are in order, which names
+    the microbatches, and all schedules are its answers. It is the slowest by far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from pipeplan.model import Kind
+from pipeplan.solver.exact.integer_problem import IntegerMemory, Job
+from pipeplan.solver.exact.model import ExactModel, _not
+from pipeplan.solver.exact.recomputing import RecomputingMemory, RecomputingProblem
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import BoolVarT, LinearExpr
+
+
+class RecomputingModel(ExactModel):
+    """The constraints of a problem whose microbatches may be recomputed.
+
+    Parameters
+    ----------
+    integers
+        The problem.
+    least, most
+        Between these is the objective.
+    free
+        Whether a forward that keeps little may be of another number than the backward that has the R; only where jobs are
+        numbered as they stand in time.
+
+    Attributes
+    ----------
+    again
+        Whether each backward has an R, and each forward keeps little. What is not in it does not.
+
+    Raises
+    ------
+    MissingExtraError
+        If OR-Tools is not installed.
+    """
+
+    def __init__(self, integers: RecomputingProblem, least: int, most: int, *, free: bool) -> None:
+        self.recomputing, self.free = integers, free
+        self._memory = {rank: integers.kept_on(rank) for rank in range(integers.problem.placement.ranks)}
+        self.again: dict[Job, BoolVarT] = {}
+        self._both: dict[tuple[Job, Job], BoolVarT | bool] = {}
+        super().__init__(integers, least, most)
+
+    @property
+    def decided(self) -> list[tuple[Job, Job]]:
+        """The forwards and backwards of the same number on which it is decided."""
+        return [(job, self._backward(job)) for job in self.again if job.kind is Kind.F]
+
+    @property
+    def has_all_schedules(self) -> bool:
+        """Whether what the model proves holds for all schedules."""
+        return self.free or not self.recomputing.ordered
+
+    def _backward(self, forward: Job) -> Job:
+        return forward._replace(kind=self.integers.backward)
+
+    def _make_full(self) -> None:
+        for rank, jobs in self.scope.ranks.items():
+            memory = self._memory[rank]
+            for job in jobs:
+                if job.kind is Kind.F and memory.binds and memory.sizes[job.stage].taken_again > 0:
+                    self.again[job] = self.model.new_bool_var("")
+                    self.again[self._backward(job)] = self.model.new_bool_var("") if self.free else self.again[job]
+        if self.recomputing.ordered:
+            super()._make_full()
+            return
+        for job, full in self.full.items():
+            self.model.add(self.start[job._replace(kind=Kind.W)] == self._end(job)).only_enforce_if(full)
+
+    def _begin(self, job: Job) -> LinearExpr:
+        """When its rank begins with a job: with its R, where it has one."""
+        if job.kind is Kind.F or job not in self.again:
+            return self.start[job]
+        return self.start[job] - self.integers.time[Kind.R][job.stage] * self.again[job]
+
+    def _wait(self) -> None:
+        for job in self.start:
+            for source, delay in self.scope.needs(job):
+                on_rank = source.stage == job.stage and delay == 0
+                self.model.add((self._begin(job) if on_rank else self.start[job]) >= self._end(source) + delay)
+
+    def _run_one_at_a_time(self, jobs: Sequence[Job]) -> None:
+        bars = [bar for job in jobs for bar in self._bars(job)]
+        self.model.add_no_overlap(bars)
+
+    def _bars(self, job: Job) -> Iterator[object]:
+        """A bar for each way in which a job may run."""
+        full = self._full(job)
+        again = None if job.kind is Kind.F else self.again.get(job)
+        ways: list[tuple[int, BoolVarT | bool]] = [(self.integers.time_of(job), True if full is None else ~full)]
+        if full is not None and job.kind is not Kind.W:
+            ways.append((self.integers.time_if_full(job), full))
+        recomputing = self.integers.time[Kind.R][job.stage]
+        for time, literal in ways:
+            if again is None:
+                yield self._bar(self.start[job], time, literal)
+                continue
+            yield self._bar(self.start[job], time, self._all(literal, _not(again)))
+            yield self._bar(self.start[job] - recomputing, time + recomputing, self._all(literal, again))
+
+    def _bar(self, start: LinearExpr, time: int, literal: BoolVarT | bool) -> object:
+        if literal is True:
+            return self.model.new_fixed_size_interval_var(start, time, "")
+        return self.model.new_optional_fixed_size_interval_var(start, time, literal, "")
+
+    def _all(self, one: BoolVarT | bool, other: BoolVarT | bool) -> BoolVarT | bool:
+        """The literal that says that both are true."""
+        if isinstance(one, bool):
+            return other if one else False
+        if isinstance(other, bool):
+            return one if other else False
+        both = self.model.new_bool_var("")
+        self.model.add_implication(both, one)
+        self.model.add_implication(both, other)
+        self.model.add_bool_or(both, ~one, ~other)
+        return both
+
+    def _decide(self, one: Job, other: Job, literal: BoolVarT | bool) -> None:
+        opposite = _not(literal)
+        self._literals[one, other], self._literals[other, one] = literal, opposite
+        self.model.add(self._begin(other) >= self._end(one)).only_enforce_if(literal)
+        self.model.add(self._begin(one) >= self._end(other)).only_enforce_if(opposite)
+
+    def _bound_value(self, jobs: Sequence[Job]) -> None:
+        super()._bound_value(jobs)
+        for job in jobs if self.integers.problem.objective == "makespan" else []:
+            if job.kind is self.integers.kinds[-1] and not self.recomputing.runs_in_order(job):
+                self.model.add(self.value >= self._end(job))
+        makespan = self.integers.problem.objective == "makespan"
+        head = min(self.start[job].proto.domain[0] for job in jobs) if makespan else 0
+        tail = min(self.tails[job] - self.integers.least_time(job) for job in jobs) if makespan else 0
+        work = sum(self.integers.least_time(job) for job in jobs)
+        recomputing = [
+            self.integers.time[Kind.R][job.stage] * self.again[job]
+            for job in jobs
+            if job.kind is self.integers.backward and job in self.again
+        ]
+        self.model.add(self.value >= head + work + sum(recomputing) + max(tail, 0))
+
+    def _follow_on(self) -> None:
+        for (one, other), literal in self._literals.items():
+            if any(job.kind is Kind.W and self._full(job) is not None for job in (one, other)):
+                continue
+            if self.recomputing.runs_in_order(other):
+                later = self._literals.get((one, other._replace(turn=other.turn + 1)), True)
+                self.model.add_implication(literal, later)
+            if self.recomputing.runs_in_order(one):
+                earlier = self._literals.get((one._replace(turn=one.turn - 1), other), True)
+                self.model.add_implication(literal, earlier)
+
+    def _stay_within(self, memory: IntegerMemory, jobs: Sequence[Job]) -> None:
+        kept = self._memory[int(self.integers.problem.placement.table[jobs[0].copy, jobs[0].stage])]
+        if not kept.binds:
+            nothing = IntegerMemory(dict.fromkeys(memory.held, type(next(iter(memory.held.values())))(0, 0, 0)), 0, 0)
+            super()._stay_within(nothing, jobs)
+            return
+        self._order_weights(kept, jobs)  # type: ignore[arg-type]
+        for one, other in combinations(jobs, 2):
+            self._comes_first(one, other)
+        self._hold(kept, jobs)
+        self._match(jobs)
+
+    def _hold(self, memory: RecomputingMemory, jobs: Sequence[Job]) -> None:
+        """What the rank holds before a job, and what the job adds to it, is within the limit."""
+        for job in jobs:
+            sizes = memory.sizes[job.stage]
+            more = sizes.taken_again * self.again[job] if job in self.again else 0
+            if job.kind is Kind.F:
+                self.model.add(self._held_before(job, memory, jobs) + sizes.activation - more <= memory.limit)
+            elif job.kind is self.integers.backward:
+                held = self._held_before(job, memory, jobs)
+                if job in self.again:
+                    self.model.add(held + more <= memory.limit)
+                if (growth := memory.change(job)) > 0:
+                    within = self.model.add(held + more + growth <= memory.limit)
+                    if job in self.full:
+                        within.only_enforce_if(~self.full[job])
+                if job in self.full:
+                    self._keep_together(job, jobs)
+
+    def _held_before(self, job: Job, memory: RecomputingMemory, jobs: Sequence[Job]) -> LinearExpr | int:
+        """What all jobs that come first have left."""
+        held: LinearExpr | int = 0
+        for other in jobs:
+            if other == job:
+                continue
+            held += memory.change(other) * self._comes_first(other, job)
+            if other in self.again:
+                sign = -1 if other.kind is Kind.F else 1
+                held += sign * memory.sizes[other.stage].taken_again * self._again_before(other, job)
+        return held
+
+    def _again_before(self, other: Job, job: Job) -> BoolVarT | bool:
+        """Whether another job is recomputed, or will be, and comes before a job."""
+        if (other, job) not in self._both:
+            self._both[other, job] = self._all(self._comes_first(other, job), self.again[other])
+        return self._both[other, job]
+
+    def _match(self, jobs: Sequence[Job]) -> None:
+        """Of each stage's forwards as many keep little as there are Rs, and no R, nor any other backward, is without one."""
+        if not self.free:
+            return
+        for copy, stage in sorted({(job.copy, job.stage) for job in jobs if job in self.again}):
+            forwards = [Job(Kind.F, copy, stage, turn) for turn in range(self.integers.share)]
+            backwards = [self._backward(job) for job in forwards]
+            self.model.add(sum(self.again[job] for job in forwards) == sum(self.again[job] for job in backwards))
+            for turn, backward in enumerate(backwards):
+                done = sum(self.again[job] for job in backwards[: turn + 1])
+                little = sum(self._again_before(job, backward) for job in forwards)
+                run = sum(self._comes_first(job, backward) for job in forwards)
+                self.model.add(done <= little)
+                self.model.add(turn + 1 - done <= run - little)
