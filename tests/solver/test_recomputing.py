@@ -1,6 +1,7 @@
 """Proofs where microbatches may be recomputed, against every schedule of tiny problems."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -58,6 +59,7 @@ def prove(problem: Problem) -> Run:
 def test_what_is_found_is_the_least_of_all_schedules_and_no_bound_is_above_it(seed):
     least = least_makespan(instance(seed), compiled=False)
     run = prove(instance(seed))
+    assert least is not None
     assert run.best is not None
     assert run.best.value == pytest.approx(least)
     assert run.bound.value <= least * (1 + 1e-9)
@@ -78,9 +80,12 @@ def test_what_the_model_does_not_know_is_left_alone():
     costs = Settings(
         forward_times=2, backward_times=4, offload_times=1, activation_bytes=10.0, times_per="stage"
     ).costs(Placement.linear(2))  # fmt: skip
-    choices = Choices(recompute=True)
-    for more in ({"choices": Choices(recompute=True, offload=True)}, {"slices": 2}, {"communication": "contended"}):
-        problem = Problem(Placement.linear(2), 3, costs, limits, **{"choices": choices, **more})
+    known = Problem(Placement.linear(2), 3, costs, limits, choices=Choices(recompute=True))
+    for problem in (
+        replace(known, choices=Choices(recompute=True, offload=True)),
+        replace(known, slices=2),
+        replace(known, communication="contended"),
+    ):
         run = prove(problem)
         assert run.best is None
         assert run.bound == problem.bound

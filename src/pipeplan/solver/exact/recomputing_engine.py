@@ -55,7 +55,7 @@ class ExactRecomputing:
             return
         LocalSearch(until=run.budget.share + self.annealed_share)(run)
         for ordered, free, share in ((True, True, 0.3), (True, False, 0.2), (False, False, 0.5)):
-            if run.is_over or proofs.beaten <= proofs.least:
+            if run.budget.is_spent or proofs.beaten <= proofs.least:
                 return
             proofs.use(ordered=ordered)
             task = Task(least=proofs.least, most=proofs.beaten - 1, seconds=share * seconds, workers=run.workers)
