@@ -29,7 +29,8 @@ def tight_problem(number: int) -> tuple[str, Problem]:
     placement = shapes[random.integers(len(shapes))]
     chunks = placement.chunks
     microbatches = int(random.integers(ranks, 2 * ranks + ranks // chunks + 1))
-    times: Times = tuple(float(time) for time in (*random.integers(5, 16, 3), random.integers(0, 3)))
+    forward, backward_input, backward_weight = map(float, random.integers(5, 16, 3))
+    times: Times = (forward, backward_input, backward_weight, float(random.integers(0, 3)))
     held = int(random.integers(chunks, max(chunks * ranks // 2, chunks + 1) + 1))
     objective: Objective = "span" if random.random() < 0.25 else "makespan"
     text = "/".join(f"{time:g}" for time in times)
@@ -63,8 +64,8 @@ def searched(
     """Search each of these instances, and say of those that are not proven optimal how far they are from it."""
     names, gaps = [], []
     for name, problem in map(tight_problem, numbers):
-        budget = {"seconds": seconds} if evaluations is None else {"evaluations": evaluations}
-        result = search(problem, workers=workers, **budget)  # type: ignore[arg-type]
+        allowed = seconds if evaluations is None else None
+        result = search(problem, workers=workers, seconds=allowed, evaluations=evaluations)
         names.append(name)
         gaps.append(result.optimality_gap)
         if not result.optimal:

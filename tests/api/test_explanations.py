@@ -202,7 +202,8 @@ def test_the_windows_of_the_bound_are_found_on_the_timeline(capsys):
 def test_a_picture_of_an_explanation_marks_its_windows():
     found = pipeplan.explain("v-min", ranks=4, microbatches=6, p2p_time=0.1, memory_limit="2act")
     (view,) = contents_of(found)["pictures"](all_formats()["svg"])
-    assert view.windows is not None and len(view.windows.start) == 3
+    assert view.windows is not None
+    assert len(view.windows.start) == 3
 
 
 def test_a_bound_of_another_kind_has_no_windows():
