@@ -49,5 +49,5 @@ def test_stages_that_are_not_there(which, message):
 
 
 def test_search_refuses_it():
-    with pytest.raises(InputError, match="leave recompute out"):
+    with pytest.raises(InputError, match="in place of recompute all decide recompute"):
         pipeplan.search(recompute="all", **SHAPE)

@@ -109,7 +109,7 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "text": (str, None, False),
     "flag": (bool, None, False),
     "limit": (tuple[str, ...], _to_words, True),
-    "stages": (tuple[str, ...], _to_stages, True),
+    "stages": (tuple[str, ...] | str, _to_stages, True),
     "layers": (Path, None, False),
     "layout": (tuple[int, ...], to_counts, True),
     "size": (str, None, False),

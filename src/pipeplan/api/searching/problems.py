@@ -109,13 +109,13 @@ def _require_times(costs: Costs, choices: Choices, decided: list[str]) -> None:
     """What is decided takes a known time."""
     if choices.offload and costs.offload is None:
         raise InputError(
-            "a search may offload only where a copy to the host takes a known time: give the times of copies, or "
-            "a bandwidth to the host and the bytes of activations",
+            "a search may offload only where a copy to the host takes a known time: give offload_times, or "
+            "offload_bandwidth and activation_bytes",
             field="offload_bandwidth",
         )
     if "overlap" in decided and costs.overlap is None:
         raise InputError(
-            "overlapping gains nothing where a pair takes as long as its two ops: give the times of pairs",
+            "overlapping gains nothing where a pair takes as long as its two ops: give overlap_times",
             field="overlap_times",
         )
 
