@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
@@ -43,6 +45,10 @@ def test_a_search_is_live_and_joins_the_table(watched):
     page.wait_for_function(
         "() => document.querySelector('.pp-chart').ariaLabel.startsWith('Timeline of search v 3act.')"
     )
+    # The row first holds the best so far; what was found in the end follows.
+    deadline = time.monotonic() + 30
+    while watched.makespan("search v 3act") > watched.makespan("v-half") and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
     assert watched.makespan("search v 3act") <= watched.makespan("v-half")
     assert page.is_hidden("#panel-search .progress")
     page.click("summary:text('Download')")
