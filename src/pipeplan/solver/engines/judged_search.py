@@ -9,19 +9,17 @@ does; hence a search spends a part of its budget on values first, and goes on fr
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 
-from pipeplan.kernels import Argument, Kernel, dispatcher
+from pipeplan.kernels import Argument, Kernel
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning
+from pipeplan.solver.engines.move_kernels import kernel_by
 from pipeplan.solver.exchange import Exchange
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions, Reach
+from pipeplan.solver.kernels.arrays import Decisions, Reach
 from pipeplan.solver.kernels.proposing_kernel import proposing_by
 from pipeplan.solver.kernels.random_kernel import MODULUS
-from pipeplan.solver.kernels.timing_kernel import evaluate
-from pipeplan.solver.kernels.wide_kernel import evaluate_wide
 from pipeplan.solver.moves import MOVES, Move, moves_for
 from pipeplan.solver.robustness import no_runs
 from pipeplan.solver.run import Lineage, Run
@@ -167,10 +165,6 @@ class _Proposals:
             array[...] = before
 
 
-@cache
 def propose_by(moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
     """The kernel that proposes by these moves candidates of a wide problem, or of another."""
-    propose = dispatcher([move.propose for move in moves])
-    apply = dispatcher([move.apply for move in moves])
-    undo = dispatcher([move.undo for move in moves])
-    return Kernel(proposing_by(evaluate_wide if wide else evaluate, propose, apply, undo), SEARCH_COMPILES_AFTER)
+    return kernel_by(proposing_by, moves, wide=wide)

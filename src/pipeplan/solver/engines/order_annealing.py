@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import TypeVar
 
 import numpy as np
 
-from pipeplan.kernels import Argument, Kernel, dispatcher
+from pipeplan.kernels import Argument, Kernel
 from pipeplan.model import Ints
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
 from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
+from pipeplan.solver.engines.move_kernels import kernel_by
 from pipeplan.solver.kernels.annealing_kernel import annealing_by
-from pipeplan.solver.kernels.arrays import SEARCH_COMPILES_AFTER, Reach
+from pipeplan.solver.kernels.arrays import Reach
 from pipeplan.solver.kernels.random_kernel import MODULUS
-from pipeplan.solver.kernels.timing_kernel import evaluate
-from pipeplan.solver.kernels.wide_kernel import evaluate_wide
 from pipeplan.solver.moves import MOVES, Move, moves_for
 from pipeplan.solver.run import Lineage, Run
 
@@ -214,13 +212,9 @@ class TaskArrays:
         return LocalSteps(self.encoder, steps, self.outputs[0], self.best, self.state)
 
 
-@cache
 def anneal_by(moves: tuple[Move, ...], *, wide: bool = False) -> Kernel:
     """The kernel that anneals by these moves, the candidates of a wide problem or of another."""
-    propose = dispatcher([move.propose for move in moves])
-    apply = dispatcher([move.apply for move in moves])
-    undo = dispatcher([move.undo for move in moves])
-    return Kernel(annealing_by(evaluate_wide if wide else evaluate, propose, apply, undo), SEARCH_COMPILES_AFTER)
+    return kernel_by(annealing_by, moves, wide=wide)
 
 
 def _in_turn(options: tuple[Option, ...], count: int) -> Option:
