@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import pipeplan
+from pipeplan.api import decisions_of
 from pipeplan.api.searching.decision_words import decided_in_words
 from pipeplan.api.searching.decisions import Decided, Price, decided_in
 from pipeplan.api.searching.problems import choices_of, names_of, placement_named, problem_of
@@ -216,3 +217,13 @@ def test_a_store_keeps_how_a_schedule_is_judged(tmp_path, monkeypatch, options):
     again = pipeplan.search(**asked)
     assert again.to_dict() == first.to_dict()
     assert again.schedule == first.schedule
+
+
+def test_what_was_decided_is_told_in_sentences():
+    asked: dict[str, Any] = {"ranks": 2, "microbatches": 3, "placement": "v", "evaluations": 20}
+    little = pipeplan.search(**asked, memory_limit="0.5act", decide="recompute")
+    (told,) = decisions_of(little)
+    assert told.startswith("It recomputes ")
+    assert decisions_of(pipeplan.search(**asked)) == ()
+    with pytest.raises(ValueError, match="no search"):
+        decisions_of(pipeplan.simulate("1f1b", ranks=2))

@@ -55,6 +55,11 @@ def test_a_search_is_live_and_joins_the_table(watched):
     with page.expect_download() as found:
         page.click(".menu-items button:text-is('PyTorch CSV')")
     assert found.value.suggested_filename.endswith(".csv")
+    # What else it may decide is chosen beside; what that needs is asked for where it is typed.
+    page.select_option("#search-decide", "offload")
+    page.click("#panel-search .primary")
+    page.wait_for_selector("text=known time")
+    page.select_option("#search-decide", "")
     # The row is as good as any other: other costs change it, and the panel says that it was found for others.
     watched.type("p2p_time", "0.5")
     page.wait_for_selector("#panel-search .note:not([hidden])")

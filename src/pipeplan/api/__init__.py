@@ -35,7 +35,7 @@ from pipeplan.api.planning.presets import Gpus, Models, gpus, models
 from pipeplan.api.results import Result
 from pipeplan.api.searching.fronts import ParetoFront
 from pipeplan.api.searching.search_record import SearchRecord
-from pipeplan.api.searching.search_words import gain_of, gain_of_front
+from pipeplan.api.searching.search_words import decisions_of, gain_of, gain_of_front
 from pipeplan.api.simulations import simulate, timed, without_times
 from pipeplan.api.sources import as_taken_by, file_of, read, resolve, same_ranks, shape_of
 from pipeplan.api.training.training_runs import CostProfile, TrainingRun, model_files, profile, run
@@ -78,6 +78,7 @@ __all__ = [
     "content_as",
     "contents_of",
     "convert",
+    "decisions_of",
     "diff",
     "edited",
     "explain",

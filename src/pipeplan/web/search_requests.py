@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
+from pipeplan.solver import CHOICES, Choice
 from pipeplan.web.requests import FileIn, Name, SettingsIn, Strict
 
 MOST_SECONDS = 60.0
@@ -35,6 +36,9 @@ class SearchIn(_Searched):
     """A search for a better schedule under the memory limit of its settings."""
 
     seconds: Seconds = Field(default=10.0, description="The budget.")
+    decide: list[Choice] = Field(
+        default=[], max_length=len(CHOICES), description="What is decided beside what every search decides."
+    )
     start: list[Name] = Field(default=[], max_length=4, description="Names of schedules to go on from.")
     files: list[FileIn] = Field(default=[], max_length=4, description="Schedules of one's own to go on from.")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from pipeplan.api import ParetoFront, Result, gain_of, gain_of_front, timed
+from pipeplan.api import ParetoFront, Result, decisions_of, gain_of, gain_of_front, timed
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.api.searching.searches import pareto, search, usable_cores
 from pipeplan.costs import Settings
@@ -45,6 +45,7 @@ def make_search(question: SearchIn, tell: Tell) -> None:
             placement=question.placement,
             objective=question.objective,
             seconds=question.seconds,
+            decide=question.decide,
             start=[*map(_strategy, question.start), *map(_schedule, question.files)],
             workers=_threads(),
             progress=teller.progress,
@@ -54,7 +55,7 @@ def make_search(question: SearchIn, tell: Tell) -> None:
         tell(_line(Faults(errors=[fault(error)]).model_dump()))
         return
     teller.schedule(result.schedule)
-    tell(_line({"found": result.to_dict() | {"said": list(gain_of(result))}}))
+    tell(_line({"found": result.to_dict() | {"said": [*gain_of(result), *decisions_of(result)]}}))
 
 
 def make_front(question: FrontIn, tell: Tell) -> None:

@@ -11,6 +11,8 @@ export interface Asked {
 }
 
 export interface SearchAsked extends Asked {
+  /** What is decided beside what every search decides. */
+  readonly decide: readonly string[];
   readonly start: readonly string[];
   readonly files: readonly OwnFile[];
 }

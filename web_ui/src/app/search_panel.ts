@@ -23,6 +23,12 @@ export class SearchPanel implements Panel {
   private readonly placement = choiceField("placement", "Placement", PLACEMENTS);
   private readonly limit: ReturnType<typeof limitField>;
   private readonly objective = choiceField("objective", "Make small", OBJECTIVES);
+  private readonly decide = choiceField("decide", "May also", [
+    ["", "\u2013"],
+    ["recompute", "recompute"],
+    ["offload", "offload"],
+    ["recompute,offload", "recompute and offload"],
+  ]);
   private readonly seconds = numberField("seconds", "Seconds", BUDGET, 1, LONGEST);
   private readonly start = choiceField("start", "Start from", [["", "all that is published"]]);
   private readonly asking: Asking;
@@ -36,7 +42,7 @@ export class SearchPanel implements Panel {
 
   constructor(private readonly host: Host) {
     this.limit = limitField(host);
-    const fields = [this.placement, this.limit, this.objective, this.seconds, this.start];
+    const fields = [this.placement, this.limit, this.objective, this.decide, this.seconds, this.start];
     this.asking = new Asking("search", host, fields, "Search", (signal) => this.search(signal));
     this.element.append(
       make("h2", {}, "Search for a better schedule"),
@@ -77,7 +83,9 @@ export class SearchPanel implements Panel {
     const placement = this.placement.input.value;
     const limit = this.host.typed("memory_limit");
     const name = [SEARCHED, placement, limit].join(" ").trim().slice(0, LONGEST_NAME);
-    const asked = { settings, placement, objective: this.objective.input.value, seconds, start: schedules, files };
+    const objective = this.objective.input.value;
+    const decide = this.decide.input.value.split(",").filter((choice) => choice !== "");
+    const asked = { settings, placement, objective, decide, seconds, start: schedules, files };
     this.asked = JSON.stringify(settings);
     this.aged.hidden = true;
     let last: SearchProgress | null = null;

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeplan.api.searching.decision_words import decided_in_words
 from pipeplan.api.searching.sizes import size_in_words
 from pipeplan.readable import Times, percent
 
@@ -35,6 +36,19 @@ def gain_of(result: Result) -> tuple[str, ...]:
     if result.search is None:
         raise ValueError("no search has found this result")
     return tuple(_gains(result.search, result.timeline.unit))
+
+
+def decisions_of(result: Result) -> tuple[str, ...]:
+    """What a search decided beside the order of ops, and at which price, a sentence each.
+
+    Raises
+    ------
+    ValueError
+        For a result that no search has found.
+    """
+    if result.search is None:
+        raise ValueError("no search has found this result")
+    return tuple(f"It {clause}." for clause in decided_in_words(result.search.decided))
 
 
 def gain_words(record: SearchRecord, unit: str) -> str:
