@@ -17,7 +17,16 @@ from pipeplan.drawing import View, Windows, view_of
 from pipeplan.formats import placement_record, timeline_columns
 from pipeplan.model import MemoryUse, Schedule, Timeline, counted, tolerances
 from pipeplan.readable import percent, sizes_text, time_text
-from pipeplan.simulation import Bound, IdleTimes, LocatedWindow, Simulation, idle_times, located_windows, step_time
+from pipeplan.simulation import (
+    Bound,
+    IdleTimes,
+    LocatedWindow,
+    Simulation,
+    idle_times,
+    located_windows,
+    recomputed_stages,
+    step_time,
+)
 
 
 @final
@@ -128,7 +137,13 @@ class Result(Presentable):
             return ""
         within = "" if self.limits is None else " within the memory limit"
         least = time_text(self.bound.value, self.timeline.unit)
-        return f"no schedule{within} takes less than {least}: {self.bound.reason}"
+        alike = " that recomputes the same stages" if self.bound_is_of_recomputed else ""
+        return f"no schedule{within}{alike} takes less than {least}: {self.bound.reason}"
+
+    @property
+    def bound_is_of_recomputed(self) -> bool:
+        """Whether the bound holds for schedules that recompute the same stages alone; what a search proved holds for all."""
+        return self.search is None and bool(recomputed_stages(self.schedule))
 
     def views(self) -> Sequence[View]:
         """The one view that its picture shows."""

@@ -6,7 +6,7 @@ from pipeplan.simulation.chain import compute_only, timed_only
 from pipeplan.simulation.critical import CriticalPath, critical_path
 from pipeplan.simulation.idle import IdleTimes, Reason, idle_times
 from pipeplan.simulation.memory import memory_use
-from pipeplan.simulation.simulator import Communication, Simulation, simulate
+from pipeplan.simulation.simulator import Communication, Simulation, recomputed_stages, simulate
 from pipeplan.simulation.step import longest_span, step_time
 from pipeplan.simulation.what_if import WhatIf, what_ifs
 from pipeplan.simulation.window_places import LocatedWindow, located_windows
@@ -33,6 +33,7 @@ __all__ = [
     "longest_span",
     "lower_bound",
     "memory_use",
+    "recomputed_stages",
     "simulate",
     "span_bound",
     "step_time",

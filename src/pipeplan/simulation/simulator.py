@@ -113,7 +113,7 @@ class Simulation:
             self.costs,
             slices=schedule.slices,
             limits=self.limits if keeps_everything else None,
-            recomputed=_recomputed_stages(schedule) if recomputes else (),
+            recomputed=recomputed_stages(schedule) if recomputes else (),
         )
 
     @property
@@ -125,7 +125,7 @@ class Simulation:
         return self.timeline.makespan / self.bound.value - 1
 
 
-def _recomputed_stages(schedule: Schedule) -> list[int]:
+def recomputed_stages(schedule: Schedule) -> list[int]:
     """The stages on which every microbatch is recomputed."""
     counts = np.bincount(schedule.columns.stage[schedule.where(Kind.R)], minlength=schedule.stages)
     every: list[int] = np.flatnonzero(counts == schedule.microbatches * schedule.slices).tolist()

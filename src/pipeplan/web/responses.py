@@ -86,6 +86,7 @@ class LeastBoundOut(BaseModel):
     placement: str
     chunks: int = Field(description="Chunks a rank of that placement.")
     slices: int
+    recomputing: bool = Field(description="Whether it holds for schedules that recompute the same stages alone.")
 
 
 class ComparedOut(ResultOut):

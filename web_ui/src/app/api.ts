@@ -80,6 +80,8 @@ export interface Comparison {
     readonly placement: string;
     readonly chunks: number;
     readonly slices: number;
+    /** Whether it holds for schedules that recompute the same stages alone. */
+    readonly recomputing: boolean;
   };
   readonly drawn: readonly string[];
   readonly undrawn: readonly string[];

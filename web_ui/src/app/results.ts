@@ -206,7 +206,8 @@ function bounded({ least_bound: least, results }: Comparison): string {
   const [first] = results;
   const times = Times.of([...results.map((result) => result.makespan), ...results.map(boundOf)], first.time_unit);
   const chunks = `${least.chunks} chunk${least.chunks === 1 ? "" : "s"} a rank`;
-  const where = `${least.placement}, ${chunks}${least.slices > 1 ? `, ${least.slices} slices` : ""}`;
+  const slices = least.slices > 1 ? `, ${least.slices} slices` : "";
+  const where = `${least.placement}, ${chunks}${slices}${least.recomputing ? ", recomputing the same stages" : ""}`;
   const bound = `No schedule of any placement here can be shorter than ${times.text(least.value)} (${where})`;
   const gap = first.least_gap ?? null;
   if (gap === null) return `${bound}.`;

@@ -109,6 +109,7 @@ class Comparison(Presentable):
             "placement": placement.name,
             "chunks": placement.chunks,
             "slices": least.schedule.slices,
+            "recomputing": least.bound_is_of_recomputed,
         }
 
     @cached_property

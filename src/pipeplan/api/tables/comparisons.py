@@ -102,6 +102,7 @@ def _bounded(comparison: Comparison, times: Times) -> str:
     where = f"{placement.name}, {counted(placement.chunks, 'chunk')} a rank" + (
         f", {slices} slices" if slices > 1 else ""
     )
+    where += ", recomputing the same stages" if least.bound_is_of_recomputed else ""
     bound = f"No schedule of any placement here can be shorter than {times.text(least.bound.value)} ({where})"
     gap = comparison.least_gap(first)
     if gap is None:
