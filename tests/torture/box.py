@@ -1,0 +1,120 @@
+"""The one folder in which everything happens, and what was written outside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pipeplan
+
+ROOT = Path(__file__).parents[2]
+"""The repository."""
+
+MARK = "PIPEPLAN_TORTURE"
+"""The environment's name for the box: every process of a run has it, and no other."""
+
+_PASSED = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV")
+"""What a boxed process has of the environment around: the rest of it is the box's own."""
+
+
+def environment(box: Path) -> dict[str, str]:
+    """The environment of processes in a box: home, settings, caches and temporary files are inside it."""
+    for name in ("home", "temporary", "cache", "settings", "kernels"):
+        (box / name).mkdir(parents=True, exist_ok=True)
+    return {name: os.environ[name] for name in _PASSED if name in os.environ} | {
+        MARK: str(box),
+        "HOME": str(box / "home"),
+        "TMPDIR": str(box / "temporary"),
+        "XDG_CACHE_HOME": str(box / "cache"),
+        "XDG_CONFIG_HOME": str(box / "settings"),
+        "XDG_DATA_HOME": str(box / "home" / "data"),
+        "XDG_STATE_HOME": str(box / "home" / "state"),
+        "NUMBA_CACHE_DIR": str(box / "kernels"),
+        "MPLCONFIGDIR": str(box / "settings"),
+        "PYTHONPATH": os.pathsep.join([str(Path(pipeplan.__file__).parents[1]), str(ROOT)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",  # a case is made from its seed alone, also where it goes through a set
+        "OPENBLAS_NUM_THREADS": "1",  # a process with threads cannot be forked safely
+        "OMP_NUM_THREADS": "1",
+        "LANG": "C.UTF-8",
+        "COLUMNS": "80",
+        "PYTHON_COLORS": "0",
+    }
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder and all in it, also what a case has made unreadable."""
+
+    def again(_: object, path: str, __: object) -> None:
+        for each in (Path(path).parent, Path(path)):
+            with suppress(OSError):
+                each.chmod(0o700)
+        with suppress(OSError):
+            shutil.rmtree(path) if Path(path).is_dir() and not Path(path).is_symlink() else Path(path).unlink()
+
+    for _ in range(3):  # one closed folder in another
+        if not folder.exists():
+            return
+        if sys.version_info >= (3, 12):
+            shutil.rmtree(folder, onexc=again)
+        else:
+            shutil.rmtree(folder, onerror=again)
+
+
+def end_processes(box: Path) -> list[int]:
+    """Kill what still runs of a box, and say which processes these were."""
+    found = list(_processes(box))
+    for pid in found:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    return found
+
+
+def _processes(box: Path) -> Iterator[int]:
+    """The processes whose environment has the box's mark, of the box itself or of one inside it."""
+    mark = f"{MARK}={box}".encode()
+    for entry in Path("/proc").iterdir() if Path("/proc").is_dir() else ():
+        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+            continue
+        with suppress(OSError):
+            told = (entry / "environ").read_bytes().split(b"\0")
+            if any(line == mark or line.startswith(mark + b"/") for line in told):
+                yield int(entry.name)
+
+
+_OURS = ("__pycache__", ".git", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", "node_modules", "build")
+"""Folders that other programs write while a run goes on."""
+
+_DEEP = 3
+"""Folders within folders that are listed: what a stray path names is near the top."""
+
+
+def listing(folders: Iterable[Path]) -> dict[str, tuple[int, int]]:
+    """Size and time of change of what stands in some folders; a box inside them is not looked into."""
+    found: dict[str, tuple[int, int]] = {}
+    for folder in folders:
+        for path in _below(folder, _DEEP):
+            with suppress(OSError):
+                about = path.lstat()
+                found[str(path)] = (0, 0) if path.is_dir() else (about.st_size, about.st_mtime_ns)
+    return found
+
+
+def _below(folder: Path, deep: int) -> Iterator[Path]:
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name in _OURS or path.name.startswith(".venv"):
+                continue
+            yield path
+            if deep and path.is_dir() and not path.is_symlink():
+                yield from _below(path, deep - 1)
+
+
+def written_outside(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> list[str]:
+    """What is new, changed or gone, in order."""
+    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))

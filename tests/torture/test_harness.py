@@ -1,0 +1,115 @@
+"""The harness finds what is planted, says how to see it again, and cleans up behind itself."""
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.torture import worker
+from tests.torture.forked import fresh, judged, ran, started
+from tests.torture.judging import Ran
+from tests.torture.main import main
+from tests.torture.suite import Found
+
+
+@pytest.fixture
+def torture(tmp_path, monkeypatch, capsys):
+    """Run planted suites, watched from a folder of their own, and give the exit code and the lines."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    monkeypatch.chdir(outside)
+    monkeypatch.setenv("HOME", str(outside))
+
+    def run(line: str) -> tuple[int, list[str]]:
+        box = tmp_path / "box"
+        code = main([*shlex.split(line), "--workers", "1", "--box", str(box)], "tests.torture.planted")
+        assert not [path for path in box.glob("worker-*/cases/*") if "--keep" not in line]
+        return code, capsys.readouterr().out.splitlines()
+
+    return run
+
+
+def test_a_fault_is_found_once_and_its_line_shows_it_again(torture):
+    code, lines = torture("wrong absent --cases 8")
+    assert code == 1
+    first = "python -m tests.torture wrong --seed 2 --cases 1   # 2 is wrong, says 'seed 2'"
+    assert lines[0] == first
+    assert f"{first}   (and 1 more, such as seed 6)" in lines
+    assert sum("KeyError: 'five' (planted.py, line" in line for line in lines) == 2  # when it is found, and at the end
+    assert lines[-2].split()[:3] == ["wrong", "8", "3"]
+    assert lines[-1].endswith("left out: there is no such machine")
+    again, lines = torture(first.removeprefix("python -m tests.torture ").partition("#")[0])
+    assert again == 1
+    assert lines[0] == first
+    assert torture("wrong --seed 3 --cases 2") == (0, torture("wrong --seed 3 --cases 2")[1])
+
+
+def test_what_hangs_is_ended_and_what_dies_is_told(torture, monkeypatch):
+    monkeypatch.setattr(worker, "_PATIENCE", 0.3)
+    code, lines = torture("hangs deaf dies --cases 2")
+    assert code == 1
+    told = "\n".join(lines)
+    assert "hangs: no end after 0.2 s" in told
+    assert "hangs: killed after" in told
+    assert "deaf to its alarm" in told
+    assert "died of SIGSEGV" in told
+    assert [line.split()[1] for line in lines[-3:]] == ["2", "2", "2"]
+
+
+def test_what_is_written_outside_is_told_and_what_is_closed_is_removed(torture):
+    assert torture("locks --cases 2")[0] == 0
+    code, lines = torture("strays --cases 1")
+    assert code == 1
+    assert any("outside/stray-0 was written, which is outside the box" in line for line in lines)
+
+
+def test_time_is_shared(torture):
+    code, lines = torture("wrong locks --seconds 1")
+    assert code == 1
+    assert all(int(line.split()[1].replace(",", "")) > 2 for line in lines[-2:])
+
+
+def test_commands_are_forked_with_what_is_asked_for(boxed):
+    found = ran(["simulate", "-p", "2", "-m", "2", "--json"], boxed)
+    assert judged(found) == "answered"
+    assert found.json()["ranks"] == 2
+    assert list(boxed.iterdir()) == []
+    assert judged(ran(["check", "-", "--json"], boxed, stdin=b"0F0,0B0\n")) == "answered"
+    assert judged(ran(["simulate", "zbw"], boxed)) == "refused"
+    assert judged(fresh(["--version"], boxed)) == "answered"
+    with open(os.devnull, "wb") as nothing:
+        assert ran(["schedules"], boxed, stdout=nothing.fileno()).out == b""
+
+
+def test_a_command_that_takes_too_long_is_ended_with_what_it_started(boxed):
+    served = started(["serve", "--port", "0"], boxed)
+    found = served.wait(1.0)
+    assert found.hung
+    assert not Path(f"/proc/{served.pid}").exists()
+    with pytest.raises(Found, match="hangs"):
+        judged(found)
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "err", "wrong"),
+    [
+        (0, b"not json", b"", "not JSON"),
+        (0, b'{"a": 1, "a": 2}', b"", "a key stands twice"),
+        (0, b'{"a": NaN}', b"", "NaN"),
+        (1, b"", b"", "without a word"),
+        (2, b"answer", b"", "without a word on stderr"),
+        (2, b"", b"pipeplan: no\n\npipeplan: no", "several paragraphs"),
+        (3, b"", b"pipeplan: no", "exit code 3"),
+        (-11, b"", b"", "exit code -11"),
+        (2, b"", b"Traceback (most recent call last):\nKeyError: 1", "a traceback .KeyError: 1"),
+        (2, b"", b"pipeplan: an error that should not have happened: x", "last resort"),
+        (2, b"", b"pipeplan: no \x1b[31m", r"stderr holds the sign \\x1b"),
+        (2, b"", "pipeplan: no \u202e".encode(), r"stderr holds the sign \\u202e"),
+        (0, b"\xff", b"", "no UTF-8"),
+        (0, b"{}", b"/a/b.py:3: RuntimeWarning: overflow", "a warning of Python's"),
+    ],
+)
+def test_what_no_command_may_do_is_found(code, out, err, wrong):
+    with pytest.raises(Found, match=wrong):
+        judged(Ran(("simulate", "--json"), code, out, err, 0.1))
