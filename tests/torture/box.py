@@ -68,14 +68,14 @@ def remove(folder: Path) -> None:
 
 def end_processes(box: Path) -> list[int]:
     """Kill what still runs of a box, and say which processes these were."""
-    found = list(_processes(box))
+    found = list(processes(box))
     for pid in found:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
     return found
 
 
-def _processes(box: Path) -> Iterator[int]:
+def processes(box: Path) -> Iterator[int]:
     """The processes whose environment has the box's mark, of the box itself or of one inside it."""
     mark = f"{MARK}={box}".encode()
     for entry in Path("/proc").iterdir() if Path("/proc").is_dir() else ():

@@ -93,6 +93,10 @@ def _become(files: list[int]) -> NoReturn:
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if asked["prepare"] is not None:
+        place, argument = asked["prepare"]
+        module, _, function = place.partition(":")
+        getattr(import_module(module), function)(argument)
     for name, most in asked["limits"].items():
         resource.setrlimit(getattr(resource, name), (most, most))
     for number, name in enumerate(("stdin", "stdout", "stderr")):
