@@ -62,7 +62,11 @@ class Search:
         ),
     ] = "linear"
     objective: Annotated[
-        Objective, _option("What should be small: the makespan, or the longest rank's own span.", "--objective")
+        Objective,
+        _option(
+            "What should be small: the makespan, or the longest rank's own span, with ops that start as soon as they can.",
+            "--objective",
+        ),
     ] = "makespan"
     seconds: Annotated[float | None, _option("Budget in seconds (10).", "--seconds")] = None
     evaluations: Annotated[

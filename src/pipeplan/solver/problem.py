@@ -53,7 +53,7 @@ class Problem:
         The memory limit of every rank; None where there is none.
     objective
         ``makespan``: from 0 to the last end. ``span``: the longest rank's own time from its first start to its last end,
-        which is the step time where the optimizer step needs no barrier.
+        which is the step time where the optimizer step needs no barrier. Ops start as soon as they can in both.
     choices
         What the search may decide beside the order.
     communication

@@ -152,7 +152,10 @@ class Found:
 
     @property
     def optimal(self) -> bool:
-        """Whether the bound proves that no schedule is better; of what is sampled nothing does."""
+        """Whether the bound proves that no schedule is better; of what is sampled nothing does.
+
+        Of spans it is proven for schedules whose ops start as soon as they can.
+        """
         return not self.problem.is_sampled and self.judged <= self.bound.value * (1 + tolerances.ROUNDING)
 
 

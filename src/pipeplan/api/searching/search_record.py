@@ -58,7 +58,8 @@ class SearchRecord:
     nominal
         With a slow rank, a lower bound on the objective of the plan, in which none is slow.
     optimal
-        Whether the bound proves that no schedule of the placement has a smaller one.
+        Whether the bound proves that no schedule of the placement has a smaller one; of spans, none whose ops start as soon
+        as they can.
     found_by
         The engine that found it, and what it started from.
     evaluations, seconds

@@ -82,7 +82,8 @@ def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Time
             "on runs that neither was made for."
         )
     if record.optimal:
-        return f"Nothing is gained over {known}: it is proven that none of this placement is shorter."
+        when = "" if record.objective == "makespan" else " with ops that start as soon as they can"
+        return f"Nothing is gained over {known}: it is proven that none of this placement is shorter{when}."
     least = 1 - record.bound.value / record.value
     longer = max(LONGER_SECONDS, 10 * round(record.seconds))
     return (

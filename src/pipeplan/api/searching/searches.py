@@ -62,7 +62,8 @@ def search(
         ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional`` or ``bidirectional-v`` (two copies of the model, in a line
         or on a V, from both ends), or the rank of each stage, apart by commas: ``0,1,1,0``.
     objective
-        ``makespan``, or ``span``: the longest rank's own span.
+        ``makespan``, or ``span``: the longest rank's own span, with ops that start as soon as they can. That is what is
+        compared, and what ``optimal`` is about; a rank that began later could have a shorter span.
     seconds, evaluations
         The budget (ten seconds); with evaluations alone the same seed gives the same answer.
     seed

@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeplan.solver.exact.model import ExactModel
-from pipeplan.solver.exact.proof import Proof, Proofs, Task, can_prove, solver_seconds_left
+from pipeplan.solver.exact.proof import Proof, Proofs, Task, can_prove, proven, solver_seconds_left
 from pipeplan.solver.exact.scope import Scope
 from pipeplan.solver.run import Run
 
-REASON = "no schedule is better: the exact solver's proof"
+NOTHING_BETTER = "no schedule is better"
+"""What is proven where every rank was looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,5 +58,7 @@ class Exact:
             return
         model = ExactModel(proofs.integers, proofs.least, proofs.beaten - 1, Scope(proofs.integers))
         task = Task(least=proofs.least, most=proofs.beaten - 1, seconds=self.seconds_left(run), workers=run.workers)
-        waiting = [Proof(model, task, reason=REASON, seed=run.seed, repeatable=proofs.repeatable)]
+        waiting = [
+            Proof(model, task, reason=proven(NOTHING_BETTER, run.problem), seed=run.seed, repeatable=proofs.repeatable)
+        ]
         proofs.carry_out(lambda: waiting.pop() if waiting else None, lambda proof: None, side_by_side=1)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from pipeplan.solver.exact.engine import REASON
+from pipeplan.solver.exact.engine import NOTHING_BETTER
 from pipeplan.solver.exact.model import ExactModel
-from pipeplan.solver.exact.proof import Proof, Proofs, Task, can_prove, solver_seconds_left
+from pipeplan.solver.exact.proof import Proof, Proofs, Task, can_prove, proven, solver_seconds_left
 from pipeplan.solver.exact.scope import Scope
 from pipeplan.solver.run import Run
 
@@ -110,12 +110,14 @@ class _Set:
     @property
     def reason(self) -> str:
         """Why no schedule is better, in words."""
-        if self.model.scope.whole:
-            return REASON
+        return proven(NOTHING_BETTER if self.model.scope.whole else self._in_words, self._proofs.run.problem)
+
+    @property
+    def _in_words(self) -> str:
         if len(self.ranks) == 1:
-            return f"rank {self.ranks[0]} alone cannot be done sooner: the exact solver's proof"
+            return f"rank {self.ranks[0]} alone cannot be done sooner"
         listed = ", ".join(map(str, self.ranks[:-1]))
-        return f"ranks {listed} and {self.ranks[-1]} together cannot be done sooner: the exact solver's proof"
+        return f"ranks {listed} and {self.ranks[-1]} together cannot be done sooner"
 
 
 class _Sets:

@@ -148,8 +148,8 @@ class ExactModel:
     def _start_at_once(self) -> None:
         """The first stage begins at 0: spans stay what they are when everything is shifted.
 
-        Other ranks may begin later than they could, which can make their span shorter. A schedule cannot say so, but it can
-        do so: its rank waits for a microbatch that another one overtakes.
+        Other ranks may begin later than they could, by whole units, which can make their span shorter. A schedule cannot say
+        so, but it can do so: its rank waits for a microbatch that another one overtakes.
         """
         if self.integers.problem.placement.copies == 1:
             self.model.add(self.start[Job(Kind.F, 0, self.scope.first_stage, 0)] == 0)

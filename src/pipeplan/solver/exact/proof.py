@@ -16,6 +16,7 @@ from pipeplan.model import Schedule, tolerances
 from pipeplan.simulation import Bound
 from pipeplan.solver.exact.integer_problem import IntegerProblem
 from pipeplan.solver.exact.model import ExactModel
+from pipeplan.solver.problem import Problem
 from pipeplan.solver.run import Run
 
 NAME = "exact"
@@ -33,6 +34,16 @@ def can_prove(run: Run, *, required: bool = False) -> bool:
     plain = problem.communication == "edge" and problem.slices == 1
     known = plain and not (run.encoder.overlaps or problem.choices.frees_memory)
     return known and (required or find_spec("ortools") is not None)
+
+
+def proven(what: str, problem: Problem) -> str:
+    """What the solver has proven, as the reason of a bound.
+
+    Its jobs start at whole units. So does every op that starts as soon as it can; a span can be shorter in a schedule whose
+    ranks begin later, between two units, of which then nothing is proven.
+    """
+    when = "" if problem.objective == "makespan" else " with ops that start as soon as they can"
+    return f"{what}{when}: the exact solver's proof"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,13 @@ from typing import Any
 
 from pipeplan.model import Schedule
 from pipeplan.solver.engines.order_annealing import LocalSearch
-from pipeplan.solver.exact.proof import NAME, Proof, Proofs, Task, solver_seconds_left
+from pipeplan.solver.exact.proof import NAME, Proof, Proofs, Task, proven, solver_seconds_left
 from pipeplan.solver.exact.recomputing import RecomputingProblem
 from pipeplan.solver.exact.recomputing_model import RecomputingModel
 from pipeplan.solver.run import Run
 
-REASON = "no schedule that recomputes right before backwards is better: the exact solver's proof"
+NOTHING_BETTER = "no schedule that recomputes right before backwards is better"
+"""What is proven."""
 
 Events = SimpleQueue[tuple[Proof, Schedule | None, int]]
 
@@ -96,7 +97,9 @@ class RecomputingProof(Proof):
 
     def __init__(self, model: RecomputingModel, task: Task, *, seed: int, repeatable: bool) -> None:
         self.recomputing = model
-        super().__init__(model, task, reason=REASON, seed=seed, repeatable=repeatable)
+        super().__init__(
+            model, task, reason=proven(NOTHING_BETTER, model.integers.problem), seed=seed, repeatable=repeatable
+        )
 
     def work(self, events: Events) -> None:
         """Solve; what is found meanwhile is told. Runs in any thread."""
