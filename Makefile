@@ -11,9 +11,9 @@ SECONDS ?= 600
 SUITES ?=
 # What the peers' tests need beside pytest's own.
 PEERS_TOOLS := pytest pytest-xdist hypothesis
-SOURCES := src tests benchmarks examples deploy docs/build
+SOURCES := src tests benchmarks examples deploy docs/build .ci
 
-.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline soundness torture web-ui web-ui-check clean
+.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline soundness torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -90,6 +90,22 @@ web-ui-check: web_ui/node_modules
 web_ui/node_modules: web_ui/package-lock.json
 	cd web_ui && npm ci --no-audit --no-fund && touch node_modules
 
+# Every release that is installed for tests, pages and the web app, for every platform and Python: the newest ones, but for
+# what constraints.txt holds back.
+lock: .venv-audit/.installed
+	.venv-audit/bin/python -m pip install --quiet uv
+	.venv-audit/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --all-extras --group dev --group docs \
+		--constraints constraints.txt --no-header --output-file requirements.lock pyproject.toml
+
+# Has anything that is locked a known vulnerability? Says so in one line where no service can be reached.
+audit: .venv-audit/.installed
+	.venv-audit/bin/python .ci/audit.py
+
+.venv-audit/.installed:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet pip-audit
+	touch $@
+
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pipeplan needs Python 3.11 or later")'
 	$(PYTHON) -m venv .venv
@@ -99,12 +115,12 @@ web_ui/node_modules: web_ui/package-lock.json
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-.venv/.installed-dev: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all]" --group dev
+.venv/.installed-dev: pyproject.toml requirements.lock | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable ".[all]" --group dev
 	touch $@ .venv/.installed
 
 .venv/.installed-docs: .venv/.installed-dev
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group docs
+	$(BIN)/python -m pip install --quiet --constraint requirements.lock --group docs
 	touch $@
 
 .venv-peers/.installed: pyproject.toml constraints.txt tests/peers/constraints.txt tests/peers/peers.py
@@ -123,4 +139,4 @@ web_ui/node_modules: web_ui/package-lock.json
 	touch $@
 
 clean:
-	rm -rf .venv .venv-peers .venv-trainer web_ui/node_modules build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-audit .venv-peers .venv-trainer web_ui/node_modules build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
