@@ -20,6 +20,8 @@ LOCK = (ROOT / "requirements.lock").read_text()
 @pytest.fixture(scope="module")
 def audit():
     told = importlib.util.spec_from_file_location("audit", ROOT / ".ci" / "audit.py")
+    assert told is not None
+    assert told.loader is not None
     module = sys.modules["audit"] = importlib.util.module_from_spec(told)
     told.loader.exec_module(module)
     yield module

@@ -63,5 +63,7 @@ def test_what_is_proven_of_a_span_says_of_which_schedules():
         "no schedule is better with ops that start as soon as they can: the exact solver's proof"
     )
     assert prove(asked["span"]).bound.reason == proven(NOTHING_BETTER, asked["span"])
-    said = gain_words(pipeplan.search(ranks=1, microbatches=2, objective="span", evaluations=20).search, "")
+    alone = pipeplan.search(ranks=1, microbatches=2, objective="span", evaluations=20).search
+    assert alone is not None
+    said = gain_words(alone, "")
     assert said.endswith("it is proven that none of this placement is shorter with ops that start as soon as they can.")
