@@ -97,6 +97,28 @@ def test_an_unknown_name_is_told(client):
     assert posted(client, '{"settings": {"\\ud800": 4}}').status_code == 422
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.yaml", "a.\0", "\0.yaml", "a." + "x" * 70])
+@pytest.mark.parametrize("text", ['{"schedule": "a\\u0000"}', '{"schedule": "\\ud800"}', '{"\\ud800": "\\ud800"}'])
+def test_no_text_of_a_config_file_makes_the_server_fail(client, name, text):
+    answer = client.post("/api/config", params={"name": name}, content=text)
+    assert answer.status_code in (200, 422), answer.text
+    json.loads(answer.content.decode())
+
+
+def test_a_configuration_that_is_nested_deeply_is_refused(client):
+    answer = posted(client, '{"document": {"a": ' + "[" * 900 + "]" * 900 + "}}", "plan/chosen")
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"field": "document", "message": "holds more than 16 groups within groups"}]
+
+
+def test_a_million_unknown_names_are_told_in_one_sentence(client):
+    names = ",".join(f'"k{number}":1' for number in range(20_000))
+    answer = posted(client, '{"settings": {' + names + "}}")
+    (error,) = answer.json()["errors"]
+    assert error["field"] == ""
+    assert "has 20,000 names, of which at most" in error["message"]
+
+
 def test_other_content_than_json_is_refused(client):
     answer = client.post("/api/compare", content=b"ranks=4", headers={"content-type": "text/plain"})
     assert answer.status_code == 422

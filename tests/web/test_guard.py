@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
-from pipeplan.web.guard import BODY_LIMIT, Guard
+from pipeplan.web.arriving import BODY_LIMIT
+from pipeplan.web.guard import Guard
 
 CROSS = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
 

@@ -34,6 +34,20 @@ def test_where_nobody_can_listen(host, port):
         listen(host, port)
 
 
+@pytest.mark.parametrize("host", ["", "0", "0x0", "0.0"])
+def test_all_interfaces_are_only_listened_on_where_that_is_said(host):
+    with pytest.raises(InputError, match=r"say 127\.0\.0\.1, or 0\.0\.0\.0") as caught:
+        listen(host, 0)
+    assert caught.value.field == "host"
+
+
+@pytest.mark.parametrize("host", ["../x", "a" * 300, "a\0b", "a b", "\x1b[2J"])
+def test_what_is_no_name_of_a_machine_is_refused(host):
+    with pytest.raises(InputError) as caught:
+        listen(host, 0)
+    assert str(caught.value).isprintable()
+
+
 def test_without_the_extra_the_remedy_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingExtraError, match=r"pipeplan\[web\]"):

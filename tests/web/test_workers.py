@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
+import signal
 import time
+
+import pytest
 
 from pipeplan.web.workers import BusyError, TooSlowError, WorkError, Workers
 
@@ -20,6 +24,27 @@ def sleep(seconds):
 
 def die(code):
     os._exit(code)
+
+
+def die_once(mark):
+    """End the process of the first call, and leave a mark for the second one."""
+    if not mark.exists():
+        mark.touch()
+        os._exit(3)
+    return "lived"
+
+
+def die_once_and_tell(mark, tell):
+    tell(die_once(mark).encode())
+
+
+def tell_and_die(code, tell):
+    tell(b"one")
+    os._exit(code)
+
+
+def process_of(_):
+    return os.getpid()
 
 
 def fail(message):
@@ -51,11 +76,94 @@ def test_what_takes_too_long_is_ended_and_the_next_is_done():
     assert next_ == 4
 
 
-def test_a_process_that_dies_is_replaced():
+def test_what_kills_two_processes_is_refused_by_name_and_the_next_is_done():
     dead, next_ = run(answers(Workers(1), (die, 3), (double, 2)))
     assert isinstance(dead, WorkError)
-    assert "memory" in str(dead)
+    assert "(die), probably for lack of memory" in str(dead)
     assert next_ == 4
+
+
+def test_what_a_dead_process_was_asked_is_asked_of_another_one(tmp_path):
+    mark = tmp_path / "once"
+    assert run(answers(Workers(1), (die_once, mark), (double, 2))) == ["lived", 4]
+
+
+def test_a_process_that_was_killed_or_stopped_between_requests_costs_no_answer():
+    async def asked():
+        workers = Workers(1, begin=0.5)
+        try:
+            found = [await workers.ask(double, 1)]
+            for sign in (signal.SIGKILL, signal.SIGSTOP):
+                (process,) = multiprocessing.active_children()
+                assert process.pid is not None
+                os.kill(process.pid, sign)
+                found.append(await workers.ask(double, 2))
+            return found
+        finally:
+            workers.end()
+
+    assert run(asked()) == [2, 4, 4]
+
+
+async def _abandoned(workers, *asked):
+    tasks = [asyncio.create_task(workers.ask(work, argument)) for work, argument in asked]
+    await asyncio.sleep(0.05)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_who_stops_waiting_leaves_the_queue_and_work_for_nobody_is_ended():
+    async def asked():
+        workers = Workers(1, waiting=2)
+        try:
+            await workers.ask(double, 1)
+            await _abandoned(workers, (sleep, 60), (sleep, 60), (sleep, 60))
+            return await asyncio.wait_for(workers.ask(double, 2), 30)
+        finally:
+            workers.end()
+
+    assert run(asked()) == 4
+
+
+def test_work_for_nobody_that_is_nearly_done_keeps_its_process():
+    async def asked():
+        workers = Workers(1)
+        try:
+            first = await workers.ask(process_of, None)
+            await _abandoned(workers, (sleep, 0.3))
+            return first, await workers.ask(process_of, None)
+        finally:
+            workers.end()
+
+    first, then = run(asked())
+    assert first == then
+
+
+def test_a_process_that_dies_while_it_tells_is_said():
+    async def asked():
+        workers = Workers(1)
+        try:
+            parts = workers.stream(tell_and_die, 3)
+            assert await anext(parts) == b"one"
+            with pytest.raises(WorkError, match="ended, and with it the answer"):
+                await anext(parts)
+            return await workers.ask(double, 2)
+        finally:
+            workers.end()
+
+    assert run(asked()) == 4
+
+
+def test_what_dies_before_it_tells_is_told_by_another_process(tmp_path):
+    async def asked():
+        workers = Workers(1)
+        try:
+            return [part async for part in workers.stream(die_once_and_tell, tmp_path / "once")]
+        finally:
+            workers.end()
+
+    assert run(asked()) == [b"lived"]
 
 
 def test_a_lack_of_memory_is_said():

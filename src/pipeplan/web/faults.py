@@ -7,10 +7,10 @@ from typing import Any
 
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
-from pydantic_core import to_json
 
 from pipeplan.costs import SETTINGS
 from pipeplan.errors import PipeplanError
+from pipeplan.web.json_answers import as_json, whole_text
 
 
 class Fault(BaseModel):
@@ -28,7 +28,8 @@ class Faults(BaseModel):
 
 def refusal(status: int, *faults: Fault) -> Response:
     """The answer to a request that is refused."""
-    return Response(to_json(Faults(errors=list(faults))), status, media_type="application/json")
+    soon = {"retry-after": "2"} if status == 503 else None
+    return Response(as_json(Faults(errors=list(faults))), status, soon, media_type="application/json")
 
 
 def fault(error: PipeplanError, field: str | None = None) -> Fault:
@@ -38,7 +39,7 @@ def fault(error: PipeplanError, field: str | None = None) -> Fault:
 
 def plain(text: str, most: int = 600) -> str:
     """A text that any answer can hold: without halves of characters, and not longer than ``most``."""
-    text = text.encode("utf-8", "replace").decode()
+    text = whole_text(text)
     return text if len(text) <= most else f"{text[:most]}..."
 
 

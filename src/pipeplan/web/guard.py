@@ -8,22 +8,17 @@ that keep the page from loading or showing anything of others.
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import re
 from collections.abc import Iterable, MutableMapping
+from contextlib import AsyncExitStack
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pipeplan.web.arriving import BODY_LIMIT, Arrivals, EndingError, LeftError, NoRoomError, TooLargeError, answered
 from pipeplan.web.faults import Fault, refusal
-
-BODY_LIMIT = 12 << 20
-"""The largest request in bytes: a file of the largest size as a JSON string, with the other fields."""
-
-_DRAINED = 64 << 20
-"""How much of a request that is too large is read and dropped, so that its sender gets to see the answer."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -53,13 +48,23 @@ class Guard:
         Whether it is also known by every numeric address, like a server on all interfaces.
     seconds
         How long the next part of a request's body may take to arrive.
+    whole
+        How long all of it may.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str], *, any_address: bool = False, seconds: float = 15.0) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Iterable[str],
+        *,
+        any_address: bool = False,
+        seconds: float = 15.0,
+        whole: float = 60.0,
+    ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._any_address = any_address
-        self._seconds = seconds
+        self._arrivals = Arrivals(seconds, whole)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on valid requests, and refuse the rest."""
@@ -74,15 +79,18 @@ class Guard:
         if fault is not None:
             await refusal(403, fault)(scope, receive, sending)
             return
-        try:
-            body = await _body_of(receive, headers, self._seconds)
-        except TimeoutError:
-            await refusal(408, _TOO_SLOW)(scope, receive, sending)
-            return
-        if body is None:
-            await refusal(413, _TOO_LARGE)(scope, receive, sending)
-            return
-        await self._app(scope, _replay(body, receive), sending)
+        async with AsyncExitStack() as held:
+            try:
+                body = await held.enter_async_context(self._arrivals.body(receive, headers))
+            except LeftError:
+                return
+            except tuple(_UNREAD) as error:
+                await refusal(*_UNREAD[type(error)])(scope, receive, sending)
+                return
+            try:
+                await answered(self._app, scope, body, receive, sending)
+            except EndingError:
+                await refusal(503, Fault(field="", message="this server is being ended"))(scope, receive, sending)
 
     def _fault(self, headers: Headers, *, link: bool) -> Fault | None:
         """What is wrong with a request's origin or host; a ``link`` may come from anywhere."""
@@ -106,8 +114,12 @@ class Guard:
         return name in self._hosts or (self._any_address and _is_address(name.strip("[]")))
 
 
-_TOO_LARGE = Fault(field="file", message=f"this is too large: the limit is {BODY_LIMIT >> 20} MiB")
-_TOO_SLOW = Fault(field="", message="the request did not arrive in time")
+_UNREAD: dict[type[Exception], tuple[int, Fault]] = {
+    TimeoutError: (408, Fault(field="", message="the request did not arrive in time")),
+    TooLargeError: (413, Fault(field="file", message=f"this is too large: the limit is {BODY_LIMIT >> 20} MiB")),
+    NoRoomError: (503, Fault(field="", message="too many large requests at once; try again in a moment")),
+}
+"""What is answered to a request whose body has not been had."""
 
 
 def _is_address(text: str) -> bool:
@@ -120,41 +132,6 @@ def _is_address(text: str) -> bool:
 
 def _same_origin(origin: str, host: str) -> bool:
     return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
-
-
-async def _body_of(receive: Receive, headers: Headers, seconds: float) -> bytes | None:
-    """The whole body; None where it is too large. Raises TimeoutError where its next part takes longer than ``seconds``."""
-    length = _length(headers)
-    if length > _DRAINED:
-        return None
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more and size <= _DRAINED:
-        message = await asyncio.wait_for(receive(), seconds)
-        part = message.get("body", b"")
-        size += len(part)
-        if max(size, length) <= BODY_LIMIT:
-            parts.append(part)
-        more = message.get("more_body", False)
-    return b"".join(parts) if max(size, length) <= BODY_LIMIT else None
-
-
-def _length(headers: Headers) -> int:
-    """The length that a request claims; anything but a number counts as too large."""
-    text = headers.get("content-length", "0")
-    return int(text) if text.isdecimal() and len(text) < 16 else _DRAINED + 1
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """A ``receive`` for a body that has been read; after it, only the client's disconnect can come."""
-    left = [body]
-
-    async def replayed() -> Message:
-        if left:
-            return {"type": "http.request", "body": left.pop(), "more_body": False}
-        return await receive()
-
-    return replayed
 
 
 def _with_headers(send: Send) -> Send:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, create_model
+from pydantic import AfterValidator, Field, create_model
+from pydantic_core import PydanticCustomError
 
 from pipeplan.api.planning.planned import PLAN_SETTINGS
 from pipeplan.web.requests import FileIn, Strict, setting_field
@@ -28,7 +29,24 @@ class PlanIn(Strict):
     )
 
 
+_DEEPEST = 16
+"""Groups within groups of a configuration; it has four."""
+
+
+def _shallow(document: dict[str, Any]) -> dict[str, Any]:
+    """A document that is not nested deeper than what it can mean, and so can be sent to a process."""
+    level: list[Any] = [document]
+    for _ in range(_DEEPEST):
+        level = [each for group in level for each in (group.values() if isinstance(group, dict) else group)]
+        level = [each for each in level if isinstance(each, (dict, list))]
+        if not level:
+            return document
+    raise PydanticCustomError("depth", f"holds more than {_DEEPEST} groups within groups")
+
+
 class ChosenIn(Strict):
     """A configuration to look at."""
 
-    document: dict[str, Any] = Field(description="As a plan's answer has it under `document`, and a file of one's own.")
+    document: Annotated[dict[str, Any], AfterValidator(_shallow)] = Field(
+        description="As a plan's answer has it under `document`, and a file of one's own."
+    )

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import to_json
-
 from pipeplan.api import Plan, fixed_chunks
 from pipeplan.api.planning.planned import (
     NEEDED,
@@ -28,6 +26,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration, Estimate
 from pipeplan.strategies import strategy
 from pipeplan.web.faults import Faults, fault
+from pipeplan.web.json_answers import as_json
 from pipeplan.web.plan_requests import ChosenIn, PlanIn
 from pipeplan.web.replies import Reply, json_reply, refused
 from pipeplan.web.request_size import MOST_OPS
@@ -165,4 +164,4 @@ def _plan_record(found: Plan) -> Line:
 
 
 def _line(document: Line) -> bytes:
-    return to_json(document, inf_nan_mode="null") + b"\n"
+    return as_json(document) + b"\n"

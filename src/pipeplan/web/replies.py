@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic_core import to_json
 
 from pipeplan.api import Comparison, Result, load_config, shipped_costs
 from pipeplan.costs import SETTINGS, Config
@@ -18,6 +18,7 @@ from pipeplan.strategies import is_strategy, strategy
 from pipeplan.web.asked_schedules import only_one, results
 from pipeplan.web.explanation import explanation
 from pipeplan.web.faults import Fault, Faults, fault
+from pipeplan.web.json_answers import as_json
 from pipeplan.web.requests import CompareIn, ExplainIn
 from pipeplan.web.timeline_views import choose, views
 
@@ -80,13 +81,19 @@ def config(upload: tuple[str, bytes]) -> Reply:
     """The settings of a config or profile file: its name with the ending that tells the language, and its bytes."""
     name, content = upload
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"file{Path(name).suffix[:12]}"
+        path = Path(folder) / f"file{_ending(name)}"
         path.write_bytes(content)
         try:
             found = load_config(path)
         except PipeplanError as error:
             return refused(Fault(field="file", message=fault(error).message.replace(str(path), f"'{name}'")))
     return config_reply(found)
+
+
+def _ending(name: str) -> str:
+    """The ending of a name as far as it can be one of a config file."""
+    found = re.search(r"\.[A-Za-z0-9]{1,12}$", name)
+    return found.group() if found else ""
 
 
 def preset(name: str) -> Reply:
@@ -107,15 +114,15 @@ def config_reply(found: Config) -> Reply:
     notes += [f"{name.replace('_', ' ')} have no field on this page and are left out" for name in homeless]
     # What is no number becomes text, so that the field that it is put into says so.
     document = {"settings": settings, "schedules": names, "notes": notes}
-    return Reply(to_json(document, inf_nan_mode="strings"))
+    return Reply(as_json(document, not_a_number="strings"))
 
 
 def refused(*faults: Fault) -> Reply:
     """A refusal with each fault once."""
     once = {(each.field, each.message): each for each in faults}
-    return Reply(to_json(Faults(errors=list(once.values()))), 422)
+    return Reply(as_json(Faults(errors=list(once.values()))), 422)
 
 
 def json_reply(document: dict[str, Any]) -> Reply:
     """A document as JSON; what is no number is null."""
-    return Reply(to_json(document, inf_nan_mode="null"))
+    return Reply(as_json(document))

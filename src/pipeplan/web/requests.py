@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from pipeplan.api import all_formats
@@ -17,11 +17,24 @@ FILE_LIMIT = 8 << 20
 
 _LONGEST_LIST = 20_000
 
+_MOST_UNKNOWN = 20
+"""Unknown names of a request that are told one by one."""
+
 
 class Strict(BaseModel):
     """Numbers are numbers, and an unknown key is an error."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_unknown_names(cls, given: Any) -> Any:
+        """Refuse many unknown names at once: each of a few is told, and a million of them would take seconds to tell."""
+        if isinstance(given, dict) and len(given) > len(cls.model_fields) + _MOST_UNKNOWN:
+            raise PydanticCustomError(
+                "names", f"has {len(given):,} names, of which at most {len(cls.model_fields)} are known"
+            )
+        return given
 
 
 def _layer_field(field: dataclasses.Field[Any]) -> Any:

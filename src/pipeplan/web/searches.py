@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import to_json
-
 from pipeplan.api import ParetoFront, Result, decisions_of, gain_of, gain_of_front, timed
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.api.searching.searches import pareto, search, usable_cores
@@ -21,6 +19,7 @@ from pipeplan.solver import SearchProgress
 from pipeplan.strategies import strategy
 from pipeplan.web.asked_schedules import Meant, read_file
 from pipeplan.web.faults import Faults, fault
+from pipeplan.web.json_answers import as_json
 from pipeplan.web.search_requests import FrontIn, SearchIn
 
 MOST_OPS = 150_000
@@ -199,4 +198,4 @@ def _threads() -> int:
 
 
 def _line(document: Line) -> bytes:
-    return to_json(document, inf_nan_mode="null") + b"\n"
+    return as_json(document) + b"\n"

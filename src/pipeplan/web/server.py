@@ -13,8 +13,6 @@ from pipeplan.errors import InputError, MissingExtraError
 PORT = 8377
 """The default port."""
 
-_CONNECTIONS = 64
-
 
 def serve(
     host: str = "127.0.0.1",
@@ -44,31 +42,32 @@ def serve(
     MissingExtraError
         If the extra ``web`` is not installed.
     InputError
-        If the port is in use, or the address is not one of this machine.
+        If the port is in use, or the address is not one of this machine; if it means every interface without saying so.
     """
     try:
         import uvicorn
 
         from pipeplan.web.app import LOOPBACK, create_app
+        from pipeplan.web.connections import BoundedConnection
     except ImportError as error:
         raise MissingExtraError("web", error.name or "fastapi") from None
     with closing(listen(host, port)) as listener:
         port = listener.getsockname()[1]
-        everywhere = host in ("0.0.0.0", "::", "")
+        everywhere = _is_everywhere(host)
         app = create_app(hosts=(*LOOPBACK, _in_url(host), socket.gethostname(), *names), any_address=everywhere)
         page = f"http://{_in_url('localhost' if everywhere else host)}:{port}/"
         tell(f"pipeplan is at {page} (Ctrl-C ends it)")
-        if not _is_loopback(host):
+        if not _is_loopback(str(listener.getsockname()[0])):
             tell("warning: everyone who can reach this address can use it; there is no password")
         if open_page:
             webbrowser.open(page)
         config = uvicorn.Config(
             app,
-            log_level="warning",
+            http=BoundedConnection,
+            log_level="error",
             access_log=False,
             server_header=False,
             ws="none",
-            limit_concurrency=_CONNECTIONS,
             timeout_keep_alive=10,
             timeout_graceful_shutdown=3,
             h11_max_incomplete_event_size=64 << 10,
@@ -77,33 +76,64 @@ def serve(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, so that a port in use is noticed before anything is started."""
+    """A listening socket, so that a port in use is noticed before anything is started.
+
+    Raises
+    ------
+    InputError
+        If that cannot be. What stands for every interface, such as an empty text or ``0``, is refused: only ``0.0.0.0`` and
+        ``::`` say it.
+    """
     if not 0 <= port <= 65535:
-        raise InputError(f"port must be 0 to 65535, not {port}")
+        raise InputError(f"port must be 0 to 65535, not {port}", field="port")
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM)[0]
+        if not host:
+            raise InputError("host is empty; say 127.0.0.1, or 0.0.0.0 for every interface", field="host")
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        if _is_everywhere(str(address[0])) and not _is_everywhere(host):
+            raise InputError(
+                f"host {host!r} stands for every interface of this machine; say 127.0.0.1, or 0.0.0.0 if it is meant",
+                field="host",
+            )
         listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise InputError(f"cannot listen on {host}: {_reason(error)}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot listen on host {host!r}: {_reason(error)}", field="host") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(128)
     except OSError as error:
         listener.close()
-        raise InputError(f"cannot listen on {host} port {port}: {_reason(error)}; choose another port") from None
+        raise InputError(
+            f"cannot listen on {host} port {port}: {_reason(error)}; choose another port", field="port"
+        ) from None
     return listener
 
 
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return (error.strerror or str(error)).lower()
+    return "it is no name of a machine"
 
 
-def _is_loopback(host: str) -> bool:
+def _is_loopback(address: str) -> bool:
+    found = _address(address)
+    return found is not None and found.is_loopback
+
+
+def _is_everywhere(host: str) -> bool:
+    """Whether an address is that of all interfaces."""
+    address = _address(host)
+    return address is not None and address.is_unspecified
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """An address from its text, and the older one where it is one in the form of the newer; None for a name."""
     try:
-        return ipaddress.ip_address(host).is_loopback
+        found = ipaddress.ip_address(host)
     except ValueError:
-        return host.lower() == "localhost"
+        return None
+    return found.ipv4_mapped or found if isinstance(found, ipaddress.IPv6Address) else found
 
 
 def _in_url(host: str) -> str:

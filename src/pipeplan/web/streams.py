@@ -10,6 +10,7 @@ from typing import Any
 from fastapi.responses import Response, StreamingResponse
 
 from pipeplan.web.faults import Fault, Faults
+from pipeplan.web.json_answers import as_json
 from pipeplan.web.replies import JSON
 from pipeplan.web.workers import BusyError, WorkError
 
@@ -24,7 +25,9 @@ async def streamed(lines: AsyncGenerator[bytes]) -> Response:
     """An answer of these lines; a refusal where the first one says what is wrong with the question."""
     first = await anext(lines)
     if first.startswith(_REFUSED):
-        await lines.aclose()
+        # To its end, which is near: what is stopped would cost a process.
+        async for _ in lines:
+            pass
         return Response(first, 422, media_type=JSON)
     return StreamingResponse(_all(first, lines), media_type=NDJSON)
 
@@ -37,7 +40,7 @@ async def _all(first: bytes, others: AsyncGenerator[bytes]) -> AsyncIterator[byt
             async for line in others:
                 yield line
         except WorkError as error:
-            yield Faults(errors=[Fault(field="", message=str(error))]).model_dump_json().encode() + b"\n"
+            yield as_json(Faults(errors=[Fault(field="", message=str(error))])) + b"\n"
 
 
 class Sessions:

@@ -1,28 +1,33 @@
 """Processes that do the work, so that an answer that takes too long or too much memory can be ended.
 
-A thread cannot be stopped; a process can. Each works on one request at a time, and one that was killed is replaced when
-the next request comes.
+Each works on one request at a time. Whoever stops waiting leaves the queue at once, and work that nobody waits for any more
+is ended. A process that died takes no request with it: what it was asked is asked once more of another one.
 """
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-import signal
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-Tell = Callable[[bytes], None]
-"""Takes the next part of an answer."""
+from pipeplan.web.processes import DiedError, Tell, Telling, WorkerProcess, WorkError
+
+__all__ = ["BusyError", "TooSlowError", "WorkError", "Workers"]
 
 _Result = TypeVar("_Result")
-_Context = multiprocessing.get_context("spawn")
 
+_GRACE = 1.0
+"""Seconds in which work that nobody waits for may still end by itself: a new process would take as long to be ready."""
 
-class WorkError(Exception):
-    """A request that was not answered; the message says why."""
+_BEGIN = 10.0
+"""Seconds after which a process that has not begun with a request hangs."""
+
+_START = 60.0
+"""The same of a process that is started."""
+
+_LIVES = 2
+"""How many processes a request may cost."""
 
 
 class BusyError(WorkError):
@@ -44,16 +49,22 @@ class Workers:
         How long a request may take.
     waiting
         How many more requests may wait for their turn.
+    begin
+        Seconds after which a process that has not begun with a request is taken for dead.
     """
 
-    def __init__(self, count: int = 2, *, seconds: float = 30.0, waiting: int = 16) -> None:
-        self._count, self._seconds, self._most = count, seconds, count + waiting
-        self._free: list[_Process] = []
+    def __init__(self, count: int = 2, *, seconds: float = 30.0, waiting: int = 16, begin: float = _BEGIN) -> None:
+        self._count, self._seconds, self._most, self._begin = count, seconds, count + waiting, begin
+        self._free: list[WorkerProcess] = []
         self._turn = asyncio.Semaphore(count)
         self._asked = 0
+        self._warm: tuple[Callable[[Any], object], object] | None = None
+        self._behind: set[asyncio.Task[None]] = set()
 
     async def ask(self, work: Callable[[Any], _Result], argument: object) -> _Result:
-        """The result of ``work(argument)``, which must be a function of a module.
+        """The result of ``work(argument)``, which must be a function of a module that may be called twice.
+
+        Who is cancelled leaves the queue at once; work under way has a second to end, and then its process is ended.
 
         Raises
         ------
@@ -62,18 +73,37 @@ class Workers:
         TooSlowError
             After ``seconds`` of work.
         WorkError
-            If the process died, most likely for lack of memory.
+            If two processes died of it, most likely for lack of memory.
         """
-        if self._asked >= self._most:
-            raise BusyError("too many requests at once; try again in a moment")
-        self._asked += 1
-        try:
-            async with self._turn:
-                process = self._free.pop() if self._free else _Process()
-                # Shielded, so that a client that disconnects does not leave a process with an answer that nobody reads.
-                return await asyncio.shield(asyncio.to_thread(self._run, process, work, argument))
-        finally:
-            self._asked -= 1
+        with self._counted():
+            await self._turn.acquire()
+            tidy: Coroutine[Any, Any, None] | None = None
+            process: WorkerProcess | None = None
+            try:
+                for _ in range(_LIVES):
+                    try:
+                        process = await self._process(work, argument)
+                        async with asyncio.timeout(self._seconds):
+                            answer = await process.receive()
+                    except DiedError:
+                        self._ended(process)
+                        process = None
+                        continue
+                    self._free.append(process)
+                    process = None
+                    result: _Result = _result(answer)
+                    return result
+                raise WorkError(_died(work))
+            except TimeoutError:
+                tidy = self._replaced()
+                raise TooSlowError(_too_slow(self._seconds)) from None
+            except asyncio.CancelledError:
+                if process is not None:
+                    tidy, process = self._given_up(process), None
+                raise
+            finally:
+                self._ended(process)
+                self._pass_on(tidy)
 
     async def stream(self, work: Callable[[Any, Tell], None], argument: object) -> AsyncGenerator[bytes]:
         """What ``work(argument, tell)`` tells, as it comes; ``work`` must be a function of a module.
@@ -83,123 +113,139 @@ class Workers:
         Raises
         ------
         BusyError, TooSlowError, WorkError
-            As :meth:`ask` does; ``seconds`` are from one part to the next.
+            As :meth:`ask` does; ``seconds`` are from one part to the next. What has begun to tell is not begun again.
         """
+        with self._counted():
+            await self._turn.acquire()
+            process: WorkerProcess | None = None
+            try:
+                process, part = await self._first(work, argument)
+                while isinstance(part, bytes):
+                    yield part
+                    async with asyncio.timeout(self._seconds):
+                        part = await process.receive()
+                self._free.append(process)
+                process = None
+                _result(part)
+            except TimeoutError:
+                raise TooSlowError(_too_slow(self._seconds)) from None
+            except DiedError:
+                raise WorkError("the process at work on this ended, and with it the answer; ask again") from None
+            finally:
+                self._ended(process)
+                self._turn.release()
+
+    async def _first(self, work: Callable[[Any, Tell], None], argument: object) -> tuple[WorkerProcess, Any]:
+        """A process at work, and the first part of what it tells."""
+        for _ in range(_LIVES):
+            process = None
+            try:
+                process = await self._process(Telling(work), argument)
+                async with asyncio.timeout(self._seconds):
+                    return process, await process.receive()
+            except DiedError:
+                self._ended(process)
+            except BaseException:
+                self._ended(process)
+                raise
+        raise WorkError(_died(work))
+
+    async def _process(self, work: object, argument: object) -> WorkerProcess:
+        """A process that has begun with this. Raises DiedError where none does."""
+        while self._free:
+            process = self._free.pop()
+            if process.alive:
+                break
+            process.end()
+        else:
+            process = await WorkerProcess.begun(_START)
+        try:
+            await process.send(work, argument, self._begin)
+        except BaseException:
+            process.end()
+            raise
+        return process
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
         if self._asked >= self._most:
             raise BusyError("too many requests at once; try again in a moment")
         self._asked += 1
         try:
-            async with self._turn:
-                process = self._free.pop() if self._free else _Process()
-                whole = False
-                try:
-                    process.send(_Telling(work), argument)
-                    while (part := await asyncio.to_thread(process.receive, self._seconds)) is not None:
-                        yield part
-                    whole = True
-                finally:
-                    if whole:
-                        self._free.append(process)
-                    else:
-                        process.end()
+            yield
         finally:
             self._asked -= 1
 
-    def _run(self, process: _Process, work: Callable[[Any], _Result], argument: object) -> _Result:
+    def _ended(self, process: WorkerProcess | None) -> None:
+        if process is not None:
+            process.end()
+
+    def _pass_on(self, first: Coroutine[Any, Any, None] | None) -> None:
+        """Give the turn to the next one, after what has to be done ``first``."""
+        if first is None:
+            self._turn.release()
+            return
+        task = asyncio.get_running_loop().create_task(first)
+        self._behind.add(task)
+        task.add_done_callback(self._behind.discard)
+        task.add_done_callback(lambda _: self._turn.release())
+
+    async def _given_up(self, process: WorkerProcess) -> None:
+        """Let work that nobody waits for end within its grace; otherwise end it, and start another process."""
         try:
-            result, error = process.ask(work, argument, self._seconds)
-        except WorkError:
+            async with asyncio.timeout(_GRACE):
+                await process.receive()
+        except (TimeoutError, DiedError):
+            process.end()
+            await self._replaced()
+        except BaseException:
             process.end()
             raise
-        self._free.append(process)
-        if error is not None:
-            raise error
-        answer: _Result = result
-        return answer
+        else:
+            self._free.append(process)
+
+    async def _replaced(self) -> None:
+        """Start a process where one was ended, so that the next request finds it warm."""
+        if self._warm is None or len(self._free) >= self._count:
+            return
+        process: WorkerProcess | None = None
+        try:
+            async with asyncio.timeout(self._seconds):
+                process = await WorkerProcess.begun(_START)
+                await process.send(*self._warm, self._begin)
+                await process.receive()
+        except (TimeoutError, DiedError):
+            self._ended(process)
+        except BaseException:
+            self._ended(process)
+            raise
+        else:
+            self._free.append(process)
 
     async def start(self, work: Callable[[Any], object], argument: object) -> None:
         """Start all processes and give each some work, so that the first request finds them warm."""
+        self._warm = (work, argument)
         await asyncio.gather(*(self.ask(work, argument) for _ in range(self._count)))
 
     def end(self) -> None:
-        """End all processes that are not at work."""
+        """End all processes that are not at work for somebody."""
+        for task in self._behind:
+            task.cancel()
         while self._free:
             self._free.pop().end()
 
 
-_ENDED_EARLY = "the work on this ended early, probably for lack of memory; ask for less"
+def _result(answer: tuple[Any, Exception | None]) -> Any:
+    result, error = answer
+    if error is not None:
+        raise error
+    return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Telling:
-    """Work that tells parts of its answer before it is done."""
-
-    work: Callable[[Any, Tell], None]
+def _too_slow(seconds: float) -> str:
+    return f"this takes more than {seconds:g} seconds; ask for less"
 
 
-class _Process:
-    """One process and the pipe to it."""
-
-    def __init__(self) -> None:
-        self._pipe, far = _Context.Pipe()
-        self._process = _Context.Process(target=_answer_all, args=(far,), daemon=True)
-        self._process.start()
-        far.close()
-
-    def send(self, work: _Telling, argument: object) -> None:
-        """Have something done. Raises WorkError where the process has died."""
-        try:
-            self._pipe.send((work, argument))
-        except OSError:
-            raise WorkError(_ENDED_EARLY) from None
-
-    def receive(self, seconds: float) -> bytes | None:
-        """The next part of what is told, None at its end. Raises WorkError where there is none in time, or it failed."""
-        try:
-            if not self._pipe.poll(seconds):
-                raise TooSlowError(f"this takes more than {seconds:g} seconds; ask for less")
-            part = self._pipe.recv()
-        except (EOFError, OSError):
-            raise WorkError(_ENDED_EARLY) from None
-        if isinstance(part, bytes):
-            return part
-        _, error = part
-        if error is not None:
-            raise error
-        return None
-
-    def ask(self, work: Callable[[Any], Any], argument: object, seconds: float) -> tuple[Any, Exception | None]:
-        """The result, and the error where there is one."""
-        try:
-            self._pipe.send((work, argument))
-            if not self._pipe.poll(seconds):
-                raise TooSlowError(f"this takes more than {seconds:g} seconds; ask for less")
-            answer: tuple[Any, Exception | None] = self._pipe.recv()
-            return answer
-        except (EOFError, OSError):
-            raise WorkError(_ENDED_EARLY) from None
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.join()
-        self._pipe.close()
-
-
-def _answer_all(pipe: Connection) -> None:
-    """Answer requests until the pipe is closed, as a worker process does. Ctrl-C is for the server alone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        try:
-            work, argument = pipe.recv()
-        except EOFError:
-            return
-        try:
-            if isinstance(work, _Telling):
-                work.work(argument, pipe.send)
-                pipe.send((None, None))
-            else:
-                pipe.send((work(argument), None))
-        except MemoryError:
-            pipe.send((None, WorkError("this does not fit into the server's memory; ask for less")))
-        except Exception as error:
-            pipe.send((None, RuntimeError(f"{type(error).__name__}: {error}")))
+def _died(work: Callable[..., object]) -> str:
+    name = work.__name__.replace("_", " ")
+    return f"two processes ended over this ({name}), probably for lack of memory; ask for less"
