@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import pipeplan
+from pipeplan.api import outputs
 from pipeplan.api.outputs import all_formats, contents_of, save
 from pipeplan.api.tables.explanations import sentences
 from pipeplan.cli import main
-from pipeplan.errors import ShapeError
 from pipeplan.simulation import Reason
 
 
@@ -170,12 +170,21 @@ def test_the_last_sentence_says_what_to_do(capsys, line, said):
     assert said in " ".join(capsys.readouterr().out.split())
 
 
-def test_more_ranks_than_can_be_walked_back_are_refused_and_a_page_does_without(tmp_path):
-    with pytest.raises(ShapeError, match="at most 3,000 ranks are explained, not 3,001"):
-        pipeplan.explain("1f1b", ranks=3001, microbatches=1)
+def test_hundreds_of_ranks_are_explained_and_a_page_says_why_they_idle(tmp_path):
+    found = pipeplan.explain("1f1b", ranks=400, microbatches=1)
+    np.testing.assert_allclose(found.totals.sum(axis=1), found.result.timeline.idle)
+    wait = found.waits[0]
+    assert wait is not None
+    assert wait.source == 399
     path = tmp_path / "page.html"
-    save(pipeplan.simulate("1f1b", ranks=1000, microbatches=1), path)
-    assert '"gaps":null' in path.read_text()
+    save(found.result, path)
+    assert '"gaps":null' not in path.read_text()
+
+
+def test_a_page_of_very_many_ops_does_without_reasons(tmp_path, monkeypatch):
+    monkeypatch.setattr(outputs, "MOST_EXPLAINED", 10)
+    save(pipeplan.simulate("1f1b", ranks=4, microbatches=2), tmp_path / "page.html")
+    assert '"gaps":null' in (tmp_path / "page.html").read_text()
 
 
 def test_the_windows_of_the_bound_are_found_on_the_timeline(capsys):

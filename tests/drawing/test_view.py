@@ -12,8 +12,7 @@ from pipeplan.drawing.theme import REASON_TITLES
 from pipeplan.drawing.view import bar_names
 from pipeplan.model import Kind, Timeline, dependencies, parse_schedule
 from pipeplan.passes import insert_communication
-from pipeplan.simulation import memory_use, simulate
-from pipeplan.simulation.idle import Reason, idle_times
+from pipeplan.simulation import Reason, idle_times, memory_use, simulate
 from tests.drawing.examples import ONE_F_ONE_B, costs_for, one_f_one_b, overlapped, schedule_named
 
 PYTHON_WITHOUT_MATPLOTLIB = "import sys, pipeplan.drawing; sys.exit('matplotlib' in sys.modules)"

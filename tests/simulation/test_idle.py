@@ -1,13 +1,19 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from pipeplan.costs import Settings
+from pipeplan.errors import ShapeError
+from pipeplan.kernels import Kernel
 from pipeplan.model import Kind, parse_schedule
-from pipeplan.simulation import Reason, critical_path, idle_times, simulate, what_ifs
+from pipeplan.simulation import Reason, critical_path, idle_branches, idle_kernel, idle_times, simulate, what_ifs
+from pipeplan.simulation import idle as idle_module
 from pipeplan.strategies import STRATEGIES
 from tests.simulation.saving import saving_problems
 from tests.simulation.test_simulator import PLAN, problems
+from tests.steps import steps
 
 
 def explained(text: str, limit=None, **given_settings) -> list[tuple[int, float, float, str, str]]:
@@ -153,3 +159,71 @@ def test_what_ifs_are_simulated():
     free = Settings(forward_times=(1.0, 2.0), backward_times=(2.0, 2.0)).costs(schedule.placement)
     assert found["transfers free"] == simulate(schedule, free).timeline.makespan
     assert set(found) == {"transfers free", "stage 1 balanced", "all stages balanced"}
+
+
+def by_reason(pieces, ranks):
+    table = np.zeros((ranks, len(Reason)))
+    np.add.at(table, (pieces.rank, pieces.reason), pieces.end - pieces.start)
+    return table
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems() | saving_problems())
+def test_sums_along_chains_are_those_of_a_walk(problem):
+    schedule, costs = problem
+    timeline = simulate(schedule, costs).timeline
+    found = idle_times(timeline, costs, limit=np.full(schedule.ranks, 1.0))
+    totals, walked = found.totals(schedule.ranks), by_reason(found.pieces, schedule.ranks)
+    np.testing.assert_allclose(totals, walked, atol=1e-12 * timeline.makespan)
+    assert ((totals == 0) == (walked == 0)).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(problems() | saving_problems())
+def test_a_picture_of_long_gaps_has_fewer_pieces_and_the_same_sums(problem):
+    schedule, costs = problem
+    timeline = simulate(schedule, costs).timeline
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(idle_module, "ONE_BY_ONE", 0)
+        patch.setattr(idle_module, "_IN_A_GAP", 1)
+        found = idle_times(timeline, costs)
+        drawn = found.drawn
+    np.testing.assert_allclose(
+        by_reason(drawn, schedule.ranks), found.totals(schedule.ranks), atol=1e-9 * timeline.makespan
+    )
+    assert (drawn.end > drawn.start).all()
+    assert (np.lexsort((drawn.start, drawn.rank)) == np.arange(len(drawn))).all()
+
+
+def explained_ranks(ranks):
+    """1F1B on so many ranks, in which the first waits for all others; its idle times."""
+    schedule = STRATEGIES["1f1b"](STRATEGIES["1f1b"].shape(ranks, 2))
+    costs = Settings(p2p_time=0.5).costs(schedule.placement)
+    return idle_times(simulate(schedule, costs).timeline, costs)
+
+
+def test_what_is_lost_grows_with_the_ranks_and_not_with_their_square(monkeypatch):
+    monkeypatch.setattr(idle_branches, "_GROW", Kernel(idle_kernel.grow, 10**9))
+    monkeypatch.setattr(idle_branches, "_BRANCHES", Kernel(idle_kernel.branches, 10**9))
+    taken = []
+    for ranks in (32, 128):
+        found = explained_ranks(ranks)
+        taken.append(steps(partial(found.totals, ranks)))
+        assert "pieces" not in vars(found)
+    assert taken[1] < 6 * taken[0]
+    small, large = (explained_ranks(ranks).spent.holders.sum() for ranks in (32, 128))
+    assert large > 14 * small
+
+
+def test_a_picture_of_many_ranks_has_pieces_in_proportion_to_them(monkeypatch):
+    monkeypatch.setattr(idle_module, "ONE_BY_ONE", 100)
+    small, large = (len(explained_ranks(ranks).drawn) for ranks in (64, 256))
+    assert large < 5 * small
+
+
+def test_a_list_that_is_too_long_is_refused_and_its_sums_are_had(monkeypatch):
+    monkeypatch.setattr(idle_module, "MOST_PIECES", 100)
+    found = explained_ranks(32)
+    assert found.totals(32).sum() > 0
+    with pytest.raises(ShapeError, match="pieces or more here, and at most 100 are listed one by one"):
+        _ = found.rank

@@ -12,9 +12,12 @@ import pytest
 
 import pipeplan
 from pipeplan.api.outputs import all_formats, export_formats
-from pipeplan.errors import ShapeError
+from pipeplan.costs import Settings
+from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import timeline_json
 from pipeplan.strategies.registry import STRATEGIES
+from pipeplan.web import timeline_views
+from pipeplan.web.explanation import explanation
 from pipeplan.web.timeline_views import MOST_DRAWN
 
 COSTS: dict[str, Any] = {"ranks": 4, "microbatches": 8, "p2p_time": 0.25}
@@ -307,9 +310,18 @@ def test_a_variant_belongs_to_one_of_the_schedules(client):
             assert list(errors_of(answer)) == ["variant"]
 
 
-def test_too_much_to_explain_is_refused(client):
-    question = {"settings": {"ranks": 700, "microbatches": 2}, "schedules": ["1f1b"]}
-    assert "too large to be explained" in errors_of(client.post("/api/explain", json=question))[""]
+def test_hundreds_of_ranks_are_explained(client):
+    question = {"settings": {"ranks": 700, "microbatches": 1}, "schedules": ["1f1b"]}
+    idle = client.post("/api/explain", json=question).json()["idle"]
+    assert len(idle["by_rank"]) == 700
+    timeline = client.post("/api/compare", json=question | {"reasons": True}).json()["timeline"]
+    assert timeline["views"][0]["gaps"] is not None
+
+
+def test_too_much_to_explain_is_refused(monkeypatch):
+    monkeypatch.setattr(timeline_views, "_MOST_EXPLAINED", 10)
+    with pytest.raises(InputError, match="too large to be explained"):
+        explanation("1f1b", Settings(ranks=4, microbatches=2))
 
 
 @pytest.mark.parametrize(

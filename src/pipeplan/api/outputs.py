@@ -55,7 +55,7 @@ _BARE = Training()
 """Of which nothing was said."""
 
 MOST_EXPLAINED = 200_000
-"""Ops and squares of ranks up to which an interactive timeline also says why ranks idle: beyond, the walk takes seconds."""
+"""Ops up to which an interactive timeline also says why ranks idle: of more, a page takes seconds longer to make."""
 
 
 @cache
@@ -272,8 +272,8 @@ def _of_result(result: Result) -> Contents:
 
 
 def _views(results: Sequence[Result], chosen: Format) -> list[View]:
-    walked = sum(len(result.schedule) + result.schedule.ranks**2 for result in results)
-    return [result.view(reasons=chosen.explains and walked <= MOST_EXPLAINED) for result in results]
+    ops = sum(len(result.schedule) for result in results)
+    return [result.view(reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
 
 
 def word_for(answer: Writable) -> str:

@@ -107,7 +107,14 @@ class Result(Presentable):
         """What a picture of it shows; with ``reasons``, also why each rank idles."""
         idle = self.idle_times() if reasons else None
         costs = self.costs.name if self.timeline.source == "simulated" else ""
-        shown = view_of(self.timeline, self.memory, title=self.name, limit=self.limits, reasons=idle, costs=costs)
+        shown = view_of(
+            self.timeline,
+            self.memory,
+            title=self.name,
+            limit=self.limits,
+            reasons=None if idle is None else idle.drawn,
+            costs=costs,
+        )
         return replace(shown, bound=self._bound_in_words(), windows=self._drawn_windows()) if reasons else shown
 
     @property

@@ -4,8 +4,10 @@ from pipeplan.simulation.bounds import Bound, earliest_starts, lower_bound, span
 from pipeplan.simulation.cause import Cause, cause_of_delay
 from pipeplan.simulation.chain import compute_only, timed_only
 from pipeplan.simulation.critical import CriticalPath, critical_path
-from pipeplan.simulation.idle import IdleTimes, Reason, idle_times
+from pipeplan.simulation.idle import IdleTimes, idle_times
+from pipeplan.simulation.idle_gaps import WAITS
 from pipeplan.simulation.memory import memory_use
+from pipeplan.simulation.reason import Reason
 from pipeplan.simulation.simulator import Communication, Simulation, recomputed_stages, simulate
 from pipeplan.simulation.step import longest_span, step_time
 from pipeplan.simulation.what_if import WhatIf, what_ifs
@@ -13,6 +15,7 @@ from pipeplan.simulation.window_places import LocatedWindow, located_windows
 from pipeplan.simulation.windows import RoundTrips, Window
 
 __all__ = [
+    "WAITS",
     "Bound",
     "Cause",
     "Communication",

@@ -12,6 +12,7 @@ from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,
     NONE,
+    Bools,
     Dependencies,
     Floats,
     Ints,
@@ -64,6 +65,10 @@ class Chains:
         When each op takes its rank, which is before it starts by what it loses there, and when it frees it.
     rounding
         What times may be off by where something is lost between ops.
+    sources
+        The op of another rank, or the copy, that ended last of what each op, or its pair, waits for; -1 for none.
+    holders
+        What held each op, -1 for none. A message or a copy wins over an op of its own rank that ended with it.
     """
 
     def __init__(self, timeline: Timeline, costs: Costs | None = None) -> None:
@@ -76,12 +81,22 @@ class Chains:
         self.taken: list[float] = (timeline.start - before).tolist()
         self.freed: list[float] = (timeline.end + behind).tolist()
         self.rounding = tolerances.ROUNDING * timeline.makespan if before.any() else 0.0
-        self._source: list[int] = source.tolist()
-        self._joined: list[bool] = [*schedule.joined.tolist(), False]
         copies = not schedule.kinds.isdisjoint(HOST_KINDS)
-        self._copy: list[int] = _copies_waited_for(schedule, needs).tolist() if copies else []
-        self._before: list[int] = self._along_rows(schedule) if copies else _one_before(schedule).tolist()
-        self._on_link: list[int] = _one_before_on_link(schedule) if copies else []
+        rows = np.array(self._along_rows(schedule), np.int64) if copies else _one_before(schedule)
+        waits = (
+            [_copies_waited_for(schedule, needs), np.array(_one_before_on_link(schedule), np.int64)] if copies else []
+        )
+        freed = timeline.end + behind
+        held = _last_of(_of_pairs(source, waits, schedule.joined), freed)
+        earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]
+        waited = timeline.start - before > _at(freed, earlier) + self.rounding
+        by_source = (held >= 0) & ((earlier < 0) | (_at(freed, held) >= _at(freed, earlier)) | waited)
+        self.sources: Ints = held
+        self.holders: Ints = np.where(by_source, held, earlier)
+
+    def holder(self, op: int) -> int:
+        """The op that held it, -1 for none."""
+        return int(self.holders[op])
 
     def _along_rows(self, schedule: Schedule) -> list[int]:
         """What was the last to free the rank of each op before it, -1 for nothing."""
@@ -96,29 +111,29 @@ class Chains:
                 last = op
         return before
 
-    def source(self, op: int) -> int:
-        """The op of another rank, or the copy, that ended last of what the op, or its pair, waits for; -1 for none."""
-        first = op - 1 if self._joined[op] else op
-        members = (first, first + 1) if self._joined[first + 1] else (first,)
-        sources = [self._source[member] for member in members]
-        if self._copy:
-            sources += [waits[member] for member in members for waits in (self._copy, self._on_link)]
-        return max(sources, key=lambda source: self.freed[source] if source >= 0 else -1.0)
 
-    def before(self, op: int) -> int:
-        """What freed the rank before the op (or its pair) came to it; -1 for nothing."""
-        return self._before[op - 1 if self._joined[op] else op]
+def _at(times: Floats, ops: Ints) -> Floats:
+    """The times of these ops, -1 for none (-1)."""
+    found: Floats = np.append(times, -1.0)[ops]
+    return found
 
-    def holder(self, op: int) -> int:
-        """The op that held it, -1 for none. A message or a copy wins over an op of its own rank that ended with it."""
-        source, before = self.source(op), self.before(op)
-        if source >= 0 and (before < 0 or self.freed[source] >= self.freed[before] or self._waited(op, before)):
-            return source
-        return before
 
-    def _waited(self, op: int, before: int) -> bool:
-        """Whether the rank was free before the op took it, by more than rounding."""
-        return self.taken[op] > self.freed[before] + self.rounding
+def _of_pairs(source: Ints, waits: list[Ints], joined: Bools) -> list[Ints]:
+    """What each op waits for, and what the other of its pair does: columns of ops, -1 for none."""
+    first = np.arange(len(joined)) - joined
+    paired = np.append(joined, False)[first + 1]
+    second = first + paired
+    found = [source[first], np.where(paired, source[second], NONE)]
+    found += [each[first] for each in waits]
+    return found + [np.where(paired, each[second], NONE) for each in waits]
+
+
+def _last_of(candidates: list[Ints], freed: Floats) -> Ints:
+    """Of the ops in each row of the columns the one that was freed last, the first of several; -1 for none."""
+    last, *rest = candidates
+    for other in rest:
+        last = np.where(_at(freed, other) > _at(freed, last), other, last)
+    return last
 
 
 def _one_before(schedule: Schedule) -> Ints:

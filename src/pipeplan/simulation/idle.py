@@ -6,84 +6,182 @@ kind over the stages counts as imbalance. What ops and messages take from a rank
 where another waits for it. Copies to the host and back are reasons of their own. Before its first op a rank could not have
 started earlier than the first microbatch can reach it (start-up); after its last op it has nothing to do (drain). Where a
 memory limit is given and the next forward had arrived but did not fit, the limit is the reason.
+
+A chain runs through all ranks, and so there are pieces with the square of the ranks. What they add up to is found without
+them, as differences of sums along the chains (:mod:`~pipeplan.simulation.idle_branches`); they are listed one by one only
+where somebody asks for them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from functools import cached_property
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
 from pipeplan.errors import ShapeError
-from pipeplan.model import HOST_KINDS, Floats, Ints, Kind, Timeline, among, tolerances
-from pipeplan.simulation.bounds import earliest_starts
+from pipeplan.model import Floats, Ints, Kind, Timeline, tolerances
 from pipeplan.simulation.chain import Chains, timed_only
-from pipeplan.simulation.memory import memory_use
+from pipeplan.simulation.idle_branches import Branches, Spent
+from pipeplan.simulation.idle_gaps import WAITS, GapWalker
+from pipeplan.simulation.idle_pieces import Piece, Pieces, pieces_of
+from pipeplan.simulation.idle_walk import Walk
+from pipeplan.simulation.reason import Reason
 
-MOST_RANKS = 3_000
-"""Ranks whose gaps are walked back: a chain goes through all of them, so pieces grow with their square, here to 2 GB."""
+MOST_PIECES = 10_000_000
+"""Pieces that are listed one by one: about 0.3 GB."""
 
+ONE_BY_ONE = 100_000
+"""Pieces of a picture in which each of them is drawn, about."""
 
-class Reason(IntEnum):
-    """Why a rank idles; the names with ``-`` for ``_`` are the keys in reports."""
+_IN_A_GAP = 24
+"""In a picture of more, ops on the chain behind a gap whose pieces are drawn one by one."""
 
-    START_UP = 0
-    """nothing could have arrived yet"""
-    COMPUTE = 1
-    """waits for an op on another rank"""
-    TRANSFER = 2
-    """waits for a message that is under way"""
-    IMBALANCE = 3
-    """waits because an op of a slower stage takes longer than the mean"""
-    MEMORY = 4
-    """had a forward to do that did not fit under the memory limit"""
-    DRAIN = 5
-    """has done all its work"""
-    OVERHEAD = 6
-    """is between ops: the gap before one, or what a message takes from its rank"""
-    OFFLOAD = 7
-    """waits for a copy to the host, which frees its memory"""
-    RELOAD = 8
-    """waits for a copy back from the host"""
+_PARTS = 8
+"""Parts of a gap of more pieces: in each, those of one reason are drawn as one."""
 
-    @property
-    def key(self) -> str:
-        """Its name in reports: ``start-up``."""
-        return self.name.lower().replace("_", "-")
+_BY_SORT = np.array(
+    [Reason.TRANSFER, Reason.COMPUTE, Reason.IMBALANCE, Reason.OVERHEAD, Reason.OFFLOAD, Reason.RELOAD], np.int8
+)
+"""The reasons of what chains spend their time on, by the sorts of :mod:`~pipeplan.simulation.idle_kernel`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@final
+@dataclass(frozen=True, eq=False)
 class IdleTimes:
-    """Idle times in columns of one length, by rank and time; their sum is each rank's idle time.
+    """Idle times; their sum is each rank's idle time.
+
+    ``rank``, ``start``, ``end``, ``reason`` and ``cause`` are columns of all pieces by rank and time, which are listed when
+    they are first asked for; see :class:`~pipeplan.simulation.idle_pieces.Pieces`.
 
     Attributes
     ----------
-    rank, start, end
-        Where and when.
-    reason
-        Codes of :class:`Reason`.
-    cause
-        The op that was running elsewhere or whose result was under way, or the copy, as a position in the timeline's
-        compute ops and copies (see :func:`~pipeplan.simulation.chain.timed_only`); -1 for none.
+    stretches
+        What is known of each gap without a look at other ranks: as many as there are gaps, and a little more.
     """
 
-    rank: NDArray[np.int32]
-    start: Floats
-    end: Floats
-    reason: NDArray[np.int8]
-    cause: Ints
+    stretches: Pieces
+    _walk: Walk
+    _branches: Branches
+
+    @property
+    def rank(self) -> NDArray[np.int32]:
+        """Of each piece."""
+        return self.pieces.rank
+
+    @property
+    def start(self) -> Floats:
+        """Of each piece."""
+        return self.pieces.start
+
+    @property
+    def end(self) -> Floats:
+        """Of each piece."""
+        return self.pieces.end
+
+    @property
+    def reason(self) -> NDArray[np.int8]:
+        """Of each piece."""
+        return self.pieces.reason
+
+    @property
+    def cause(self) -> Ints:
+        """Of each piece."""
+        return self.pieces.cause
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """All of them one by one, which takes as long as there are many.
+
+        Raises
+        ------
+        ShapeError
+            For more than ``MOST_PIECES``: there are some for each pair of ranks.
+        """
+        number = int(self.spent.holders.sum()) + len(self.stretches)
+        if number > MOST_PIECES:
+            raise ShapeError(
+                f"ranks idle in {number:,} pieces or more here, and at most {MOST_PIECES:,} are listed one by one; what "
+                "they add up to is had without a list"
+            )
+        return pieces_of(self._one_by_one({}))
+
+    @cached_property
+    def drawn(self) -> Pieces:
+        """The pieces for a picture: where there are very many, those of one reason in one part of a long gap are one.
+
+        No gap has more than a few dozen then, and each as much time of each reason as before.
+        """
+        held = self.spent.holders
+        many = self.waits[held > _IN_A_GAP] if held.sum() > ONE_BY_ONE else self.waits[:0]
+        return pieces_of(self._one_by_one(dict(zip(many.tolist(), self._in_parts(many), strict=True))))
+
+    @cached_property
+    def waits(self) -> Ints:
+        """Which stretches are waits for an op: positions."""
+        return np.flatnonzero(self.stretches.reason == WAITS)
+
+    @cached_property
+    def spent(self) -> Spent:
+        """What the chains spent these waits on."""
+        return self._spent(self.stretches.start[self.waits], self.stretches.end[self.waits], self.waits)
+
+    def farthest(self, waits: Ints, stage: Ints) -> Ints:
+        """Of what held each of these waits the op that is farthest from a stage, the earliest of several; -1 for none.
+
+        Parameters
+        ----------
+        waits
+            Places among ``waits``.
+        stage
+            One for each.
+        """
+        return self._branches.farthest(self.spent.chosen(waits), stage)
 
     def totals(self, ranks: int) -> Floats:
-        """Time by rank and reason, shape (ranks, reasons)."""
+        """Time by rank and reason, shape (ranks, reasons), in about the time that it takes to look at every op."""
+        found, known = self.stretches, self.stretches.reason != WAITS
         table = np.zeros((ranks, len(Reason)))
-        np.add.at(table, (self.rank, self.reason), self.end - self.start)
+        np.add.at(table, (found.rank[known], found.reason[known]), (found.end - found.start)[known])
+        rank = found.rank[self.waits]
+        table[:, Reason.START_UP] += np.bincount(rank, self.spent.start_up, minlength=ranks)
+        np.add.at(table, (rank[:, None], _BY_SORT[None, :]), self.spent.by_sort)
         return table
 
+    def _spent(self, begin: Floats, stop: Floats, which: Ints) -> Spent:
+        return self._branches.spent(begin, stop, self.stretches.cause[which])
 
-Piece = tuple[int, float, float, Reason, int]
+    def _one_by_one(self, instead: Mapping[int, list[Piece]]) -> Iterator[Piece]:
+        """All pieces in order, but for some stretches these ones."""
+        found = self.stretches
+        columns = (found.rank, found.start, found.end, found.reason, found.cause)
+        for place, stretch in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            rank, begin, stop, reason, op = stretch
+            if reason != WAITS:
+                yield stretch
+            elif place in instead:
+                yield from instead[place]
+            else:
+                yield from [*self._walk.back(rank, begin, stop, op)][::-1]
+
+    def _in_parts(self, which: Ints) -> Iterator[list[Piece]]:
+        """For each of these stretches, parts of one length, and in each a piece of every reason that occurs there."""
+        found = self.stretches
+        edges = np.linspace(found.start[which], found.end[which], _PARTS + 1, axis=1)
+        spent = self._spent(edges[:, :-1].ravel(), edges[:, 1:].ravel(), np.repeat(which, _PARTS))
+        times = np.column_stack((spent.start_up, spent.by_sort)).reshape(len(which), _PARTS, 1 + len(_BY_SORT)).tolist()
+        causes = spent.nearest.reshape(len(which), _PARTS).tolist()
+        rows = zip(found.rank[which].tolist(), edges.tolist(), times, causes, strict=True)
+        for rank, edge, parts, cause in rows:
+            yield [
+                piece
+                for begin, stop, part, op in zip(edge, edge[1:], parts, cause, strict=False)
+                for piece in _blocks(rank, begin, stop, part, op)
+            ]
 
 
 def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None) -> IdleTimes:
@@ -93,140 +191,24 @@ def idle_times(timeline: Timeline, costs: Costs, *, limit: Floats | None = None)
     ----------
     limit
         The limit of each rank in activations, shape (ranks,), or None: then nothing is held back by memory.
-
-    Raises
-    ------
-    ShapeError
-        For more than ``MOST_RANKS``.
     """
-    ranks = timeline.schedule.ranks
-    if ranks > MOST_RANKS:
-        raise ShapeError(
-            f"why ranks idle is found by going back through all of them: at most {MOST_RANKS:,} ranks are explained, "
-            f"not {ranks:,}"
-        )
-    walker = _Walker(timed_only(timeline), costs, limit)
-    pieces = [piece for rank in range(ranks) for piece in walker.rank(rank)]
-    rank, start, end, reason, cause = zip(*pieces, strict=True) if pieces else ((), (), (), (), ())
-    return IdleTimes(
-        rank=np.array(rank, np.int32),
-        start=np.array(start, np.float64),
-        end=np.array(end, np.float64),
-        reason=np.array(reason, np.int8),
-        cause=np.array(cause, np.int64),
-    )
+    timeline = timed_only(timeline)
+    schedule, excess = timeline.schedule, _excess(timeline)
+    chains = Chains(timeline, costs)
+    gaps = GapWalker(timeline, chains, costs, limit)
+    stretches = pieces_of(stretch for rank in range(schedule.ranks) for stretch in gaps.rank(rank))
+    return IdleTimes(stretches, Walk(chains, schedule, excess), Branches(chains, schedule, excess))
 
 
-class _Walker:
-    """Cuts gaps into pieces of one reason each."""
-
-    def __init__(self, timeline: Timeline, costs: Costs, limit: Floats | None) -> None:
-        schedule = timeline.schedule
-        self.timeline = timeline
-        self.chains = Chains(timeline, costs)
-        self.start, self.end = self.chains.start, self.chains.end
-        self.taken, self.freed = self.chains.taken, self.chains.freed
-        self.excess: list[float] = _excess(timeline).tolist()
-        self.head: list[float] = earliest_starts(schedule.placement, costs, slices=schedule.slices).tolist()
-        self.limit = limit
-        self.delay = costs.transfer.time(schedule.slices)
-        self.held: list[float] = memory_use(schedule, costs).activations.tolist()
-        self.forward: list[bool] = (schedule.columns.kind == Kind.F).tolist()
-        self.copy: list[bool] = among(schedule.columns.kind, HOST_KINDS).tolist()
-        self.kind: list[int] = schedule.columns.kind.tolist()
-
-    def rank(self, rank: int) -> list[Piece]:
-        """The idle pieces of one rank, in the order of time."""
-        pieces: list[Piece] = []
-        clock = 0.0
-        first, stop = (int(edge) for edge in self.timeline.schedule.offsets[rank : rank + 2])
-        done = first
-        for op in range(first, stop):
-            if self.copy[op]:
-                continue
-            if self.start[op] > clock:
-                pieces += self._gap(rank, clock, op, done, row=(first, stop))
-            clock = max(clock, self.end[op])
-            done = op
-        last = min(self.freed[done], self.timeline.makespan) if stop > first else clock
-        pieces += self._piece(rank, clock, last, Reason.OVERHEAD, done)
-        pieces += self._piece(rank, max(clock, last), self.timeline.makespan, Reason.DRAIN, -1)
-        return pieces
-
-    @staticmethod
-    def _piece(rank: int, begin: float, stop: float, reason: Reason, cause: int) -> list[Piece]:
-        """A piece, unless it has no length."""
-        return [(rank, begin, stop, reason, cause)] if stop > begin else []
-
-    def _gap(self, rank: int, begin: float, op: int, done: int, *, row: tuple[int, int]) -> list[Piece]:
-        """The pieces of the idle gap between ``done`` and ``op``: what each op loses, and waiting."""
-        stop = self.start[op]
-        pieces: list[Piece] = []
-        if op > row[0] and (freed := min(self.freed[done], stop)) > begin:
-            pieces.append((rank, begin, freed, Reason.OVERHEAD, done))
-            begin = freed
-        taken = min(self.taken[op], stop)
-        if taken - begin <= self.chains.rounding:
-            taken = begin
-        pieces += self._waiting(rank, begin, taken, op, row)
-        pieces += self._piece(rank, taken, stop, Reason.OVERHEAD, op)
-        return pieces
-
-    def _waiting(self, rank: int, begin: float, stop: float, op: int, row: tuple[int, int]) -> list[Piece]:
-        """The pieces of the time in which a rank waits for ``op`` to be possible."""
-        if stop <= begin:
-            return []
-        pieces: list[Piece] = []
-        if op == row[0] and (head := min(self.head[rank], stop)) > begin:
-            pieces.append((rank, begin, head, Reason.START_UP, -1))
-            begin = head
-        held_back = self._held_back(rank, begin, stop, op, row)
-        pieces += self._blame(rank, begin, held_back, op)
-        pieces += self._piece(rank, held_back, stop, Reason.MEMORY, -1)
-        return pieces
-
-    def _held_back(self, rank: int, begin: float, stop: float, op: int, row: tuple[int, int]) -> float:
-        """When in the time before ``op`` the rank's next forward had arrived and did not fit; ``stop`` if never."""
-        if self.limit is None:
-            return stop
-        later = next((after for after in range(op, row[1]) if self.forward[after]), op)
-        level = self.held[op - 1] if op > row[0] else 0.0
-        needed = self.held[later] - self.held[later - 1] if later > row[0] else self.held[later]
-        if later == op or level + needed <= self.limit[rank] * (1 + tolerances.MEMORY):
-            return stop
-        source = self.chains.source(later)
-        arrived = self.freed[source] + self.delay if source >= 0 else 0.0
-        return min(max(begin, arrived), stop)
-
-    def _blame(self, rank: int, begin: float, stop: float, op: int) -> list[Piece]:
-        """What the chain behind ``op`` spent the time from ``begin`` to ``stop`` on, earliest first."""
-        pieces: list[Piece] = []
-        clock, rounding = stop, self.chains.rounding
-        while clock - begin > rounding:
-            holder = self.chains.holder(op)
-            if holder < 0:
-                pieces.append((rank, begin, clock, Reason.START_UP, -1))
-                break
-            for earliest, reason in self._steps(holder):
-                since = begin if earliest - begin <= rounding else earliest
-                if clock - since > rounding:
-                    pieces.append((rank, since, clock, reason, holder))
-                    clock = since
-            op = holder
-        return pieces[::-1]
-
-    def _steps(self, holder: int) -> tuple[tuple[float, Reason], ...]:
-        """When each part of what an op keeps others waiting for begins, the last part first, and why they wait."""
-        if self.copy[holder]:
-            reason = Reason.OFFLOAD if self.kind[holder] == Kind.OFFLOAD else Reason.RELOAD
-            return (self.end[holder], Reason.TRANSFER), (self.start[holder], reason)
-        return (
-            (self.freed[holder], Reason.TRANSFER),
-            (self.end[holder], Reason.OVERHEAD),
-            (self.end[holder] - self.excess[holder], Reason.IMBALANCE),
-            (self.start[holder], Reason.COMPUTE),
-            (self.taken[holder], Reason.OVERHEAD),
-        )
+def _blocks(rank: int, begin: float, stop: float, times: Sequence[float], cause: int) -> Iterator[Piece]:
+    """One piece after the other for the reasons that take any time; the last ends where the part does."""
+    codes = (Reason.START_UP, *_BY_SORT.tolist())
+    here = [(code, time) for code, time in zip(codes, times, strict=True) if time > 0]
+    for place, (code, time) in enumerate(here):
+        end = stop if place == len(here) - 1 else min(begin + time, stop)
+        if end > begin:
+            yield rank, begin, end, code, -1 if code == Reason.START_UP else cause
+        begin = end
 
 
 def _excess(timeline: Timeline) -> Floats:

@@ -13,8 +13,8 @@ MOST_DRAWN = 400_000
 MOST_LANES = 2_000
 """Ranks that they may have together."""
 
-_MOST_WALKED = 400_000
-"""Ops and pieces of idle time: a chain runs through all ranks, so the pieces grow with the square of the ranks."""
+_MOST_EXPLAINED = 400_000
+"""Ops whose idle time is explained in a moment."""
 
 
 def choose(results: Sequence[Result], wanted: Sequence[str] | None) -> tuple[list[Result], list[str]]:
@@ -42,7 +42,7 @@ def views(results: Sequence[Result], *, reasons: bool = True) -> list[View]:
 
 def can_be_explained(results: Sequence[Result]) -> bool:
     """Whether the reasons for all idle time can be found in a moment."""
-    return _ops(results) + sum(result.schedule.ranks**2 for result in results) <= _MOST_WALKED
+    return _ops(results) <= _MOST_EXPLAINED
 
 
 def _ops(results: Sequence[Result]) -> int:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from pipeplan.model import COMPUTE_KINDS, Ints, Op, Timeline, among, tolerances
-from pipeplan.simulation import IdleTimes, Reason, timed_only
-
-_ENDS = (Reason.START_UP, Reason.DRAIN)
-"""Why a rank idles before its first microbatch and after its last one: not waits between two ops."""
+from pipeplan.model import COMPUTE_KINDS, Floats, Ints, Op, Timeline, among, tolerances
+from pipeplan.simulation import WAITS, IdleTimes, Reason, timed_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,43 +44,74 @@ class Wait:
         return {"rank": self.rank, "start": self.start, "end": self.end, "op": str(self.op), "from_rank": self.source}
 
 
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """The longest gap of a rank, and which of all waits are in it, by their places."""
+
+    rank: int
+    start: float
+    end: float
+    op: int
+    waits: Ints
+
+
 def longest_waits(timeline: Timeline, idle: IdleTimes) -> tuple[Wait | None, ...]:
     """The longest one of each rank, the first of several; None where it never waits between its first and its last op."""
     timeline = timed_only(timeline)
-    bounds = np.searchsorted(idle.rank, np.arange(timeline.schedule.ranks + 1)).tolist()
-    return tuple(_longest(timeline, idle, rank, *edges) for rank, edges in enumerate(pairwise(bounds)))
+    found = [*_longest_gaps(timeline, idle)]
+    sources = _sources(timeline, idle, found)
+    longest: list[Wait | None] = [None] * timeline.schedule.ranks
+    for gap, source in zip(found, sources, strict=True):
+        longest[gap.rank] = Wait(gap.rank, gap.start, gap.end, timeline.schedule.op(gap.op), source)
+    return tuple(longest)
 
 
-def _longest(timeline: Timeline, idle: IdleTimes, rank: int, begin: int, stop: int) -> Wait | None:
-    """Of the idle pieces of one rank, which are these, in the order of time."""
-    rounding = tolerances.ROUNDING * timeline.makespan
-    reason, cause = idle.reason[begin:stop], idle.cause[begin:stop]
-    # The gap before an op, and what its messages take, it waits for nobody in.
-    its_own = (reason == Reason.OVERHEAD) & (cause >= 0) & (timeline.schedule.rank[cause] == rank)
-    pieces = begin + np.flatnonzero(~np.isin(reason, _ENDS) & ~its_own)
-    if not len(pieces):
-        return None
-    first = np.append(0, 1 + np.flatnonzero(idle.start[pieces[1:]] > idle.end[pieces[:-1]] + rounding))
-    last = np.append(first[1:], len(pieces)) - 1
-    lengths = idle.end[pieces[last]] - idle.start[pieces[first]]
+def _longest_gaps(timeline: Timeline, idle: IdleTimes) -> Iterator[_Gap]:
+    """Of the ranks that have one."""
+    found, waits = idle.stretches, idle.waits
+    start = found.start.copy()
+    start[waits] += idle.spent.start_up  # Before anything had started it is not waited for.
+    waiting = found.reason == Reason.MEMORY
+    waiting[waits] = idle.spent.nearest >= 0
+    chosen = np.flatnonzero(waiting)
+    ranks = np.arange(timeline.schedule.ranks + 1)
+    for rank, (begin, stop) in enumerate(pairwise(np.searchsorted(found.rank[chosen], ranks).tolist())):
+        here = chosen[begin:stop]
+        gap = _longest(timeline, idle, rank, here, start[here]) if len(here) else None
+        if gap is not None:
+            yield gap
+
+
+def _longest(timeline: Timeline, idle: IdleTimes, rank: int, here: Ints, start: Floats) -> _Gap | None:
+    """Of the stretches of one rank, which are these, in the order of time; from ``start`` on something is waited for."""
+    rounding, end = tolerances.ROUNDING * timeline.makespan, idle.stretches.end[here]
+    first = np.append(0, 1 + np.flatnonzero(start[1:] > end[:-1] + rounding))
+    last = np.append(first[1:], len(here)) - 1
+    lengths = end[last] - start[first]
     longest = int(np.argmax(lengths > lengths.max() - rounding))
-    gap = pieces[first[longest] : last[longest] + 1]
-    since, until = float(idle.start[gap[0]]), float(idle.end[gap[-1]])
+    since, until = float(start[first[longest]]), float(end[last[longest]])
     row = np.arange(*timeline.schedule.offsets[rank : rank + 2].tolist())
     row = row[among(timeline.schedule.columns.kind[row], COMPUTE_KINDS)]
     after = int(np.searchsorted(timeline.start[row], until - rounding))
     if after >= len(row):
         return None
-    op = int(row[after])
-    return Wait(rank, since, until, timeline.schedule.op(op), _source(timeline, op, idle.cause[gap]))
+    stretches = here[first[longest] : last[longest] + 1]
+    stretches = stretches[idle.stretches.reason[stretches] == WAITS]
+    return _Gap(rank, since, until, int(row[after]), np.searchsorted(idle.waits, stretches))
 
 
-def _source(timeline: Timeline, op: int, causes: Ints) -> int | None:
-    """The rank of the farthest op of the chain."""
+def _sources(timeline: Timeline, idle: IdleTimes, gaps: Sequence[_Gap]) -> Iterator[int | None]:
+    """The rank of the farthest op of the chain behind each gap."""
     schedule = timeline.schedule
-    causes = causes[causes >= 0]
-    if not len(causes):
-        return None
     stage = schedule.columns.stage.astype(np.int64)
-    farthest = int(schedule.rank[causes[np.abs(stage[causes] - stage[op]).argmax()]])
-    return None if farthest == int(schedule.rank[op]) else farthest
+    waits = np.concatenate([gap.waits for gap in gaps]) if gaps else np.zeros(0, np.int64)
+    counts = np.array([len(gap.waits) for gap in gaps], np.int64)
+    awaited = np.repeat(stage[[gap.op for gap in gaps]], counts) if gaps else waits
+    causes = idle.farthest(waits, awaited)
+    distance = np.where(causes < 0, -1, np.abs(stage[causes] - awaited))
+    ends = np.cumsum(counts)
+    for gap, (begin, stop) in zip(gaps, zip(ends - counts, ends, strict=True), strict=True):
+        farthest = begin + int(distance[begin:stop].argmax()) if stop > begin else -1
+        cause = int(causes[farthest]) if farthest >= 0 else -1
+        source = int(schedule.rank[cause]) if cause >= 0 else gap.rank
+        yield None if source == gap.rank else source

@@ -1,0 +1,103 @@
+"""The idle gaps of every rank: what is known of them at once, and the stretches in which a rank waits for an op."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeplan.costs import Costs
+from pipeplan.model import HOST_KINDS, Floats, Kind, Schedule, Timeline, among, tolerances
+from pipeplan.simulation.bounds import earliest_starts
+from pipeplan.simulation.chain import Chains
+from pipeplan.simulation.idle_pieces import Piece
+from pipeplan.simulation.memory import memory_use
+from pipeplan.simulation.reason import Reason
+
+WAITS = -1
+"""In place of a reason: whatever the chain behind an op, which stands in place of the cause, spent the time on."""
+
+
+class GapWalker:
+    """Cuts gaps into stretches: of one reason each, or of one op that is waited for. It looks at no other rank."""
+
+    def __init__(self, timeline: Timeline, chains: Chains, costs: Costs, limit: Floats | None) -> None:
+        schedule = timeline.schedule
+        self.chains = chains
+        self.start, self.end = chains.start, chains.end
+        self.taken, self.freed = chains.taken, chains.freed
+        self.makespan = timeline.makespan
+        self.offsets: list[int] = schedule.offsets.tolist()
+        self.head: list[float] = earliest_starts(schedule.placement, costs, slices=schedule.slices).tolist()
+        self.copy: list[bool] = among(schedule.columns.kind, HOST_KINDS).tolist()
+        self.limit: list[float] | None = None if limit is None else np.asarray(limit).tolist()
+        self.delay = costs.transfer.time(schedule.slices)
+        if limit is not None:
+            self.held: list[float] = memory_use(schedule, costs).activations.tolist()
+            self.forward = _next_forwards(schedule)
+
+    def rank(self, rank: int) -> list[Piece]:
+        """The idle stretches of one rank, in the order of time."""
+        found: list[Piece] = []
+        clock = 0.0
+        first, stop = self.offsets[rank : rank + 2]
+        done = first
+        for op in range(first, stop):
+            if self.copy[op]:
+                continue
+            if self.start[op] > clock:
+                found += self._gap(rank, clock, op, done, row=(first, stop))
+            clock = max(clock, self.end[op])
+            done = op
+        last = min(self.freed[done], self.makespan) if stop > first else clock
+        found += _stretch(rank, clock, last, Reason.OVERHEAD, done)
+        found += _stretch(rank, max(clock, last), self.makespan, Reason.DRAIN, -1)
+        return found
+
+    def _gap(self, rank: int, begin: float, op: int, done: int, *, row: tuple[int, int]) -> list[Piece]:
+        """The stretches of the idle gap between ``done`` and ``op``: what each op loses, and waiting."""
+        stop = self.start[op]
+        found: list[Piece] = []
+        if op > row[0] and (freed := min(self.freed[done], stop)) > begin:
+            found.append((rank, begin, freed, Reason.OVERHEAD, done))
+            begin = freed
+        taken = min(self.taken[op], stop)
+        if taken - begin <= self.chains.rounding:
+            taken = begin
+        found += self._waiting(rank, begin, taken, op, row)
+        return found + _stretch(rank, taken, stop, Reason.OVERHEAD, op)
+
+    def _waiting(self, rank: int, begin: float, stop: float, op: int, row: tuple[int, int]) -> list[Piece]:
+        """The stretches of the time in which a rank waits for ``op`` to be possible."""
+        if stop <= begin:
+            return []
+        found: list[Piece] = []
+        if op == row[0] and (head := min(self.head[rank], stop)) > begin:
+            found.append((rank, begin, head, Reason.START_UP, -1))
+            begin = head
+        held_back = self._held_back(rank, begin, stop, op, row)
+        found += _stretch(rank, begin, held_back, WAITS, op)
+        return found + _stretch(rank, held_back, stop, Reason.MEMORY, -1)
+
+    def _held_back(self, rank: int, begin: float, stop: float, op: int, row: tuple[int, int]) -> float:
+        """When in the time before ``op`` the rank's next forward had arrived and did not fit; ``stop`` if never."""
+        if self.limit is None:
+            return stop
+        later = self.forward[op] if self.forward[op] < row[1] else op
+        level = self.held[op - 1] if op > row[0] else 0.0
+        needed = self.held[later] - self.held[later - 1] if later > row[0] else self.held[later]
+        if later == op or level + needed <= self.limit[rank] * (1 + tolerances.MEMORY):
+            return stop
+        source = int(self.chains.sources[later])
+        arrived = self.freed[source] + self.delay if source >= 0 else 0.0
+        return min(max(begin, arrived), stop)
+
+
+def _stretch(rank: int, begin: float, stop: float, reason: int, op: int) -> list[Piece]:
+    """A stretch, unless it has no length."""
+    return [(rank, begin, stop, reason, op)] if stop > begin else []
+
+
+def _next_forwards(schedule: Schedule) -> list[int]:
+    """The first forward at or behind each op, on its rank or a later one; the number of ops for none."""
+    forwards = np.append(schedule.where(Kind.F), len(schedule))
+    next_ones: list[int] = forwards[np.searchsorted(forwards, np.arange(len(schedule)))].tolist()
+    return next_ones

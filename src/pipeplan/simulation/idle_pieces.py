@@ -1,0 +1,61 @@
+"""Pieces of idle time in columns."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.model import Floats, Ints
+
+Piece = tuple[int, float, float, int, int]
+"""Rank, start, end, the code of the reason, and the cause."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Idle times in columns of one length, by rank and time.
+
+    Attributes
+    ----------
+    rank, start, end
+        Where and when.
+    reason
+        Codes of :class:`~pipeplan.simulation.reason.Reason`; in the stretches of a gap also -1, for whatever the chain
+        behind an op spent the time on.
+    cause
+        The op that was running elsewhere or whose result was under way, or the copy, as a position in the timeline's
+        compute ops and copies (see :func:`~pipeplan.simulation.chain.timed_only`), or in stretches the op that is waited
+        for; -1 for none.
+    """
+
+    rank: NDArray[np.int32]
+    start: Floats
+    end: Floats
+    reason: NDArray[np.int8]
+    cause: Ints
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+
+def pieces_of(found: Iterable[Piece]) -> Pieces:
+    """The columns of these pieces, in their order."""
+    rank, start, end = array("i"), array("d"), array("d")
+    reason, cause = array("b"), array("q")
+    for piece in found:
+        rank.append(piece[0])
+        start.append(piece[1])
+        end.append(piece[2])
+        reason.append(piece[3])
+        cause.append(piece[4])
+    return Pieces(
+        rank=np.array(rank, np.int32),
+        start=np.array(start, np.float64),
+        end=np.array(end, np.float64),
+        reason=np.array(reason, np.int8),
+        cause=np.array(cause, np.int64),
+    )
