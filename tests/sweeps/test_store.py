@@ -107,7 +107,33 @@ def later_layout(path: Path) -> None:
     file.close()
 
 
-@pytest.mark.parametrize("make", [text, other_database, cut_off, later_layout])
+def without_answers(path: Path) -> None:
+    """As a flipped bit leaves a row: neither answer nor error."""
+    run(path)
+    file = sqlite3.connect(path)
+    file.execute("PRAGMA ignore_check_constraints = 1")
+    file.execute("UPDATE finished SET answer = NULL WHERE key = '3'")
+    file.commit()
+    file.close()
+
+
+def half_a_question(path: Path) -> None:
+    run(path)
+    file = sqlite3.connect(path)
+    file.execute("UPDATE sweep SET asked = substr(asked, 1, 9)")
+    file.commit()
+    file.close()
+
+
+def half_an_answer(path: Path) -> None:
+    run(path)
+    file = sqlite3.connect(path)
+    file.execute("UPDATE finished SET answer = substr(answer, 1, 3) WHERE key = '3'")
+    file.commit()
+    file.close()
+
+
+@pytest.mark.parametrize("make", [text, other_database, cut_off, later_layout, without_answers, half_a_question])
 def test_a_file_that_is_no_store_is_refused_and_stays(tmp_path: Path, make: Callable[[Path], None]) -> None:
     path = tmp_path / "s"
     make(path)
@@ -117,6 +143,12 @@ def test_a_file_that_is_no_store_is_refused_and_stays(tmp_path: Path, make: Call
     assert str(path) in str(error.value)
     assert "name another file" in str(error.value)
     assert path.read_bytes() == before
+
+
+def test_a_stored_answer_that_is_damaged_is_told(tmp_path: Path) -> None:
+    half_an_answer(tmp_path / "s")
+    with pytest.raises(FormatError, match=r"the store is damaged .*; name another file"):
+        run(tmp_path / "s")
 
 
 def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:

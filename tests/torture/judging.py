@@ -89,7 +89,8 @@ def judged(ran: Ran) -> str:
     """
     for wrong in _wrong(ran):
         raise Found(f"{wrong}: {ran.line}")
-    if "--json" in ran.arguments and ran.out.strip():
+    options = ran.arguments[: ran.arguments.index("--")] if "--" in ran.arguments else ran.arguments
+    if "--json" in options and ran.out.strip():
         ran.json()
     return {0: "answered", 1: "negative", 2: "refused"}.get(ran.code, "ended")
 
@@ -99,7 +100,7 @@ def _wrong(ran: Ran) -> Iterator[str]:
     error = ran.stderr.strip()
     if ran.hung:
         yield f"hangs: no end after {ran.seconds:.0f} s"
-    if "Traceback (most recent call last)" in both:
+    if "Traceback (most recent call last)" in both and not _is_shown(ran):
         yield f"a traceback ({error.splitlines()[-1] if error else '?'})"
     if "should not have happened" in both:
         yield f"an error of last resort ({_cut(error)!r})"
@@ -111,13 +112,19 @@ def _wrong(ran: Ran) -> Iterator[str]:
         yield "exit code 2 without a word on stderr"
     if ran.code == 1 and not error and not ran.out.strip():
         yield "exit code 1 without a word"
-    if ran.code == 2 and re.search(r"\n\s*\n", error):
+    if ran.code == 2 and re.search(r"\n\s*\n", error) and not _is_shown(ran):
         yield f"an error of several paragraphs ({_cut(error)!r})"
     if re.search(r"^\S*:\d+: \w*Warning: ", ran.stderr, re.MULTILINE):
         yield f"a warning of Python's ({_cut(error)!r})"
     for name, text in (("stdout", ran.out), ("stderr", ran.err)):
         if (sign := _harmful(text)) is not None:
             yield f"{name} holds {sign}"
+
+
+def _is_shown(ran: Ran) -> bool:
+    """Whether a traceback was asked for, and is of an error that is raised on purpose."""
+    asked = "--debug" in ran.arguments or "--debug=true" in ran.arguments
+    return asked and re.search(r"^(pipeplan\.errors|cyclopts\.exceptions)\.\w+: ", ran.stderr, re.MULTILINE) is not None
 
 
 def _by_signal(ran: Ran) -> bool:

@@ -1,6 +1,7 @@
 """Every suite there is, a line each."""
 
 from tests.torture.commands import COMMANDS
+from tests.torture.hostile_files import FILES
 from tests.torture.kills import KILLS
 
-SUITES = (COMMANDS, KILLS)
+SUITES = (COMMANDS, FILES, KILLS)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import CostError, InfeasibleError, InputError
-from pipeplan.model import Floats
+from pipeplan.model import LARGEST, Floats
 from pipeplan.model.tolerances import ROUNDING
 
 Layout = tuple[int, ...]
@@ -47,7 +47,8 @@ class Layer:
     Raises
     ------
     CostError
-        For a time or size that is negative or not finite, for a layer that takes no time, and for a count below 1.
+        For a time or size that is negative, not finite or too large to compute with, for a layer that takes no time, and
+        for a count below 1.
     """
 
     forward: float
@@ -62,9 +63,11 @@ class Layer:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            words = f"{field.name.replace('_', ' ')} of a layer"
             if value is not None and not 0 <= value < np.inf:
-                words = field.name.replace("_", " ")
-                raise CostError(f"{words} of a layer must be at least 0 and finite, not {value}", field="layers")
+                raise CostError(f"{words} must be at least 0 and finite, not {value}", field="layers")
+            if field.name != "count" and value is not None and value > LARGEST:
+                raise CostError(f"{words}: it is too large to compute with; choose a larger unit", field="layers")
         if not self.time > 0:
             raise CostError("a layer must take some time", field="layers")
         if not 1 <= self.count <= MOST_LAYERS:

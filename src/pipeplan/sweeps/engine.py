@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pipeplan.errors import InputError, RunError
+from pipeplan.errors import FormatError, InputError, RunError
 from pipeplan.sweeps.batching import BatchSize, in_equal_parts
 from pipeplan.sweeps.identity import identity
 from pipeplan.sweeps.pool import Batch, Ended, Pool, ThisProcess
@@ -260,7 +260,9 @@ class _Sweep(Generic[Answer]):
         if text is not None:
             try:
                 answer = self._decoder.decode(text)
-            except msgspec.ValidationError as error:
+            except msgspec.DecodeError as error:
+                if stored and not isinstance(error, msgspec.ValidationError):
+                    raise FormatError(f"the store is damaged ({error}); name another file", field="store") from None
                 failure = Failure(
                     kind="failed", error="ValidationError", message=f"the answer is not of its type: {error}"
                 )

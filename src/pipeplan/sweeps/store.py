@@ -93,12 +93,21 @@ class Store:
                 f"the store {self.path} is of another version of pipeplan; name another file, or remove it",
                 field="store",
             )
-        (there,) = self._file.execute("SELECT asked FROM sweep").fetchone()
-        if different := differences(there, asked):
+        if self._file.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise self._damaged()
+        (there,) = self._file.execute("SELECT asked FROM sweep").fetchone() or ("",)
+        try:
+            different = differences(there, asked)
+        except (TypeError, ValueError):
+            raise self._damaged() from None
+        if different:
             raise InputError(
                 f"the store {self.path} holds another sweep: {different}; name another file, or remove it",
                 field="store",
             )
+
+    def _damaged(self) -> FormatError:
+        return FormatError(f"{self.path} is no store of a sweep, or is damaged; name another file", field="store")
 
     def _number(self, name: str) -> int:
         (number,) = self._file.execute(f"PRAGMA {name}").fetchone()
@@ -174,9 +183,7 @@ class Store:
                 field="store",
             ) from None
         if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
-            raise FormatError(
-                f"{self.path} is no store of a sweep, or is damaged; name another file", field="store"
-            ) from None
+            raise self._damaged() from None
         raise InputError(f"cannot {action} the store {self.path}: {error}", field="store") from None
 
 

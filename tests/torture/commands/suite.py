@@ -2,34 +2,87 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
+import time
 from pathlib import Path
 
-from tests.torture.forked import judged, ran
-from tests.torture.suite import Suite
+from tests.torture.commands.lines import command_line
+from tests.torture.commands.outputs import judge_outputs, seen
+from tests.torture.forked import Running, judged, ran, started
+from tests.torture.honest_files import honest_files, put
+from tests.torture.suite import Found, Suite
 
-_VALUES = (
-    "0",
-    "-1",
-    "1.5",
-    "1e308",
-    "inf",
-    "nan",
-    "",
-    "٣",
-    str(2**63),
-    "-",
-    "--json",
-    "[bold]x",
-    "\x1b[31mx",
-    "\u202ex",
-)
+_MEMORY = 6 << 30
+_CACHES = ("torchinductor_",)
+"""What PyTorch keeps there on purpose."""
+
+_SLOW = ("run", "profile")
+"""Commands that load PyTorch, in which case memory is not limited: it reserves much that it does not take."""
 
 
 def _attempt(seed: int, folder: Path) -> str:
     luck = random.Random(seed)
-    option = luck.choice(["-p", "-m", "-v", "-f", "-bw", "--p2p-time", "--memory-limit", "--communication"])
-    return judged(ran(["simulate", "-p", "2", "-m", "2", option, luck.choice(_VALUES), "--json"], folder))
+    line = command_line(luck)
+    put(folder)
+    _traps(folder)
+    before, temporary = seen(folder), set(os.listdir(os.environ["TMPDIR"]))
+    stdin = luck.choice((b"", b"\xff\x00", honest_files()["order.json"], honest_files()["torch-csv.csv"]))
+    writer = _writer(folder) if any("pipe.json" in word for word in line) else None
+    try:
+        if line[:1] == ["serve"]:
+            found = started(line, folder, memory=_MEMORY)
+            _interrupt(found)
+            end = found.wait(15.0)
+        elif line[:1] and line[0] in _SLOW:
+            end = ran(line, folder, stdin=stdin, seconds=60.0)
+        else:
+            end = ran(line, folder, stdin=stdin, memory=_MEMORY)
+    finally:
+        if writer is not None:
+            writer.kill()
+            writer.wait()
+    word = judged(end)
+    judge_outputs(end, folder, before)
+    left = {name for name in os.listdir(os.environ["TMPDIR"]) if not name.startswith(_CACHES)} - temporary
+    if left:
+        raise Found(f"{len(left)} temporary files stay, such as {min(left)}: {end.line}")
+    return word
 
 
-COMMANDS = Suite("commands", "command lines made from the commands' own options; how each ends is judged", _attempt)
+def _traps(folder: Path) -> None:
+    """What else a path can lead to."""
+    (folder / "folder").mkdir()
+    for ending in ("json", "csv", "yaml"):
+        (folder / f"empty.{ending}").touch()
+    (folder / "loop").symlink_to("loop")
+    (folder / "loop.json").symlink_to("loop.json")
+    (folder / "link.json").symlink_to("order.json")
+    (folder / "dangling.json").symlink_to("nowhere.json")
+    (folder / "unreadable.json").touch(mode=0)
+    os.mkfifo(folder / "pipe.json")
+
+
+def _writer(folder: Path) -> subprocess.Popen[bytes]:
+    """Somebody at the other end of the pipe: without one, reading waits, as everywhere."""
+    return subprocess.Popen(
+        ["sh", "-c", "while :; do cat order.json > pipe.json; done"], cwd=folder, stderr=subprocess.DEVNULL
+    )
+
+
+def _interrupt(found: Running) -> None:
+    for _ in range(40):
+        if found.has_ended():
+            return
+        time.sleep(0.05)
+    found.send(signal.SIGINT)
+
+
+COMMANDS = Suite(
+    "commands",
+    "command lines made from the commands' own options; how each ends, and what it leaves",
+    _attempt,
+    sample=6,
+)
