@@ -72,6 +72,13 @@ class FormatError(InputError):
     """A file that is empty, truncated, too large or not of its format."""
 
 
+_LONGEST_NAME = 80
+"""Letters of a name in a message: it may be a file's content, pasted by mistake."""
+
+_MOST_NAMES = 40
+"""Of those that a message lists."""
+
+
 class UnknownNameError(InputError):
     """A name that nobody knows.
 
@@ -80,8 +87,11 @@ class UnknownNameError(InputError):
 
     def __init__(self, what: str, name: str, known: Iterable[str], *, field: str = "") -> None:
         known = sorted(known)
+        if len(name) > _LONGEST_NAME:
+            name = f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 :]}"
         close = get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        remedy = f"did you mean '{close[0]}'?" if close else f"known: {', '.join(known)}"
+        others = [f"and {len(known) - _MOST_NAMES} more"] if len(known) > _MOST_NAMES else []
+        remedy = f"did you mean '{close[0]}'?" if close else f"known: {', '.join([*known[:_MOST_NAMES], *others])}"
         super().__init__(f"unknown {what} '{name}'; {remedy}", field=field)
 
 

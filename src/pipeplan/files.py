@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import re
@@ -30,6 +31,49 @@ _GZIP = b"\x1f\x8b"
 def file_name(text: str) -> str:
     """A text as part of a file's name: letters, digits, dots, dashes and underscores only, and not too long."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:_LONGEST_NAME]
+
+
+def path_of(path: str | os.PathLike[str], what: str = "the file", *, field: str = "") -> Path:
+    """A path that can be one on this system: of a file, or of a folder that is there.
+
+    Parameters
+    ----------
+    what
+        What it names, for messages.
+    field
+        The setting that it comes from, for the error.
+
+    Raises
+    ------
+    InputError
+        For one that is empty or longer than the system takes, that holds a zero byte, or that ends like a folder's and
+        leads to none: such an ending would be lost.
+    """
+    text = os.fspath(path)
+    try:
+        os.lstat(text)
+    except ValueError:
+        held = "a zero byte" if "\0" in text else "half a letter"
+        raise InputError(f"{what} {_short(text)} can be none: a path cannot hold {held}", field=field) from None
+    except OSError as error:
+        if not text:
+            raise InputError(f"{what} is an empty path", field=field) from None
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            raise InputError(f"{what} {_short(text)} can be none: {_reason(error)}", field=field) from None
+    if text.endswith(_SEPARATORS) and not os.path.isdir(text):
+        raise InputError(f"{what} {_short(text)} is named like a folder, and there is none", field=field)
+    return Path(path)
+
+
+_SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
+
+_LONGEST_SHOWN = 120
+"""Letters of a path in a message."""
+
+
+def _short(text: str) -> str:
+    half = _LONGEST_SHOWN // 2
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:half]}…{text[-half:]}"
 
 
 def read_text(path: Path, *, limit: int, what: str) -> str:

@@ -103,7 +103,10 @@ def test_a_run_updates_it(run, tmp_path):
         ("profile --calibrate tiny.yaml --gpu h100-sxm --device cpu", "PyTorch finds no GPU here"),
         ("profile --calibrate tinny.yaml --gpu cpu.yaml", "tinny.yaml"),
         ("profile --calibrate tiny.yaml --gpu none.yaml", "no such file"),
-        ("profile --calibrate tiny.yaml --gpu cpu.yaml --device cpu --sequence 0", "sequence is at least 1, not 0"),
+        (
+            "profile --calibrate tiny.yaml --gpu cpu.yaml --device cpu --sequence 0",
+            "sequence must be at least 1, not 0",
+        ),
         (f"{MEASURE} --microbatch-size 0", "microbatch"),
         (f"{MEASURE} -o calibration.txt", "a calibration is .yaml or .json, not calibration.txt"),
         (f"{MEASURE} -o tiny.yaml", "an input is never overwritten"),

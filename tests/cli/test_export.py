@@ -113,7 +113,7 @@ def test_settings_in_a_pipe_come_alone(run):
             "--mtp-layers is for the settings of a trainer (megatron, torchtitan, torchtitan-python), ",
         ),
         ("export --to megatron --csv a.csv", "the settings of megatron name no CSV"),
-        ("export --to torchtitan --microbatch-size 0", "--microbatch-size must be at least 1, not 0"),
+        ("export --to torchtitan --microbatch-size 0", "microbatch size must be at least 1, not 0"),
         ("export --to torchtitan --trainer-version 0.1", "torchtitan 0.1 is not known here"),
         ("export --to torchtitan --trainer-version main", "say how many a sequence has with --sequence-length"),
         (

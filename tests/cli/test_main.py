@@ -244,7 +244,7 @@ BAD_INPUT = [
     ("simulate -p 4.5", "-p: '4.5' is no whole number"),
     ("simulate -p 4e3", "-p: '4e3' is no whole number"),
     ("simulate -p 99999999999", "at most 20,000,000"),
-    ("simulate -p 99999999999999999999", "is no whole number"),
+    ("simulate -p 99999999999999999999", "ranks must be at most 20,000,000, not about 10^20"),
     ("simulate dualpipe -p 3", "even number of ranks, not 3"),
     ("simulate interleaved-1f1b -g 9", "groups"),
     ("simulate zbw", "did you mean 'zbv'"),

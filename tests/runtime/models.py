@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from threading import Event
 
 import torch
 from torch import Tensor, nn
@@ -81,3 +82,11 @@ def fails() -> Model:
 
 def exits() -> Model:
     return _with(lambda: os._exit(7))
+
+
+def returns_nothing():
+    print("here I am")
+
+
+def never_returns():
+    Event().wait()

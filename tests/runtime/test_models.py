@@ -59,7 +59,18 @@ def test_weights_do_not_depend_on_the_cut() -> None:
         ("tests.runtime.models:tinny", UnknownNameError, "did you mean 'tiny'"),
         ("tests.runtime.models:not_a_function", UnknownNameError, "unknown function"),
         ("tests.runtime.models:raises", InputError, "raised ValueError: no such data$"),
-        ("tests.runtime.models:returns_layers", InputError, "returned a list, not a pipeplan.runtime.Model"),
+        (
+            "tests.runtime.models:returns_layers",
+            InputError,
+            "returned a value of type list, not a pipeplan.runtime.Model",
+        ),
+        ("tests.runtime.models:returns_nothing", InputError, "returned None, not a pipeplan.runtime.Model"),
+        ("sys:exit", InputError, "model function sys:exit raised SystemExit$"),
+        ("antigravity_of_nobody:", InputError, "is module:function, not 'antigravity_of_nobody:'"),
+        ("..:model", InputError, "is module:function, not"),
+        (":", InputError, "is module:function, not ':'"),
+        ("os\0:getpid", InputError, "holds a zero byte"),
+        ("x" * 5000, InputError, "has 5,000 letters"),
     ],
 )
 def test_models_that_cannot_be_loaded(name: str, error: type[Exception], message: str) -> None:
@@ -94,3 +105,18 @@ def test_the_package_s_former_name_tells_its_new_one(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(InputError, match=r"from pipeplan\.runtime import Model"):
         load_model("older_model:build")
+
+
+def test_a_model_that_never_returns_ends_in_time_and_what_it_prints_is_no_answer(capsys):
+    with pytest.raises(InputError, match=r"never_returns did not return within 0\.05 s") as caught:
+        load_model("tests.runtime.models:never_returns", timeout=0.05)
+    assert caught.value.field == "timeout"
+    with pytest.raises(InputError, match="returned None"):
+        load_model("tests.runtime.models:returns_nothing")
+    assert capsys.readouterr() == ("", "here I am\n")
+
+
+def test_the_largest_seed_seeds_weights_and_data():
+    model, seed = load_model("gpt-tiny"), 2**53 - 1
+    model.build(0, 1, seed=seed, device=CPU)
+    assert torch.equal(model.microbatch(5, 7, seed=seed)[0], model.microbatch(5, 7, seed=seed)[0])

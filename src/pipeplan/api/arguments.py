@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
-from pathlib import Path
 from typing import cast
 
 from pipeplan.api.config_files import load_config
 from pipeplan.api.results import Result
 from pipeplan.costs import Config, Settings, SettingsGiven, merged, settings_given
+from pipeplan.files import path_of
 from pipeplan.model import Schedule, Timeline
 
 ScheduleLike = str | os.PathLike[str] | Schedule | Timeline | Result
@@ -49,7 +49,7 @@ def asked(schedule: ScheduleLike | None, given: Given) -> tuple[ScheduleLike, Se
 
 def _config(given: Given) -> Config:
     path = given.get("config")
-    return Config() if path is None else load_config(Path(path))
+    return Config() if path is None else load_config(path_of(path, "the config file", field="config"))
 
 
 def _laid_over(config: Config, given: Given) -> Settings:

@@ -18,7 +18,7 @@ from pipeplan.api.outputs import (
 from pipeplan.api.pictures import Look
 from pipeplan.costs import Costs
 from pipeplan.errors import InputError
-from pipeplan.files import replacing, require_apart
+from pipeplan.files import path_of, replacing, require_apart
 from pipeplan.formats import Training, holds_run, read_file, read_run
 from pipeplan.model import Schedule, Timeline
 from pipeplan.passes import Rearrangement
@@ -61,7 +61,7 @@ def convert(
         For a file that is broken, and for what the passes cannot do.
     """
     wanted = Rearrangement(split_backward=split_backward, retime=retime, merge_backward=merge_backward)
-    source, target = Path(source), Path(target)
+    source, target = path_of(source, "the input"), path_of(target, "the output")
     require_outputs([target])
     require_apart([target], [source])
     found = read_run(source).typical if holds_run(source) else read_file(source)

@@ -23,7 +23,7 @@ from pipeplan.api.training.training_runs import CostProfile, TrainingRun
 from pipeplan.costs import Costs
 from pipeplan.drawing import View, order_of, view_of
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.files import file_name, is_stream, replacing, require_writable, write_text
+from pipeplan.files import file_name, is_stream, path_of, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
 from pipeplan.model import Schedule, Timeline
 
@@ -108,21 +108,20 @@ def save(
     InputError
         If the file cannot be written, or the answer has nothing that its format can hold.
     """
+    path = path_of(path, "the output")
     if isinstance(answer, CostProfile):
-        answer.measured.write(Path(path))
-        return (Path(path),)
+        answer.measured.write(path)
+        return (path,)
     if isinstance(answer, CalibrationProfile):
         from pipeplan.planner import write_calibration  # the planner, which loads the solver
 
-        write_calibration(Path(path), answer.calibration)
-        return (Path(path),)
+        write_calibration(path, answer.calibration)
+        return (path,)
     own = answer.own_file(str(path if ending is None else ending)) if isinstance(answer, Presentable) else None
     if own is not None:
-        beside = {str(Path(path).parent / name): text for name, text in own.files.items()}
-        return write_settings(replace(own, files=beside), Path(path))
-    return write(
-        contents_of(answer), Path(path), ending=ending, what=word_for(answer), training=training or _BARE, **look
-    )
+        beside = {str(path.parent / name): text for name, text in own.files.items()}
+        return write_settings(replace(own, files=beside), path)
+    return write(contents_of(answer), path, ending=ending, what=word_for(answer), training=training or _BARE, **look)
 
 
 def write(

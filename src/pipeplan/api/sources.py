@@ -12,6 +12,7 @@ from pipeplan.api.arguments import ScheduleLike
 from pipeplan.api.results import Result
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
+from pipeplan.files import path_of
 from pipeplan.formats import (
     endings,
     holds_run,
@@ -69,7 +70,7 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
     InvalidScheduleError
         If its ops make no schedule.
     """
-    path = Path(path)
+    path = path_of(path, "the file")
     if holds_run(path):
         return read_run(path).typical
     return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
@@ -154,14 +155,22 @@ def label(source: ScheduleLike) -> str:
 
 
 def file_of(source: ScheduleLike) -> Path | None:
-    """The file that is meant, or None where it is none. A known name is never a file."""
+    """The file that is meant, or None where it is none. A known name is never a file.
+
+    Raises
+    ------
+    InputError
+        For a path that no file can have, and for a folder's that is not there.
+    """
     if isinstance(source, Schedule | Timeline | Result) or is_standard_input(source):
         return None
-    path = Path(source)
     if isinstance(source, str):
-        looks_like_file = unpacked_name(source).lower().endswith(endings()) or os.sep in source or path.exists()
-        return path if looks_like_file and not is_strategy(source) else None
-    return path
+        looks_like_file = (
+            unpacked_name(source).lower().endswith(endings()) or os.sep in source or os.path.exists(source)
+        )
+        if not looks_like_file or is_strategy(source):
+            return None
+    return path_of(source, "the schedule's file")
 
 
 def build(found: Strategy, settings: Settings) -> Schedule:

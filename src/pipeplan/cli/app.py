@@ -6,8 +6,9 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, Token
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
@@ -49,13 +50,20 @@ def command_line() -> App:
         help=_HELP,
         version=__version__,
         help_format="markdown",
-        default_parameter=Parameter(negative=()),
+        default_parameter=Parameter(negative=(), converter=_from_words),
         result_action="return_value",
     )
     for place, (name, text) in enumerate(_COMMANDS.items()):
         app.command(f"pipeplan.cli.{name}:{name}", name=name, help=text, sort_key=place)
     register_help(app, _COMMANDS)
     return app
+
+
+def _from_words(held: Any, tokens: Sequence[Token]) -> Any:
+    """See :func:`pipeplan.cli.options.from_words`, which comes with the command that is called."""
+    from pipeplan.cli.options import from_words
+
+    return from_words(held, tokens)
 
 
 def _options_of(app: App, given: Sequence[str]) -> frozenset[str] | None:

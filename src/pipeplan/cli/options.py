@@ -6,14 +6,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, get_args
 
 from cyclopts import Group, Parameter, Token
+from cyclopts import convert as convert_as
 
 from pipeplan.api import Look, output_endings
 from pipeplan.costs import SETTINGS, Setting, SettingKind, load_layers, parse_size
 from pipeplan.drawing import SizeName, ThemeName
 from pipeplan.errors import CostError, InputError
+from pipeplan.files import path_of
+from pipeplan.model import shortened
 
 OUTPUT = Group("Input and output", sort_key=4)
 """What is read and written, below the settings' groups."""
@@ -31,11 +35,14 @@ def _words(tokens: Sequence[Token]) -> list[str]:
     return [word for token in tokens for word in token.value.removeprefix("=").split(",") if word]
 
 
+_NUMBER = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf|nan)")
+"""What is no number that can be is refused by the range of its setting, which says why."""
+
+
 def _number(token: Token, word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise CostError(f"{token.keyword}: '{word}' is no number") from None
+    if not _NUMBER.fullmatch(word):
+        raise CostError(f"{token.keyword}: '{_short(word)}' is no number")
+    return float(word)
 
 
 def _to_numbers(_: Any, tokens: Sequence[Token]) -> tuple[float, ...]:
@@ -65,9 +72,16 @@ def _to_number(_: Any, tokens: Sequence[Token]) -> float:
 
 
 def _count(token: Token, word: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", word):
-        raise InputError(f"{token.keyword}: '{word}' is no whole number")
+    if not re.fullmatch(r"[+-]?[0-9]{1,4000}", word):
+        digits = re.fullmatch(r"[+-]?[0-9]+", word)
+        if digits:
+            raise InputError(f"{token.keyword}: a whole number of {len(word):,} digits is too large")
+        raise InputError(f"{token.keyword}: '{_short(word)}' is no whole number")
     return int(word)
+
+
+def _short(word: str) -> str:
+    return shortened(word, 60)
 
 
 def _to_count(_: Any, tokens: Sequence[Token]) -> int:
@@ -86,19 +100,30 @@ def _to_words(_: Any, tokens: Sequence[Token]) -> tuple[str, ...]:
     return words
 
 
+def _to_text(_: Any, tokens: Sequence[Token]) -> str:
+    return tokens[0].value
+
+
+def _to_path(_: Any, tokens: Sequence[Token]) -> Path:
+    return path_of(tokens[0].value, tokens[0].keyword or "the file")
+
+
+def _to_paths(_: Any, tokens: Sequence[Token]) -> tuple[Path, ...]:
+    return tuple(_to_path(_, [token]) for token in tokens)
+
+
 def _to_stages(_: Any, tokens: Sequence[Token]) -> str:
     return ",".join(_to_words(_, tokens))
 
 
-def _option(group: Group, text: str, *names: str, convert: Callable[..., Any] | None = None, many: bool = False) -> Any:
+def _option(
+    group: Group | None, text: str, *names: str, convert: Callable[..., Any] | None = None, many: bool = False
+) -> Any:
+    by_type: dict[str, Any] = (
+        {} if convert is None else {"converter": convert}
+    )  # None would take the place of the app's own
     return Parameter(
-        name=names,
-        help=text,
-        group=group,
-        converter=convert,
-        consume_multiple=many,
-        show_default=False,
-        negative_iterable=(),
+        name=names, help=text, group=group, consume_multiple=many, show_default=False, negative_iterable=(), **by_type
     )
 
 
@@ -106,26 +131,67 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "count": (int, _to_count, False),
     "number": (float, _to_number, False),
     "per_stage": (tuple[float, ...], _to_numbers, True),
-    "text": (str, None, False),
+    "text": (str, _to_text, False),
     "flag": (bool, None, False),
     "limit": (tuple[str, ...], _to_words, True),
     "stages": (tuple[str, ...] | str, _to_stages, True),
-    "layers": (Path, None, False),
+    "layers": (Path, _to_path, False),
     "layout": (tuple[int, ...], to_counts, True),
-    "size": (str, None, False),
+    "size": (str, _to_text, False),
     "pairs": (tuple[str, ...], None, True),
-    "file": (Path, None, False),
+    "file": (Path, _to_path, False),
 }
 """What the options of each kind of setting hold, how words become that, and whether there may be several words."""
 
 
+_BY_TYPE: dict[Any, Callable[..., Any]] = {
+    int: _to_count,
+    float: _to_number,
+    Path: _to_path,
+    tuple[Path, ...]: _to_paths,
+    tuple[int, ...]: to_counts,
+    tuple[float, ...]: _to_numbers,
+}
+
+
+def from_words(held: Any, tokens: Sequence[Token]) -> Any:
+    """What the words of any option or argument stand for that has no rule of its own: numbers and paths as everywhere.
+
+    Left to themselves, ``1.5`` would be the whole number 2, ``1_0`` 10, and ``x.csv/`` the file ``x.csv``.
+    """
+    plain = [each for each in get_args(held) if each is not NoneType] if isinstance(held, UnionType) else [held]
+    convert = _BY_TYPE.get(plain[0]) if len(plain) == 1 else None
+    return convert_as(held, tokens) if convert is None else convert(held, tokens)
+
+
 def option_of(setting: Setting, group: Group) -> Any:
-    """The annotation of a setting's option."""
-    held, convert, many = (Literal[setting.choices], None, False) if setting.kind == "choice" else _TYPES[setting.kind]
+    """The annotation of a setting's option, which is None where the command line does not say."""
+    held = Literal[setting.choices] if setting.kind == "choice" else _TYPES[setting.kind][0]
+    return Annotated[held | None, parameter_of(setting, group)]
+
+
+def parameter_of(setting: Setting, group: Group | None = None) -> Parameter:
+    """A setting's option; a value that it cannot have is refused before anything is done."""
+    _, convert, many = (None, None, False) if setting.kind == "choice" else _TYPES[setting.kind]
     if setting.in_bytes:
         convert = _to_sizes if many else _to_size
-    option = _option(group, setting.full_help, *setting.options, convert=convert, many=many)
-    return Annotated[held | None, option]
+    checked = None if convert is None else _checked(setting, convert)
+    found: Parameter = _option(group, setting.full_help, *setting.options, convert=checked, many=many)
+    return found
+
+
+def _checked(setting: Setting, convert: Callable[..., Any]) -> Callable[..., Any]:
+    """A converter that looks at what comes of the words, too."""
+
+    def converted(held: Any, tokens: Sequence[Token]) -> Any:
+        value = convert(held, tokens)
+        if setting.kind != "layers":
+            setting.check(
+                value[0] if isinstance(value, tuple) and len(value) == 1 and setting.kind != "layout" else value
+            )
+        return value
+
+    return converted
 
 
 _GivenSettings: Any = make_dataclass(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, make_dataclass
@@ -58,7 +59,7 @@ class PlanOptions(_GivenPlan):  # type: ignore[misc]
     def files(self) -> list[Path]:
         """The files that are read for it, where they are files."""
         named = [self.model, self.cluster, self.calibration]
-        return [path for path in map(Path, filter(None, named)) if path.is_file()]
+        return [path for path in map(Path, filter(None, named)) if os.path.isfile(path)]
 
 
 _PLAN = PlanOptions()

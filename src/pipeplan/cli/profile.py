@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,11 +13,18 @@ from pipeplan import api
 from pipeplan.api import as_keywords, model_files
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
-from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions
+from pipeplan.cli.options import OUTPUT, Debug, Json, SettingOptions, parameter_of
 from pipeplan.cli.progress import progress_bar
 from pipeplan.cli.request import request
-from pipeplan.cli.training_options import REFRESHES, ModelOptions, calibration_option, training_option
-from pipeplan.costs import require_costs_file
+from pipeplan.cli.training_options import (
+    CALIBRATION,
+    REFRESHES,
+    TRAINING,
+    ModelOptions,
+    calibration_option,
+    training_option,
+)
+from pipeplan.costs import RUN_SETTINGS, require_costs_file
 from pipeplan.errors import InputError
 from pipeplan.files import require_apart, require_writable
 from pipeplan.planner import require_calibration_file
@@ -36,7 +44,7 @@ def profile(
         ),
     ] = None,
     model: ModelOptions = _MODEL,
-    repeats: Annotated[int, training_option("Measured rounds (15).", "--repeats")] = 15,
+    repeats: Annotated[int, parameter_of(RUN_SETTINGS["repeats"], TRAINING)] = 15,
     calibrate: Annotated[
         str | None,
         calibration_option(
@@ -51,11 +59,8 @@ def profile(
             "Whose data sheet is corrected: its name, or a cluster's file with one of your own.", "--gpu"
         ),
     ] = None,
-    sequence: Annotated[
-        int | None,
-        calibration_option("Tokens in a sequence (what the model was trained on, at most 8192).", "--sequence"),
-    ] = None,
-    microbatch_size: Annotated[int, calibration_option("Sequences in a microbatch (1).", "--microbatch-size")] = 1,
+    sequence: Annotated[int | None, parameter_of(RUN_SETTINGS["sequence"], CALIBRATION)] = None,
+    microbatch_size: Annotated[int, parameter_of(RUN_SETTINGS["microbatch_size"], CALIBRATION)] = 1,
     calibration: Annotated[
         Path | None, calibration_option("With --from: what is known already.", "--calibration")
     ] = None,
@@ -145,5 +150,5 @@ def require_outputs_of_calibration(
     for path in outputs:
         require_calibration_file(path)
         require_writable(path)
-    reads = [path for path in (Path(calibrate), source) if path is not None and path.exists()]
+    reads = [path for path in (Path(calibrate), source) if path is not None and os.path.exists(path)]
     require_apart([path for path in outputs if path != calibration], reads)

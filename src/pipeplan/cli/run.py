@@ -14,10 +14,11 @@ from pipeplan import api
 from pipeplan.api import as_keywords, model_files
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.names import ScheduleName
-from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions, parameter_of
 from pipeplan.cli.progress import progress_bar
 from pipeplan.cli.request import request
-from pipeplan.cli.training_options import REFRESHES, ModelOptions, training_option
+from pipeplan.cli.training_options import REFRESHES, TRAINING, ModelOptions, training_option
+from pipeplan.costs import RUN_SETTINGS
 
 
 @Parameter(name="*")
@@ -25,8 +26,8 @@ from pipeplan.cli.training_options import REFRESHES, ModelOptions, training_opti
 class RunOptions:
     """How long, and what to look at."""
 
-    steps: Annotated[int, training_option("Timed steps (5).", "--steps")] = 5
-    warmup: Annotated[int, training_option("Untimed steps before them (1).", "--warmup")] = 1
+    steps: Annotated[int, parameter_of(RUN_SETTINGS["steps"], TRAINING)] = 5
+    warmup: Annotated[int, parameter_of(RUN_SETTINGS["warmup"], TRAINING)] = 1
     verify: Annotated[
         bool, training_option("Compare every loss and gradient with a single-process run.", "--verify")
     ] = False

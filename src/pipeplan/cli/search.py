@@ -17,9 +17,10 @@ from pipeplan.api.searching.searches import search as search_schedule
 from pipeplan.api.searching.steady_states import steady_state
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
-from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions, parameter_of
 from pipeplan.cli.request import Request, request
 from pipeplan.cli.search_progress import ProgressLine, keep_best
+from pipeplan.costs import SEARCH_SETTINGS
 from pipeplan.errors import InputError
 from pipeplan.solver import Objective
 
@@ -68,27 +69,15 @@ class Search:
             "--objective",
         ),
     ] = "makespan"
-    seconds: Annotated[float | None, _option("Budget in seconds (10).", "--seconds")] = None
-    evaluations: Annotated[
-        int | None, _option("Budget in schedules tried: the same seed then gives the same answer.", "--evaluations")
-    ] = None
-    seed: Annotated[int, _option("Seed of the random numbers (0).", "--seed")] = 0
+    seconds: Annotated[float | None, parameter_of(SEARCH_SETTINGS["seconds"], SEARCH)] = None
+    evaluations: Annotated[int | None, parameter_of(SEARCH_SETTINGS["evaluations"], SEARCH)] = None
+    seed: Annotated[int, parameter_of(SEARCH_SETTINGS["seed"], SEARCH)] = 0
     start: Annotated[
         tuple[ScheduleName, ...], _option("Schedule to go on from, by name or file; repeatable.", "--start")
     ] = ()
-    workers: Annotated[
-        int | None, _option("Threads, or processes for several searches (as many as there are cores).", "--workers")
-    ] = None
-    searches: Annotated[
-        int | None,
-        _option(
-            "Independent searches, each with the whole budget and a seed of its own (1; 8 with --dask).", "--searches"
-        ),
-    ] = None
-    rounds: Annotated[
-        int,
-        _option("In how many parts: after each, all searches go on from the best that any has found (1).", "--rounds"),
-    ] = 1
+    workers: Annotated[int | None, parameter_of(SEARCH_SETTINGS["workers"], SEARCH)] = None
+    searches: Annotated[int | None, parameter_of(SEARCH_SETTINGS["searches"], SEARCH)] = None
+    rounds: Annotated[int, parameter_of(SEARCH_SETTINGS["rounds"], SEARCH)] = 1
     dask: Annotated[str | None, _option("Address of a Dask scheduler, whose workers search.", "--dask")] = None
     store: Annotated[
         Path | None,
@@ -108,19 +97,13 @@ class Search:
         tuple[str, ...],
         _option("What not to decide: split, overlap, weight-order; repeatable, or with commas.", "--leave"),
     ] = ()
-    jitter: Annotated[
-        float | None,
-        _option("Search for the least p95 when op times vary by this standard deviation, as 0.05.", "--jitter"),
-    ] = None
-    slow_rank: Annotated[
-        float | None,
-        _option("Search for the least worst case when any one rank is slower by this share, as 0.05.", "--slow-rank"),
-    ] = None
+    jitter: Annotated[float | None, parameter_of(SEARCH_SETTINGS["jitter"], SEARCH)] = None
+    slow_rank: Annotated[float | None, parameter_of(SEARCH_SETTINGS["slow_rank"], SEARCH)] = None
 
     pareto: Annotated[
         bool, _option("The whole trade-off: the best under each of several memory limits.", "--pareto")
     ] = False
-    points: Annotated[int, _option("How many limits of the trade-off (8).", "--points")] = 8
+    points: Annotated[int, parameter_of(SEARCH_SETTINGS["points"], SEARCH)] = 8
     steady_state: Annotated[
         bool,
         _option(

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, make_dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass, make_dataclass
+from typing import Any
 
 from cyclopts import Group, Parameter
 
-from pipeplan.formats import TRAINING_NAMES, Training
+from pipeplan.cli.options import option_of
+from pipeplan.formats import TRAINING_NAMES, TRAINING_SETTINGS
 
 _GROUP = Group("Settings of a trainer", sort_key=5)
 
-
-def _option_of(name: str) -> Any:
-    about = next(each for each in fields(Training) if each.name == name)
-    held = str if "str" in str(about.type) else int
-    flags = (f"--{name.replace('_', '-')}", *about.metadata["flags"])
-    return Annotated[held | None, Parameter(name=flags, help=about.metadata["help"], group=_GROUP, show_default=False)]
-
-
 _GivenTraining: Any = make_dataclass(
-    "_GivenTraining", [(name, _option_of(name), None) for name in TRAINING_NAMES], frozen=True, kw_only=True
+    "_GivenTraining",
+    [(name, option_of(TRAINING_SETTINGS[name], _GROUP), None) for name in TRAINING_NAMES],
+    frozen=True,
+    kw_only=True,
 )
 
 

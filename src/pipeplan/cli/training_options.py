@@ -7,7 +7,8 @@ from typing import Annotated, Literal, TypedDict
 
 from cyclopts import Group, Parameter
 
-from pipeplan.cli.options import to_counts
+from pipeplan.cli.options import parameter_of
+from pipeplan.costs import RUN_SETTINGS
 
 TRAINING = Group("Training", sort_key=0)
 
@@ -48,27 +49,14 @@ class ModelOptions:
     model: Annotated[
         str, training_option("gpt-tiny, gpt-small, llama-3-8b, or module:function (gpt-tiny).", "--model")
     ] = "gpt-tiny"
-    layout: Annotated[
-        tuple[int, ...] | None,
-        Parameter(
-            name="--layout",
-            help="Layers of each stage (even by weight).",
-            group=TRAINING,
-            show_default=False,
-            converter=to_counts,
-            consume_multiple=True,
-            negative_iterable=(),
-        ),
-    ] = None
+    layout: Annotated[tuple[int, ...] | None, parameter_of(RUN_SETTINGS["layout"], TRAINING)] = None
     device: Annotated[
         Literal["auto", "cpu", "cuda"],
         training_option("cpu (gloo), cuda (NCCL), or auto: cuda where every rank has a GPU.", "--device"),
     ] = "auto"
-    threads: Annotated[int, training_option("CPU threads of each rank (1).", "--threads")] = 1
-    seed: Annotated[int, training_option("Of weights and data (0).", "--seed")] = 0
-    timeout: Annotated[
-        float, training_option("Seconds without progress after which a rank counts as hung (120).", "--timeout")
-    ] = 120.0
+    threads: Annotated[int, parameter_of(RUN_SETTINGS["threads"], TRAINING)] = 1
+    seed: Annotated[int, parameter_of(RUN_SETTINGS["seed"], TRAINING)] = 0
+    timeout: Annotated[float, parameter_of(RUN_SETTINGS["timeout"], TRAINING)] = 120.0
     dtype: Annotated[
         Literal["float32", "bfloat16"] | None, training_option("Of the parameters (the model's own).", "--dtype")
     ] = None

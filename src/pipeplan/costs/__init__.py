@@ -7,19 +7,34 @@ from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, boun
 from pipeplan.costs.limits import Limits, parse_limit, parse_size
 from pipeplan.costs.machines import MACHINES, Machine
 from pipeplan.costs.overhead import Overhead
-from pipeplan.costs.setting import COUNT, GROUPS, POSITIVE, Group, Setting, SettingKind
+from pipeplan.costs.setting import (
+    COUNT,
+    GROUPS,
+    POSITIVE,
+    Group,
+    Range,
+    Setting,
+    SettingKind,
+    require_settings,
+    table_of,
+)
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, SettingsGiven, Times, TimesPer
 from pipeplan.costs.spread import Spread
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.costs.to_settings import settings_of
+from pipeplan.costs.work_settings import MOST_SECONDS, RUN_SETTINGS, SEARCH_SETTINGS, WORKERS
 
 __all__ = [
     "COUNT",
     "GROUPS",
     "MACHINES",
+    "MOST_SECONDS",
     "POSITIVE",
+    "RUN_SETTINGS",
+    "SEARCH_SETTINGS",
     "SETTINGS",
     "SETTING_NAMES",
+    "WORKERS",
     "Communication",
     "Config",
     "Costs",
@@ -30,6 +45,7 @@ __all__ = [
     "Machine",
     "Memory",
     "Overhead",
+    "Range",
     "Setting",
     "SettingKind",
     "Settings",
@@ -48,8 +64,10 @@ __all__ = [
     "parse_size",
     "per_stage",
     "require_costs_file",
+    "require_settings",
     "settings_given",
     "settings_of",
     "stage_settings",
+    "table_of",
     "write_costs_file",
 ]

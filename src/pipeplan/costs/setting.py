@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pipeplan.costs.limits import parse_limit
 from pipeplan.costs.stage_ranges import ranges_in
-from pipeplan.errors import CostError, ShapeError, UnknownNameError
-from pipeplan.model import LARGEST, MOST_FORWARDS, SMALLEST, in_digits
+from pipeplan.errors import CostError, InputError, ShapeError, UnknownNameError
+from pipeplan.files import path_of
+from pipeplan.model import LARGEST, MOST_FORWARDS, SMALLEST, in_digits, require_text, shortened
 
 SettingKind = Literal[
     "count",
@@ -54,30 +58,36 @@ class Range:
     open
         Whether ``least`` itself is left out.
     most
-        The largest one; None for times and sizes, which end where their sums and ratios are no longer numbers.
+        The largest one; None for times and sizes of a schedule, which end where their sums and ratios are no longer numbers.
     divides
         Whether others are divided by them: they are then not so small that a ratio is no number.
     """
 
     least: float
     open: bool = False
-    most: int | None = None
+    most: float | None = None
     divides: bool = False
 
     def fault(self, value: float) -> str | None:
         """What is wrong with a number, as the rest of a sentence that begins with the setting; None: nothing is."""
-        if self.most is not None:
-            if value < self.least:
-                return f" must be at least {self.least:g}, not {in_digits(int(value))}"
-            return f" must be at most {self.most:,}, not {in_digits(int(value), ',')}" if value > self.most else None
         low = not value > self.least if self.open else not value >= self.least
+        bound = f"{'more than' if self.open else 'at least'} {self.least:g}"
+        if self.most is not None:
+            if low:
+                return f" must be {bound}, not {_in_figures(value)}"
+            return f" must be at most {_in_figures(self.most)}, not {_in_figures(value)}" if value > self.most else None
         if low or value == math.inf:
-            return f" must be {'more than' if self.open else 'at least'} {self.least:g} and finite, not {value:g}"
+            return f" must be {bound} and finite, not {_in_figures(value)}"
         if value > LARGEST:
-            return f": {value:g} is too large to compute with; choose a larger unit"
+            return f": {_in_figures(value)} is too large to compute with; choose a larger unit"
         if self.divides and 0 < value < SMALLEST:
             return f": {value:g} is too small to compute with; choose a smaller unit"
         return None
+
+
+def _in_figures(value: float) -> str:
+    whole = isinstance(value, int) or (1000 <= value <= 1e15 and value == int(value))
+    return in_digits(int(value), ",") if whole else f"{value:g}"
 
 
 COUNT = Range(1, most=MOST_FORWARDS)
@@ -177,11 +187,23 @@ class Setting:
         Raises
         ------
         ShapeError, CostError, UnknownNameError
-            For a count, a time or size, or a word that it cannot be; with the setting as its ``field``.
+            For a count, a time or size, or a word that it cannot be; with the setting as its ``field``. Of the settings
+            that are no shape or costs, InputError.
         """
         check = _CHECKS.get(self.kind)
         if value is not None and check is not None:
             check(self, value)
+
+
+def table_of(*settings: Setting) -> Mapping[str, Setting]:
+    """Settings by their names."""
+    return MappingProxyType({each.name: each for each in settings})
+
+
+def require_settings(table: Mapping[str, Setting], **values: Any) -> None:
+    """Check values by the names of their settings, before any work is done. Raises what :meth:`Setting.check` does."""
+    for name, value in values.items():
+        table[name].check(value)
 
 
 def _check_numbers(about: Setting, value: Any) -> None:
@@ -190,11 +212,28 @@ def _check_numbers(about: Setting, value: Any) -> None:
     if several and not value:
         raise CostError(f"{about.name.replace('_', ' ')}: the list is empty", field=about.name)
     for stage, number in enumerate(value if several else [value]):
-        fault = about.range.fault(number)
+        fault = _fault_of_type(about, number) or about.range.fault(number)
         if fault is not None:
             place = f" of stage {stage}" if several else ""
-            error = ShapeError if about.kind == "count" else CostError
-            raise error(f"{about.noun}{place}{fault}", field=about.name)
+            raise _error_of(about)(f"{about.noun}{place}{fault}", field=about.name)
+
+
+def _fault_of_type(about: Setting, number: Any) -> str | None:
+    """As :meth:`Range.fault`, of what is no number; True, which Python counts with, is none."""
+    kind, words = (Integral, "a whole number") if about.kind == "count" else (Real, "a number")
+    if type(number) is not bool and isinstance(number, kind):
+        return None
+    return f" must be {words}, not {shortened(repr(number), _SHOWN)}"
+
+
+def _error_of(about: Setting) -> type[InputError]:
+    if about.group not in GROUPS:
+        return InputError
+    return ShapeError if about.kind == "count" else CostError
+
+
+_SHOWN = 60
+"""Letters of a value in a message."""
 
 
 def _check_choice(about: Setting, value: Any) -> None:
@@ -216,8 +255,30 @@ def _check_stages(about: Setting, value: Any) -> None:
 
 
 def _check_layout(about: Setting, value: Any) -> None:
-    if min(value, default=-1) < 0:
-        raise ShapeError(f"layers per stage are numbers of at least 0, not {value}", field=about.name)
+    numbers = list(value) if isinstance(value, Iterable) else [value]
+    if any(type(each) is bool or not isinstance(each, Integral) for each in numbers) or min(numbers, default=-1) < 0:
+        shown = shortened(repr(value), _SHOWN)
+        raise ShapeError(f"layers per stage are whole numbers of at least 0, not {shown}", field=about.name)
+    if max(numbers) > MOST_FORWARDS:
+        raise ShapeError(
+            f"a stage has at most {MOST_FORWARDS:,} layers, not {in_digits(max(numbers), ',')}", field=about.name
+        )
+
+
+def _check_text(about: Setting, value: Any) -> None:
+    require_text(value, about.noun, longest=about.longest, field=about.name)
+
+
+def _check_path(about: Setting, value: Any) -> None:
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(
+            f"{about.noun} must be the path of a file, not {shortened(repr(value), _SHOWN)}", field=about.name
+        )
+    path_of(value, about.noun, field=about.name)
+
+
+def _check_size(_: Setting, value: Any) -> None:
+    parse_limit(value)
 
 
 _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
@@ -228,6 +289,9 @@ _CHECKS: dict[SettingKind, Callable[[Setting, Any], None]] = {
     "limit": _check_limit,
     "stages": _check_stages,
     "layout": _check_layout,
+    "text": _check_text,
+    "file": _check_path,
+    "size": _check_size,
 }
 
 

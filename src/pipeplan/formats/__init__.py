@@ -22,11 +22,12 @@ from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
 from pipeplan.formats.torchtitan import torchtitan_flags, torchtitan_python
 from pipeplan.formats.trace import chrome_trace
 from pipeplan.formats.traced_run import MeasuredRun, median_step
-from pipeplan.formats.training import TRAINING_NAMES, TrainerSettings, Training, TrainingGiven
+from pipeplan.formats.training import TRAINING_NAMES, TRAINING_SETTINGS, TrainerSettings, Training, TrainingGiven
 
 __all__ = [
     "STANDARD_INPUT",
     "TRAINING_NAMES",
+    "TRAINING_SETTINGS",
     "Content",
     "Format",
     "MeasuredRun",

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict
 
+from pipeplan.costs import COUNT, Range, Setting, require_settings, table_of
 from pipeplan.errors import InputError, ShapeError
 
 
-def _said(default: Any, help_text: str, *flags: str, least: int | None = None) -> Any:
-    """A field of :class:`Training` with its help, its flags beside its own name's, and its least value."""
-    return field(default=default, metadata={"help": help_text, "flags": flags, "least": least})
+def _said(default: Any = None, **about: Any) -> Any:
+    """A field of :class:`Training` with its :class:`~pipeplan.costs.Setting`, whose name is the field's."""
+    return field(default=default, metadata={"setting": {"group": "training", **about}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,32 +38,40 @@ class Training:
 
     Raises
     ------
-    ShapeError
-        For a number that cannot be, with the name of the attribute as its ``field``.
     InputError
-        For a CSV that can be no file.
+        For a number or a text that cannot be, with the name of the attribute as its ``field``.
     """
 
     layers: tuple[int, ...] | None = None
-    mtp_layers: int = _said(0, "Layers that predict further tokens (multi-token prediction).", "--mtp", least=0)
-    microbatch_size: int = _said(1, "Sequences in a microbatch.", least=1)
-    sequence_length: int | None = _said(None, "Tokens in a sequence.", least=1)
-    data_parallel: int = _said(1, "Replicas of the pipeline.", least=1)
-    csv: str | None = _said(None, "The path of the schedule's CSV on the machines that train.")
-    trainer_version: str | None = _said(None, "The trainer's release; the newest known one without it.")
+    mtp_layers: int = _said(
+        0, kind="count", title="Prediction layers", range=Range(0, most=1_000), flags=("--mtp",),
+        help="Layers that predict further tokens (multi-token prediction).",
+    )  # fmt: skip
+    microbatch_size: int = _said(
+        1, kind="count", title="Microbatch", help="Sequences in a microbatch.", range=COUNT
+    )  # fmt: skip
+    sequence_length: int | None = _said(
+        kind="count", title="Sequence", help="Tokens in a sequence.", range=COUNT
+    )  # fmt: skip
+    data_parallel: int = _said(
+        1, kind="count", title="Replicas", help="Replicas of the pipeline.", range=COUNT
+    )  # fmt: skip
+    csv: str | None = _said(
+        kind="text", title="CSV", help="The path of the schedule's CSV on the machines that train.", longest=4096
+    )  # fmt: skip
+    trainer_version: str | None = _said(
+        kind="text", title="Release", help="The trainer's release; the newest known one without it."
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            least, value = each.metadata.get("least"), getattr(self, each.name)
-            if least is not None and value is not None and value < least:
-                raise ShapeError(f"{each.name} must be at least {least}, not {value}", field=each.name)
+        require_settings(TRAINING_SETTINGS, **{name: getattr(self, name) for name in TRAINING_SETTINGS})
         if self.layers is not None and (min(self.layers, default=0) < 0 or not sum(self.layers)):
             raise ShapeError(
                 f"layers per stage are numbers of at least 0, and not all of them 0, not {self.layers}",
                 field="layers_per_stage",
             )
-        if self.csv is not None and (not self.csv or "\0" in self.csv):
-            raise InputError(f"csv is no path of a file: {self.csv!r}", field="csv")
+        if self.csv == "":
+            raise InputError("csv is an empty path: name a file", field="csv")
 
     def layers_of(self, stages: int) -> tuple[int, ...] | None:
         """The layers of this many stages. Raises ShapeError where they are not one number a stage."""
@@ -83,6 +92,11 @@ class TrainingGiven(TypedDict, total=False):
     csv: str | None
     trainer_version: str | None
 
+
+TRAINING_SETTINGS = table_of(
+    *(Setting(name=each.name, **each.metadata["setting"]) for each in fields(Training) if "setting" in each.metadata)
+)
+"""Each setting of them by its name."""
 
 TRAINING_NAMES = tuple(TrainingGiven.__annotations__)
 """What can be said of a training, by name."""

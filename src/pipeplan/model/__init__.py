@@ -23,7 +23,7 @@ from pipeplan.model.memory import (
     memory_levels,
     memory_moments,
 )
-from pipeplan.model.names import cell_width, counted, one_line, shortened
+from pipeplan.model.names import LONGEST_NAME, cell_width, counted, one_line, require_text, shortened
 from pipeplan.model.notation import (
     format_cells,
     format_schedule,
@@ -70,6 +70,7 @@ __all__ = [
     "COMPUTE_KINDS",
     "HOST_KINDS",
     "LARGEST",
+    "LONGEST_NAME",
     "MISSING",
     "MOST_FORWARDS",
     "NONE",
@@ -126,6 +127,7 @@ __all__ = [
     "rendezvous",
     "require_range",
     "require_size",
+    "require_text",
     "schedule_from_cells",
     "shortened",
     "source_of",

@@ -6,8 +6,16 @@ from collections.abc import Iterable
 from itertools import accumulate
 from unicodedata import category, combining, east_asian_width
 
+from pipeplan.errors import InputError
+
 _INVISIBLE_PARTS = "\u200c\u200d"
 """What holds the parts of some letters and emoji together or apart."""
+
+LONGEST_NAME = 1_000
+"""Letters of what a schedule or a unit is called: more than anybody reads."""
+
+_SHOWN = 60
+"""Cells of what a message repeats of a text that is wrong."""
 
 
 def one_line(name: str) -> str:
@@ -22,6 +30,35 @@ def _seen(sign: str) -> str:
     if sign.isprintable() or category(sign) == "Zs" or sign in _INVISIBLE_PARTS:
         return sign
     return sign.encode("unicode_escape").decode()
+
+
+def require_text(text: object, what: str, *, longest: int = LONGEST_NAME, field: str = "") -> None:
+    """Check that a name or another text from outside is one that can be shown, kept in a file and sent.
+
+    Signs that nobody sees are no fault: :func:`one_line` shows them.
+
+    Parameters
+    ----------
+    what
+        What it is, for the message: ``name of the schedule``.
+    longest
+        The most letters.
+    field
+        The setting that it comes from, for the error.
+
+    Raises
+    ------
+    InputError
+        For what is no text, is longer, or holds a zero byte or half a letter (a lone surrogate), which no file can.
+    """
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be text, not {shortened(repr(text), _SHOWN)}", field=field)
+    if len(text) > longest:
+        raise InputError(f"{what} has {len(text):,} letters; it can have {longest:,}", field=field)
+    wrong = next((sign for sign in text if sign == "\0" or category(sign) == "Cs"), None)
+    if wrong is not None:
+        fault = "a zero byte" if wrong == "\0" else f"half a letter, {_seen(wrong)}"
+        raise InputError(f"{what} holds {fault}: '{shortened(one_line(text), _SHOWN)}'", field=field)
 
 
 def counted(count: int, noun: str) -> str:

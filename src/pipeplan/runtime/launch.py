@@ -102,6 +102,10 @@ def launch(task: Task, watcher: Callable[[Sequence[Place]], None] | None = None)
             places.tell(rank, 0, 0, Phase.STARTING)
         with _processes(task, files) as processes:
             _watch(task, processes, places, files, watcher)
+        if not files.result.exists():
+            raise RunError(
+                f"{task.describe(0, places.of(0))}: the process ended without an answer, and without an error"
+            )
         return pickle.loads(files.result.read_bytes())
 
 

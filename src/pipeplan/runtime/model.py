@@ -11,6 +11,12 @@ from torch import Tensor, nn
 
 from pipeplan.errors import InputError
 
+USERS_ERRORS = (Exception, SystemExit)
+"""What a user's code may raise: also what would end this process without a word."""
+
+_SEEDS = 1 << 63
+"""PyTorch takes seeds below it."""
+
 Builder = Callable[[], nn.Module]
 Batch = Callable[[torch.Generator], tuple[Tensor, Tensor]]
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -69,11 +75,11 @@ class Model:
         return nn.Sequential(*layers).to(device=device, dtype=getattr(torch, self.dtype))
 
     def _layer(self, number: int, seed: int, device: torch.device) -> nn.Module:
-        torch.manual_seed(seed * 1_000_003 + number)
+        torch.manual_seed((seed * 1_000_003 + number) % _SEEDS)
         try:
             with device:
                 layer = self.layers[number]()
-        except Exception as error:
+        except USERS_ERRORS as error:
             raise InputError(f"building layer {number} of model {self.name} raised {said(error)}") from error
         if not isinstance(layer, nn.Module):
             raise InputError(f"layer {number} of model {self.name} is a {type(layer).__name__}, not a torch.nn.Module")
@@ -87,10 +93,10 @@ class Model:
         InputError
             If the model's function raises or returns anything but two tensors.
         """
-        generator = torch.Generator().manual_seed((seed * 1_000_003 + step) * 1_000_003 + number)
+        generator = torch.Generator().manual_seed(((seed * 1_000_003 + step) * 1_000_003 + number) % _SEEDS)
         try:
             made: Any = self.batch(generator)
-        except Exception as error:
+        except USERS_ERRORS as error:
             raise InputError(f"the batch function of model {self.name} raised {said(error)}") from error
         if not (isinstance(made, tuple) and len(made) == 2 and all(isinstance(part, Tensor) for part in made)):
             raise InputError(f"the batch function of model {self.name} must return (input, targets), two tensors")
@@ -102,7 +108,7 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
-def said(error: Exception) -> str:
+def said(error: BaseException) -> str:
     """An exception of the user's code in a line: its type and the first line of what it says."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

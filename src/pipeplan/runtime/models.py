@@ -5,14 +5,18 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
+from queue import Empty, Queue
+from threading import Thread
 from typing import Any
 
 from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.model import require_text, shortened
 from pipeplan.runtime.gpt import GPT
 from pipeplan.runtime.llama import LLAMA_3_8B
-from pipeplan.runtime.model import Model, said
+from pipeplan.runtime.model import USERS_ERRORS, Model, said
 
 _TINY = GPT(blocks=8, width=64, heads=4, length=32, vocabulary=96, microbatch=2)
 _SMALL = GPT(blocks=8, width=512, heads=8, length=128, vocabulary=512, microbatch=2)
@@ -26,21 +30,30 @@ BUILT_IN: dict[str, Callable[[], Model]] = {
 ms forward on one CPU thread; ``llama-3-8b`` has the shape of Llama 3's 8 billion parameters, in bfloat16."""
 
 
-def load_model(name: str, *, dtype: str | None = None) -> Model:
+def load_model(name: str, *, dtype: str | None = None, timeout: float = 120.0) -> Model:
     """A built-in model by its name, or what ``function()`` of a module returns, by ``module:function``.
 
-    Modules are looked for in the current folder too.
+    Modules are looked for in the current folder too. What they print goes to stderr: stdout is for the answer.
+
+    Parameters
+    ----------
+    dtype
+        Of the parameters, instead of the model's own.
+    timeout
+        Seconds that the import and the function may take.
 
     Raises
     ------
     UnknownNameError
         For a name that is not built in, or a function that the module does not have.
     InputError
-        If the module cannot be imported, or the function raises or does not return a :class:`Model`.
+        If the module cannot be imported, or the function raises, ends the process, does not return in time or does not
+        return a :class:`Model`.
     """
     if dtype not in (None, "float32", "bfloat16"):
         raise InputError(f"a model's dtype is float32 or bfloat16, not {dtype}")
-    model = _called(name) if ":" in name else _built_in(name)
+    require_text(name, "the model's name", field="model")
+    model = in_time(lambda: _called(name), timeout, name) if ":" in name else _built_in(name)
     return model if dtype is None else replace(model, dtype=dtype)
 
 
@@ -52,18 +65,54 @@ def _built_in(name: str) -> Model:
 
 def _called(name: str) -> Model:
     module_name, _, function_name = name.partition(":")
+    if not all(part.isidentifier() for part in (*module_name.split("."), function_name)):
+        raise InputError(f"a model of your own is module:function, not '{shortened(name, 60)}'", field="model")
     module = _imported(module_name)
     function = getattr(module, function_name, None)
     if not callable(function):
-        known = [known for known, value in vars(module).items() if callable(value)]
+        known = [known for known, value in vars(module).items() if callable(value) and known.isidentifier()]
         raise UnknownNameError(f"function of module {module_name}", function_name, known)
     try:
         model = function()
-    except Exception as error:
+    except USERS_ERRORS as error:
         raise InputError(f"model function {name} raised {said(error)}") from error
     if not isinstance(model, Model):
-        raise InputError(f"model function {name} returned a {type(model).__name__}, not a pipeplan.runtime.Model")
+        raise InputError(f"model function {name} returned {_a(model)}, not a pipeplan.runtime.Model")
     return model
+
+
+def _a(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def in_time(load: Callable[[], Model], timeout: float, name: str) -> Model:
+    """What a function of the user's gives, in a thread of its own: one that never returns ends with this process.
+
+    Raises
+    ------
+    InputError
+        If it has not returned in so many seconds; and whatever it raises.
+    """
+    answers: Queue[Model | BaseException] = Queue()
+
+    def work() -> None:
+        try:
+            answers.put(load())
+        except BaseException as error:
+            answers.put(error)
+
+    with redirect_stdout(sys.stderr):
+        Thread(target=work, daemon=True, name="the model's function").start()
+        try:
+            found = answers.get(timeout=timeout)
+        except Empty:
+            raise InputError(
+                f"model function {name} did not return within {timeout:g} s; give it more time with timeout",
+                field="timeout",
+            ) from None
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 def _imported(name: str) -> Any:
@@ -72,5 +121,5 @@ def _imported(name: str) -> Any:
         sys.path.insert(0, folder)
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except USERS_ERRORS as error:
         raise InputError(f"cannot import the model's module '{name}': {said(error)}") from error

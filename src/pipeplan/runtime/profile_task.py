@@ -63,7 +63,11 @@ class ProfileTask:
 
     def load(self) -> Model:
         """The model itself."""
-        return load_model(self.model, dtype=self.dtype) if isinstance(self.model, str) else self.model
+        return (
+            load_model(self.model, dtype=self.dtype, timeout=self.timeout)
+            if isinstance(self.model, str)
+            else self.model
+        )
 
     def describe(self, rank: int, place: Place) -> str:
         """Where a rank is, for messages."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from pipeplan.costs import RUN_SETTINGS, require_settings
 from pipeplan.errors import InputError
 from pipeplan.model import Placement, Schedule
 from pipeplan.passes import lower_for_torch
@@ -65,8 +66,7 @@ def profile(
         If a process dies, raises or hangs.
     """
     require_torch(BACKWARD_VERSIONS, what="measuring the split backward")
-    if repeats < 1 or warmup < 0 or threads < 1 or not timeout > 0:
-        raise InputError(f"repeats, threads and timeout must be positive: {repeats}, {threads}, {timeout}")
+    require_settings(RUN_SETTINGS, repeats=repeats, warmup=warmup, threads=threads, seed=seed, timeout=timeout)
     placement = placement or Placement.linear(2)
     if placement.copies > 1:
         raise InputError(

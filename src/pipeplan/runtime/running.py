@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from pipeplan.costs import RUN_SETTINGS, require_settings
 from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.model import Schedule
 from pipeplan.passes import Receives, lower_for_torch
@@ -85,10 +86,7 @@ def run(
         If a rank dies, raises or hangs; the message names it and its op.
     """
     require_torch()
-    if steps < 1 or warmup < 0 or threads < 1 or not timeout > 0:
-        raise InputError(
-            f"steps, threads and timeout must be positive and warm-up not negative: {steps}, {threads}, {timeout}, {warmup}"
-        )
+    require_settings(RUN_SETTINGS, steps=steps, warmup=warmup, threads=threads, seed=seed, timeout=timeout)
     if kineto is not None and not kineto.is_dir():
         raise InputError(f"the folder for PyTorch's profiles, {kineto}, is not there")
     task = RunTask(

@@ -103,7 +103,7 @@ def _opened(source: ScheduleSource, ranks: int, microbatches: int | None, chunks
 
 
 def _is_file(name: str) -> bool:
-    return name.lower().endswith(endings()) or os.sep in name or Path(name).exists()
+    return name.lower().endswith(endings()) or os.sep in name or os.path.exists(name)
 
 
 def forwards_alone(schedule: Schedule) -> Schedule:

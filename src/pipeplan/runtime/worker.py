@@ -28,7 +28,7 @@ def main(folder: Path, parent: int) -> int:
     places = Places(task.ranks, files.places)
     try:
         _work(task, rank, places, files)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         _write_failure(error, places.of(rank), files.failure(rank))
         return 1
     places.tell(rank, 0, 0, Phase.DONE)
@@ -42,7 +42,7 @@ def _work(task: Task, rank: int, places: Places, files: Files) -> None:
     with process_group(device, task.ranks, timeout=2 * task.timeout, store=files.store):
         try:
             answer = task.work(rank, device, places)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # Written before leaving the group: leaving breaks the other ranks' connections, and their errors must not look
             # like the first one.
             _write_failure(error, places.of(rank), files.failure(rank))
@@ -51,7 +51,7 @@ def _work(task: Task, rank: int, places: Places, files: Files) -> None:
             write_whole(files.result, answer)
 
 
-def _write_failure(error: Exception, place: Place, path: Path) -> None:
+def _write_failure(error: BaseException, place: Place, path: Path) -> None:
     """The first one counts."""
     if not path.exists():
         write_whole(path, Failure.of(error, place))

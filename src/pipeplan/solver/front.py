@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeplan.errors import InputError
+from pipeplan.costs import SEARCH_SETTINGS, require_settings
 from pipeplan.model import tolerances
 from pipeplan.simulation import simulate
 from pipeplan.solver.engines.published import published
@@ -17,7 +17,6 @@ from pipeplan.solver.limit_searches import LimitSearches, Point, limited, peak_o
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import SearchProgress
 
-MOST_POINTS = 1000
 """Limits of a front: each takes a search of its own."""
 
 
@@ -92,10 +91,10 @@ def pareto(
     Raises
     ------
     InputError
-        For fewer than two points or more than ``MOST_POINTS``, a store or scheduler that cannot be used, and as ``search``.
+        For numbers that cannot be (see ``costs.SEARCH_SETTINGS``), a store or scheduler that cannot be used, and as
+        ``search``.
     """
-    if not 2 <= points <= MOST_POINTS:
-        raise InputError(f"a front has at least two points and at most {MOST_POINTS:,}, not {points}", field="points")
+    require_settings(SEARCH_SETTINGS, points=points, seed=seed, workers=workers)
     own = _own_limit(problem)
     problem = replace(problem, limits=None)
     if seconds is None and evaluations is None:

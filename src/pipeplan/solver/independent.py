@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.errors import RunError
+from pipeplan.errors import InfeasibleError, RunError
 from pipeplan.formats import parse_json, schedule_json
 from pipeplan.model import Schedule
 from pipeplan.simulation import Bound
@@ -142,6 +142,9 @@ def _require(finished: Finished[Answer]) -> Answer:
     failure = finished.failure
     if failure is not None and failure.kind == "lost":
         raise RunError(f"the search of {finished.key} was lost: {failure.message}; take fewer workers")
+    if failure is not None and failure.kind == "refused":
+        # The question has no answer, as it would have none in this process: the sentence is for the user.
+        raise (InfeasibleError if failure.error == InfeasibleError.__name__ else RunError)(failure.message)
     return finished.required()
 
 

@@ -7,17 +7,14 @@ from dataclasses import replace
 from operator import attrgetter
 from time import monotonic
 
-from pipeplan.errors import InfeasibleError, InputError
+from pipeplan.costs import SEARCH_SETTINGS, require_settings
+from pipeplan.errors import InfeasibleError
 from pipeplan.model import Schedule
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.independent import Effort, InterruptedSearch, Question, Spread, answers, plain
 from pipeplan.solver.portfolio import require_shape
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
-
-MOST_SEARCHES = 10_000
-
-MOST_ROUNDS = 1_000
 
 
 def search_seeds(
@@ -59,8 +56,7 @@ def search_seeds(
     Raises
     ------
     InputError
-        For fewer than one search or more than ``MOST_SEARCHES``, fewer than one round or more than ``MOST_ROUNDS``, a budget
-        that cannot be, a store or scheduler that cannot be used.
+        For a number of searches or rounds, a seed or a budget that cannot be, a store or scheduler that cannot be used.
     ShapeError
         For a start of another shape.
     InfeasibleError
@@ -68,7 +64,7 @@ def search_seeds(
     RunError
         If a search failed.
     """
-    _require_counts(searches, rounds)
+    require_settings(SEARCH_SETTINGS, searches=searches, rounds=rounds, seed=seed)
     if effort.seconds is None and effort.evaluations is None:
         effort = replace(effort, seconds=10.0)
     Budget(effort.seconds, effort.evaluations, monotonic)
@@ -112,12 +108,6 @@ def search_seeds(
     if not found:
         raise InfeasibleError("the search was stopped before it found anything; give it more time")
     return replace(_best(found), interrupted=interrupted)
-
-
-def _require_counts(searches: int, rounds: int) -> None:
-    for name, count, most in (("searches", searches, MOST_SEARCHES), ("rounds", rounds, MOST_ROUNDS)):
-        if not 1 <= count <= most:
-            raise InputError(f"{name} must be from 1 to {most:,}, not {count}", field=name)
 
 
 def _going_on(problem: Problem, seeds: Sequence[int], turn: int, last: Sequence[Found]) -> list[Question]:

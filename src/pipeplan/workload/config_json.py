@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -82,7 +83,9 @@ def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
             return known
         path = Path(source)
         if not (
-            path.suffix.lower() in {".json", ".yaml", ".yml", ".toml"} or "/" in source or (source and path.exists())
+            path.suffix.lower() in {".json", ".yaml", ".yml", ".toml"}
+            or "/" in source
+            or (source and os.path.exists(path))
         ):
             raise unknown_model(source)
         source = path

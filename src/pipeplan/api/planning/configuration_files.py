@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -57,8 +58,8 @@ def model_of(said: Any, folder: Path | None = Path()) -> ModelShape:
         and known_model(text) is None
         and (
             text.lower().endswith(MODEL_ENDINGS)
-            or (folder / text).is_file()
-            or (folder / text / "config.json").is_file()
+            or os.path.isfile(folder / text)
+            or os.path.isfile(folder / text / "config.json")
         )
     ):
         return read_config(folder / text)

@@ -14,6 +14,7 @@ from pipeplan.api.planning.configuration_files import read_configuration
 from pipeplan.api.planning.estimates import EstimatedRow, Estimates
 from pipeplan.api.planning.plan_settings import PLAN_SETTINGS
 from pipeplan.api.searching.searches import usable_cores
+from pipeplan.costs import require_settings
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, PipeplanError
 from pipeplan.files import GIBIBYTE, MEBIBYTE
@@ -92,7 +93,7 @@ def estimate(
     >>> len(pipeplan.estimate(one))
     1
     """
-    PLAN_SETTINGS["workers"].check(workers)
+    require_settings(PLAN_SETTINGS, workers=workers, dask=dask, store=store, calibration=calibration)
     document, name, folder = _opened(source)
     factors = calibration_of(calibration)
     if "rows" not in document and "parallel" not in document:

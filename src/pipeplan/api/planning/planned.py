@@ -15,7 +15,7 @@ from pipeplan.api.planning.planned_costs import costs_planned_for
 from pipeplan.api.planning.plans import OWN_ENDINGS as PLAN_ENDINGS
 from pipeplan.api.planning.plans import Plan
 from pipeplan.api.searching.searches import usable_cores
-from pipeplan.costs import parse_limit
+from pipeplan.costs import parse_limit, require_settings
 from pipeplan.errors import CostError, InputError
 from pipeplan.hardware import Cluster
 from pipeplan.planner import TRAINERS, Objective, PlanProgress
@@ -117,8 +117,15 @@ def plan(
         "memory_limit": memory_limit, "objective": objective, "deadline": deadline, "fix": fix, "seconds": seconds,
         "workers": workers, "dask": dask, "store": store, "calibration": calibration,
     }  # fmt: skip
-    for name in ("global_batch", "sequence", "objective", "deadline", "seconds", "workers"):
-        PLAN_SETTINGS[name].check(asked[name])
+    kinds = {name: about.kind for name, about in PLAN_SETTINGS.items()}
+    require_settings(
+        PLAN_SETTINGS,
+        **{
+            name: value
+            for name, value in asked.items()
+            if kinds[name] not in ("text", "pairs") or isinstance(value, str)
+        },
+    )
     shape, machines = model_of(model), cluster_of(cluster)
     factors = calibration_of(calibration)
     if factors is not None:

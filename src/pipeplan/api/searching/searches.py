@@ -19,7 +19,7 @@ from pipeplan.api.searching.published import least_need, published_elsewhere, pu
 from pipeplan.api.searching.search_record import PublishedSchedule, SearchRecord
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import label, resolve
-from pipeplan.costs import Settings
+from pipeplan.costs import SEARCH_SETTINGS, Settings, require_settings
 from pipeplan.errors import ShapeError
 from pipeplan.model import Schedule
 from pipeplan.solver import Effort, Found, Jitter, Objective, Problem, SearchProgress, SlowRank, Spread, search_seeds
@@ -108,6 +108,10 @@ def search(
     >>> better = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="3act", evaluations=20_000)
     >>> better.search.found_by, better.gap  # doctest: +SKIP
     """
+    require_settings(
+        SEARCH_SETTINGS, seconds=seconds, evaluations=evaluations, seed=seed, workers=workers, searches=searches,
+        rounds=rounds, jitter=jitter, slow_rank=slow_rank,
+    )  # fmt: skip
     given = settings_of(settings)
     problem = problem_of(
         given,
@@ -191,6 +195,9 @@ def pareto(
     InputError
         For fewer than two points, and what :func:`pipeplan.search` raises it for.
     """
+    require_settings(
+        SEARCH_SETTINGS, points=points, seconds=seconds, evaluations=evaluations, seed=seed, workers=workers
+    )
     asked = settings_of(settings)
     problem = problem_of(
         asked, placement=placement, objective=objective, full_backward=full_backward, decide=decide, leave=leave

@@ -24,7 +24,7 @@ from pipeplan.api.training.noise import noise_of_ops, noise_of_steps
 from pipeplan.api.training.run_costs import RunCosts, read_run_costs
 from pipeplan.api.training.training_progress import RuntimeReport, TrainingReport, part
 from pipeplan.api.units import in_unit
-from pipeplan.costs import Settings
+from pipeplan.costs import RUN_SETTINGS, Settings, require_settings
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import CostError, InputError
 from pipeplan.model import TIME_UNITS, Schedule, units_in
@@ -279,6 +279,9 @@ def run(
     PipeplanError
         For what :func:`pipeplan.simulate` raises it.
     """
+    require_settings(
+        RUN_SETTINGS, layout=layout, steps=steps, warmup=warmup, threads=threads, seed=seed, timeout=timeout
+    )
     from pipeplan.runtime import choose_device, require_torch
     from pipeplan.runtime import run as run_schedule
 
@@ -416,6 +419,10 @@ def profile(
     PipeplanError
         For what :func:`pipeplan.run` raises it.
     """
+    require_settings(
+        RUN_SETTINGS, layout=layout, repeats=repeats, threads=threads, seed=seed, timeout=timeout, sequence=sequence,
+        microbatch_size=microbatch_size,
+    )  # fmt: skip
     if calibrate is not None:
         if source is not None:
             return calibrate_on_run(cast("str", calibrate), source, calibration=calibration)
@@ -462,8 +469,11 @@ def _require_nothing_beside(schedule: ScheduleLike | None, given: Settings, mach
 def model_files(model: str) -> tuple[Path, ...]:
     """What a model is read from, where it is a function of the user's own in this folder: ``module:function``."""
     module, colon, _ = model.partition(":")
-    path = Path(*module.split("."))
-    return (path.with_suffix(".py"), path / "__init__.py") if colon else ()
+    parts = module.split(".")
+    if not colon or not all(part.isidentifier() for part in parts):
+        return ()
+    path = Path(*parts)
+    return path.with_suffix(".py"), path / "__init__.py"
 
 
 def _until_measured(settings: Settings) -> Settings:
