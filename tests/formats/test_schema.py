@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 import pipeplan
+from pipeplan.api.schemas import EVERY as RECORDS
+from pipeplan.api.schemas import schema
 from pipeplan.costs import Settings
 from pipeplan.formats import costs_json, schedule_json, timeline_json
-from pipeplan.formats.schema import RECORDS, schema
 from pipeplan.formats.timeline_table import timeline_columns_json
 from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules

@@ -4,7 +4,7 @@ from pipeplan.formats.costs_json import costs_json, is_costs_json, parse_costs_j
 from pipeplan.formats.format import Content, Format, Outcome
 from pipeplan.formats.kineto import parse_kineto
 from pipeplan.formats.megatron import MegatronOrder, megatron_flags
-from pipeplan.formats.pipeplan_json import parse_json, placement_record, schedule_json, timeline_json
+from pipeplan.formats.pipeplan_json import ResultRecord, parse_json, placement_record, schedule_json, timeline_json
 from pipeplan.formats.reading import (
     endings,
     parse,
@@ -16,6 +16,7 @@ from pipeplan.formats.reading import (
 from pipeplan.formats.registry import formats, in_order
 from pipeplan.formats.rows import Rows, rows_of
 from pipeplan.formats.run_files import holds_run, read_run, read_timelines
+from pipeplan.formats.schema import RECORDS, schema_of
 from pipeplan.formats.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
 from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
 from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
@@ -25,6 +26,7 @@ from pipeplan.formats.traced_run import MeasuredRun, median_step
 from pipeplan.formats.training import TRAINING_NAMES, TRAINING_SETTINGS, TrainerSettings, Training, TrainingGiven
 
 __all__ = [
+    "RECORDS",
     "STANDARD_INPUT",
     "TRAINING_NAMES",
     "TRAINING_SETTINGS",
@@ -33,6 +35,7 @@ __all__ = [
     "MeasuredRun",
     "MegatronOrder",
     "Outcome",
+    "ResultRecord",
     "Rows",
     "TrainerSettings",
     "Training",
@@ -61,6 +64,7 @@ __all__ = [
     "read_timelines",
     "rows_of",
     "schedule_json",
+    "schema_of",
     "timeline_columns",
     "timeline_csv",
     "timeline_json",

@@ -24,6 +24,7 @@ import numpy as np
 from pipeplan.costs import Costs, Memory, Overhead, Transfer
 from pipeplan.errors import CostError, FormatError
 from pipeplan.formats.format import Format
+from pipeplan.formats.version import other_version
 from pipeplan.model import NOT_GIVEN
 from pipeplan.strict_json import json_text
 
@@ -142,9 +143,9 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
     try:
         record = msgspec.json.decode(text, type=CostsRecord)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise FormatError(f"{name}: {error}") from None
-    if record.version != VERSION:
-        raise FormatError(f"{name}: it is of version {record.version}; this pipeplan reads version {VERSION}")
+        raise FormatError(f"{name}: {other_version(text, VERSION) or error}") from None
+    if other := other_version(text, VERSION):
+        raise FormatError(f"{name}: {other}")
     try:
         return _costs(record)
     except CostError as error:

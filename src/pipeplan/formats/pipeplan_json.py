@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.formats.format import Format
+from pipeplan.formats.version import other_version
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
 from pipeplan.strict_json import json_text
 
@@ -260,10 +261,12 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
     try:
         record = msgspec.json.decode(text, type=ScheduleRecord | TimelineRecord)
         if record.version != VERSION:
-            raise FormatError(f"it is of version {record.version}; this pipeplan reads version {VERSION}")
+            raise FormatError(other_version(text, VERSION) or "its version is unknown")
         schedule = _schedule(record, keep_duplicates)
         return _timeline(record, schedule) if isinstance(record, TimesRecord) else schedule
-    except (msgspec.DecodeError, NotationError, ShapeError, CostError, FormatError, RecursionError) as error:
+    except msgspec.DecodeError as error:
+        raise FormatError(f"{name}: {other_version(text, VERSION) or error}") from None
+    except (NotationError, ShapeError, CostError, FormatError, RecursionError) as error:
         raise FormatError(f"{name}: {error}") from None
     except InvalidScheduleError as error:
         raise type(error)(f"{name}: {error}") from None

@@ -25,9 +25,14 @@ RECORDS: dict[str, type[msgspec.Struct]] = {
 
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of one of ``RECORDS``."""
-    generated = msgspec.json.schema(RECORDS[name])
+    return schema_of(name, RECORDS[name])
+
+
+def schema_of(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON Schema of a record under its name and version."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:pipeplan:{name}:{VERSION}",
         "title": f"{name}, version {VERSION}",
-        **generated,
+        **msgspec.json.schema(record),
     }

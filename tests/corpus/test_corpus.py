@@ -1,0 +1,181 @@
+"""What earlier versions wrote is read, with the same figures, and answers have every key that they had."""
+
+import contextlib
+import io
+import json
+import math
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import pipeplan
+from pipeplan.api.schemas import EVERY, schema
+from pipeplan.cli import main
+from pipeplan.documents import ENDINGS
+from pipeplan.errors import FormatError, InputError
+from pipeplan.formats import formats, read_file
+from pipeplan.sweeps.store import Store
+from tests.corpus.make import ANSWERS, HERE, frozen
+from tests.corpus.reading import figures
+from tests.plans import fitting_plan, missing_plan
+
+VERSIONS = sorted(path for path in HERE.iterdir() if path.is_dir() and path.name[0].isdigit())
+FILES = [
+    (folder, name, said)
+    for folder in VERSIONS
+    for name, said in json.loads((folder / "files.json").read_text()).items()
+]
+KEPT = [(folder, name) for folder in VERSIONS for name in json.loads((folder / "answers.json").read_text())]
+SCHEMAS = [path for folder in VERSIONS for path in sorted((folder / "schemas").glob("*.json"))]
+
+QUICK = ["simulate", "compare", "explain", "search", "pareto", "schedules-one", "machines", "models", "gpus"]
+QUICK += ["check", "check-invalid", "diff", "estimate"]
+"""Answers that are asked for again; of a plan, a training run and a search for a steady state the schema speaks."""
+
+
+def test_this_version_has_its_corpus():
+    assert ".".join(pipeplan.__version__.split(".")[:2]) in [folder.name for folder in VERSIONS]
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_nothing_in_a_corpus_was_edited(folder):
+    sums = dict(line.split("  ")[::-1] for line in (folder / "SHA256SUMS").read_text().splitlines())
+    assert {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in frozen(folder)} == sums
+
+
+def assert_same(now: Any, then: Any, place: str = "") -> None:
+    """Every key that was there holds what it held; there may be more keys."""
+    if isinstance(then, dict):
+        assert isinstance(now, dict), place
+        for key, value in then.items():
+            assert key in now, f"{place}.{key} is gone"
+            assert_same(now[key], value, f"{place}.{key}")
+    elif isinstance(then, list):
+        assert len(now) == len(then), place
+        for number, (one, other) in enumerate(zip(now, then, strict=True)):
+            assert_same(one, other, f"{place}[{number}]")
+    elif isinstance(then, float):
+        assert math.isclose(now, then, rel_tol=1e-9, abs_tol=1e-12), place
+    else:
+        assert now == then, place
+
+
+def in_lists(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+@pytest.mark.parametrize(("folder", "name", "said"), FILES, ids=[f"{each[0].name}-{each[1]}" for each in FILES])
+def test_a_file_is_read_as_it_was(folder, name, said, tmp_path):
+    if said["holds"] == "store" and folder.name != VERSIONS[-1].name:
+        pytest.skip("a store is of its version")
+    assert_same(in_lists(figures(folder / "files" / name, said["holds"], tmp_path)), said["figures"], name)
+
+
+def test_every_format_that_is_read_has_a_file():
+    """One that is added gets its file in the corpus of the version that brings it."""
+    names = [name for folder in VERSIONS for name in json.loads((folder / "files.json").read_text())]
+    endings = {each.ending for each in formats().values() if each.read is not None}
+    assert [ending for ending in endings if not any(name.endswith(ending) for name in names)] == []
+    assert {Path(name).suffix for name in names} >= ENDINGS - {".yml"}
+
+
+def test_every_schema_is_in_a_corpus():
+    assert {path.stem for path in SCHEMAS} >= set(EVERY)
+    assert {json.loads((HERE / "0.1" / "answers.json").read_text())[name]["schema"] for _, name in KEPT} >= {
+        name for name in EVERY if name.startswith("answer-")
+    }
+
+
+def opened(found: Any) -> Any:
+    """A schema with which further keys are right."""
+    if isinstance(found, dict):
+        return {
+            key: opened(value) for key, value in found.items() if key != "additionalProperties" or value is not False
+        }
+    return [opened(each) for each in found] if isinstance(found, list) else found
+
+
+@pytest.mark.parametrize(("folder", "name"), KEPT, ids=[f"{folder.name}-{name}" for folder, name in KEPT])
+def test_an_answer_that_was_given_fits_todays_schema(folder, name):
+    """So what reads today's answers reads those."""
+    said = json.loads((folder / "answers.json").read_text())[name]["schema"]
+    answer = json.loads((folder / "answers" / f"{name}.json").read_text())
+    then = json.loads((folder / "schemas" / f"{said}.json").read_text())
+    assert [error.message for error in Draft202012Validator(then).iter_errors(answer)] == []
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
+def test_no_key_of_a_schema_is_gone(path):
+    """What a schema said is there is there, and holds no more kinds of things than it did."""
+    then, now = json.loads(path.read_text()), schema(path.stem)
+    assert now["$id"] == then["$id"], "a schema of another meaning has another version: keep both"
+    for record, fields in then["$defs"].items():
+        assert record in now["$defs"], record
+        kept = now["$defs"][record]
+        for name, holds in fields.get("properties", {}).items():
+            assert name in kept["properties"], f"{record}.{name} is gone"
+            assert kinds(kept["properties"][name]) <= kinds(holds), f"{record}.{name}"
+        gone = set(fields.get("required", ())) - set(kept.get("required", ()))
+        assert gone == set(), f"{record}: {gone} may be left out now"
+
+
+def kinds(holds: dict[str, Any]) -> set[str]:
+    """What a field may be, in words."""
+    if "anyOf" in holds:
+        return set().union(*(kinds(each) for each in holds["anyOf"]))
+    if "enum" in holds:
+        return {type(each).__name__.replace("str", "string").replace("NoneType", "null") for each in holds["enum"]}
+    found = holds.get("type", holds.get("$ref", "anything"))
+    return {"integer", "number"} if found == "number" else {found}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_todays_answers_fit_the_schema_of_then(name, monkeypatch):
+    folder = HERE / "0.1"
+    monkeypatch.chdir(folder)
+    said, command = ANSWERS[name]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        main([*command, "--json"])
+    answer = json.loads(out.getvalue())
+    for record, closed in (
+        (json.loads((folder / "schemas" / f"{said}.json").read_text()), False),
+        (schema(said), True),
+    ):
+        checked = Draft202012Validator(record if closed else opened(record))
+        assert [f"{error.json_path}: {error.message}" for error in checked.iter_errors(answer)] == []
+
+
+@pytest.mark.parametrize("plan", [fitting_plan, missing_plan])
+def test_plans_fit_their_schemas(plan):
+    answer = in_lists(plan().to_dict())
+    for record in (
+        schema("answer-plan"),
+        opened(json.loads((HERE / "0.1" / "schemas" / "answer-plan.json").read_text())),
+    ):
+        assert [f"{each.json_path}: {each.message}" for each in Draft202012Validator(record).iter_errors(answer)] == []
+
+
+@pytest.mark.parametrize("name", ["schedule.json", "timeline.json", "costs.costs.json"])
+def test_a_file_of_a_newer_version_is_refused_in_one_sentence(name, tmp_path):
+    """Whatever keys it has that are not known here."""
+    document = json.loads((HERE / "0.1" / "files" / name).read_text())
+    path = tmp_path / name
+    for changes in ({"version": 2}, {"version": 2, "colour": "red"}, {"version": 7, "rows": 3, "forward": "1"}):
+        path.write_text(json.dumps(document | changes))
+        with pytest.raises(
+            FormatError, match=rf"is of version {changes['version']}; this pipeplan reads version 1: a newer"
+        ):
+            read_file(path)
+
+
+def test_a_store_of_another_version_is_refused_in_one_sentence(tmp_path):
+    copied = Path(shutil.copy(HERE / "0.1" / "files" / "search.store", tmp_path))
+    with pytest.raises(
+        InputError, match=r"holds another sweep: pipeplan is .* there and \"9.0\" here.*name another file"
+    ):
+        Store(copied, '{"pipeplan":"9.0"}')
