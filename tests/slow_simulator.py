@@ -216,7 +216,7 @@ def lost_before(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float
         return sum(costs.overhead.op_gap + _received(op, schedule, costs) for op in turn)
     passes = _of_pair(turn)
     behind = lost_behind(turn, schedule, costs)
-    whole = float(costs.overlap[passes[0].stage]) + costs.overhead.op_gap
+    whole = float(costs.overlap[passes[0].stage]) / schedule.slices + costs.overhead.op_gap
     whole += sum(_received(op, schedule, costs) for op in passes) + behind
     for op in turn:
         alone = duration((op,), schedule, costs) + costs.overhead.op_gap

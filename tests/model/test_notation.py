@@ -148,3 +148,21 @@ def test_a_pair_is_one_cell():
     schedule = parse_schedule(text)
     assert format_cells(schedule[0]) == text.split()
     assert schedule.joined.tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ([Op(Kind.F, 0, 0), Op(Kind.B, 0, 0, group=3)], "0B0 cannot be written: it overlaps"),
+        ([Op(Kind.F, 0, 1, group=3), Op(Kind.B, 0, 0)], "0F1 cannot be written"),
+        ([Op(Kind.F, 0, 1, group=3), Op(Kind.B, 0, 0, group=4)], "0F1 cannot be written"),
+        ([Op(Kind.B, 0, 0, group=3), Op(Kind.F, 0, 1, group=3)], "one forward and one backward, in that order"),
+        ([Op(Kind.F, 0, 1, group=3), Op(Kind.B, 0, 0, group=3), Op(Kind.W, 0, 0, group=3)], "0W0 cannot be written"),
+        ([Op(Kind.F, 0)], "0F cannot be written: F needs a microbatch"),
+        ([Op(Kind.UNSHARD, 0, 1)], "0UNSHARD1 cannot be written: UNSHARD belongs to a whole stage"),
+    ],
+)
+def test_what_nobody_could_read_is_not_written(row, says):
+    """Ops that overlap with none were lost, or paired with whatever stood next to them."""
+    with pytest.raises(NotationError, match=says):
+        format_cells(row)

@@ -8,7 +8,7 @@ from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import CostError, InvalidScheduleError
 from pipeplan.kernels import Kernel
-from pipeplan.model import HOST_KINDS, Kind, among, parse_schedule
+from pipeplan.model import HOST_KINDS, Kind, among, memory_moments, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import Communication, lower_bound, simulate, simulator
 from tests.simulation.saving import parts_of_memory, saving_problems
@@ -65,6 +65,15 @@ def test_a_copy_waits_for_no_message_and_no_message_for_a_copy():
     assert (found["0SEND_F0"], found["0OFFLOAD0"], found["0F1"]) == ((1, 1.5), (1, 2), (2, 3))
     assert (found["0RECV_B0"], found["0RELOAD0"]) == ((5, 5.5), (5, 6))
     assert found["0B0"] == (6, 8)
+
+
+def test_memory_is_taken_back_where_the_rank_comes_to_the_reload_behind_its_messages():
+    schedule = parse_schedule("0F0 0SEND_F0 0OFFLOAD0 0RECV_B0 0RELOAD0 0B0\n1RECV_F0 1F0 1B0 1SEND_B0")
+    costs = Settings(p2p_time=0.5, offload_times=1.0).costs(schedule.placement)
+    met = simulate(schedule, costs, communication="blocking").timeline
+    assert met.start[4] == memory_moments(met)[4] == 5
+    beside = simulate(schedule, costs).timeline
+    assert beside.start[4] == memory_moments(beside)[4] == 2
 
 
 def test_a_copy_begins_when_its_forward_has_freed_the_rank():

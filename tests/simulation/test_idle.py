@@ -117,6 +117,17 @@ def test_copies_on_the_critical_path():
     assert {what.change: what.makespan for what in what_ifs(simulation)} == {"copies to the host and back free": 6}
 
 
+def test_a_message_that_comes_after_a_copy_but_was_sent_before_it_ended():
+    schedule = parse_schedule("0F0 0OFFLOAD0 0RELOAD0 0B0\n1F0 1B0")
+    costs = Settings(offload_times=5.0, p2p_time=4.0).costs(schedule.placement)
+    timeline = simulate(schedule, costs).timeline
+    path = critical_path(timeline, costs)
+    assert [str(schedule.op(op)) for op in path.ops] == ["0F0", "1F0", "1B0", "0B0"]
+    assert path.transfer == 8
+    waits = explained("0F0 0OFFLOAD0 0RELOAD0 0B0\n1F0 1B0", offload_times=5.0, p2p_time=4.0)
+    assert [piece for piece in waits if piece[0] == 0][-1] == (0, 8, 12, "transfer", "1B0")
+
+
 @settings(max_examples=40, deadline=None)
 @given(problems() | saving_problems())
 def test_reasons_add_up_to_the_idle_time(problem):

@@ -128,11 +128,28 @@ def test_communication_in_the_plan_changes_nothing_where_it_blocks_nobody():
         ("0F0 0B0 0F1 0B1\n1F0 1F1 1B1 1B0", DeadlockError, "these ops wait for each other"),
         ("0F0 0B0\n1F0", InvalidScheduleError, "rank 0, op 1 .0B0. waits for an op that is not there"),
         ("0B0 0F0", InvalidScheduleError, "out of order: rank 0, op 0"),
+        (
+            "0F0 0SEND_F0 0B0\n1F0 1B0 1RECV_F0",
+            InvalidScheduleError,
+            "out of order: rank 1, op 0 .1F0. waits for 1RECV_F0",
+        ),
+        (
+            "0F0 0B0\n1RECV_F0 1F0 1B0",
+            InvalidScheduleError,
+            "rank 1, op 0 .1RECV_F0. waits for an op that is not there",
+        ),
+        ("0F0 0B0\n1F0 1RECV_B0 1B0", InvalidScheduleError, "nobody sends what rank 1, op 1 .1RECV_B0. waits for"),
     ],
 )
 def test_what_cannot_run(text, error, says):
     with pytest.raises(error, match=says):
         times(text)
+
+
+def test_what_nobody_hands_on_to_another_rank():
+    rows = parse_schedule("0F0 0I0 1W0\n1F0 1I0 0W0", placement=Placement.linear(2))
+    with pytest.raises(InvalidScheduleError, match=r"wrong rank: rank 0, op 2 .1W0. waits for rank 1, op 1 .1I0."):
+        simulate(rows, Settings().costs(rows.placement))
 
 
 def test_costs_for_another_number_of_stages():

@@ -3,5 +3,6 @@
 from tests.torture.commands import COMMANDS
 from tests.torture.hostile_files import FILES
 from tests.torture.kills import KILLS
+from tests.torture.schedules import SCHEDULES
 
-SUITES = (COMMANDS, FILES, KILLS)
+SUITES = (COMMANDS, FILES, KILLS, *SCHEDULES)

@@ -14,8 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from pipeplan.model import tolerances
 from pipeplan.model.arrays import Floats
-from pipeplan.model.op import COMPUTE_KINDS, HOST_KINDS, Kind, among
+from pipeplan.model.op import COMMUNICATION_KINDS, COMPUTE_KINDS, HOST_KINDS, Kind, among
 from pipeplan.model.placement import Placement
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.timeline import Timeline
@@ -148,12 +149,28 @@ def memory_moments(timeline: Timeline) -> Floats:
     moments = np.where(among(kind, (Kind.F, Kind.R)), timeline.start, timeline.end)
     if schedule.kinds.isdisjoint(HOST_KINDS):
         return moments
-    passed = np.where(among(kind, (*COMPUTE_KINDS, Kind.OFFLOAD)), timeline.end, 0.0)
+    passing = (*COMPUTE_KINDS, Kind.OFFLOAD, *(COMMUNICATION_KINDS if _messages_occupy(timeline) else ()))
+    passed = np.where(among(kind, passing), timeline.end, 0.0)
     for first, stop in pairwise(schedule.offsets.tolist()):
         passed[first:stop] = np.maximum.accumulate(passed[first:stop])
     copies = np.flatnonzero(among(kind, HOST_KINDS))
     moments[copies] = passed[copies]
     return moments
+
+
+def _messages_occupy(timeline: Timeline) -> bool:
+    """Whether ranks come to what stands behind a message once it is done: where nothing begins before."""
+    schedule, kind = timeline.schedule, timeline.schedule.columns.kind
+    if schedule.kinds.isdisjoint(COMMUNICATION_KINDS):
+        return False
+    passed = np.where(among(kind, HOST_KINDS), 0.0, timeline.end)
+    begins = ~schedule.joined & (kind != Kind.OFFLOAD)
+    rounding = tolerances.ROUNDING * timeline.makespan
+    for first, stop in pairwise(schedule.offsets.tolist()):
+        before = np.maximum.accumulate(np.append(0.0, passed[first:stop]))[:-1]
+        if (begins[first:stop] & (timeline.start[first:stop] < before - rounding)).any():
+            return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeplan.errors import InvalidScheduleError, NotationError
 from pipeplan.model.columns import from_ops
-from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP, NO_MICROBATCH, Kind, Op
+from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP, NO_MICROBATCH, STAGE_WIDE_KINDS, Kind, Op
 from pipeplan.model.placement import Placement
 from pipeplan.model.schedule import Schedule
 
@@ -58,18 +58,47 @@ def _parse_op(text: str) -> Op:
 
 
 def format_cells(row: Iterable[Op]) -> list[str]:
-    """A rank's ops as cells; an overlapped pair is one cell."""
+    """A rank's ops as cells; an overlapped pair is one cell.
+
+    Raises
+    ------
+    NotationError
+        For what no cell says, and nobody could read: ops that overlap and are no pair of one forward and one backward
+        behind it, an op without its microbatch.
+    """
     cells: list[str] = []
     pending: Op | None = None
+    paired = NO_GROUP
     for op in row:
         if pending is not None:
-            cells.append(f"({pending};{op})OVERLAP_F_B")
-            pending = None
-        elif op.group != NO_GROUP:
-            pending = op
+            if op.group != pending.group or pending.kind != Kind.F or op.kind not in BACKWARD_KINDS:
+                raise _no_pair(pending)
+            cells.append(f"({_said(pending)};{_said(op)})OVERLAP_F_B")
+            pending, paired = None, op.group
+        elif op.group == NO_GROUP:
+            cells.append(_said(op))
+            paired = NO_GROUP
+        elif op.group == paired:
+            raise _no_pair(op)
         else:
-            cells.append(str(op))
+            pending = op
+    if pending is not None:
+        raise _no_pair(pending)
     return cells
+
+
+def _said(op: Op) -> str:
+    """An op as it is read again."""
+    if (op.microbatch == NO_MICROBATCH) != (op.kind in STAGE_WIDE_KINDS):
+        rule = "belongs to a whole stage and has no microbatch" if op.kind in STAGE_WIDE_KINDS else "needs a microbatch"
+        raise NotationError(f"{op} cannot be written: {op.kind.name} {rule}")
+    return str(op)
+
+
+def _no_pair(op: Op) -> NotationError:
+    return NotationError(
+        f"{op} cannot be written: it overlaps, and an overlapped pair is one forward and one backward, in that order"
+    )
 
 
 def format_schedule(schedule: Schedule) -> str:

@@ -87,7 +87,8 @@ class Chains:
             [_copies_waited_for(schedule, needs), np.array(_one_before_on_link(schedule), np.int64)] if copies else []
         )
         freed = timeline.end + behind
-        held = _last_of(_of_pairs(source, waits, schedule.joined), freed)
+        delay = 0.0 if costs is None else costs.transfer.time(schedule.slices)
+        held = _last_of(_of_pairs(source, waits, schedule.joined), freed, delay)
         earlier: Ints = rows[np.arange(len(schedule)) - schedule.joined]
         waited = timeline.start - before > _at(freed, earlier) + self.rounding
         by_source = (held >= 0) & ((earlier < 0) | (_at(freed, held) >= _at(freed, earlier)) | waited)
@@ -128,11 +129,15 @@ def _of_pairs(source: Ints, waits: list[Ints], joined: Bools) -> list[Ints]:
     return found + [np.where(paired, each[second], NONE) for each in waits]
 
 
-def _last_of(candidates: list[Ints], freed: Floats) -> Ints:
-    """Of the ops in each row of the columns the one that was freed last, the first of several; -1 for none."""
-    last, *rest = candidates
-    for other in rest:
-        last = np.where(_at(freed, other) > _at(freed, last), other, last)
+def _last_of(candidates: list[Ints], freed: Floats, delay: float) -> Ints:
+    """Of the ops in each row of the columns the one that came last, the first of several; -1 for none.
+
+    The first two columns come by a message, so much later than they were freed.
+    """
+    last, when = candidates[0], _at(freed, candidates[0]) + delay * (candidates[0] >= 0)
+    for number, other in enumerate(candidates[1:], start=1):
+        came = _at(freed, other) + delay * ((other >= 0) & (number < 2))
+        last, when = np.where(came > when, other, last), np.maximum(came, when)
     return last
 
 

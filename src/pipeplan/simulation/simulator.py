@@ -41,6 +41,7 @@ from pipeplan.model import (
     HOST_KINDS,
     MISSING,
     NONE,
+    RECEIVE_KINDS,
     Bools,
     Dependencies,
     Floats,
@@ -150,8 +151,8 @@ def simulate(
         If the costs are for another number of stages, an op takes no time, or the schedule offloads and nobody said how
         long a copy takes.
     InvalidScheduleError
-        If something that an op waits for is not in the schedule, or comes later on the same rank; under ``blocking``, if
-        a transfer between ranks has no SEND and RECV.
+        If something that an op waits for is not in the schedule, or comes later on the same rank, or is on another rank
+        without being handed on; under ``blocking``, if a transfer between ranks has no SEND and RECV.
     DeadlockError
         If ranks wait for each other; ``pipeplan check`` spells out the cycle.
     """
@@ -170,8 +171,10 @@ def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended
     if timed.all():
         start, end, _ = _time_compute(schedule, costs, durations, contended=contended)
         return Timeline(schedule, start, end, costs.time_unit)
+    needs = dependencies(schedule)
+    _require_order(schedule, needs)
     times = _time_compute(schedule.keep(timed), costs, durations[timed], contended=contended)
-    return Timeline(schedule, *_beside_compute(schedule, timed, *times), costs.time_unit)
+    return Timeline(schedule, *_beside_compute(schedule, needs, timed, times), costs.time_unit)
 
 
 def _time_compute(
@@ -237,7 +240,7 @@ def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] |
 
 
 def _require_order(schedule: Schedule, needs: Dependencies) -> None:
-    """Everything waited for is there, and what is on the same rank comes first."""
+    """Everything waited for is there, what is on the same rank comes first, and nothing but arrivals is on another."""
     position = np.arange(len(schedule), dtype=np.int32)
     first_of_group = position - schedule.joined
     for sources in needs.all:
@@ -252,6 +255,25 @@ def _require_order(schedule: Schedule, needs: Dependencies) -> None:
             raise InvalidScheduleError(
                 f"out of order: {schedule.place(op)} waits for {schedule.op(int(sources[op]))}, which comes later there"
             )
+    _require_handing_on(schedule, needs)
+
+
+def _require_handing_on(schedule: Schedule, needs: Dependencies) -> None:
+    """What comes from another rank is handed on: by a message or, where the schedule holds none, from stage to stage."""
+    columns, arrival = schedule.columns, needs.arrival
+    receives = schedule.where(*RECEIVE_KINDS)
+    unsent = receives[arrival[receives] == NONE]
+    if unsent.size:
+        raise InvalidScheduleError(f"incomplete: nobody sends what {schedule.place(int(unsent[0]))} waits for")
+    received = np.zeros(len(schedule), np.bool_)
+    if receives.size:
+        received = (arrival >= 0) & among(columns.kind[arrival], RECEIVE_KINDS)
+    for sources in (np.where(received, arrival, NONE), *needs.all[1:]):
+        apart = np.flatnonzero((sources >= 0) & (schedule.rank[sources] != schedule.rank))
+        if apart.size:
+            op = int(apart[0])
+            there = schedule.place(int(sources[op]))
+            raise InvalidScheduleError(f"on the wrong rank: {schedule.place(op)} waits for {there}")
 
 
 def _deadlock(schedule: Schedule, end: Floats, source: NDArray[np.int32]) -> DeadlockError:
@@ -266,18 +288,17 @@ def _rows(schedule: Schedule) -> list[tuple[int, int]]:
 
 
 def _beside_compute(
-    schedule: Schedule, timed: Bools, start: Floats, end: Floats, arrival: Floats
+    schedule: Schedule, needs: Dependencies, timed: Bools, times: tuple[Floats, Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """Times of all ops: a SEND stands at its op's end, a RECV lasts from there to the arrival, others take no time."""
     position = np.concatenate(([0], np.cumsum(timed)))[:-1]
     all_start, all_end = np.zeros(len(schedule)), np.zeros(len(schedule))
-    all_start[timed], all_end[timed] = start, end
+    all_start[timed], all_end[timed], arrival = times
     compute = among(schedule.columns.kind, COMPUTE_KINDS)
     done = np.concatenate(([0], np.cumsum(compute)))
     others = np.flatnonzero(~timed)
     earlier = others[done[others] > done[schedule.offsets[schedule.rank[others]]]]
     all_start[earlier] = all_end[earlier] = all_end[compute][done[earlier] - 1]
-    needs = dependencies(schedule)
     sends = schedule.where(Kind.SEND_F, Kind.SEND_B)
     all_start[sends] = all_end[sends] = all_end[needs.own_stage[sends]]
     receives = schedule.where(Kind.RECV_F, Kind.RECV_B)

@@ -1,0 +1,62 @@
+"""The suite ``kernels``: compiled against plain Python, and the search's timing against the simulator's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from pipeplan.checking import check
+from pipeplan.errors import DeadlockError, InfeasibleError
+from pipeplan.passes import insert_communication, without_communication
+from pipeplan.simulation import simulate
+from pipeplan.solver import search
+from tests.torture.schedules.evaluations import moved
+from tests.torture.schedules.problems import long_problem, random_problem
+from tests.torture.schedules.random_costs import random_costs
+from tests.torture.schedules.shapes import random_schedule
+from tests.torture.schedules.ways import Call, as_python, both_ways, run_by
+
+INTERPRETED = 40
+"""Cases before the first whose kernels are compiled: a sample needs no compiler."""
+
+
+def attempt(seed: int, folder: Path) -> str:
+    """A schedule simulated and checked, a candidate moved, or a whole search, each with its kernels run both ways."""
+    random = Random(f"kernels {seed}")
+    seen = Counter[str]()
+    compiles = seed >= INTERPRETED
+    call: Call = both_ways(seen) if compiles else as_python
+    kind = random.choices(("simulate", "move", "in part", "search"), (2, 4, 1, 1))[0]
+    with run_by(call):
+        if kind == "simulate":
+            _simulate(random)
+        elif kind == "search":
+            _search(random)
+        else:
+            problem = long_problem(random) if kind == "in part" else random_problem(random)
+            moved(random, problem, locally=kind == "in part")
+    return f"{kind}{', both ways' * bool(seen)}"
+
+
+def _simulate(random: Random) -> None:
+    """The kernels of every level of communication, with copies and without, and those of the checker."""
+    schedule = random_schedule(random, messages=False, stage_wide=False)
+    told = insert_communication(schedule, receives=random.choice(("early", "late")))
+    costs = random_costs(random, schedule.placement, schedule.slices, whole=random.random() < 0.5)
+    check(told, sends="blocking")
+    simulate(schedule, costs)
+    simulate(without_communication(told), costs, communication="contended")
+    try:
+        simulate(told, costs, communication="blocking")
+    except DeadlockError:
+        return
+
+
+def _search(random: Random) -> None:
+    """All engines, a little of each."""
+    problem = random_problem(random, most=24)
+    try:
+        search(problem, evaluations=random.choice((50, 400)), seed=random.randrange(100))
+    except InfeasibleError:
+        return

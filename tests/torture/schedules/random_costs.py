@@ -1,0 +1,58 @@
+"""Random costs of every kind, in whole numbers now and then: then sums are exact, and answers must be equal to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from pipeplan.costs import Costs, Settings
+from pipeplan.model import Placement
+
+
+def random_costs(random: Random, placement: Placement, slices: int, *, whole: bool) -> Costs:
+    """Times, overlaps, transfers, overheads and sizes; ``whole``: all that a slice takes is a whole number."""
+    return Settings(times_per="stage", **random_settings(random, placement, slices, whole=whole)).costs(placement)
+
+
+def random_settings(random: Random, placement: Placement, slices: int, *, whole: bool) -> dict[str, Any]:
+    """The same as keywords of :class:`~pipeplan.costs.Settings`."""
+    uneven = random.random() < 0.7
+
+    def value(least: float, most: float) -> float:
+        return float(slices * random.randint(round(least), round(most))) if whole else random.uniform(least, most)
+
+    def each(draw: Callable[[], float]) -> tuple[float, ...]:
+        alike = draw()
+        return tuple(draw() if uneven else alike for _ in range(placement.stages))
+
+    def some(*values: float) -> float:
+        return float(random.choice(values)) * (1.0 if whole else random.uniform(0.5, 1.0))
+
+    forward, inputs, weights, again, copies = (each(lambda: value(1, 5)) for _ in range(5))
+    less = random.choice((0.0, 0.0, 0.0, 0.5, -0.5))
+    full = tuple(one + other - less * min(one, other) for one, other in zip(inputs, weights, strict=True))
+    saves = random.choice((None, None, 0.0, 0.5, 1.0))
+    activation = each(lambda: 4.0 * random.randint(1, 3))
+    kept = random.choice((0.0, 0.25, 1.0, 1.0, 1.5))
+    # Where copies of the model cross ranks at different stages, costs count what a stage loses in any of them.
+    alike = bool((placement.crosses == placement.crosses[0]).all())
+    return {
+        "forward_times": forward,
+        "backward_times": full,
+        "backward_input_times": inputs,
+        "backward_weight_times": weights,
+        "recompute_times": again,
+        "offload_times": copies if random.random() < 0.8 else tuple(0.0 for _ in copies),
+        "overlap_times": None
+        if saves is None
+        else tuple(max(f, b, f + b - saves * min(f, b)) for f, b in zip(forward, full, strict=True)),
+        "p2p_time": some(0, 0, 1, 2, 5),
+        "op_gap": some(0, 0, 0, 1),
+        "message_time": some(0, 0, 0, 1) if alike else 0.0,
+        "activation_bytes": activation,
+        "weight_activation_bytes": tuple(kept * one for one in activation),
+        "recompute_bytes": tuple(random.choice((0.0, 0.25)) * one for one in activation),
+        "offload_bytes": tuple(random.choice((1.0, 0.75)) * one for one in activation),
+        "static_bytes": random.choice((0.0, 10.0)),
+    }

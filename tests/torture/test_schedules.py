@@ -1,0 +1,142 @@
+"""The suites of schedules find a fault that is planted, within a few cases."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeplan import checking
+from pipeplan.checking import checker, structure
+from pipeplan.kernels import Kernel
+from pipeplan.model import Kind, memory_levels, parse_schedule
+from pipeplan.model import dependency as rules
+from pipeplan.simulation import idle, simulator
+from pipeplan.simulation.chain import Chains
+from pipeplan.solver import candidate
+from pipeplan.solver.flattening import flatten
+from tests.torture.schedules import KERNELS, MUTANTS, SIMULATOR
+from tests.torture.schedules.oracle import Oracle
+from tests.torture.schedules.ways import as_python, both_ways, run_by
+from tests.torture.suite import Found, Suite
+
+
+def finds(suite: Suite, tmp_path: Path, most: int, says: str = "") -> None:
+    """Some case of the suite finds something, of which it says this."""
+    said = []
+    for seed in range(most):
+        try:
+            suite.attempt(seed, tmp_path)
+        except Exception as found:  # whatever else a case stumbles over is found too
+            said.append(str(found))
+            if says in said[-1]:
+                return
+    pytest.fail(f"{suite.name} found {said[:3] or 'nothing'} in {most} cases")
+
+
+def nothing(*_: object, **__: object) -> list[object]:
+    return []
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        (checker, "check_channels"),
+        (checker, "check_messages"),
+        (checker, "check_order"),
+        (checker, "check_progress"),
+        (checker, "check_memory"),
+        (checker, "check_reduce_grad"),
+        (structure, "_duplicates"),
+        (structure, "_offloads"),
+        (structure, "_overlaps"),
+        (structure, "_wrong_ranks"),
+    ],
+)
+def test_a_rule_that_the_checker_forgets(module, name, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, name, nothing)
+    finds(MUTANTS, tmp_path, 150, "misses" if name != "check_progress" else "the checker finds nothing")
+
+
+@pytest.mark.parametrize("kind", [Kind.W, Kind.OFFLOAD, Kind.RELOAD, Kind.SEND_F])
+def test_what_an_op_waits_for_and_everybody_forgets(kind, tmp_path, monkeypatch):
+    monkeypatch.delitem(rules.OWN_STAGE, kind)
+    finds(MUTANTS, tmp_path, 150)
+
+
+def test_a_format_that_loses_pairs(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["pipeplan.formats.torch_csv"], "format_cells", lambda row: [str(op) for op in row])
+    finds(MUTANTS, tmp_path, 60, "comes back from CSV")
+
+
+def test_ranks_that_cannot_meet_and_are_said_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(checker, "check_rendezvous", nothing)
+    finds(MUTANTS, tmp_path, 60, "ranks that meet stop")
+
+
+def test_transfers_that_cost_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(simulator, "crosses_ranks", lambda schedule, arrival: np.zeros(len(arrival), np.bool_))
+    finds(SIMULATOR, tmp_path, 30)
+
+
+def test_memory_that_is_counted_where_it_is_not(tmp_path, monkeypatch):
+    def one_more(schedule, *sizes):
+        levels = memory_levels(schedule, *sizes)
+        levels[schedule.where(Kind.R)] += 1e-6
+        return levels
+
+    monkeypatch.setattr("pipeplan.simulation.memory.memory_levels", one_more)
+    finds(SIMULATOR, tmp_path, 60, "what is held in")
+
+
+def test_idle_time_that_nobody_explains(tmp_path, monkeypatch):
+    monkeypatch.setattr(idle.IdleTimes, "totals", lambda self, ranks: np.zeros((ranks, 9)))
+    finds(SIMULATOR, tmp_path, 30, "the reasons' sum")
+
+
+def test_a_chain_that_breaks_off(tmp_path, monkeypatch):
+    whole = Chains.holder
+    monkeypatch.setattr(Chains, "holder", lambda self, op: -1 if op % 7 == 3 else whole(self, op))
+    finds(SIMULATOR, tmp_path, 30)
+
+
+def shifts(number, out):
+    """Python's numbers have no end."""
+    out[0] = number[0] << 62 >> 62
+
+
+def test_a_kernel_that_is_another_compiled():
+    with run_by(both_ways(Counter())), pytest.raises(Found, match=r"into its output 0 .* at \(0,\), 64 and 0"):
+        Kernel(shifts)([np.array([64])], [np.zeros(1, np.int64)], work=1)
+
+
+def test_the_harness_leaves_kernels_as_they_were():
+    kernel, out = Kernel(shifts), np.zeros(1, np.int64)
+    with run_by(as_python):
+        kernel([np.array([3])], [out], work=10**9)
+    kernel([np.array([2])], [out], work=1)
+    assert (out.tolist(), kernel.evaluations) == ([2], 1)
+
+
+def test_a_candidate_that_is_worth_another_number(tmp_path, monkeypatch):
+    def at_once(encoder):
+        flat = flatten(encoder)
+        return flat._replace(delay=0 * flat.delay)
+
+    monkeypatch.setattr(candidate, "flatten", at_once)
+    finds(KERNELS, tmp_path, 40, "its schedule takes")
+
+
+def test_the_oracle_itself():
+    """A row that is right, a W before its I, and ranks that wait for each other."""
+    for text, found in {
+        "0F0 0I0 0W0": [],
+        "0F0 0W0 0I0": ["order at rank 0, op 1 (0W0)"],
+        "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1": ["deadlock at rank 0, op 1 (0B0)", "deadlock at rank 1, op 1 (1F1)"],
+    }.items():
+        schedule = parse_schedule(text)
+        rows = [list(row) for row in schedule]
+        wrong = Oracle(schedule.placement, schedule.microbatches, 1, rows).findings()
+        assert sorted(map(str, wrong)) == found
+        assert checking.check(schedule).valid == (not found)
