@@ -117,16 +117,18 @@ _HOMES = {
 """Where the public names are, except those of :mod:`pipeplan.api`. Plans and searches are apart: they load the planner and
 the solver."""
 
-_RENAMED = {
-    "read_schedule": "pipeplan.read, which also reads timelines",
-}
-"""Names of earlier versions, each with what to use now."""
+
+_FORMER_HOMES = {"read_schedule": "pipeplan.formats"}
+"""Where the deprecated names are."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _RENAMED:
-        raise AttributeError(f"pipeplan.{name} is gone: use {_RENAMED[name]}")
     if name not in __all__:
+        from pipeplan.deprecation import NAMES, warn_of
+
+        if name in NAMES:
+            warn_of(NAMES[name])
+            return getattr(import_module(_FORMER_HOMES[name]), name)
         raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
     home = next((home for home, names in _HOMES.items() if name in names), "pipeplan.api")
     return getattr(import_module(home), name)

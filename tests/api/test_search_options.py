@@ -23,7 +23,7 @@ SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 4, "p2p_time": 0.25}
 def test_names_come_one_by_one_or_with_commas():
     assert names_of("recompute, offload") == names_of(["recompute", "offload"]) == ["recompute", "offload"]
     assert names_of(("recompute,offload", "split")) == ["recompute", "offload", "split"]
-    assert choices_of("recompute", "overlap,weight-order", full_backward=True) == Choices(
+    assert choices_of("recompute", "overlap,weight-order,split") == Choices(
         split=False, overlap=False, weight_order=False, recompute=True
     )
 
@@ -41,7 +41,6 @@ def test_the_options_are_the_problems():
         ({}, {"decide": "recompute", "leave": "recompute"}, InputError, "leave", "recompute cannot be decided by the"),
         ({}, {"decide": "recomputed"}, UnknownNameError, None, "did you mean 'recompute'"),
         ({}, {"leave": ["nothing"]}, UnknownNameError, None, "'nothing'"),
-        ({}, {"full_backward": True, "decide": "split"}, InputError, "full_backward", "leave no backward to split"),
         ({"recompute": "all"}, {"decide": "recompute"}, InputError, "recompute", "give recompute or decide recompute"),
         ({"recompute": "0-1"}, {}, InputError, "recompute", "in place of recompute 0-1 decide recompute"),
         ({"offload": (0, 1), "offload_times": 1}, {}, InputError, "offload", "in place of offload 0,1 decide offload"),

@@ -86,7 +86,7 @@ class Case:
 
     def options(self, **budget: Any) -> dict[str, Any]:
         """The same as options of a search."""
-        chosen = {"placement": self.placement, "objective": self.objective, "full_backward": not self.split}
+        chosen = {"placement": self.placement, "objective": self.objective, "leave": () if self.split else "split"}
         return chosen | {"workers": 1} | budget
 
     def command(self) -> str:
@@ -98,7 +98,7 @@ class Case:
                 text = ",".join(map(_text, values)) if isinstance(values, tuple) else _text(values)
                 words.append(f"--{name.replace('_', '-')} {text}")
         words += [f"--objective {self.objective}"] * (self.objective != "makespan")
-        return " ".join(words + ["--full-backward"] * (not self.split))
+        return " ".join(words + ["--leave split"] * (not self.split))
 
     def _shape(self) -> dict[str, Any]:
         return {"ranks": self.ranks, "microbatches": self.microbatches, "chunks": self.chunks}

@@ -29,7 +29,7 @@ def problem_of_case(case: Case) -> Problem:
     """The case as a problem of the search."""
     given: Any = case.settings()
     return problem_of(
-        settings_of(given), placement=case.placement, objective=case.objective, full_backward=not case.split
+        settings_of(given), placement=case.placement, objective=case.objective, leave=() if case.split else "split"
     )
 
 

@@ -13,6 +13,7 @@ from cyclopts import App, Parameter, Token
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
 from pipeplan.cli.command_help import register_help
+from pipeplan.cli.deprecations import deprecations_told
 from pipeplan.errors import PipeplanError
 
 _HELP = """The workbench for pipeline-parallel training schedules.
@@ -97,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _named(sys.argv[1:] if arguments is None else arguments)
     app = command_line()
     try:
-        code = app(given, exit_on_error=False, print_error=False)
+        with deprecations_told():
+            code = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except BrokenPipeError:

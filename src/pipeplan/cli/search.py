@@ -86,9 +86,7 @@ class Search:
             "--store",
         ),
     ] = None
-    full_backward: Annotated[
-        bool, _option("Never split backward into its input and weight halves.", "--full-backward")
-    ] = False
+    full_backward: Annotated[bool, _option("Deprecated: --leave split says the same.", "--full-backward")] = False
     decide: Annotated[
         tuple[str, ...],
         _option("What else to decide: recompute, offload; repeatable, or with commas.", "--decide"),
@@ -203,11 +201,12 @@ def _steady_state(search: Search, asked: Request, *, json: bool) -> int:
         seed=search.seed,
         workers=search.workers,
         full_backward=search.full_backward,
+        leave=search.leave,
         steady_state=True,
     )
     if search != plain:
         raise InputError(
-            "--steady-state takes --placement, --seconds, --seed, --workers and --full-backward beside shape and costs: "
+            "--steady-state takes --placement, --seconds, --seed, --workers and --leave beside shape and costs: "
             "leave out the other options of a search",
             field="steady_state",
         )
@@ -218,6 +217,7 @@ def _steady_state(search: Search, asked: Request, *, json: bool) -> int:
         seed=search.seed,
         workers=1 if search.workers is None else search.workers,
         full_backward=search.full_backward,
+        leave=search.leave,
         **as_keywords(asked.settings),
     )
     with written(dict.fromkeys(asked.outputs, partial(found.save, **asked.look))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from pipeplan.api.arguments import Given, settings_of
-from pipeplan.api.searching.problems import problem_of
+from pipeplan.api.searching.problems import Names, problem_of
 from pipeplan.api.searching.steady_answers import SteadyStates
 from pipeplan.costs import SEARCH_SETTINGS, Settings, require_settings
 from pipeplan.solver import steady_state as steady_state_of
@@ -21,6 +21,7 @@ def steady_state(
     seed: int = 0,
     workers: int = 1,
     full_backward: bool = False,
+    leave: Names = (),
     **settings: Unpack[Given],
 ) -> SteadyStates:
     """What each further microbatch costs in the long run: the shortest period of a schedule that repeats, and bounds.
@@ -39,7 +40,9 @@ def steady_state(
     seed, workers
         Of the random numbers; threads.
     full_backward
-        Never split a backward into its input and weight halves.
+        Deprecated: ``leave="split"`` says the same.
+    leave
+        ``split``: no backward is split into its input and weight halves. Nothing else is decided here.
     **settings
         Shape and costs; ``memory_limit`` is one, or one per rank.
 
@@ -57,6 +60,6 @@ def steady_state(
     """
     require_settings(SEARCH_SETTINGS, seconds=seconds, most=most, seed=seed, workers=workers)
     given: Settings = settings_of(settings)
-    problem = problem_of(given, placement=placement, full_backward=full_backward)
+    problem = problem_of(given, placement=placement, full_backward=full_backward, leave=leave)
     found = steady_state_of(problem, seconds=seconds, most=most, seed=seed, workers=workers)
     return SteadyStates(found, problem.costs.time_unit)
