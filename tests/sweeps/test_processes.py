@@ -51,6 +51,23 @@ def test_a_process_that_may_have_no_children_does_the_work_itself() -> None:
     near.close()
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_no_process_stays_where_the_system_does_not_say_what_it_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("too many open files")
+
+    before = set(multiprocessing.active_children())
+    with monkeypatch.context() as patch:
+        patch.setattr("joblib.externals.loky.process_executor.kill_process_tree", refuse)
+        found = list(sweep(square, [Task("2", 2), Task("3", 3)], answer=Square, asked={}, workers=2))
+    left = set(multiprocessing.active_children()) - before
+    for process in left:
+        process.terminate()
+        process.join()
+    assert len(found) == 2
+    assert not left
+
+
 def test_a_process_that_dies_loses_no_task(tmp_path: Path) -> None:
     found = list(
         sweep(partial(die_once, str(tmp_path)), [Task(str(n), n) for n in range(60)], answer=int, asked={}, workers=2)

@@ -29,7 +29,7 @@ from tests.torture.judging import Ran, judged
 
 __all__ = ["Ran", "Running", "fresh", "fresh_started", "judged", "ran", "started"]
 
-_GRACE = 2.0
+_GRACE = 10.0
 """Seconds in which processes that a command has started may end after it."""
 
 

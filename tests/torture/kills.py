@@ -14,7 +14,7 @@ from tests.torture.box import MARK, processes
 from tests.torture.forked import Ran, Running, fresh_started, judged, ran, started
 from tests.torture.machine.around import Around, masked, require_whole_store
 from tests.torture.machine.conditions import Conditions, Fault
-from tests.torture.machine.errands import Errand, Undisturbed, chosen, kept, quick, told, trained, undisturbed
+from tests.torture.machine.errands import Errand, Undisturbed, answer_of, chosen, kept, quick, trained, undisturbed
 from tests.torture.suite import Found, Suite
 
 _SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -43,7 +43,8 @@ def attempt(seed: int, folder: Path) -> str:
         raise Found(f"{number.name} ends it with {ended.code} ({ended.stderr.strip()!r}): {ended.line}")
     _require_no_process(folder)
     around.judge(known, ended_well=ended.code == errand.code, early=True)
-    require_whole_store(around.folder / errand.store) if errand.store else None
+    if errand.store:
+        require_whole_store(around.folder / errand.store, folder / "spare")
     if number != signal.SIGKILL:
         _require_nothing_left(around, folder, f"after {number.name}")
     _do_again(errand, known, around, folder)
@@ -119,7 +120,7 @@ def _do_again(errand: Errand, known: Undisturbed, around: Around, folder: Path) 
     judged(ended)
     if ended.code != errand.code:
         raise Found(f"killed and run again, it ends with {ended.code} ({ended.stderr.strip()!r}): {ended.line}")
-    if not errand.measures and told("a.json" if "--json" in errand.arguments else "a.txt", ended.out) != known.answer:
+    if not errand.measures and answer_of(errand, ended.out) != known.answer:
         raise Found(f"killed and run again, it says something else: {ended.line}")
     around.judge(known, ended_well=True)
     _require_nothing_left(around, folder, "after the next start")

@@ -1,8 +1,9 @@
 """Every suite there is, a line each."""
 
 from tests.torture.commands import COMMANDS
+from tests.torture.disks import DISKS
 from tests.torture.hostile_files import FILES
 from tests.torture.kills import KILLS
 from tests.torture.schedules import SCHEDULES
 
-SUITES = (COMMANDS, FILES, KILLS, *SCHEDULES)
+SUITES = (COMMANDS, DISKS, FILES, KILLS, *SCHEDULES)

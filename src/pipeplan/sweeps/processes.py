@@ -89,9 +89,17 @@ class _Lane:
         return self.executor
 
     def stop(self) -> None:
-        if self.executor is not None:
-            self.executor.shutdown(wait=True, kill_workers=True)
-            self.executor = None
+        if self.executor is None:
+            return
+        # loky asks the system what its process has started before it kills it. Where the system does not say (no file can
+        # be opened, nothing is shown of processes), it gives up, and waits for that process when this one ends: for ever.
+        started = list((self.executor._processes or {}).values())
+        self.executor.shutdown(wait=True, kill_workers=True)
+        self.executor = None
+        for process in started:
+            if process.is_alive():
+                process.terminate()
+                process.join()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterable, Mapping
@@ -140,11 +141,14 @@ def masked(names: Iterable[str]) -> str:
     return ", ".join(sorted({re.sub(ours, "a temporary file", name) for name in names}))
 
 
-def require_whole_store(path: Path) -> None:
-    """A store is one whole database, or none yet."""
+def require_whole_store(path: Path, spare: Path) -> None:
+    """A store is one whole database, or none yet; it is looked at in a copy, in the folder ``spare``, which is made."""
     if not path.exists():
         return
-    with closing(sqlite3.connect(path)) as file:
+    spare.mkdir()
+    for each in path.parent.glob(f"{path.name}*"):
+        shutil.copy(each, spare)
+    with closing(sqlite3.connect(spare / path.name)) as file:
         try:
             (said,) = file.execute("PRAGMA integrity_check").fetchone()
         except sqlite3.DatabaseError as error:

@@ -28,6 +28,12 @@ FILE_EVENTS = frozenset(
 )
 """What Python tells of what a process does with files (``sys.addaudithook``)."""
 
+_FAILING = frozenset({"open", "os.chmod", "os.listdir", "os.mkdir", "os.rename", "os.scandir", "tempfile.mkstemp"})
+"""Which of these fail here: what cannot even be removed stays, whoever is to blame."""
+
+_OF_TWO = frozenset({"os.link", "os.rename", "os.symlink"})
+"""Which of these are about two paths; the others' first argument is the path."""
+
 START_EVENTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "socket.bind"})
 """What it tells of processes that are started, and of addresses."""
 
@@ -79,6 +85,8 @@ class Conditions:
         A folder that it works in, and that is removed before it begins.
     mounts
         The process whose mounts it sees; 0: those of all.
+    work
+        Its working folder, where that is one of those mounts; None: as it is.
     read_only
         Folders that are shown as those of a read-only disk.
     """
@@ -91,6 +99,7 @@ class Conditions:
     user: int | None = None
     gone: str | None = None
     mounts: int = 0
+    work: str | None = None
     read_only: tuple[str, ...] = ()
 
     def asked(self) -> tuple[str, dict[str, Any]]:
@@ -102,16 +111,15 @@ def prepare(asked: dict[str, Any]) -> None:
     """Make it so for this process, whose environment and working folder are set already."""
     fault = asked.pop("fault")
     conditions = Conditions(**asked, fault=None if fault is None else Fault(**fault))
-    folder = os.getcwd()
+    folder = conditions.work or os.getcwd()
     tempfile.tempdir = None  # what the environment says now
     if conditions.mounts:
         enter(conditions.mounts)
-        os.chdir(folder)
     if conditions.read_only:
         leave_the_others()
         for each in conditions.read_only:
             make_read_only(Path(each))
-        os.chdir(folder)
+    os.chdir(folder)
     if conditions.umask is not None:
         os.umask(conditions.umask)
     if conditions.gone is not None:
@@ -142,11 +150,11 @@ class _Watch:
             return
         self._busy = True
         try:
-            if event in START_EVENTS or self._is_inside(arguments):
+            if event in START_EVENTS or self._is_inside(arguments[: 2 if event in _OF_TWO else 1]):
                 seen, self._seen = self._seen, self._seen + 1
                 if self._counted is not None:
                     Path(self._counted).write_text(str(self._seen))
-                self._happen(seen, event in FILE_EVENTS)
+                self._happen(seen, event in _FAILING)
         finally:
             self._busy = False
 
@@ -155,11 +163,11 @@ class _Watch:
         paths = (os.fsdecode(each) for each in arguments if isinstance(each, str | bytes | os.PathLike))
         return any(os.path.abspath(path).startswith(self._folder) for path in paths)
 
-    def _happen(self, seen: int, on_file: bool) -> None:
+    def _happen(self, seen: int, may_fail: bool) -> None:
         fault = self._fault
         if fault is None or not (seen == fault.at or (fault.again and seen > fault.at)):
             return
-        if fault.error and on_file:
+        if fault.error and may_fail:
             raise OSError(fault.error, os.strerror(fault.error))
         if fault.signal:
             (os.killpg if fault.group else os.kill)(0 if fault.group else self._process, signal.Signals(fault.signal))

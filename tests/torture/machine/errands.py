@@ -200,7 +200,7 @@ def undisturbed(errand: Errand) -> Undisturbed:
         if ended.code != errand.code:
             raise Found(f"an honest command ends with {ended.code} ({ended.stderr.strip()!r}): {ended.line}")
         contents = {name: told(name, (folder / name).read_bytes()) for name in errand.written}
-        answer = told("a.json" if "--json" in errand.arguments else "a.txt", ended.out)
+        answer = answer_of(errand, ended.out)
         moments = int(counted.read_text()) if counted.exists() else 0
         known = _KNOWN[errand.arguments] = Undisturbed(ended, answer, contents, moments)
     return known
@@ -220,6 +220,14 @@ def told(name: str, content: bytes) -> Content:
     if not name.endswith(".json"):
         return content
     return json.dumps(_without_seconds(json.loads(content)), sort_keys=True)
+
+
+def answer_of(errand: Errand, out: bytes) -> Content:
+    """What a command has said on stdout, told the same way. Raises Found where it is cut off."""
+    try:
+        return told("a.json" if "--json" in errand.arguments else "a.txt", out)
+    except ValueError:
+        raise Found(f"its answer is cut off after {len(out)} bytes: {errand.arguments[0]}") from None
 
 
 def _without_seconds(value: Any) -> Any:
