@@ -115,7 +115,7 @@ class _Place:
         word = judged(ended)
         if ended.code not in {errand.code, 2} and not (errand.measures and ended.code == 1):
             raise Found(f"it ends with {ended.code} ({ended.stderr.strip()!r}): {errand.arguments[0]}")
-        self.around.judge(known, ended_well=ended.code == errand.code)
+        self.around.judge(known, ended_well=ended.code == errand.code, early=ended.code != errand.code)
         if ended.code == errand.code and not errand.measures:
             said = (self.around.folder / "said.txt").read_bytes() if stdout else ended.out
             if answer_of(errand, said) != known.answer:
