@@ -3,17 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 # What `make bench` compares this checkout with.
 BEFORE ?= HEAD~1
-# How many random instances `make soundness` judges, and the seed of the first.
-INSTANCES ?= 5000
+# How long `make torture` runs, the seed of each suite's first case, and which suites: all where none is named.
 SEED ?= 0
-# How long `make torture` runs, and which suites of it: all where none is named.
 SECONDS ?= 600
 SUITES ?=
 # What the peers' tests need beside pytest's own.
 PEERS_TOOLS := pytest pytest-xdist hypothesis
 SOURCES := src tests benchmarks examples deploy docs/build .ci
 
-.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline soundness torture web-ui web-ui-check lock audit clean
+.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -66,10 +64,6 @@ bench-plan: .venv/.installed-dev
 bench-search: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.search --json docs/explanation/anytime.json
 	$(BIN)/python -m benchmarks.anytime docs/explanation/anytime.json
-
-# Is a lower bound above what any schedule at hand reaches? A line for each violation, which shows it again.
-soundness: .venv/.installed-dev
-	$(BIN)/python -m tests.simulation.soundness --instances $(INSTANCES) --seed $(SEED)
 
 # Hostile input of every kind, from seeds: SUITES="commands files", all without it. A line for each finding, which shows it again.
 torture: .venv/.installed-dev

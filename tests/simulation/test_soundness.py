@@ -1,4 +1,4 @@
-"""A sample of what ``make soundness`` judges by the thousand."""
+"""A sample of what ``make torture SUITES=bounds`` judges by the thousand, on smaller instances."""
 
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ pytest.importorskip("ortools", reason="the exact models need OR-Tools: the extra
 from pipeplan.simulation import lower_bound, round_trips
 from tests.simulation.soundness.instances import SMALL, instance
 from tests.simulation.soundness.judge import judge, judged_case
-from tests.simulation.soundness.suite import lines
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -49,6 +48,4 @@ def test_a_bound_that_is_wrong_is_found_and_said(monkeypatch):
     monkeypatch.setattr(round_trips, "_trip", longer)
     verdicts = (judge(instance(seed, most=SMALL), evaluations=0, seconds=0.0) for seed in range(12))
     wrong = next(verdict for verdict in verdicts if verdict.violations)
-    said = lines(wrong)
-    assert said[0].startswith(f"python -m tests.simulation.soundness --instances 1 --seed {wrong.seed}  # ")
-    assert "round trips" in said[0]
+    assert "round trips" in wrong.violations[0]

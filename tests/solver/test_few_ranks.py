@@ -22,7 +22,7 @@ from pipeplan.solver.exact.proof import can_prove
 from pipeplan.solver.exact.scope import Scope
 from pipeplan.solver.portfolio import search
 from pipeplan.solver.run import Run
-from tests.solver.few_ranks_torture import excluded
+from tests.solver.few_ranks import excluded
 from tests.solver.independent_model import solve
 from tests.solver.problems import problem
 from tests.solver.random_cases import random_case

@@ -14,7 +14,7 @@ from tests.solver.independent_model import solve
 from tests.solver.known_cases import KNOWN
 from tests.solver.random_cases import random_case
 from tests.solver.replay import BrokenRuleError, Job, replay, rows_of, schedule_of
-from tests.solver.torture import tags
+from tests.solver.tags import tags
 
 ONE = Case(
     placement="linear",

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +17,16 @@ from pipeplan.simulation import idle, simulator
 from pipeplan.simulation.chain import Chains
 from pipeplan.solver import candidate
 from pipeplan.solver.flattening import flatten
-from tests.torture.schedules import KERNELS, MUTANTS, SIMULATOR
+from tests.torture.schedules import BOUNDS, KERNELS, MUTANTS, PROOFS, SIMULATOR
 from tests.torture.schedules.oracle import Oracle
 from tests.torture.schedules.ways import as_python, both_ways, run_by
 from tests.torture.suite import Found, Suite
 
 
-def finds(suite: Suite, tmp_path: Path, most: int, says: str = "") -> None:
+def finds(suite: Suite, tmp_path: Path, most: int, says: str = "", *, first: int = 0) -> None:
     """Some case of the suite finds something, of which it says this."""
     said = []
-    for seed in range(most):
+    for seed in range(first, first + most):
         try:
             suite.attempt(seed, tmp_path)
         except Exception as found:  # whatever else a case stumbles over is found too
@@ -126,6 +127,20 @@ def test_a_candidate_that_is_worth_another_number(tmp_path, monkeypatch):
 
     monkeypatch.setattr(candidate, "flatten", at_once)
     finds(KERNELS, tmp_path, 40, "its schedule takes")
+
+
+@pytest.mark.skipif(BOUNDS.needs() is not None, reason=str(BOUNDS.needs()))
+def test_bounds_and_proofs_that_are_too_high(tmp_path, monkeypatch):
+    from pipeplan.simulation import round_trips
+    from pipeplan.solver.periodic.repeated import Repeated
+
+    trip, least = round_trips._trip, Repeated.least_period
+    with monkeypatch.context() as patch:
+        patch.setattr(round_trips, "_trip", lambda *given, **more: replace(trip(*given, **more), around=1e4))
+        finds(BOUNDS, tmp_path, 12, "round trips")
+    monkeypatch.setattr(Repeated, "least_period", lambda repeated: 3 * least(repeated))
+    finds(BOUNDS, tmp_path, 12, "in the steady state")
+    finds(PROOFS, tmp_path, 12, "no period below")
 
 
 def test_the_oracle_itself():

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 
 from tests.torture.schedules import kernels, mutants, simulations
 from tests.torture.suite import Suite
 
-__all__ = ["KERNELS", "MUTANTS", "SCHEDULES", "SIMULATOR"]
+__all__ = ["BOUNDS", "KERNELS", "MUTANTS", "PROOFS", "SCHEDULES", "SIMULATOR"]
 
 
 def _ortools() -> str | None:
     return None if find_spec("ortools") else "the exact models need OR-Tools: the extra 'search'"
+
+
+def _bounds(seed: int, folder: Path) -> str:
+    return str(import_module("tests.torture.schedules.bounds").attempt(seed, folder))
+
+
+def _proofs(seed: int, folder: Path) -> str:
+    return str(import_module("tests.torture.schedules.proofs").attempt(seed, folder))
 
 
 MUTANTS = Suite(
@@ -34,5 +44,23 @@ KERNELS = Suite(
     sample=12,
     share=1.5,
 )
+BOUNDS = Suite(
+    "bounds",
+    "lower bounds of makespan, span and steady state against the best schedules at hand and an exact model",
+    _bounds,
+    limit=300.0,
+    sample=1,
+    share=2.0,
+    needs=_ortools,
+)
+PROOFS = Suite(
+    "proofs",
+    "searches, what they call optimal or infeasible, and least periods against an exact model and every order",
+    _proofs,
+    limit=300.0,
+    sample=4,
+    share=2.0,
+    needs=_ortools,
+)
 
-SCHEDULES = (MUTANTS, SIMULATOR, KERNELS)
+SCHEDULES = (MUTANTS, SIMULATOR, KERNELS, BOUNDS, PROOFS)

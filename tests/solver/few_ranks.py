@@ -1,12 +1,7 @@
-"""Proofs over a few ranks against the independent model, on as many random cases as one likes.
-
-``python -m tests.solver.few_ranks_torture --instances 500`` asks for every set of ranks of every case whether the exact
-model of these ranks admits the optimum that the independent model has found; what does not is a wrong proof.
-"""
+"""Proofs over a few ranks against the independent model: does the exact model of these ranks admit what can be reached?"""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from itertools import chain, combinations, product
 from typing import Any
@@ -21,8 +16,7 @@ from pipeplan.solver.exact.integer_problem import IntegerProblem
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.exact.scope import Scope
 from tests.solver.case import Case
-from tests.solver.independent_model import Answer, solve
-from tests.solver.random_cases import random_case
+from tests.solver.independent_model import Answer
 
 
 def problem_of_case(case: Case) -> Problem:
@@ -53,25 +47,3 @@ def excluded(case: Case, answer: Answer) -> Iterator[str]:
         solver.parameters.max_deterministic_time = 5
         if solver.solve(model.model) == cp_model.INFEASIBLE:
             yield f"ranks {some}{' with the flow' * flow} exclude {float(answer.reachable):g}: {case.command()}"
-
-
-def main() -> None:
-    """Print what is wrong, and how many cases were looked at."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--instances", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cells", type=int, default=16)
-    options = parser.parse_args()
-    wrong = asked = 0
-    for seed in range(options.seed, options.seed + options.instances):
-        case = random_case(seed, cells=options.cells, cells_of_span=8)
-        answer = solve(case, seconds=3)
-        asked += case.overlap is None and answer.reachable is not None
-        for violation in excluded(case, answer):
-            wrong += 1
-            print(seed, violation, flush=True)
-    print(f"{asked} cases, {wrong} sets of ranks exclude what can be reached")
-
-
-if __name__ == "__main__":
-    main()

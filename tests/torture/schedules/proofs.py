@@ -1,0 +1,99 @@
+"""The suite ``proofs``: what a search answers and what is proven, against an independent exact model or every order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pipeplan
+from pipeplan.errors import InfeasibleError
+from pipeplan.model import Placement
+from pipeplan.solver import Problem
+from pipeplan.solver.budget import Budget
+from pipeplan.solver.periodic.least_period import LeastPeriod, least_period
+from pipeplan.solver.periodic.repeated import Repeated
+from tests.solver.case import Case
+from tests.solver.few_ranks import excluded
+from tests.solver.independent_model import solve
+from tests.solver.judge import judge
+from tests.solver.periodic.all_orders import by_trying_all_orders
+from tests.solver.problems import problem
+from tests.solver.random_cases import random_case
+from tests.torture.suite import Found
+
+
+def attempt(seed: int, folder: Path) -> str:
+    """A search, the sets of ranks of a case, the same search twice, or a least period."""
+    random = Random(f"proofs {seed}")
+    kind = random.choices((_searched, _few_ranks, _again, _period), (4, 2, 1, 1))[0]
+    return kind(random, seed)
+
+
+def _small(random: Random, seed: int) -> Case:
+    return random_case(seed, cells=random.choice((8, 12, 16)), cells_of_span=random.choice((6, 8)))
+
+
+def _searched(random: Random, seed: int) -> str:
+    """No worse than published, valid, worth what it says, and "optimal" or "infeasible" only where that is true."""
+    case = _small(random, seed)
+    verdict = judge(case, model_seconds=10.0, evaluations=random.choice((300, 3000)))
+    if verdict.violations:
+        raise Found(f"{'; '.join(map(str, verdict.violations))}: {case.command()}")
+    if verdict.value is None:
+        return "infeasible"
+    return "optimal" if verdict.optimal else "searched"
+
+
+def _few_ranks(random: Random, seed: int) -> str:
+    """No set of ranks excludes what all of them reach."""
+    case = _small(random, seed)
+    wrong = next(excluded(case, solve(case, seconds=5)), None)
+    if wrong is not None:
+        raise Found(wrong)
+    return "few ranks"
+
+
+def _again(random: Random, seed: int) -> str:
+    """The same seed gives the same answer, whatever the number of workers."""
+    case, evaluations = _small(random, seed), random.choice((100, 1000))
+    answers = [_answer(case, evaluations, seed, workers) for workers in (1, 2)]
+    if answers[0] != answers[1]:
+        raise Found(f"one seed, two answers: {answers[0]} and {answers[1]}: {case.command()}")
+    return "again"
+
+
+def _answer(case: Case, evaluations: int, seed: int, workers: int) -> object:
+    options: dict[str, Any] = case.options(evaluations=evaluations, seed=seed % 1000) | {"workers": workers}
+    try:
+        found = pipeplan.search(**options, **case.settings())
+    except InfeasibleError as error:
+        return str(error)
+    told = found.to_dict()
+    return told["objective"], told["optimal"], [[str(op) for op in row] for row in found.schedule]
+
+
+def _period(random: Random, seed: int) -> str:
+    """The least period of one microbatch is that of the best order of every rank, to a unit of the times."""
+    times = [float(random.randint(1, 7)) for _ in range(3)]
+    given = times[0], times[1], times[2], float(random.randint(0, 4))
+    question = problem(Placement.linear(2), 4, given, random.choice((1, 2)))
+    known, truth = _proven(question), by_trying_all_orders(question)
+    what = (
+        f"times of F, I, W {times}, limit {question.memory_limit.limit[0]}, transfer {question.costs.transfer.time()}"
+    )
+    if known.bound > truth + 0.01:
+        raise Found(f"{what}: no period below {known.bound}, it is said, and {truth} is one")
+    if known.pattern is not None:
+        if faults := list(known.pattern.faults()):
+            raise Found(f"{what}: the pattern found is wrong: {faults[0]}")
+        if known.pattern.period < truth - 0.01:
+            raise Found(f"{what}: a period of {known.pattern.period} is found, and {truth} is the least")
+        if known.is_least and known.pattern.period > truth + 1.01:
+            raise Found(f"{what}: {known.pattern.period} is said to be the least period, and {truth} is one")
+    return "period"
+
+
+def _proven(question: Problem) -> LeastPeriod:
+    known = LeastPeriod(1, Repeated(question, 1).least_period(), None)
+    return least_period(known, question, Budget(None, 1, lambda: 0.0))
