@@ -9,7 +9,8 @@ import pytest
 
 import pipeplan
 from pipeplan.costs import Settings
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.errors import InputError, InvalidScheduleError, ShapeError
+from pipeplan.model import Timeline, parse_schedule
 
 SHAPE: dict[str, Any] = {"ranks": 3, "microbatches": 4}
 TIMES: dict[str, Any] = {"forward_times": [3, 4, 5], "backward_times": [7, 8, 9], "p2p_time": 0.5, "time_unit": "ms"}
@@ -105,3 +106,12 @@ def test_only_times_stand_in_the_way(tmp_path):
     assert Settings(**SHAPE) == Settings(**SHAPE, p2p_time=0.0)
     path, _ = measured(tmp_path)
     assert pipeplan.explain(path, p2p_time=0.0, ranks=3).result.name == "1f1b"
+
+
+def test_an_order_in_which_nothing_can_have_run_is_refused():
+    schedule = parse_schedule("0B0 0F0")
+    run = Timeline(schedule, np.array([0.0, 1.0]), np.array([1.0, 2.0]), "ms", "measured")
+    for ask in (pipeplan.explain, lambda measured: pipeplan.diff(measured, measured)):
+        with pytest.raises(InvalidScheduleError, match=r"out of order: rank 0, op 0 \(0B0\) waits for 0F0"):
+            ask(run)
+    assert [problem.rule for problem in pipeplan.check(run).problems] == ["order"]

@@ -129,3 +129,11 @@ def test_the_schedule_of_a_timeline_file(tmp_path):
 def test_the_ending_says_the_format(tmp_path):
     with pytest.raises(UnknownNameError, match=r"ending of a schedule file '\.doc'"):
         read_schedule_or_timeline(tmp_path / "plan.doc")
+
+
+@pytest.mark.parametrize("key", ["microbatches", "rows"])
+def test_a_key_that_stands_twice_is_named(key):
+    text = schedule_json(parse_schedule("0F0 0B0"))
+    again = text.rstrip()[:-1] + f", {json.dumps(key)}: {json.dumps(json.loads(text)[key])}}}"
+    with pytest.raises(FormatError, match=f"a.json: the key '{key}' stands twice"):
+        parse_json(again, name="a.json")

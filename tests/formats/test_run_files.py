@@ -302,3 +302,31 @@ def test_single_traces(tmp_path):
     with pytest.raises(FormatError, match="the trace of its rank is missing"):
         read_run(tmp_path / "rank0.json")
     assert read_run(tmp_path).typical.schedule == RUN.schedule
+
+
+def of_one_rank() -> Timeline:
+    schedule = parse_schedule("0F0 0B0")
+    return simulate(schedule, Settings(time_unit="ms").costs(schedule.placement)).timeline
+
+
+def test_a_rank_of_many_is_no_run_unless_a_group_says_so():
+    """What rank 0 of a billion ran is a whole schedule of one stage, and so a run only where it is a pipeline alone."""
+    alone = of_one_rank()
+
+    def trace(groups: list[list[int]]) -> str:
+        whose = {"rank": 0, "world_size": 10**9, "pg_config": [{"ranks": group} for group in groups]}
+        return rank_trace(alone, 0, distributedInfo=whose)
+
+    assert len(parse_kineto({"a": trace([[0]])})) == 1
+    for groups in ([], [[0, 1]]):
+        with pytest.raises(
+            FormatError, match=r"a: it is of rank 0 of 1,000,000,000 processes, .* give the trace of every"
+        ):
+            parse_kineto({"a": trace(groups)})
+
+
+def test_no_rank_can_have_run_a_backward_before_its_forward():
+    run = of_one_rank()
+    events = [event("user_annotation", "PP:0B0", 0.0, 10.0), event("user_annotation", "PP:0F0", 20.0, 10.0)]
+    with pytest.raises(FormatError, match=r"a: out of order: rank 0, op 0 \(0B0\) waits for 0F0.* no rank can"):
+        parse_kineto({"a": rank_trace(run, 0, traceEvents=events)})

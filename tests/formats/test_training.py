@@ -2,7 +2,7 @@ from dataclasses import fields
 
 import pytest
 
-from pipeplan.errors import ShapeError
+from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats.training import TRAINING_NAMES, Training
 
 
@@ -13,16 +13,16 @@ def test_the_keywords_are_the_attributes_but_for_the_layers():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"microbatch_size": 0}, "microbatch_size must be at least 1, not 0"),
-        ({"sequence_length": 0}, "sequence_length must be at least 1, not 0"),
-        ({"data_parallel": -1}, "data_parallel must be at least 1, not -1"),
-        ({"mtp_layers": -1}, "mtp_layers must be at least 0, not -1"),
+        ({"microbatch_size": 0}, "microbatch size must be at least 1, not 0"),
+        ({"sequence_length": 0}, "sequence length must be at least 1, not 0"),
+        ({"data_parallel": -1}, "data parallel must be at least 1, not -1"),
+        ({"mtp_layers": -1}, "mtp layers must be at least 0, not -1"),
         ({"layers": (1, -1)}, r"at least 0, and not all of them 0, not \(1, -1\)"),
         ({"layers": (0, 0)}, "not all of them 0"),
     ],
 )
 def test_numbers_that_cannot_be(given, message):
-    with pytest.raises(ShapeError, match=message) as caught:
+    with pytest.raises(InputError, match=message) as caught:
         Training(**given)
     assert caught.value.field == ("layers_per_stage" if "layers" in given else next(iter(given)))
 

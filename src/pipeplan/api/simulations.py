@@ -14,7 +14,7 @@ from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import SETTINGS, Settings
 from pipeplan.errors import InputError
-from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies
+from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies, require_order
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import Simulation
 from pipeplan.simulation import simulate as simulate_schedule
@@ -98,7 +98,13 @@ def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
     """A timeline with its own times as a result.
 
     Its costs are the means of its op times, and so its bound is one on these means.
+
+    Raises
+    ------
+    InvalidScheduleError
+        For ops in an order in which nothing can have run, or of which some are missing.
     """
+    require_order(timeline.schedule, dependencies(timeline.schedule))
     placement = resolve(timeline, settings, of_measured=True).placement
     limits = settings.limits(placement)
     costs = settings_measured(timeline, settings).costs(placement)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeplan.api import Look, file_of, is_picture, load_config, named_beside, picture_name, require_outputs
 from pipeplan.cli.options import OutputOptions, SettingOptions
 from pipeplan.costs import Config, Settings, merged
-from pipeplan.files import require_apart, require_writable
+from pipeplan.files import path_of, require_apart, require_writable
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _outputs(options: OutputOptions, config: Config, drawn: str | None, *, pictu
 
     Without pictures there are none but those that the command line itself names.
     """
-    outputs = options.output or tuple(map(Path, config.output))
+    outputs = options.output or tuple(path_of(name, "the output", field="output") for name in config.output)
     require_outputs(outputs)
     if not pictures and not options.output:
         return tuple(path for path in outputs if not is_picture(path))

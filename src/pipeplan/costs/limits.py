@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeplan.errors import CostError
-from pipeplan.model import Floats, require_range
+from pipeplan.model import Floats, require_range, shortened
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +45,7 @@ def parse_size(value: str, field: str) -> float:
     try:
         return float(match[1]) * _UNITS[match[2]]  # type: ignore[index]
     except (TypeError, ValueError):
-        raise CostError(f"{field}: '{value}' is no size; write bytes, or 2GiB", field=field) from None
+        raise CostError(f"{field}: '{shortened(value, 60)}' is no size; write bytes, or 2GiB", field=field) from None
 
 
 def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
@@ -61,11 +61,12 @@ def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
         number, unit = float(match.group(1)), match.group(2)  # type: ignore[union-attr]
     except (AttributeError, ValueError):
         raise CostError(
-            f"memory limit '{value}' is no size; write bytes, 12GiB or activations, 8act", field="memory_limit"
+            f"memory limit '{shortened(str(value), 60)}' is no size; write bytes, 12GiB or activations, 8act",
+            field="memory_limit",
         ) from None
     if not 0 < number < math.inf:
-        shown = value if isinstance(value, str) else f"{value:g}"
+        shown = shortened(value, 60) if isinstance(value, str) else f"{value:g}"
         raise CostError(f"memory limit must be more than 0 and finite, not {shown}", field="memory_limit")
     size = number if unit.startswith("act") else number * _UNITS[unit]
-    require_range(f"memory limit {value}", size, field="memory_limit")
+    require_range(f"memory limit {shortened(str(value), 60)}", size, field="memory_limit")
     return (size, "act") if unit.startswith("act") else (size, "byte")

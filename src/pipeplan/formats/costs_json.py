@@ -26,7 +26,7 @@ from pipeplan.errors import CostError, FormatError
 from pipeplan.formats.format import Format
 from pipeplan.formats.version import other_version
 from pipeplan.model import NOT_GIVEN
-from pipeplan.strict_json import json_text
+from pipeplan.strict_json import json_text, require_unique_keys
 
 VERSION = 1
 
@@ -136,7 +136,7 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
     Raises
     ------
     FormatError
-        For text that is not JSON or is cut off, an unknown key or version.
+        For text that is not JSON or is cut off, an unknown key or version, a key that stands twice.
     CostError
         For times and sizes that cannot be, or lists of different length.
     """
@@ -147,7 +147,10 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
     if other := other_version(text, VERSION):
         raise FormatError(f"{name}: {other}")
     try:
+        require_unique_keys(text)
         return _costs(record)
+    except FormatError as error:
+        raise FormatError(f"{name}: {error}") from None
     except CostError as error:
         raise CostError(f"{name}: {error}") from None
 

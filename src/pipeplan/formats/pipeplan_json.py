@@ -24,7 +24,7 @@ from pipeplan.errors import CostError, FormatError, InvalidScheduleError, Notati
 from pipeplan.formats.format import Format
 from pipeplan.formats.version import other_version
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
-from pipeplan.strict_json import json_text
+from pipeplan.strict_json import json_text, require_unique_keys
 
 VERSION = 1
 
@@ -253,8 +253,8 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
     Raises
     ------
     FormatError
-        For text that is not JSON or is cut off, an unknown key or version, shapes that contradict each other, a cell
-        that is no op, times that are no times.
+        For text that is not JSON or is cut off, an unknown key or version, a key that stands twice, shapes that contradict
+        each other, a cell that is no op, times that are no times.
     InvalidScheduleError
         For ranks or stages that hold nothing, ops out of range.
     """
@@ -262,6 +262,7 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
         record = msgspec.json.decode(text, type=ScheduleRecord | TimelineRecord)
         if record.version != VERSION:
             raise FormatError(other_version(text, VERSION) or "its version is unknown")
+        require_unique_keys(text)
         schedule = _schedule(record, keep_duplicates)
         return _timeline(record, schedule) if isinstance(record, TimesRecord) else schedule
     except msgspec.DecodeError as error:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pipeplan.errors import CostError, FormatError, InvalidScheduleError, ShapeError
 from pipeplan.formats.format import Format
 from pipeplan.model import Columns, Kind, Schedule, Timeline, infer_placement
-from pipeplan.strict_json import json_text
+from pipeplan.strict_json import json_text, require_unique_keys
 
 
 class TimelineTable(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -104,7 +104,9 @@ def parse_timeline_csv(text: str, *, name: str = "") -> Timeline:
 def parse_timeline_columns_json(text: str, *, name: str = "") -> Timeline:
     """The timeline that :func:`timeline_columns_json` wrote; raises what :func:`parse_timeline_csv` does."""
     try:
-        return _timeline(msgspec.json.decode(text, type=TimelineTable))
+        table = msgspec.json.decode(text, type=TimelineTable)
+        require_unique_keys(text)
+        return _timeline(table)
     except (msgspec.DecodeError, RecursionError, CostError, FormatError) as error:
         raise FormatError(f"{name}: {error}") from None
 

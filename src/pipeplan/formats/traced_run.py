@@ -28,6 +28,7 @@ from pipeplan.model import (
     dependencies,
     parse_cell,
     received_when_needed,
+    require_order,
     schedule_from_cells,
 )
 
@@ -109,6 +110,7 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
         if step not in beginnings
         for before, after in zip(found[step - 1], found[step], strict=True)
     ]
+    _require_not_alone(pipelines, ranks[0].world_size)
     timelines = tuple(timeline for row in found for timeline, _ in row)
     return MeasuredRun(timelines, steps, len(pipelines), len(recordings), tuple(pauses), copies_timed=False)
 
@@ -208,6 +210,18 @@ def _require_whole_pipelines(pipelines: Sequence[Sequence[RankTrace]], world_siz
             )
 
 
+def _require_not_alone(pipelines: Sequence[Sequence[RankTrace]], world_size: int) -> None:
+    """Where not every process has a trace, a rank whose ops are a whole schedule is a pipeline only if a group says so."""
+    if sum(map(len, pipelines)) == world_size:
+        return
+    for first, *others in pipelines:
+        if not others and (first.rank,) not in first.groups:
+            raise FormatError(
+                f"{first.name}: it is of rank {first.rank} of {world_size:,} processes, and nothing says that this rank "
+                "is a pipeline of its own: give the trace of every rank"
+            )
+
+
 def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
     """One step of all ranks of a pipeline on one clock, and where on that clock its zero is, in milliseconds."""
     picks = [each.steps[step] for each in recorded]
@@ -234,6 +248,7 @@ def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
     )
     _require_all_ranks(schedule, names)
     _require_complete(schedule)
+    _require_order(schedule, names)
     end = received_when_needed(schedule, start, end)
     _require_cause_before_effect(schedule, start, end, recorded)
     zero = start.min()
@@ -256,6 +271,13 @@ def _require_complete(schedule: Schedule) -> None:
             raise FormatError(
                 f"these are traces of different runs, or of a part of the ranks: {op} waits for an op that no trace has"
             )
+
+
+def _require_order(schedule: Schedule, names: str) -> None:
+    try:
+        require_order(schedule, dependencies(schedule))
+    except InvalidScheduleError as error:
+        raise FormatError(f"{names}: {error}: no rank can have run this") from None
 
 
 def _require_cause_before_effect(schedule: Schedule, start: Floats, end: Floats, recorded: list[RankTrace]) -> None:

@@ -57,7 +57,7 @@ class Training:
         1, kind="count", title="Replicas", help="Replicas of the pipeline.", range=COUNT
     )  # fmt: skip
     csv: str | None = _said(
-        kind="text", title="CSV", help="The path of the schedule's CSV on the machines that train.", longest=4096
+        kind="text", title="CSV", help="The path of the schedule's CSV on the machines that train.", longest=10_000
     )  # fmt: skip
     trainer_version: str | None = _said(
         kind="text", title="Release", help="The trainer's release; the newest known one without it."

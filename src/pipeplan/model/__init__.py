@@ -10,6 +10,7 @@ from pipeplan.model.dependency import (
     crosses_ranks,
     dependencies,
     received_when_needed,
+    require_order,
     source_of,
 )
 from pipeplan.model.memory import (
@@ -125,6 +126,7 @@ __all__ = [
     "progress",
     "received_when_needed",
     "rendezvous",
+    "require_order",
     "require_range",
     "require_size",
     "require_text",

@@ -207,3 +207,27 @@ def received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Floa
     until = end.copy()
     until[arrival[needy]] = np.maximum(end[arrival[needy]], start[needy])
     return until
+
+
+def require_order(schedule: Schedule, needs: Dependencies) -> None:
+    """Check that everything that ops wait for is there, and that what is on the same rank comes first.
+
+    Raises
+    ------
+    InvalidScheduleError
+        For an op that waits for one that is missing, or that comes later on its own rank; the message says which.
+    """
+    position = np.arange(len(schedule), dtype=np.int32)
+    first_of_group = position - schedule.joined
+    for sources in needs.all:
+        absent = np.flatnonzero(sources == MISSING)
+        if absent.size:
+            raise InvalidScheduleError(
+                f"incomplete: {schedule.place(int(absent[0]))} waits for an op that is not there"
+            )
+        late = np.flatnonzero((sources >= first_of_group) & (schedule.rank[sources] == schedule.rank))
+        if late.size:
+            op = int(late[0])
+            raise InvalidScheduleError(
+                f"out of order: {schedule.place(op)} waits for {schedule.op(int(sources[op]))}, which comes later there"
+            )

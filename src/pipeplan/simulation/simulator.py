@@ -39,7 +39,6 @@ from pipeplan.kernels import Kernel
 from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,
-    MISSING,
     NONE,
     RECEIVE_KINDS,
     Bools,
@@ -53,6 +52,7 @@ from pipeplan.model import (
     among,
     crosses_ranks,
     dependencies,
+    require_order,
 )
 from pipeplan.simulation.blocking_kernel import time_ops_blocking
 from pipeplan.simulation.bounds import Bound, lower_bound
@@ -190,7 +190,7 @@ def _time_compute(
         before, behind = costs.lost(schedule)
         occupied = before + durations + behind
     needs = dependencies(schedule)
-    _require_order(schedule, needs)
+    _require_runnable(schedule, needs)
     crosses = crosses_ranks(schedule, needs.arrival)
     source = np.where(crosses, needs.arrival, NONE).astype(np.int32)
     delay, link = np.zeros(len(schedule)), np.full(len(schedule), NONE, np.int32)
@@ -239,22 +239,9 @@ def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] |
     )
 
 
-def _require_order(schedule: Schedule, needs: Dependencies) -> None:
+def _require_runnable(schedule: Schedule, needs: Dependencies) -> None:
     """Everything waited for is there, what is on the same rank comes first, and nothing but arrivals is on another."""
-    position = np.arange(len(schedule), dtype=np.int32)
-    first_of_group = position - schedule.joined
-    for sources in needs.all:
-        absent = np.flatnonzero(sources == MISSING)
-        if absent.size:
-            raise InvalidScheduleError(
-                f"incomplete: {schedule.place(int(absent[0]))} waits for an op that is not there"
-            )
-        late = np.flatnonzero((sources >= first_of_group) & (schedule.rank[sources] == schedule.rank))
-        if late.size:
-            op = int(late[0])
-            raise InvalidScheduleError(
-                f"out of order: {schedule.place(op)} waits for {schedule.op(int(sources[op]))}, which comes later there"
-            )
+    require_order(schedule, needs)
     _require_handing_on(schedule, needs)
 
 
@@ -311,7 +298,7 @@ def _beside_compute(
 def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     """Time a schedule whose sends and receives occupy their ranks."""
     needs = dependencies(schedule)
-    _require_order(schedule, needs)
+    _require_runnable(schedule, needs)
     receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
     crossing = crosses_ranks(schedule, needs.arrival)
     crossing[receives] = False

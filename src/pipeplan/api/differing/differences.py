@@ -39,7 +39,7 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
-from pipeplan.model import Floats, Schedule, Timeline
+from pipeplan.model import Floats, Schedule, Timeline, dependencies, require_order
 from pipeplan.readable import Times, change
 from pipeplan.simulation import compute_only, critical_path
 from pipeplan.strategies import strategy
@@ -262,7 +262,11 @@ def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
     ------
     InputError
         If an op is in one of them only, or one in the run takes no time.
+    InvalidScheduleError
+        For ops in an order in which nothing can have run, or of which some are missing.
     """
+    for timeline in (planned, measured):
+        require_order(timeline.schedule, dependencies(timeline.schedule))
     measured = replace(compute_only(measured), unit=measured.unit or planned.unit)
     planned = in_unit(compute_only(planned), measured.unit)
     match = _matching(planned.schedule, measured.schedule)
