@@ -172,7 +172,7 @@ def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended
         start, end, _ = _time_compute(schedule, costs, durations, contended=contended)
         return Timeline(schedule, start, end, costs.time_unit)
     needs = dependencies(schedule)
-    _require_order(schedule, needs)
+    _require_runnable(schedule, needs)
     times = _time_compute(schedule.keep(timed), costs, durations[timed], contended=contended)
     return Timeline(schedule, *_beside_compute(schedule, needs, timed, times), costs.time_unit)
 
