@@ -36,7 +36,7 @@ def trace(*names: str, **more: object) -> str:
         ("a.json", json.dumps(PLAN | {"placement": [[0]] * 1000}), "at most 64 copies of the model, not 1000"),
         ("a.json", json.dumps(PLAN | {"microbatches": 10**17}), "at most 20,000,000 can be scheduled"),
         ("a.json", json.dumps(PLAN | {"microbatches": 10**4000}), r"2 stages x about 10\^4000 microbatches need"),
-        ("a.json", json.dumps(PLAN | {"slices": 10**9}), "slices must be at most 32,768, not 1000000000"),
+        ("a.json", json.dumps(PLAN | {"slices": 10**9}), "slices must be at most 32,768, not 1,000,000,000"),
         ("a.json", json.dumps(PLAN | {"ranks": 10**9, "stages": 10**9}), "says 1000000000 ranks, .* placement has 2"),
         ("a.csv", "0F999999999,0B999999999", "1000000000 microbatches need 1,000,000,000 forwards; at most 20,000,000"),
         ("a.csv", "999999999F0", "no rank holds stage 0, though there is a stage 999999999"),

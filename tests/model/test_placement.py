@@ -72,11 +72,11 @@ def test_what_cannot_be(make, rule):
         (lambda: Placement.of((0, -(10**9999))), r"not from about -10\^9999"),
         (
             lambda: Placement.linear(10**9),
-            "1000000000 ranks need 1,000,000,000 forwards; at most 20,000,000 can be scheduled",
+            "ranks must be at most 65,536, not 1,000,000,000",
         ),
         (lambda: Placement.loop(4, 10**9), "4 ranks x 1000000000 chunks need 4,000,000,000 forwards"),
         (lambda: Placement.wave(4, 10**9), "4 ranks x 1000000000 chunks need 4,000,000,000 forwards"),
-        (lambda: Placement.bidirectional(10**9), "1000000000 ranks need 1,000,000,000 forwards"),
+        (lambda: Placement.bidirectional(10**9), "ranks must be at most 65,536, not 1,000,000,000"),
     ],
 )
 def test_what_is_too_large_is_refused_before_anything_is_made(make, rule):

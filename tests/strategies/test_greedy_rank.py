@@ -2,7 +2,7 @@ import pytest
 
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Kind, Placement, format_schedule
-from pipeplan.strategies.greedy_rank import GreedyRank, RankCosts, to_schedule
+from pipeplan.strategies.greedy_rank import GreedyRank, RankCosts, greedy_ranks, to_schedule
 
 COSTS = RankCosts(
     forward=3, backward_input=4, backward_weight=2, held=1, freed_by_weight=0.75, limit=2, unit="activations"
@@ -10,7 +10,7 @@ COSTS = RankCosts(
 
 
 def rank_with_two_owed() -> GreedyRank:
-    rank = GreedyRank(0, COSTS, chunks=2)
+    rank = greedy_ranks([COSTS], chunks=2)[0]
     rank.place_forward(0, arrival=5)
     rank.place_forward(1)
     rank.place_input(1)

@@ -17,7 +17,7 @@ from pipeplan.strategies import STRATEGIES, strategy
             {"chunks": 10**9},
             "4 ranks x 1000000000 chunks x 8 microbatches need 32,000,000,000 forwards",
         ),
-        ("seq1f1b", {"slices": 2**15 + 1}, "slices must be at most 32,768, not 32769"),
+        ("seq1f1b", {"slices": 2**15 + 1}, "slices must be at most 32,768, not 32,769"),
     ],
 )
 def test_options_that_a_strategy_does_not_have(name, options, rule):

@@ -14,7 +14,7 @@ from pipeplan.costs.limits import parse_limit
 from pipeplan.costs.stage_ranges import ranges_in
 from pipeplan.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.files import path_of
-from pipeplan.model import LARGEST, MOST_FORWARDS, SMALLEST, in_digits, require_text, shortened
+from pipeplan.model import LARGEST, MOST_FORWARDS, MOST_RANKS, SMALLEST, in_digits, require_text, shortened
 
 SettingKind = Literal[
     "count",
@@ -91,7 +91,9 @@ def _in_figures(value: float) -> str:
 
 
 COUNT = Range(1, most=MOST_FORWARDS)
-"""No schedule has more forwards, so none can have more ranks, chunks or microbatches."""
+"""No schedule has more forwards, so none can have more chunks or microbatches."""
+
+RANKS = Range(1, most=MOST_RANKS)
 
 POSITIVE = Range(0, open=True, divides=True)
 NOT_NEGATIVE = Range(0)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.machines import MACHINES, NO_MACHINE
-from pipeplan.costs.setting import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, Setting, setting
+from pipeplan.costs.setting import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, Setting, setting
 from pipeplan.errors import ShapeError
 
 Times = float | tuple[float, ...]
@@ -40,7 +40,7 @@ class SettingsTable:
     """
 
     ranks: int | None = setting(
-        kind="count", title="Ranks", group="shape", help="Pipeline ranks, p.", default="4", range=COUNT,
+        kind="count", title="Ranks", group="shape", help="Pipeline ranks, p.", default="4", range=RANKS,
         aliases=("num_devices", "num_ranks"), flags=("-p",), slider=(1, 64, 1),
     )  # fmt: skip
     microbatches: int | None = setting(

@@ -10,8 +10,9 @@ from pipeplan.errors import UnknownNameError
 
 SizeName = Literal["slide", "page", "column"]
 
-TALLEST = 7200.0
-"""The height that the lanes of a page may take together, in points: more pixels than that no bitmap can have."""
+TALLEST = 1440.0
+"""The height that the lanes of a page may take together, in points: 20 inches. Pixels cost time and memory, and ranks that are
+too many for it share lanes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,7 @@ from pipeplan.model.running import Progress, farthest, progress, rendezvous
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.size import (
     MOST_FORWARDS,
+    MOST_RANKS,
     in_digits,
     require_size,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "LONGEST_NAME",
     "MISSING",
     "MOST_FORWARDS",
+    "MOST_RANKS",
     "NONE",
     "NOT_GIVEN",
     "NO_GROUP",

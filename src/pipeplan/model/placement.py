@@ -51,6 +51,7 @@ class Placement:
         held = {rank for copy in self.rank_of for rank in copy}
         if min(held) < 0:
             raise ShapeError(f"ranks are numbered from 0, not from {in_digits(min(held))}")
+        require_size(ranks=len(held))
         missing = max(held) + 1 - len(held)
         if missing:
             without = (rank for rank in range(len(held) + 3) if rank not in held)

@@ -9,9 +9,11 @@ from pipeplan.errors import ShapeError
 MOST_FORWARDS = 20_000_000
 """Forwards of the largest schedule: more than any training run has. They are up to 60 million ops, and about 6 GB."""
 
+MOST_RANKS = 2**16
+"""Ranks of a pipeline: a hundred times those of the longest that trains anything, each with Python's work for its row."""
+
 MOST_SLICES = 2**15
 """Slices of a sequence: as many as their column of ops can number."""
-
 
 MOST_COPIES = 64
 """Copies of the model that ranks hold together."""
@@ -33,8 +35,9 @@ def require_size(**counts: int) -> None:
     for name, count in counts.items():
         if count < 1:
             raise ShapeError(f"{name} must be at least 1, not {in_digits(count)}", field=name)
-    if counts.get("slices", 1) > MOST_SLICES:
-        raise ShapeError(f"slices must be at most {MOST_SLICES:,}, not {in_digits(counts['slices'])}", field="slices")
+    for name, most in (("ranks", MOST_RANKS), ("slices", MOST_SLICES)):
+        if counts.get(name, 1) > most:
+            raise ShapeError(f"{name} must be at most {most:,}, not {in_digits(counts[name], ',')}", field=name)
     forwards = prod(counts.values())
     if forwards > MOST_FORWARDS:
         factors = " x ".join(f"{in_digits(count)} {name}" for name, count in counts.items() if count > 1)

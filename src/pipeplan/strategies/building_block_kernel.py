@@ -6,6 +6,7 @@ from collections.abc import MutableSequence, Sequence
 def run_block(
     offset: Sequence[int],
     source: Sequence[int],
+    waiting: Sequence[int],
     interval: int,
     capacity: int,
     microbatches: int,
@@ -14,18 +15,31 @@ def run_block(
     taken: MutableSequence[int],
     length: MutableSequence[int],
     order: MutableSequence[int],
+    awake: MutableSequence[int],
+    woken: MutableSequence[int],
 ) -> None:
     """Write into ``order`` what each rank does in turn, as numbers of sorts; a rank has ``6 * microbatches`` places.
 
     Sorts are numbered as a microbatch passes through them: 0 and 1 are the forwards of chunk 0 and 1, 2 and 3 the input
     backwards of chunk 1 and 0, and 4 is a weight backward. The block has sort ``s`` of microbatch ``j`` on rank ``r`` due
     at ``offset[4r + s] + interval * j``; the op waits for the same microbatch's op numbered ``source[4r + s]`` (-1: for
-    nothing). ``done`` (4 a rank) and ``length`` (one a rank) count from 0; ``taken`` (one a rank) is scratch.
+    nothing), and ``waiting[4r + s]`` is the one that waits for it. ``done`` (4 a rank) and ``length`` (one a rank) count
+    from 0; ``taken``, ``woken`` (one a rank) and ``awake`` (two a rank) are scratch.
+
+    A rank that can do nothing is not asked again before an op that it waits for has run: so all of it takes as long as there
+    are ops, however long the ranks wait.
     """
     row = 6 * microbatches
-    left = row * ranks
-    while left > 0:
-        for rank in range(ranks):
+    awaken = ranks
+    first = 0
+    unit = 0
+    for rank in range(ranks):
+        awake[rank] = rank
+        woken[rank] = 0
+    while awaken > 0:
+        unit += 1
+        for place in range(first, first + awaken):
+            rank = awake[place]
             base = 4 * rank
             forwards = done[base] + done[base + 1]
             inputs = done[base + 2] + done[base + 3]
@@ -64,11 +78,25 @@ def run_block(
                 chosen = 4
             taken[rank] = chosen
         # What a rank does now, the others see from the next unit of time on.
-        for rank in range(ranks):
+        begin = ranks - first
+        stop = begin
+        for place in range(first, first + awaken):
+            rank = awake[place]
             chosen = taken[rank]
-            if chosen >= 0:
-                order[row * rank + length[rank]] = chosen
-                length[rank] += 1
-                left -= 1
-                if chosen < 4:
-                    done[4 * rank + chosen] += 1
+            if chosen < 0:
+                continue
+            order[row * rank + length[rank]] = chosen
+            length[rank] += 1
+            if woken[rank] != unit:
+                woken[rank] = unit
+                awake[stop] = rank
+                stop += 1
+            if chosen < 4:
+                done[4 * rank + chosen] += 1
+                other = waiting[4 * rank + chosen] // 4
+                if other >= 0 and woken[other] != unit:
+                    woken[other] = unit
+                    awake[stop] = other
+                    stop += 1
+        first = begin
+        awaken = stop - begin

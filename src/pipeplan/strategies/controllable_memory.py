@@ -102,8 +102,10 @@ def _repeat(block: Block, peak: int, shape: Shape) -> Schedule:
     row = INTERVAL * microbatches
     order = np.zeros(ranks * row, np.int64)
     counts = [np.zeros(size, np.int64) for size in (_SORTS * ranks, ranks, ranks)]
-    inputs = (block.ravel(), _sources(placement).ravel(), INTERVAL, 2 * peak, microbatches, ranks)
-    _RUN_BLOCK(inputs, (*counts, order), work=len(order))
+    scratch = [np.zeros(size, np.int64) for size in (2 * ranks, ranks)]
+    sources = _sources(placement).ravel()
+    inputs = (block.ravel(), sources, _waiting(sources), INTERVAL, 2 * peak, microbatches, ranks)
+    _RUN_BLOCK(inputs, (*counts, order, *scratch), work=len(order))
     rows = [_columns(sorts, rank, shape) for rank, sorts in enumerate(order.reshape(ranks, row))]
     return Schedule.from_rows(placement, microbatches, rows)
 
@@ -119,6 +121,14 @@ def _sources(placement: Placement) -> Ints:
                 there, chunk = placement.rank_of[0][needed[1]], placement.chunk_of[0][needed[1]]
                 source[rank, sort] = _SORTS * there + (chunk if needed[0] is Kind.F else 3 - chunk)
     return source
+
+
+def _waiting(sources: Ints) -> Ints:
+    """Which one waits for each, -1 for none."""
+    waiting = np.full(len(sources), -1, np.int64)
+    waits = np.flatnonzero(sources >= 0)
+    waiting[sources[waits]] = waits
+    return waiting
 
 
 def _columns(sorts: Ints, rank: int, shape: Shape) -> Columns:

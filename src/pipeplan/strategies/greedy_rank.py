@@ -95,6 +95,15 @@ def rank_costs(placement: Placement, costs: Costs, limits: Limits | None) -> lis
     ]
 
 
+class Longest:
+    """The largest bubble of all ranks that share it; kept as it grows, as heuristics ask for it before every op."""
+
+    __slots__ = ("bubble",)
+
+    def __init__(self) -> None:
+        self.bubble = 0.0
+
+
 class GreedyRank:
     """One rank of a greedy heuristic, to which ops are appended; ops of one kind and chunk come in microbatch order.
 
@@ -110,10 +119,23 @@ class GreedyRank:
         (kind, chunk, microbatch) of all ops placed.
     """
 
-    __slots__ = ("_limit", "_rank", "bubble", "clock", "costs", "forwards", "inputs", "memory", "owed", "row")
+    __slots__ = (
+        "_limit",
+        "_longest",
+        "_rank",
+        "bubble",
+        "clock",
+        "costs",
+        "forwards",
+        "inputs",
+        "memory",
+        "owed",
+        "row",
+    )
 
-    def __init__(self, rank: int, costs: RankCosts, chunks: int) -> None:
+    def __init__(self, rank: int, costs: RankCosts, chunks: int, longest: Longest) -> None:
         self._rank = rank
+        self._longest = longest
         self._limit = costs.limit * (1 + tolerances.MEMORY)
         self.costs = costs
         self.clock = self.memory = self.bubble = 0.0
@@ -121,6 +143,11 @@ class GreedyRank:
         self.inputs: list[list[float]] = [[] for _ in range(chunks)]
         self.owed: deque[tuple[int, int]] = deque()
         self.row: list[tuple[Kind, int, int]] = []
+
+    @property
+    def largest_bubble(self) -> float:
+        """That of all ranks together so far; no bubble ever falls."""
+        return self._longest.bubble
 
     @property
     def span(self) -> float:
@@ -163,6 +190,7 @@ class GreedyRank:
         start = max(self.clock, arrival)
         if len(self.row) > 1:
             self.bubble += start - self.clock
+            self._longest.bubble = max(self._longest.bubble, self.bubble)
         self.memory += change
         self.clock = start + time
         return self.clock
@@ -221,9 +249,15 @@ class Arrivals:
         return sent[number] + self._transfer
 
 
+def greedy_ranks(per_rank: Sequence[RankCosts], chunks: int) -> list[GreedyRank]:
+    """Ranks on which nothing is placed, with so many chunks each."""
+    longest = Longest()
+    return [GreedyRank(rank, costs, chunks, longest) for rank, costs in enumerate(per_rank)]
+
+
 def largest_bubble(ranks: Sequence[GreedyRank]) -> float:
     """The largest bubble of any rank so far."""
-    return max([rank.bubble for rank in ranks])
+    return ranks[0].largest_bubble
 
 
 def to_schedule(ranks: Sequence[GreedyRank], placement: Placement, microbatches: int) -> Schedule:

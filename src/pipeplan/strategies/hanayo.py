@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from pipeplan.model import Columns, Ints, Kind, Placement, Schedule, alternate, concatenate, ops
+from pipeplan.model import Columns, Ints, Kind, Placement, Schedule, concatenate, ops
 from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
 
 
@@ -47,9 +49,37 @@ def build_hanayo(shape: Shape) -> Schedule:
     )
     sizes = _group_sizes(shape)
     waves = shape.chunks // 2
-    rows = [_row(rank, shape.ranks, waves, sizes) for rank in range(shape.ranks)]
-    kept = [row[row.microbatch < shape.microbatches] for row in rows]
-    return Schedule.from_rows(Placement.wave(shape.ranks, shape.chunks), shape.microbatches, kept)
+    trips = _trips(waves, [*sizes, shape.ranks], shape.microbatches)
+    rows = [_row(rank, shape.ranks, waves, sizes, trips) for rank in range(shape.ranks)]
+    return Schedule.from_rows(Placement.wave(shape.ranks, shape.chunks), shape.microbatches, rows)
+
+
+class _Trips(NamedTuple):
+    """Trips in the order in which their forwards go out: the place of each among all of them, wave and microbatch."""
+
+    place: Ints
+    wave: Ints
+    microbatch: Ints
+
+
+class _Voice(NamedTuple):
+    """Ops in order, and the place of each among those that there would be with the trips that are left out."""
+
+    ops: Columns
+    place: Ints
+
+    def part(self, start: int, stop: int | None = None) -> _Voice:
+        """Those at these places, which count from the first of them."""
+        begin = int(np.searchsorted(self.place, start))
+        end = len(self.place) if stop is None else int(np.searchsorted(self.place, stop))
+        return _Voice(self.ops[begin:end], self.place[begin:end] - start)
+
+
+def _in_turn(*voices: _Voice) -> Columns:
+    """The ops by their places, and of one place the first voice's first."""
+    number = np.repeat(np.arange(len(voices)), [len(voice.place) for voice in voices])
+    order = np.lexsort((number, np.concatenate([voice.place for voice in voices])))
+    return concatenate(*(voice.ops for voice in voices))[order]
 
 
 def _group_sizes(shape: Shape) -> list[int]:
@@ -75,39 +105,49 @@ def _group_sizes(shape: Shape) -> list[int]:
     return [min(size, max(m - first, p)) for first in range(0, m, size)]
 
 
-def _row(rank: int, ranks: int, waves: int, sizes: list[int]) -> Columns:
-    """One rank's row: three phrases of warm-up, and F and B in turn; more than the microbatches asked for.
+def _row(rank: int, ranks: int, waves: int, sizes: list[int], trips: _Trips) -> Columns:
+    """One rank's row: three phrases of warm-up, and F and B in turn.
 
-    A group of p more than asked for keeps every phrase going until the last op that counts.
+    Its phrases are those with a group of p more than asked for, which keeps every one going until the last op that counts.
     """
-    wave, microbatch = _trips(waves, [*sizes, ranks])
-    forth, back = 2 * ranks * wave, 2 * ranks * (waves - 1 - wave)
+    forth, back = 2 * ranks * trips.wave, 2 * ranks * (waves - 1 - trips.wave)
     turned = 2 * ranks - 1 - rank
-    f_down, f_up = ops(Kind.F, forth + rank, microbatch), ops(Kind.F, forth + turned, microbatch)
-    b_up, b_down = ops(Kind.B, back + turned, microbatch), ops(Kind.B, back + rank, microbatch)
+    f_up = _Voice(ops(Kind.F, forth + turned, trips.microbatch), trips.place)
+    b_up = _Voice(ops(Kind.B, back + turned, trips.microbatch), trips.place)
+    b_down = _Voice(ops(Kind.B, back + rank, trips.microbatch), trips.place)
 
     size, behind = sizes[0], ranks - rank
     # What the rank waits for the first F on the way up it spends on the first of the microbatches beyond p; some of them may
     # be the next group's, and go ahead of this one's second wave.
     early = min(behind - 1, sum(sizes) - ranks)
-    ahead = np.arange(waves * size, waves * size + max(early - (size - ranks), 0))
-    f_down = f_down[np.insert(np.delete(np.arange(len(f_down)), ahead), size, ahead)]
+    places = _ahead(trips.place, size, waves * size, max(early - (size - ranks), 0))
+    order = np.argsort(places)
+    f_down = _Voice(ops(Kind.F, forth + rank, trips.microbatch)[order], places[order])
 
     first, started = behind + early, (waves - 1) * size + ranks
     return concatenate(
-        f_down[:first],
-        alternate(f_up[: started - behind], f_down[first : started + early]),
-        alternate(f_up[started - behind : started], b_up[:behind]),
-        alternate(f_down[started + early :], b_down, f_up[started:], b_up[behind:]),
+        f_down.part(0, first).ops,
+        _in_turn(f_up.part(0, started - behind), f_down.part(first, started + early)),
+        _in_turn(f_up.part(started - behind, started), b_up.part(0, behind)),
+        _in_turn(f_down.part(started + early), b_down.part(0), f_up.part(started), b_up.part(behind)),
     )
 
 
-def _trips(waves: int, sizes: list[int]) -> tuple[Ints, Ints]:
-    """Wave and microbatch of each trip in the order in which forwards go out: by groups, in a group by waves."""
-    group = np.repeat(np.arange(len(sizes)), sizes)
-    wave, microbatch = np.divmod(np.arange(waves * len(group)), len(group))
-    order = np.lexsort((microbatch, wave, group[microbatch]))
-    return wave[order], microbatch[order]
+def _ahead(place: Ints, to: int, begin: int, count: int) -> Ints:
+    """Places after those from ``begin`` on, so many, have gone to the place ``to`` before them."""
+    moved: Ints = np.where((begin <= place) & (place < begin + count), place - begin + to, place)
+    return moved + count * ((to <= place) & (place < begin))
+
+
+def _trips(waves: int, sizes: list[int], microbatches: int) -> _Trips:
+    """Each trip of these microbatches, in the order in which forwards go out: by groups, in a group by waves."""
+    starts = np.cumsum([0, *sizes])
+    microbatch = np.tile(np.arange(microbatches), waves)
+    wave = np.repeat(np.arange(waves), microbatches)
+    group = np.searchsorted(starts, microbatch, side="right") - 1
+    place = waves * starts[group] + wave * np.array(sizes)[group] + microbatch - starts[group]
+    order = np.argsort(place)
+    return _Trips(place[order], wave[order], microbatch[order])
 
 
 def _bubble(shape: Shape) -> float:

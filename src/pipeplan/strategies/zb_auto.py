@@ -19,7 +19,15 @@ from typing import NamedTuple
 
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Kind, Placement, Schedule
-from pipeplan.strategies.greedy_rank import Arrivals, GreedyRank, RankCosts, largest_bubble, rank_costs, to_schedule
+from pipeplan.strategies.greedy_rank import (
+    Arrivals,
+    GreedyRank,
+    RankCosts,
+    greedy_ranks,
+    largest_bubble,
+    rank_costs,
+    to_schedule,
+)
 from pipeplan.strategies.protocol import Formula, FromCosts, Shape, Strategy
 
 
@@ -84,7 +92,7 @@ class _Heuristic:
     """One run under one choice."""
 
     def __init__(self, per_rank: list[RankCosts], microbatches: int, transfer: float, choice: Choice) -> None:
-        self.ranks = [GreedyRank(rank, costs, chunks=1) for rank, costs in enumerate(per_rank)]
+        self.ranks = greedy_ranks(per_rank, chunks=1)
         self.arrivals = Arrivals(Placement.linear(len(per_rank)), self.ranks, transfer)
         self.last = len(per_rank) - 1
         self.microbatches = microbatches

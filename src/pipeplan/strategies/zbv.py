@@ -25,18 +25,21 @@ def build_zbv(shape: Shape) -> Schedule:
     Source: Qi et al., Zero Bubble Pipeline Parallelism (2024), the ZB-V schedule. PyTorch's ZBVZeroBubble is the same
     order.
     """
-    microbatches = max(shape.microbatches, 2 * shape.ranks - 1)
-    rows = (_row(rank, shape.ranks, microbatches) for rank in range(shape.ranks))
-    kept = [row[row.microbatch < shape.microbatches] for row in rows]
-    return Schedule.from_rows(Placement.v(shape.ranks), shape.microbatches, kept)
+    rows = [_row(rank, shape.ranks, shape.microbatches) for rank in range(shape.ranks)]
+    return Schedule.from_rows(Placement.v(shape.ranks), shape.microbatches, rows)
 
 
 def _row(rank: int, ranks: int, microbatches: int) -> Columns:
-    """One rank's row, of at least 2p - 1 microbatches: three phrases of warm-up, the steady part, three of cool-down."""
+    """One rank's row: three phrases of warm-up, the steady part, three of cool-down.
+
+    Its phrases are those of at least 2p - 1 microbatches. Each voice takes them in order, so that one which ends with the
+    last that there is leaves the others where they are.
+    """
     behind = ranks - rank
     first = 2 * behind - 1
     # How many Is and Ws of each chunk are done when the last forward is.
-    down, up = microbatches - ranks, microbatches - rank
+    step = max(microbatches, 2 * ranks - 1)
+    down, up = step - ranks, step - rank
     f0, i0, w0 = _chunk(rank, microbatches)
     f1, i1, w1 = _chunk(2 * ranks - 1 - rank, microbatches)
     return concatenate(

@@ -25,6 +25,7 @@ from pipeplan.strategies.greedy_rank import (
     Arrivals,
     GreedyRank,
     RankCosts,
+    greedy_ranks,
     largest_bubble,
     rank_costs,
     to_schedule,
@@ -135,7 +136,7 @@ class _Heuristic:
         fill: Fill,
         approved: list[float] | None = None,
     ) -> None:
-        self.ranks = [GreedyRank(rank, costs, chunks=2) for rank, costs in enumerate(per_rank)]
+        self.ranks = greedy_ranks(per_rank, chunks=2)
         self.arrivals = Arrivals(Placement.v(len(per_rank)), self.ranks, transfer)
         self.last = len(per_rank) - 1
         self.microbatches = microbatches

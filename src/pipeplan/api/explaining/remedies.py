@@ -186,8 +186,7 @@ def _promising(settings: Settings, besides: str) -> list[tuple[str, int]]:
         except PipeplanError:
             continue
         if name != besides:
-            # Rules that are sought by repeating a block take time with the square of the ranks.
-            work = work_of(3 * shape.forwards + shape.ranks**2, each)
+            work = work_of(3 * shape.forwards, each)
             promised.append((each.looks_at_costs, each.bubble.value(shape), name, work))
     return [(name, work) for _, _, name, work in sorted(promised, key=lambda each: each[:2])]
 
