@@ -11,8 +11,8 @@ from pipeplan.errors import UnknownNameError
 SizeName = Literal["slide", "page", "column"]
 
 TALLEST = 1440.0
-"""The height that the lanes of a page may take together, in points: 20 inches. Pixels cost time and memory, and ranks that are
-too many for it share lanes."""
+"""The height that the lanes of a page may take together, in points: 20 inches. Pixels cost time and memory, and where ranks
+are too many for it they share lanes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
