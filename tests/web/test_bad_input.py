@@ -119,6 +119,12 @@ def test_a_million_unknown_names_are_told_in_one_sentence(client):
     assert "has 20,000 names, of which at most" in error["message"]
 
 
+def test_sizes_per_stage_are_taken_without_a_word_of_pydantic_s(recwarn):
+    found = SettingsIn(offload_bytes=[1.0, "2KiB"], ranks=2).settings()
+    assert tuple(found.offload_bytes) == (1.0, 2048.0)
+    assert not recwarn.list
+
+
 def test_other_content_than_json_is_refused(client):
     answer = client.post("/api/compare", content=b"ranks=4", headers={"content-type": "text/plain"})
     assert answer.status_code == 422

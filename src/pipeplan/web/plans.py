@@ -96,7 +96,7 @@ def _require_servable(machines: Cluster, configuration: Configuration | None = N
 
 def _asked(question: PlanIn) -> dict[str, Any]:
     """The keywords of a plan. Raises PipeplanError for what is missing or cannot be."""
-    given: dict[str, Any] = question.settings.model_dump(exclude_none=True)
+    given: dict[str, Any] = question.settings.model_dump(exclude_none=True, warnings=False)
     for name in NEEDED:
         if name not in given and not (name == "model" and question.model_file is not None):
             raise InputError("is missing", field=name)

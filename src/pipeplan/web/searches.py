@@ -173,7 +173,7 @@ def _servable(settings: Settings, placement: str) -> Settings:
 
 def _given(question: SearchIn | FrontIn, settings: Settings) -> dict[str, Any]:
     """The settings that somebody gave, as keywords."""
-    return {name: getattr(settings, name) for name in question.settings.model_dump(exclude_none=True)}
+    return {name: getattr(settings, name) for name in question.settings.model_dump(exclude_none=True, warnings=False)}
 
 
 def _strategy(name: str) -> str:

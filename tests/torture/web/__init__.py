@@ -1,0 +1,1 @@
+"""The web app under attack: over sockets of this machine alone, against a server of its own."""
