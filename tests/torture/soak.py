@@ -19,6 +19,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -79,6 +80,9 @@ _HARSH: dict[str, Callable[[Target, Random], str]] = {
     "killed": attacks.killed,
     "killed stream": attacks.killed_stream,
 }
+_SHOWN = 600
+"""Signs of a finding that are told."""
+
 _AT_ONCE = 24
 """Clients at one time; what would be one more is left out and counted."""
 
@@ -96,10 +100,13 @@ class Record:
     lock: Any = field(default_factory=threading.Lock)
 
     def find(self, sentence: str, seed: int) -> None:
-        """Write down what is wrong, with the seed of the first client that saw it."""
+        """Write down what is wrong, with the seed of the first client that saw it, and say it at once."""
+        sentence = sentence[:_SHOWN]
         with self.lock:
-            self.found[sentence[:600]] += 1
-            self.seeds.setdefault(sentence[:600], seed)
+            if sentence not in self.found:
+                print(f"FOUND by the client of seed {seed}: {sentence}", flush=True)
+            self.found[sentence] += 1
+            self.seeds.setdefault(sentence, seed)
 
     def add(self, what: str, word: str, seconds: float) -> None:
         """Write down what came of a request."""
@@ -109,13 +116,13 @@ class Record:
 
 
 def soak(seconds: float, rate: float, seed: int, folder: Path, tell: Callable[[str], None]) -> dict[str, Any]:
-    """Ask for so long; gives all figures, with ``wrong`` in sentences."""
+    """Ask for so long; gives all figures, with ``wrong`` in sentences. Ctrl-C ends it early."""
     served = Served(folder, box.environment(folder))
     record, target, rng = Record(), Target(served, tries=10), Random(seed)
     running = threading.Semaphore(_AT_ONCE)
     begun = time.monotonic()
     next_look, number = 0.0, 0
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with suppress(KeyboardInterrupt), ThreadPoolExecutor(_AT_ONCE) as pool:
         while (now := time.monotonic() - begun) < seconds and served.runs():
             if now >= next_look:
                 record.looks.append((now, served.figures()))
@@ -132,7 +139,7 @@ def soak(seconds: float, rate: float, seed: int, folder: Path, tell: Callable[[s
     record.looks.append((time.monotonic() - begun, served.figures() if runs else record.looks[-1][1]))
     code, outlived = served.end() if runs else (served.exit_code, [])
     temporary = [path.name for path in (folder / "temporary").rglob("*")]
-    said = served.log.read_text(errors="replace").splitlines()[2:]
+    said = served.said().splitlines()
     wrong = [*_wrong(record), *_ended(runs, code, outlived, temporary, said)]
     return _document(record, number, wrong) | {"asked_for": seconds, "rate": rate, "seed": seed}
 

@@ -19,7 +19,7 @@ from pipeplan.web import plans, replies, searches
 from pipeplan.web.downloads import download as make_download
 from pipeplan.web.downloads import downloads, media
 from pipeplan.web.edits import add_edits
-from pipeplan.web.faults import Fault, Faults, fault, faults_in, refusal
+from pipeplan.web.faults import UNFORESEEN, Fault, Faults, fault, faults_in, refusal
 from pipeplan.web.form import FormOut, form
 from pipeplan.web.guard import Guard
 from pipeplan.web.pages import add_pages
@@ -109,8 +109,8 @@ def _add_handlers(app: FastAPI) -> None:
         return refusal(504 if isinstance(error, TooSlowError) else 503, Fault(field="", message=str(error)))
 
     async def unforeseen(_: Request, error: Exception) -> Response:
-        _LOG.error("an error that should not have happened", exc_info=error)
-        return refusal(500, Fault(field="", message="an error that should not have happened; please report it"))
+        _LOG.error(UNFORESEEN, exc_info=error)
+        return refusal(500, Fault(field="", message=f"{UNFORESEEN}; please report it"))
 
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(PipeplanError, wrong)

@@ -12,6 +12,8 @@ from pipeplan.costs import SETTINGS
 from pipeplan.errors import PipeplanError
 from pipeplan.web.json_answers import as_json, whole_text
 
+UNFORESEEN = "an error that should not have happened"
+
 
 class Fault(BaseModel):
     """One thing that is wrong."""

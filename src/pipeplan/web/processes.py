@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from multiprocessing import connection
 from typing import Any
 
+from pipeplan.errors import PipeplanError
+
 Tell = Callable[[bytes], None]
 """Takes the next part of an answer."""
 
@@ -139,6 +141,8 @@ def _answer(work: Any, argument: Any, send: Tell) -> tuple[Any, Exception | None
         work.work(argument, send)
     except MemoryError:
         return None, WorkError("this does not fit into the server's memory; ask for less")
+    except PipeplanError as error:
+        return None, error
     except ConnectionError:
         raise
     except Exception as error:

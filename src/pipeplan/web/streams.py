@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from fastapi.responses import Response, StreamingResponse
 
-from pipeplan.web.faults import Fault, Faults
+from pipeplan.errors import PipeplanError
+from pipeplan.web.faults import UNFORESEEN, Fault, Faults, fault
 from pipeplan.web.json_answers import as_json
 from pipeplan.web.replies import JSON
 from pipeplan.web.workers import BusyError, WorkError
+
+_LOG = logging.getLogger("pipeplan.web")
 
 NDJSON = "application/x-ndjson"
 
@@ -40,7 +44,16 @@ async def _all(first: bytes, others: AsyncGenerator[bytes]) -> AsyncIterator[byt
             async for line in others:
                 yield line
         except WorkError as error:
-            yield as_json(Faults(errors=[Fault(field="", message=str(error))])) + b"\n"
+            yield _last(Fault(field="", message=str(error)))
+        except PipeplanError as error:
+            yield _last(fault(error))
+        except Exception as error:
+            _LOG.error(UNFORESEEN, exc_info=error)
+            yield _last(Fault(field="", message=f"{UNFORESEEN}; please report it"))
+
+
+def _last(found: Fault) -> bytes:
+    return as_json(Faults(errors=[found])) + b"\n"
 
 
 class Sessions:

@@ -77,6 +77,10 @@ class Served:
         """The processes that work for it."""
         return [pid for pid in _children(self.pid) if b"spawn_main" in _read(pid, "cmdline")]
 
+    def said(self) -> str:
+        """What it wrote beside where it listens."""
+        return "".join(self.log.read_text(errors="replace").splitlines(keepends=True)[1:]).strip()
+
     def figures(self) -> Figures:
         """What it holds now."""
         workers = self.workers()
