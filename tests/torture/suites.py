@@ -5,7 +5,8 @@ from tests.torture.disks import DISKS
 from tests.torture.hostile_files import FILES
 from tests.torture.kills import KILLS
 from tests.torture.schedules import SCHEDULES
+from tests.torture.web.markup import MARKUP
 from tests.torture.web.suite import WEB
 from tests.torture.writers import WRITERS
 
-SUITES = (COMMANDS, DISKS, FILES, KILLS, *SCHEDULES, WRITERS, WEB)
+SUITES = (COMMANDS, DISKS, FILES, KILLS, *SCHEDULES, WRITERS, WEB, MARKUP)

@@ -121,7 +121,7 @@ def test_a_million_unknown_names_are_told_in_one_sentence(client):
 
 def test_sizes_per_stage_are_taken_without_a_word_of_pydantic_s(recwarn):
     found = SettingsIn(offload_bytes=[1.0, "2KiB"], ranks=2).settings()
-    assert tuple(found.offload_bytes) == (1.0, 2048.0)
+    assert found.offload_bytes == (1.0, 2048.0)
     assert not recwarn.list
 
 

@@ -251,7 +251,7 @@ def chunked(target: Target, rng: Random) -> str:
             b"%x" % (len(body) + 9),
         )
     )
-    head = request("POST", "/api/compare", headers={"Transfer-Encoding": "chunked", "Content-Length": None})  # type: ignore[dict-item]
+    head = request("POST", "/api/compare", headers={"Transfer-Encoding": "chunked", "Content-Length": None})
     sent = (
         head
         + size

@@ -11,12 +11,12 @@ from pipeplan.web.guard import SECURITY_HEADERS
 from tests.torture.suite import Found
 from tests.torture.web.wire import Answer
 
-STATUSES = {200, 304, 400, 403, 404, 405, 408, 413, 422, 503, 504}
+STATUSES = {200, 304, 307, 400, 403, 404, 405, 408, 413, 422, 503, 504}
 _PACKAGE = str(Path(pipeplan.__file__).parents[1])
 _TELLING = re.compile(rb"Traceback|/tmp/|/home/|/root/|/usr/lib|site-packages|object at 0x")
 _SOURCE = re.compile(rb"[a-z_]\.py\b")
 """What only a refusal may not hold: an answer has names of a trainer's files."""
-_WORDS = {200: "answered", 304: "unchanged", 503: "busy", 504: "too slow"}
+_WORDS = {200: "answered", 304: "unchanged", 307: "sent on", 503: "busy", 504: "too slow"}
 
 
 def judged(answer: Answer | None, asked: str, *, echoed: bytes = b"", head: bool = False) -> str:
@@ -50,6 +50,8 @@ def judged(answer: Answer | None, asked: str, *, echoed: bytes = b"", head: bool
             raise Found(f"{asked}: status {answer.status} without the header {name}")
     if head:
         return _WORDS.get(answer.status, "refused")
+    if answer.status == 307 and not re.match(r"http://(localhost|127\.0\.0\.1|\[::1\])[:/]", answer.header("location")):
+        raise Found(f"{asked}: sent on to {answer.header('location')!r}")
     if answer.status >= 400:
         _refused(answer, asked)
     media = answer.header("content-type").partition(";")[0]
@@ -60,7 +62,7 @@ def judged(answer: Answer | None, asked: str, *, echoed: bytes = b"", head: bool
     telling = _TELLING.search(answer.body) if media in ("application/json", "application/x-ndjson") else None
     telling = telling or (_SOURCE.search(answer.body) if answer.status >= 400 else None)
     if telling and telling.group() not in echoed:
-        raise Found(f"{asked}: the answer tells {telling.group()!r}: {_around(answer.body, telling)}")
+        raise Found(f"{asked}: the answer tells {telling.group()!r}: {_around(answer.body, telling)!r}")
     if _PACKAGE.encode() in answer.body:
         raise Found(f"{asked}: the answer names where the package is")
     return _WORDS.get(answer.status, "refused")

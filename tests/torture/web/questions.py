@@ -190,8 +190,26 @@ TEXTS = (
     '"',
 )
 NUMBERS = (0, -1, 1, 2, 3.5, -0.0, 1e-320, 5e-324, 1e308, -1e308, 10**8, 2**31, 2**63, 2**64, 10**30, 10**400, 1e16)
-_LISTS = ([], [[]], [1, "x", None], [0] * 50, [1e308, 1e-308], list(range(30_000)), [None] * 21, [{}] * 9)
-_OTHERS = (None, True, False, {}, {"a": {"b": {}}}, {"": 1}, {"\ud800": 1}, {f"k{n}": n for n in range(200)})
+_LISTS: tuple[Any, ...] = (
+    [],
+    [[]],
+    [1, "x", None],
+    [0] * 50,
+    [1e308, 1e-308],
+    list(range(30_000)),
+    [None] * 21,
+    [{}] * 9,
+)
+_OTHERS: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    {},
+    {"a": {"b": {}}},
+    {"": 1},
+    {"\ud800": 1},
+    {f"k{n}": n for n in range(200)},
+)
 
 
 def nasty(rng: Random) -> Any:

@@ -22,7 +22,7 @@ def needs() -> str | None:
 
 
 @cache
-def _target(pid: int) -> object:
+def target_of(pid: int) -> object:
     """The server of this process, started for its first case; who ends the box ends it."""
     from tests.torture.web.attacks import Target
     from tests.torture.web.served import Served
@@ -35,7 +35,7 @@ def attempt(seed: int, folder: Path) -> str:
     from tests.torture.web.attacks import ATTACKS, Target
     from tests.torture.web.honest import require_right
 
-    target = _target(os.getpid())
+    target = target_of(os.getpid())
     assert isinstance(target, Target)
     rng, silent = Random(seed), len(target.served.said())
     attack = rng.choices(list(ATTACKS), list(ATTACKS.values()))[0]
@@ -47,7 +47,7 @@ def attempt(seed: int, folder: Path) -> str:
     except TimeoutError:
         raise Found(f"{attack.__name__}: no answer in time") from None
     if not target.served.runs():
-        _target.cache_clear()
+        target_of.cache_clear()
         raise Found(f"{attack.__name__}: the server has ended")
     if said := target.served.said()[silent:]:
         raise Found(f"{attack.__name__}: the server says {said.strip().splitlines()[-1]!r}")
@@ -59,6 +59,6 @@ WEB = Suite(
     "the web app over sockets: wrong questions, clients, workers; an honest client right after is answered as Python does",
     attempt,
     limit=150.0,
-    sample=5,
+    sample=3,
     needs=needs,
 )

@@ -159,21 +159,17 @@ def request(
     path: str,
     body: bytes = b"",
     *,
-    headers: Mapping[str, str | bytes] | Iterable[tuple[str, str | bytes]] = (),
+    headers: Mapping[str, str | None] | Iterable[tuple[str, str | None]] = (),
     version: str = "HTTP/1.1",
 ) -> bytes:
-    """A request as bytes; what is given among ``headers`` stands for what would be said without."""
+    """A request as bytes; what is given among ``headers`` stands for what would be said without, None for nothing."""
     given = list(headers.items() if isinstance(headers, Mapping) else headers)
     named = {name.lower() for name, _ in given}
-    own = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": str(len(body))}
-    if method == "GET" and not body:
-        own = {"Host": "localhost"}
+    own: dict[str, str] = {"Host": "localhost"}
+    if method != "GET" or body:
+        own |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
     lines = [*((name, value) for name, value in own.items() if name.lower() not in named), *given]
-    head = b"".join(
-        name.encode("latin-1") + b": " + (value if isinstance(value, bytes) else value.encode("latin-1")) + b"\r\n"
-        for name, value in lines
-        if value is not None
-    )
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines if value is not None).encode("latin-1")
     return f"{method} {path} {version}\r\n".encode("latin-1", "replace") + head + b"\r\n" + body
 
 
