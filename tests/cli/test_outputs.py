@@ -168,7 +168,7 @@ def test_a_full_disk_behind_standard_output_is_told_in_a_sentence():
     command = f"{sys.executable} -m pipeplan check 1f1b > /dev/full"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "pipeplan: there is no space left where the answer is written\n"
+    assert done.stderr == "pipeplan: the answer cannot be written: no space left on device\n"
 
 
 def test_a_mode_is_kept_and_a_link_is_followed(run):

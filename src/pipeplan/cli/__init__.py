@@ -1,5 +1,5 @@
 """The command line: ``pipeplan``."""
 
-from pipeplan.cli.app import main
+from pipeplan.cli.process import main
 
 __all__ = ["main"]

@@ -10,10 +10,8 @@ from pathlib import Path
 from re import sub
 from typing import Any
 
-from cyclopts import CycloptsError
-
+from pipeplan.cli.shortage import shortage
 from pipeplan.errors import PipeplanError
-from pipeplan.strict_json import json_text
 
 
 @contextmanager
@@ -41,21 +39,26 @@ def written(outputs: Mapping[Path, Callable[[Path], Sequence[Path]]]) -> Iterato
 
 def tell(message: str) -> None:
     """A message beside the answer, in which a name does nothing."""
-    from pipeplan.model import one_line  # the model takes a while, and most messages come when it is there
+    if not message.replace("\n", "").isprintable():
+        from pipeplan.model import one_line  # the model takes a while, and most messages need nothing of it
 
-    print("\n".join(map(one_line, message.split("\n"))), file=sys.stderr)
+        message = "\n".join(map(one_line, message.split("\n")))
+    print(message, file=sys.stderr)
 
 
 def sentence(error: Exception, options: Collection[str] | None = None) -> str:
     """What an error says to the user, with the options that the command takes; None: any."""
+    if (short := shortage(error)) is not None:
+        return f"pipeplan: {short}"
     if isinstance(error, PipeplanError):
         return f"pipeplan: {_with_option(error, options)}"
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        where = error.filename or "for the files that are needed meanwhile (TMPDIR)"
+        return f"pipeplan: there is no space left: {where}"
+    from cyclopts import CycloptsError  # late, so that messages need nothing that might not fit into memory
+
     if isinstance(error, CycloptsError):
         return f"pipeplan: {' '.join(str(error).split())}"
-    if isinstance(error, MemoryError):
-        return "pipeplan: this does not fit into this machine's memory; make the shape smaller"
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return "pipeplan: there is no space left where the answer is written"
     return (
         f"pipeplan: an error that should not have happened: {type(error).__name__}: {error}; "
         "please report it with what --debug shows"
@@ -74,10 +77,15 @@ def _with_option(error: PipeplanError, options: Collection[str] | None) -> str:
     return sub(r"\w+_\w+", lambda word: _option(word[0]) if _option(word[0]) in known else word[0], message)
 
 
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
 def print_json(document: dict[str, Any]) -> None:
     """One JSON object on stdout."""
+    from pipeplan.strict_json import json_text
+
     print(json_text(document))

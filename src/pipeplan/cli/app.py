@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -87,31 +85,25 @@ def _named(given: Sequence[str]) -> list[str]:
 _OUTPUTS = ("-o", "--output")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 done; 1 the answer is no; 2 the input is wrong.
+def answered(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code; an error becomes a sentence.
 
     Parameters
     ----------
     arguments
-        What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
+        What stands behind ``pipeplan`` on the command line.
     """
-    given = _named(sys.argv[1:] if arguments is None else arguments)
+    given = _named(arguments)
     app = command_line()
     try:
         with deprecations_told():
             code = app(given, exit_on_error=False, print_error=False)
-        sys.stdout.flush()
-        return code if isinstance(code, int) else 0
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not complain at its end either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return 130
     except Exception as error:
         # The last resort: every error becomes a sentence and an exit code.
         if "--debug" in given:
             traceback.print_exc()
         else:
-            tell(sentence(error, _options_of(app, given)))
+            options = _options_of(app, given) if isinstance(error, PipeplanError) else None
+            tell(sentence(error, options))
         return error.exit_code if isinstance(error, PipeplanError) else 2
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,71 @@
+"""The command line as a process: its streams, its signals, its memory, and the exit code.
+
+Only the standard library is loaded here, so that what is too much for a machine fails where it becomes a sentence.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+from collections.abc import Sequence
+from functools import partial
+
+from pipeplan.cli.answers import tell
+from pipeplan.cli.shortage import memory_limit, shortage
+from pipeplan.cli.signals import Ended, ended_by_signals
+from pipeplan.cli.streams import standard_streams
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0 done; 1 the answer is no; 2 the input is wrong, or the answer cannot be written.
+
+    A signal that ends it gives 128 and its number, as shells do.
+
+    Parameters
+    ----------
+    arguments
+        What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
+    """
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if memory_limit() is None:
+        return _run(given)
+    from pipeplan.cli.watching import watched  # few processes are limited
+
+    return watched(partial(_run, given), debug="--debug" in given)
+
+
+def _run(given: Sequence[str]) -> int:
+    try:
+        with ended_by_signals(), standard_streams() as answer:
+            code = _answered(given)
+            sys.stdout.flush()
+            if answer is None or answer.failure is None:
+                return code
+            tell(f"pipeplan: the answer cannot be written: {_reason(answer.failure)}")
+            return 2
+    except KeyboardInterrupt:
+        return 130
+    except Ended as end:
+        return end.code
+
+
+def _answered(given: Sequence[str]) -> int:
+    """The exit code of a command. What its errors say needs the command line itself, for which there may be no room."""
+    try:
+        from pipeplan.cli.app import answered
+
+        return answered(given)
+    except Exception as error:
+        short = shortage(error)
+        if short is None or "--debug" in given:
+            traceback.print_exc()
+        else:
+            tell(f"pipeplan: {short}")
+        return 2
+
+
+def _reason(failure: OSError) -> str:
+    if failure.errno == errno.EBADF:
+        return "standard output is closed, or only to be read"
+    return (failure.strerror or str(failure)).lower()
