@@ -8,7 +8,7 @@ import pytest
 
 import pipeplan
 from docs.build import demo
-from pipeplan.cli.app import main
+from pipeplan.cli import main
 from tests.browser import serious_faults
 from tests.web_ui.opened import PAINTED
 

@@ -18,7 +18,7 @@ from pipeplan.cli.streams import standard_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 done; 1 the answer is no; 2 the input is wrong, or the answer cannot be written.
+    """Run a command and return its exit code: 0 done; 1 the answer is no; 2 the input is wrong, or no answer can be given.
 
     A signal that ends it gives 128 and its number, as shells do.
 
