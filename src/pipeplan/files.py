@@ -17,12 +17,16 @@ from itertools import islice
 from pathlib import Path
 
 from pipeplan.errors import FormatError, InputError
+from pipeplan.leftovers import clear_leftovers, name_of_ours
 
 MEBIBYTE = 1 << 20
 GIBIBYTE = 1 << 30
 
 _LONGEST_NAME = 200
 """Of a text in a file's name: file systems take no more than 255 bytes."""
+
+_LONGEST_ENDING = 32
+"""Of a temporary file: known ones are shorter, and the name of a file may be all ending."""
 
 _GZIP = b"\x1f\x8b"
 """How a file starts that gzip has packed."""
@@ -176,12 +180,41 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
-    """A file of this process alone, removed after the block unless it was moved."""
-    handle, name = tempfile.mkstemp(prefix=".pipeplan-", suffix=ending, dir=folder)
-    os.close(handle)
-    temporary = Path(name)
+def temporary_folder() -> Iterator[Path]:
+    """An empty folder of this process alone, removed after the block with all that is in it.
+
+    Whoever is killed leaves it; the next who asks for one removes what such processes have left.
+
+    Raises
+    ------
+    InputError
+        If none can be made.
+    """
     try:
+        place = Path(tempfile.gettempdir())
+    except OSError:
+        raise InputError("no folder for temporary files can be written; set TMPDIR to one that can") from None
+    clear_leftovers(place)
+    folder = place / name_of_ours(hidden=False)
+    try:
+        try:
+            folder.mkdir(0o700)
+        except OSError as error:
+            raise InputError(f"cannot write {place}: {_reason(error)}; set TMPDIR to another folder") from None
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
+    """A file of this process alone, removed after the block unless it was moved; here whoever is killed leaves one, too."""
+    place = Path(tempfile.gettempdir()) if folder is None else folder
+    clear_leftovers(place)
+    temporary = place / name_of_ours(hidden=True, ending=ending[:_LONGEST_ENDING])
+    try:
+        # The name is known before the file is there, so that no moment is left in which it would stay.
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield temporary
     finally:
         with suppress(OSError):

@@ -19,10 +19,11 @@ from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
 from typing import Any
-from uuid import uuid4
 
 import numba
 from numba.core.caching import FunctionCache
+
+from pipeplan.leftovers import clear_leftovers, name_of_ours
 
 _LOG = logging.getLogger("pipeplan.kernels")
 
@@ -100,7 +101,8 @@ class _Files:
         """Keep a value under a key. Raises OSError where it cannot be written."""
         data = numba.core.serialize.dumps(value)
         path = self._path(key)
-        temporary = path.with_name(f"{path.name}.{uuid4().hex[:8]}")
+        clear_leftovers(self._folder)
+        temporary = self._folder / name_of_ours(hidden=True)
         try:
             temporary.write_bytes(sha256(data).digest() + data)
             temporary.replace(path)

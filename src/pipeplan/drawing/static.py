@@ -28,6 +28,7 @@ from pipeplan.drawing.time_axis import draw_time_axis, points_across
 from pipeplan.drawing.view import View
 from pipeplan.drawing.words import fitted
 from pipeplan.errors import FormatError
+from pipeplan.files import replacing
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -112,7 +113,7 @@ def save_picture(
         For another format, or an open file without one.
     UnknownNameError
         For an unknown theme or size.
-    OSError
+    InputError
         Where the file cannot be written.
     """
     chosen = _format(path, format)
@@ -135,7 +136,8 @@ def save_figure(
         )
     content = compact(file.getvalue().decode()).encode() if chosen == "svg" else file.getvalue()
     if isinstance(path, str | os.PathLike):
-        Path(path).write_bytes(content)
+        with replacing(Path(path)) as temporary:
+            temporary.write_bytes(content)
     else:
         path.write(content)
 

@@ -7,7 +7,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from typing import IO, Any, Protocol
 import torch
 
 from pipeplan.errors import InputError, PipeplanError, RunError
+from pipeplan.files import temporary_folder
 from pipeplan.runtime.failure import read_failure
 from pipeplan.runtime.places import Phase, Place, Places
 
@@ -94,8 +94,8 @@ def launch(task: Task, watcher: Callable[[Sequence[Place]], None] | None = None)
     InputError
         If a rank finds the input wrong, or the task cannot be handed to another process.
     """
-    with tempfile.TemporaryDirectory(prefix="pipeplan-") as name:
-        files = Files(Path(name))
+    with temporary_folder() as folder:
+        files = Files(folder)
         _write_task(task, files.task)
         places = Places(task.ranks, files.places)
         for rank in range(task.ranks):

@@ -87,7 +87,7 @@ class Recording:
         text = written[max(fitting, key=len)](Outcome(timeline=self.timeline))
         if self._first_rank:
             with replacing(path) as temporary:
-                temporary.write_text(text)
+                temporary.write_text(text, encoding="utf-8", newline="")
 
     def _median(self) -> tuple[Timeline, Floats]:
         self._require_steps()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gc
 import json
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeplan.costs import Spread
+from pipeplan.files import temporary_folder
 from pipeplan.runtime.clocks import Clock, clock_for
 from pipeplan.runtime.saving_measurement import SavingMeasurement
 from pipeplan.runtime.torch_internals import Backward
@@ -243,8 +242,8 @@ def _levels_on_cpu(run: Pass) -> _Levels:
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
         run(_annotate)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
+    with temporary_folder() as folder:
+        path = folder / "trace.json"
         profile.export_chrome_trace(str(path))
         events = json.loads(path.read_text())["traceEvents"]
     marks = sorted(event["ts"] for event in events if event.get("name") == _MARK)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pipeplan.api import Plan, fixed_chunks
@@ -22,6 +20,7 @@ from pipeplan.api.planning.planned import (
 )
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
+from pipeplan.files import temporary_folder
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration, Estimate
 from pipeplan.strategies import strategy
@@ -120,11 +119,11 @@ def _asked(question: PlanIn) -> dict[str, Any]:
 
 def _uploaded(file: FileIn) -> Any:
     """The model of a config.json that came with the question."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "config.json"
+    with temporary_folder() as folder:
+        path = folder / "config.json"
         path.write_text(file.text, encoding="utf-8", errors="replace")
         try:
-            return replace(model_of(path.name, Path(folder)), name=file.name)
+            return replace(model_of(path.name, folder), name=file.name)
         except PipeplanError as error:
             raise FormatError(str(error).replace(str(path), f"'{file.name}'"), field="model_file") from None
 

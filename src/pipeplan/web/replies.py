@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from pipeplan.api import Comparison, Result, load_config, shipped_costs
 from pipeplan.costs import SETTINGS, Config
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
+from pipeplan.files import temporary_folder
 from pipeplan.strategies import is_strategy, strategy
 from pipeplan.web.asked_schedules import only_one, results
 from pipeplan.web.explanation import explanation
@@ -80,8 +79,8 @@ def explain(question: ExplainIn) -> Reply:
 def config(upload: tuple[str, bytes]) -> Reply:
     """The settings of a config or profile file: its name with the ending that tells the language, and its bytes."""
     name, content = upload
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"file{_ending(name)}"
+    with temporary_folder() as folder:
+        path = folder / f"file{_ending(name)}"
         path.write_bytes(content)
         try:
             found = load_config(path)
