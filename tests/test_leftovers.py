@@ -38,7 +38,9 @@ def changed(name: str, part: int, text: str) -> str:
 
 
 def test_files_and_folders_of_the_dead_are_removed(tmp_path, dead):
-    again = changed(changed(dead, 2, str(os.getpid())), 3, "1")  # a number that is used again: ours, by an older process
+    again = changed(
+        changed(dead, 2, str(os.getpid())), 3, "1"
+    )  # a number that is used again: ours, by an older process
     for name in (dead, again, dead.removesuffix(".png"), dead.removeprefix(".")):
         (tmp_path / name).write_text("half of it")
     run = tmp_path / changed(dead.removeprefix(".").removesuffix(".png"), 4, "0123abcd")
@@ -100,8 +102,8 @@ def test_nothing_is_removed_where_the_system_does_not_tell(tmp_path, dead, monke
 
 def test_a_large_folder_is_not_walked(tmp_path, monkeypatch):
     monkeypatch.setattr(leftovers, "MOST_LOOKED_AT", 10)
-    looked = []
-    monkeypatch.setattr(leftovers, "_is_left", lambda name: looked.append(name) is not None)
+    looked: list[str] = []
+    monkeypatch.setattr(leftovers, "_is_left", looked.append)
     for place in range(50):
         (tmp_path / f"pipeplan-{place}").touch()
     clear_leftovers(tmp_path)
@@ -137,13 +139,14 @@ def test_whoever_writes_removes_what_was_left(tmp_path, dead, monkeypatch):
 def test_nothing_stays_of_what_is_ended(tmp_path, end, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    def ended(context):
-        with pytest.raises((end, InputError)), context as place:
+    def work(context):
+        with context as place:
             assert place.exists()
             raise end
 
-    ended(replacing(tmp_path / ("a." + "x" * 240)))
-    ended(temporary_folder())
+    for context in (replacing(tmp_path / ("a." + "x" * 240)), temporary_folder()):
+        with pytest.raises((end, InputError)):
+            work(context)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cyclopts import App, Parameter, Token
@@ -51,6 +51,7 @@ def command_line() -> App:
         help_format="markdown",
         default_parameter=Parameter(negative=(), converter=_from_words),
         result_action="return_value",
+        suppress_keyboard_interrupt=False,
     )
     for place, (name, text) in enumerate(_COMMANDS.items()):
         app.command(f"pipeplan.cli.{name}:{name}", name=name, help=text, sort_key=place)
@@ -85,13 +86,15 @@ def _named(given: Sequence[str]) -> list[str]:
 _OUTPUTS = ("-o", "--output")
 
 
-def answered(arguments: Sequence[str]) -> int:
+def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambda: None) -> int:
     """Run a command and return its exit code; an error becomes a sentence.
 
     Parameters
     ----------
     arguments
         What stands behind ``pipeplan`` on the command line.
+    before_errors
+        Called before an error is told; may raise what it came of.
     """
     given = _named(arguments)
     app = command_line()
@@ -100,6 +103,7 @@ def answered(arguments: Sequence[str]) -> int:
             code = app(given, exit_on_error=False, print_error=False)
     except Exception as error:
         # The last resort: every error becomes a sentence and an exit code.
+        before_errors()
         if "--debug" in given:
             traceback.print_exc()
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from pipeplan.cli.answers import tell
@@ -37,8 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(given: Sequence[str]) -> int:
     try:
-        with ended_by_signals(), standard_streams() as answer:
-            code = _answered(given)
+        with ended_by_signals() as signals, standard_streams() as answer:
+            code = _answered(given, signals.require_none)
+            signals.require_none()
             sys.stdout.flush()
             if answer is None or answer.failure is None:
                 return code
@@ -50,13 +51,14 @@ def _run(given: Sequence[str]) -> int:
         return end.code
 
 
-def _answered(given: Sequence[str]) -> int:
+def _answered(given: Sequence[str], before_errors: Callable[[], None]) -> int:
     """The exit code of a command. What its errors say needs the command line itself, for which there may be no room."""
     try:
         from pipeplan.cli.app import answered
 
-        return answered(given)
+        return answered(given, before_errors)
     except Exception as error:
+        before_errors()
         short = shortage(error)
         if short is None or "--debug" in given:
             traceback.print_exc()

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 _NAMES = ("SIGTERM", "SIGHUP")
+
+_AGAIN = 0.05
+"""Seconds after which an end is asked for again that was raised where nothing can be raised."""
 
 
 class Ended(BaseException):
@@ -24,28 +30,61 @@ class Ended(BaseException):
         self.code = 128 + number
 
 
+class Signals:
+    """Those that have come."""
+
+    def __init__(self) -> None:
+        self._lost: BaseException | None = None
+
+    def end(self, number: int, _: FrameType | None) -> None:
+        """End the command; only the first that asks for it counts, and nothing cuts what it clears up."""
+        for each in _handled():
+            if signal.getsignal(each) == self.end:
+                signal.signal(each, signal.SIG_IGN)
+        raise Ended(number)
+
+    def require_none(self, *_: object) -> None:
+        """Raise what a signal has raised where it could not end the command, as in a callback of a library in C.
+
+        What the command said meanwhile came of that.
+        """
+        if self._lost is not None:
+            lost, self._lost = self._lost, None
+            raise lost
+
+    def unraisable(self, what: Any, before: Callable[[Any], object]) -> None:
+        """Take up what a signal has raised in vain; the rest is told as ``before``."""
+        if not isinstance(what.exc_value, Ended | KeyboardInterrupt):
+            before(what)
+            return
+        self._lost = what.exc_value
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, self.require_none)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+
+
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Raise :class:`Ended` in the block when a signal asks for the end; only the first one counts.
+def ended_by_signals() -> Iterator[Signals]:
+    """Raise :class:`Ended` in the block when a signal asks for the end.
 
     What another has set stays: ``nohup`` wants SIGHUP to be ignored. Outside the main thread nothing changes.
     """
-    ours: list[int] = []
-
-    def end(number: int, _: FrameType | None) -> None:
-        for each in ours:
-            signal.signal(each, signal.SIG_IGN)
-        raise Ended(number)
-
+    signals = Signals()
+    if threading.current_thread() is not threading.main_thread():
+        yield signals
+        return
+    hook = sys.unraisablehook
+    ours = [each for each in _handled() if signal.getsignal(each) is signal.SIG_DFL]
+    for each in ours:
+        signal.signal(each, signals.end)
+    sys.unraisablehook = lambda what: signals.unraisable(what, hook)
     try:
-        for number in (getattr(signal, name) for name in _NAMES if hasattr(signal, name)):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, end)
-                ours.append(number)
-    except ValueError:  # only the main thread may
-        pass
-    try:
-        yield
+        yield signals
     finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+        sys.unraisablehook = hook
+        for each in ours:
+            signal.signal(each, signal.SIG_DFL)
+
+
+def _handled() -> list[signal.Signals]:
+    return [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]

@@ -266,6 +266,9 @@ class Run:
                     self.report()
             except KeyboardInterrupt:
                 self.budget.stopped.set()
+            except BaseException:  # what ends the process does not wait until the budget is spent
+                self.budget.stopped.set()
+                raise
             return [future.result() for future in futures]
 
     def compile(self, kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:

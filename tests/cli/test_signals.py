@@ -1,0 +1,129 @@
+"""Signals that ask for the end: no file, folder or process stays, and the exit code says which it was."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from pipeplan.cli import main
+from pipeplan.cli.signals import Ended, ended_by_signals
+from tests.torture.conftest import _box, boxed  # noqa: F401
+from tests.torture.forked import judged, started
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system without these signals")
+
+
+def send(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_a_signal_gives_its_code_and_no_error(run, monkeypatch, number, code):
+    monkeypatch.setattr("pipeplan.api.simulate", lambda *_, **__: send(number))
+    assert run("simulate --no-visualization") == (code, "", "")
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_a_file_that_is_being_written_is_left_as_it_was(run, monkeypatch, tmp_path):
+    (tmp_path / "a.svg").write_text("before")
+    monkeypatch.setattr("pipeplan.drawing.static.save_figure", lambda *_, **__: send(signal.SIGTERM))
+    assert run("simulate -o a.svg")[0] == 143
+    assert os.listdir() == ["a.svg"]
+    assert (tmp_path / "a.svg").read_text() == "before"
+
+
+def test_only_the_first_signal_counts_so_that_clearing_up_is_not_cut():
+    cleared = []
+
+    def work() -> None:
+        try:
+            send(signal.SIGTERM)
+        finally:
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                send(number)
+            cleared.append(True)
+
+    with pytest.raises(Ended) as end, ended_by_signals():
+        work()
+    assert end.value.code == 143
+    assert cleared
+
+
+def test_what_somebody_else_has_set_stays():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with ended_by_signals():
+            send(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+class Library:
+    """Calls back where nothing can be raised, as libraries in C do."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        send(self.number)
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("number", "raised"), [(signal.SIGTERM, Ended), (signal.SIGINT, KeyboardInterrupt)])
+def test_a_signal_that_comes_where_nothing_can_be_raised_ends_the_command_a_moment_later(number, raised, capsys):
+    until = time.monotonic() + 20
+
+    def work() -> None:
+        Library(number)
+        while time.monotonic() < until:
+            time.sleep(0.01)
+
+    with pytest.raises(raised), ended_by_signals():
+        work()
+    assert time.monotonic() < until
+    assert capsys.readouterr().err == ""
+
+
+def test_an_error_that_came_of_such_a_signal_is_not_told(run, monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        Library(signal.SIGTERM)
+        raise RuntimeError("no compiled object yet")
+
+    monkeypatch.setattr("pipeplan.api.simulate", fail)
+    assert run("simulate --no-visualization") == (143, "", "")
+
+
+LONG = {
+    "search": "search -p 8 -m 32 --memory-limit 5act --seconds 60 --workers 2 -o s.csv",
+    "plan": "plan --model llama3-70b --cluster h100-sxm:16x8 --global-batch 512 --sequence 8192 --workers 2 -o p.json",
+    "serve": "serve --port 0",
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="commands are forked on Linux alone")
+@pytest.mark.parametrize("command", LONG)
+def test_threads_and_processes_end_with_the_command(boxed, command):  # noqa: F811
+    temporary = boxed.parent / "temporary"
+    temporary.mkdir()
+    begun = started(LONG[command].split(), boxed, environment={"TMPDIR": str(temporary)})
+    time.sleep(0.7)
+    begun.send(signal.SIGTERM)
+    found = begun.wait(30)
+    judged(found)
+    assert (found.code, found.left) == (143, ())
+    assert set(os.listdir(boxed)) <= {"s.csv"}
+    assert os.listdir(temporary) == []
+
+
+def test_outside_the_main_thread_commands_work_as_ever(capsys):
+    from threading import Thread
+
+    codes: list[int] = []
+    thread = Thread(target=lambda: codes.append(main(["--version"])))
+    thread.start()
+    thread.join()
+    assert codes == [0]
+    assert capsys.readouterr().out.strip()
