@@ -180,6 +180,22 @@ def test_what_is_broken_is_replaced(folder, damage):
     assert len(list(folder.glob("*/*"))) == 1
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="there are no owners of files here")
+def test_what_others_can_write_is_not_loaded(folder):
+    """It is code: whoever writes it says what runs. A user without a mask of modes keeps kernels all the same."""
+    mask = os.umask(0)
+    try:
+        assert [found_on_disk(), found_on_disk()] == [False, True]
+    finally:
+        os.umask(mask)
+    (file,) = folder.glob("*/*count_up*")
+    file.chmod(0o666)
+    assert [found_on_disk(), found_on_disk()] == [False, True]
+    if os.geteuid() == 0:
+        os.chown(file, 12345, -1)
+        assert [found_on_disk(), found_on_disk()] == [False, True]
+
+
 def test_where_nothing_can_be_kept_kernels_run_and_one_sentence_says_so(folder, caplog):
     for name in ("one", "other"):
         nowhere = count_up.__code__.replace(co_filename="/nowhere/at/all.py", co_name=name)

@@ -18,7 +18,7 @@ from docs.build import (
     strategies,
 )
 
-TAKEN = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
+TAKEN = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
 """Pages that stand at the top of the repository."""
 
 COPIED = {"assets/logo.svg": "src/pipeplan/web/assets/favicon.svg"}

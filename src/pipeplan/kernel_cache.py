@@ -11,7 +11,9 @@ Numba lets nobody else keep its results, so this is the one module that goes beh
 from __future__ import annotations
 
 import logging
+import os
 import pickle
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -89,9 +91,10 @@ class _Files:
         self._folder, self._name, self._module = folder, name, module
 
     def load(self, key: tuple[Any, ...]) -> Any:
-        """What was saved under a key; None where nothing was, or not all of it is left."""
+        """What was saved under a key; None where nothing was, not all of it is left, or others can have written it."""
         try:
-            content = self._path(key).read_bytes()
+            with self._path(key).open("rb") as file:
+                content = file.read() if _is_ours(os.fstat(file.fileno())) else b""
         except OSError:
             return None
         checksum, data = content[:_CHECKSUM], content[_CHECKSUM:]
@@ -104,6 +107,7 @@ class _Files:
         clear_leftovers(self._folder)
         temporary = self._folder / name_of_ours(hidden=True)
         try:
+            temporary.touch(0o644)  # and less, where the user says so: what others can write is not loaded
             temporary.write_bytes(sha256(data).digest() + data)
             temporary.replace(path)
         finally:
@@ -118,6 +122,14 @@ class _Files:
         fields = [getattr(kind, "fields", None) for kind in key[0]]
         told = sha256(repr((numba.__version__, self._module, key, fields)).encode()).hexdigest()
         return self._folder / f"{self._name}-{told[:16]}.nbc"
+
+
+def _is_ours(found: os.stat_result) -> bool:
+    """Whether only this user, the owner of this code or root can have written a file: to load a kept kernel is to run it."""
+    if not hasattr(os, "geteuid"):
+        return True
+    trusted = {0, os.geteuid(), Path(__file__).stat().st_uid}
+    return found.st_uid in trusted and not found.st_mode & stat.S_IWOTH
 
 
 @cache

@@ -1,0 +1,85 @@
+"""What SECURITY.md promises, and that what it says holds a promise is there."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeplan import files
+from pipeplan.errors import FormatError, PipeplanError
+from pipeplan.formats import read_file
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "SECURITY.md").read_text()
+
+
+def test_files_are_data_and_nothing_leaves_the_machine(tmp_path):
+    """In a process of its own: who watches an interpreter does so until its end."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.watched", tmp_path], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    watched = json.loads(ran.stdout)
+    assert watched["done"] > 40
+    assert [each for each in watched["seen"] if each[0] != "planted"] == []
+    assert {event for name, event, _ in watched["seen"] if name == "planted"} == {"compile", "exec"}
+
+
+def test_a_pickle_is_no_file_of_ours(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_bytes(b"cposix\nsystem\n(S'true'\ntR.")
+    with pytest.raises(FormatError):
+        read_file(path)
+
+
+def test_what_unpickles_reads_no_file_that_a_user_names():
+    """Kept kernels, and what a launcher and its own processes hand each other in a folder of theirs."""
+    sources = (ROOT / "src" / "pipeplan").rglob("*.py")
+    pattern = r"\b(?:(?:c?pickle|np|torch|marshal|joblib)\.loads?|shelve|eval|exec|yaml\.(?:unsafe_)?load)\("
+    found = {
+        (path.name, name[0])
+        for path in sources
+        for name in re.finditer(pattern, path.read_text())
+        if "def eval(" not in path.read_text() or name[0] != "eval("
+    }
+    assert found == {
+        *(
+            (name, "pickle.loads(")
+            for name in ("kernel_cache.py", "worker.py", "failure.py", "launch.py", "processes.py")
+        ),
+        ("documents.py", "yaml.load("),
+    }
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX systems")
+def test_temporary_files_are_the_users_alone(tmp_path):
+    mask = os.umask(0)
+    try:
+        with files._temporary(".png", tmp_path) as path:
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert not path.exists()
+    finally:
+        os.umask(mask)
+
+
+def test_what_is_said_to_hold_a_promise_is_there():
+    named = re.findall(r"`(tests/[\w/.]+)`", TEXT)
+    assert len(named) > 8
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_reports_are_private_and_no_address_is_invented():
+    assert "Report a vulnerability" in TEXT
+    assert re.search(r"[\w.]+@[\w.]+|https?://", TEXT) is None
+
+
+def test_a_refusal_is_pipeplans_own(tmp_path):
+    for content in (b"\x00", b"\xff\xfe", b"{" * 5000, b"- " * 5000):
+        for name in ("x.json", "x.csv", "x.rows.txt"):
+            (tmp_path / name).write_bytes(content)
+            with pytest.raises(PipeplanError):
+                read_file(tmp_path / name)
