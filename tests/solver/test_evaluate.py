@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
 from pipeplan.kernels import compile_loop
-from pipeplan.model import Placement
+from pipeplan.model import Placement, parse_schedule
 from pipeplan.simulation import simulate
 from pipeplan.solver import Choices, Problem
 from pipeplan.solver.candidate import Encoder
@@ -200,3 +200,16 @@ def test_the_longest_chain_leads_from_a_start_to_the_end_without_a_break(placeme
         else:
             waiting = later + timing.waited[later] - 1
             assert encoder.flat.source[decisions.order[waiting]] == decisions.order[earlier]
+
+
+def test_a_full_backward_in_a_pair_is_read_as_one_where_it_gains_only_on_another_stage():
+    """As an I with its W behind it, it would take the pair's time and its W's on top."""
+    placement = Placement.loop(1, 2)
+    costs = Settings(
+        forward_times=6, backward_times=(21, 30), backward_input_times=15, backward_weight_times=(6, 15),
+        overlap_times=(27, 36), times_per="stage",
+    ).costs(placement)  # fmt: skip
+    case = Problem(placement, 2, costs)
+    schedule = parse_schedule("0F0 1F0 1B0 (0F1;0B0)OVERLAP_F_B 1F1 1B1 0B1")
+    assert case.full_gains.tolist() == [False, True]
+    assert Encoder(case).encode(schedule).value == case.value(simulate(schedule, costs).timeline) == 126

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.kernels import Kernel
-from pipeplan.model import Floats, Ints, Schedule
+from pipeplan.model import Floats, Ints, Kind, Schedule
 from pipeplan.solver.flattening import class_times, flatten, room_for_timing
 from pipeplan.solver.keeping import first_answers
 from pipeplan.solver.kernels.arrays import KEPT, SEARCH_COMPILES_AFTER, Change, Decisions, FlatProblem, Target, Timing
@@ -272,12 +272,21 @@ class Encoder:
         """A schedule as a candidate: the order of its forwards and backwards, and its Ws as forced ones.
 
         Which microbatch an op has is forgotten: the k-th of its kind and stage becomes the k-th. Where its halves can do all
-        that a full backward can, it becomes an I with its W right behind; where backward may not be split, an I becomes a
-        full backward. What the problem does not decide on is left out.
+        that a full backward can, it becomes an I with its W right behind, unless that takes longer: Ws that are owed come
+        first, and in a pair the W comes on top. Where backward may not be split, an I becomes a full backward. What the
+        problem does not decide on is left out.
         """
+        found = self._encoded(schedule, keeps_full=False)
+        columns = schedule.columns
+        if self.may_run_full and bool(((columns.kind == Kind.B) & ~self.problem.full_gains[columns.stage]).any()):
+            found = min(found, self._encoded(schedule, keeps_full=True), key=lambda candidate: candidate.value)
+        return found
+
+    def _encoded(self, schedule: Schedule, *, keeps_full: bool) -> Candidate:
+        """The same with full backwards where they gain, or wherever they stand."""
         decisions = self.decisions(np.zeros(self.positions, np.int64))
         for rank, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
-            row = read_row(self, schedule.row(rank))
+            row = read_row(self, schedule.row(rank), keeps_full=keeps_full)
             index = self.indices(row.order)
             for name in ("order", "forced", "joined"):
                 getattr(decisions, name)[start:stop] = getattr(row, name)

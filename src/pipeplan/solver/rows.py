@@ -89,22 +89,27 @@ class ReadRow(NamedTuple):
     lead: Ints
 
 
-def read_row(encoder: Encoder, row: Columns) -> ReadRow:
-    """The classes, forced Ws and pairs of a row, which of its backwards are full, and whose W comes next."""
+def read_row(encoder: Encoder, row: Columns, *, keeps_full: bool) -> ReadRow:
+    """The classes, forced Ws and pairs of a row, which of its backwards are full, and whose W comes next.
+
+    ``keeps_full``: full backwards are full also on stages where their halves can do the same.
+    """
     problem = encoder.problem
     copy = problem.placement.copy_of(row.microbatch, problem.microbatches).astype(np.int64)
     backward = np.isin(row.kind, BACKWARD_KINDS)
     chosen = backward | (row.kind == Kind.F)
     op_class = 2 * (copy * encoder.stages + row.stage) + 1 - (row.kind == Kind.F)
     order = op_class[chosen]
-    stays_full = (row.kind == Kind.B) & problem.full_gains[row.stage]
+    stays_full = (row.kind == Kind.B) & (problem.full_gains[row.stage] | keeps_full)
     halved = (row.kind == Kind.B) & ~stays_full
     weight = row.kind == Kind.W
     done = np.cumsum(weight | halved) - halved
     forced = np.diff(done[chosen], prepend=0) if problem.split_backward else np.zeros_like(order)
-    group = row.group[chosen]
-    joined = np.append((group[1:] == group[:-1]) & (group[1:] != NO_GROUP), False).astype(np.int64)
-    joined = joined if encoder.overlaps else np.zeros_like(order)
+    joined = np.zeros_like(order)
+    if encoder.overlaps:
+        # With its W behind it, a pair would take longer than its two ops apart.
+        group = np.where(halved & problem.split_backward, NO_GROUP, row.group)[chosen]
+        joined[:-1] = (group[1:] == group[:-1]) & (group[1:] != NO_GROUP)
     prefer = np.zeros_like(order)
     if encoder.decides_weight:
         owes = ((row.kind == Kind.I) | halved, weight | halved)
