@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
+from pipeplan.api import resimulation
 from pipeplan.api.differing.differences import diff, diff_timelines
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, UnknownNameError
@@ -320,3 +321,16 @@ def test_clocks_that_are_apart_are_noticed():
 def test_ranks_that_were_all_busy_for_as_long_are_not_told_apart():
     said = diff_timelines(run_of(PLAN), run_of(PLAN, forward_times=(1.5, 1.5))).sentences
     assert any(sentence.startswith("Every rank was busy beyond its plan, 7.0 ms for 6.0 ms") for sentence in said)
+
+
+def test_ops_that_took_what_was_planned_are_not_simulated_again(monkeypatch):
+    calls = []
+    simulated = resimulation.simulate
+    monkeypatch.setattr(resimulation, "simulate", lambda *given, **more: calls.append(1) or simulated(*given, **more))
+    counts = []
+    for chunks in (2, 32):
+        calls.clear()
+        plan = pipeplan.simulate("interleaved-1f1b", ranks=2, microbatches=2, chunks=chunks).timeline
+        assert all(each.effect == 0 for each in pipeplan.diff(plan, plan).kinds)
+        counts.append(len(calls))
+    assert counts[1] == counts[0]

@@ -1,10 +1,13 @@
 """Names in one line of signs that can be seen."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.model.names import cell_width, counted, one_line, shortened
+from pipeplan.errors import InputError
+from pipeplan.model import Timeline, parse_schedule
+from pipeplan.model.names import LONGEST_NAME, cell_width, counted, one_line, shortened
 
 
 @pytest.mark.parametrize(
@@ -54,3 +57,12 @@ def test_signs_have_their_widths():
 def test_one_is_no_plural():
     said = [counted(count, noun) for count, noun in ((1, "chunk"), (0, "chunk"), (2048, "chunk"), (8, "microbatch"))]
     assert said == ["1 chunk", "0 chunks", "2,048 chunks", "8 microbatches"]
+
+
+def test_what_nobody_reads_to_its_end_is_refused():
+    schedule = parse_schedule("0F0 0B0")
+    assert schedule.renamed("x" * LONGEST_NAME).name
+    with pytest.raises(InputError, match="the name of a schedule has 1,000,000 letters; it can have 1,000"):
+        schedule.renamed("x" * 1_000_000)
+    with pytest.raises(InputError, match="a unit of time has 1,001 letters"):
+        Timeline(schedule, np.array([0.0, 1.0]), np.array([1.0, 2.0]), "s" * 1_001)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Settings
-from pipeplan.model import Floats, Schedule, Timeline, crosses_ranks, dependencies, tolerances
+from pipeplan.model import Floats, Kind, Schedule, Timeline, crosses_ranks, dependencies, tolerances
 from pipeplan.simulation import simulate
 
-Flags = NDArray[np.bool_]
+Positions = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +103,39 @@ def kind_differences(
     """
     unchanged = resimulate(before).makespan
     for kind, stage, counted, changed in _groups(planned.schedule):
-        alone = resimulate(np.where(changed, after, before)).makespan
+        # Every simulation takes as long as there are ops: none for those that took what was planned.
+        same = np.array_equal(before[changed], after[changed])
+        alone = unchanged if same else resimulate(_with(before, after, changed)).makespan
         yield KindDifference(
             kind=kind,
             stage=stage,
-            ops=int(counted.sum()),
+            ops=len(counted),
             planned=float(np.median(before[counted])),
             measured=float(np.median(after[counted])),
             effect=alone - unchanged,
         )
 
 
-def _groups(schedule: Schedule) -> Iterator[tuple[str, int, Flags, Flags]]:
+def _with(before: Floats, after: Floats, changed: Positions) -> Floats:
+    found = before.copy()
+    found[changed] = after[changed]
+    return found
+
+
+def _groups(schedule: Schedule) -> Iterator[tuple[str, int, Positions, Positions]]:
     """Kind, stage, the ops that count, and those whose time changes with them: a pair counts once and is two ops."""
     columns, second = schedule.columns, schedule.joined
     first = np.append(second[1:], False)
-    for kind in sorted(schedule.kinds):
-        for stage in range(schedule.stages):
-            alone = (columns.kind == kind) & (columns.stage == stage) & ~(first | second)
-            if alone.any():
-                yield kind.name, stage, alone, alone
-    for stage in np.unique(columns.stage[first]).tolist():
-        pairs = first & (columns.stage == stage)
-        yield "F+B", stage, pairs, pairs | np.append(False, pairs[:-1])
+    number = columns.kind.astype(np.int64) * schedule.stages + columns.stage
+    for group, alone in _alike(np.flatnonzero(~(first | second)), number):
+        kind, stage = divmod(group, schedule.stages)
+        yield Kind(kind).name, stage, alone, alone
+    for stage, pairs in _alike(np.flatnonzero(first), columns.stage):
+        yield "F+B", stage, pairs, np.concatenate((pairs, pairs + 1))
+
+
+def _alike(chosen: Positions, numbers: NDArray[np.integer[Any]]) -> Iterator[tuple[int, Positions]]:
+    """Each number that occurs among the chosen ops, in order, with the ops that have it."""
+    order = chosen[np.argsort(numbers[chosen], kind="stable")]
+    found, begins = np.unique(numbers[order], return_index=True)
+    yield from zip(found.tolist(), np.split(order, begins[1:]), strict=len(found) > 0)

@@ -36,6 +36,9 @@ _APART = 12.0
 _LOWEST = 1.6
 """The least height of a lane, in the size of the page's letters: less would not show the shares."""
 
+_MOST_SHADES = 24
+"""Of a kind of op: with more, neighbours are drawn as one."""
+
 IDLE = -1
 REASONS = 1_000_000
 """Codes of what is no op: idling, and from here on idling for each reason."""
@@ -119,7 +122,7 @@ def _spans(view: View) -> _Spans:
     """Bars and, where their reasons are known, gaps."""
     bars, gaps = view.bars, view.gaps
     chosen = bars.compute
-    code = codes_of(view)[chosen]
+    code = _told_apart(view, codes_of(view)[chosen])
     weight = np.where(bars.part[chosen] == Part.FULL, 1.0, 0.5)
     columns = [(bars.lane[chosen], bars.start[chosen], bars.end[chosen], code, weight)]
     if gaps is not None:
@@ -128,6 +131,16 @@ def _spans(view: View) -> _Spans:
         )
     lane, start, end, code, weight = (np.concatenate(column) for column in zip(*columns, strict=True))
     return _Spans(lane.astype(np.int64), start, end, code, weight)
+
+
+def _told_apart(view: View, code: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The codes of bars, of the first shade of those that nobody can tell apart: every code costs a look at every pixel."""
+    shades = view.copies * view.chunks
+    if view.ratios is not None or shades <= _MOST_SHADES:
+        return code
+    together = -(-shades // _MOST_SHADES)
+    shade = code % shades
+    return code - shade + shade // together * together
 
 
 def _busy_until(start: Floats, end: Floats, times: Floats) -> Floats:
@@ -150,8 +163,10 @@ def draw_shares(view: View, ax: Axes, theme: Theme, per_lane: float, together: i
     tops = np.cumsum(shares.share, axis=0)[:-1]
     height = (np.arange(rows)[::-1] + 0.5) / rows
     # The number of tops below a pixel is the place of its share.
-    place = (tops[:, :, None, :] <= height[None, None, :, None]).sum(axis=0)
     lanes = tops.shape[1]
+    place = np.zeros((lanes, rows, moments), np.int32)
+    for top in tops:
+        place += top[:, None, :] <= height[None, :, None]
     image = np.round(255 * colors).astype(np.uint8)[place.reshape(lanes * rows, moments)]
     if per_lane >= _APART:
         image[::rows] = np.round(255 * np.array(to_rgb(theme.page))).astype(np.uint8)

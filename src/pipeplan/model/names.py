@@ -53,8 +53,7 @@ def require_text(text: object, what: str, *, longest: int = LONGEST_NAME, field:
     """
     if not isinstance(text, str):
         raise InputError(f"{what} must be text, not {shortened(repr(text), _SHOWN)}", field=field)
-    if len(text) > longest:
-        raise InputError(f"{what} has {len(text):,} letters; it can have {longest:,}", field=field)
+    require_short(text, what, longest=longest, field=field)
     wrong = next((sign for sign in text if sign == "\0" or category(sign) == "Cs"), None)
     if wrong is not None:
         fault = "a zero byte" if wrong == "\0" else f"half a letter, {_seen(wrong)}"
@@ -76,6 +75,20 @@ def _cells(sign: str) -> int:
     if combining(sign) or sign in _INVISIBLE_PARTS:
         return 0
     return 2 if east_asian_width(sign) in "WF" else 1
+
+
+def require_short(text: str, what: str, *, longest: int = LONGEST_NAME, field: str = "") -> None:
+    """Check that a text is no longer than anybody reads. Parameters are those of :func:`require_text`.
+
+    It is all that is asked of what schedules and units are called: what cannot be written stands in files' names, too.
+
+    Raises
+    ------
+    InputError
+        With both lengths.
+    """
+    if len(text) > longest:
+        raise InputError(f"{what} has {len(text):,} letters; it can have {longest:,}", field=field)
 
 
 def shortened(text: str, cells: int) -> str:

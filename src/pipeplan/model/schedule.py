@@ -13,6 +13,7 @@ from pipeplan.errors import InvalidScheduleError, ShapeError
 from pipeplan.model.arrays import Bools, Ints
 from pipeplan.model.columns import Columns, concatenate
 from pipeplan.model.display import Displayed
+from pipeplan.model.names import require_short
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
 from pipeplan.model.placement import Placement
 from pipeplan.model.size import require_size
@@ -39,6 +40,8 @@ class Schedule(Displayed):
     ------
     ShapeError
         For less than one microbatch or slice, more of them than can be scheduled, or rows that are not as many as the ranks.
+    InputError
+        For a name that nobody can read to its end.
     InvalidScheduleError
         For a stage, microbatch or slice out of range.
     """
@@ -51,6 +54,7 @@ class Schedule(Displayed):
     name: str = ""
 
     def __post_init__(self) -> None:
+        require_short(self.name, "the name of a schedule")
         require_size(stages=self.stages, microbatches=self.microbatches, slices=self.slices)
         if len(self.offsets) != self.ranks + 1 or self.offsets[-1] != len(self.columns):
             raise ShapeError(f"a schedule of {self.ranks} ranks has {self.ranks} rows, not {len(self.offsets) - 1}")

@@ -12,6 +12,7 @@ from pipeplan.errors import CostError
 from pipeplan.model import tolerances
 from pipeplan.model.arrays import Floats
 from pipeplan.model.display import Displayed
+from pipeplan.model.names import require_short
 from pipeplan.model.op import COMPUTE_KINDS, among
 from pipeplan.model.quantities import LARGEST
 from pipeplan.model.schedule import Schedule
@@ -53,6 +54,8 @@ class Timeline(Displayed):
 
     Raises
     ------
+    InputError
+        For a unit that nobody can read to its end.
     CostError
         For a time that is not finite, or too large to compute with.
     """
@@ -64,6 +67,7 @@ class Timeline(Displayed):
     source: Literal["simulated", "measured"] = "simulated"
 
     def __post_init__(self) -> None:
+        require_short(self.unit, "a unit of time")
         for array in (self.start, self.end):
             if array.shape != (len(self.schedule),):
                 raise ValueError(f"a timeline of {len(self.schedule)} ops needs that many times, not {array.shape}")

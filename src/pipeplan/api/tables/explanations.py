@@ -14,7 +14,7 @@ from pipeplan.api.explaining.explanations import Explanation
 from pipeplan.api.explaining.remedies import Remedy, round_off
 from pipeplan.api.explaining.waits import Wait
 from pipeplan.api.tables.advice import advice
-from pipeplan.api.tables.parts import columns, facts, line, shown_ranks, sizes
+from pipeplan.api.tables.parts import columns, facts, left_out, line, shown_ranks, sizes
 from pipeplan.api.tables.results import activations_of, notes, warnings
 from pipeplan.api.tables.windows import bound_parts, bound_sentences
 from pipeplan.model import Kind, counted
@@ -56,6 +56,7 @@ def explanation_parts(explanation: Explanation) -> Iterator[RenderableType]:
     yield from (line(_sentence(explanation, rank, times)) for rank in _told(explanation))
     yield Text("")
     yield _reasons(explanation, times)
+    yield from left_out(result.schedule.ranks)
     yield from bound_parts(explanation, times)
     yield Text("\ncritical path", style="bold")
     yield Padding(facts(_path(explanation, times)), (0, 0, 1, 0))

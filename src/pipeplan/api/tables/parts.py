@@ -87,6 +87,13 @@ def columns(*headings: str, padding: int = 0, least: Sequence[str] = ()) -> Fitt
     return table
 
 
+def left_out(ranks: int) -> tuple[Text, ...]:
+    """A line on how many ranks are not listed, and where they are; none where all are listed."""
+    if ranks <= MOST_RANKS:
+        return ()
+    return (line(f"{ranks - MOST_RANKS:,} ranks are not listed here: --json has them, in Python to_dict()"),)
+
+
 def shown_ranks(ranks: int) -> Sequence[int]:
     """The ranks that are listed."""
     if ranks <= MOST_RANKS:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipeplan.api.results import Result
-from pipeplan.api.tables.parts import columns, facts, line, shown_ranks, sizes
+from pipeplan.api.tables.parts import columns, facts, left_out, line, shown_ranks, sizes
 from pipeplan.api.tables.searches import search_parts
 from pipeplan.model import counted
 from pipeplan.readable import Times, percent
@@ -26,6 +26,7 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
         *story,
         Padding(facts(figures), (1, 0)),
         _ranks(result, times_of(result)),
+        *left_out(result.schedule.ranks),
         *([Text("")] if said else []),
         *said,
     )
