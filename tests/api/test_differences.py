@@ -325,8 +325,12 @@ def test_ranks_that_were_all_busy_for_as_long_are_not_told_apart():
 
 def test_ops_that_took_what_was_planned_are_not_simulated_again(monkeypatch):
     calls = []
-    simulated = resimulation.simulate
-    monkeypatch.setattr(resimulation, "simulate", lambda *given, **more: calls.append(1) or simulated(*given, **more))
+
+    def counted(*given: Any, **more: Any) -> Any:
+        calls.append(1)
+        return simulate(*given, **more)
+
+    monkeypatch.setattr(resimulation, "simulate", counted)
     counts = []
     for chunks in (2, 32):
         calls.clear()

@@ -60,7 +60,9 @@ def lower_bound(
     costs = costs.occupied(placement, slices)
     classes = rank_classes(placement, microbatches, costs, slices)
     if len(recomputed):
-        classes = [_recomputing(rank, recomputed, costs.recompute / slices) for rank in classes]
+        times = np.zeros(placement.stages)
+        times[list(recomputed)] = (costs.recompute / slices)[list(recomputed)]
+        classes = [_recomputing(rank, times) for rank in classes]
     bounds = [Bound(_longest_chain(placement, costs, slices), "the chain of one microbatch through all stages")]
     bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
     bounds += _under_limits(placement, costs, limits, classes, slices, onward=True)
@@ -94,9 +96,9 @@ def _longest_chain(placement: Placement, costs: Costs, slices: int) -> float:
     return max(float((copy.head + copy.time + copy.tail).max()) for copy in copies)
 
 
-def _recomputing(rank: RankClasses, stages: Sequence[int], times: Floats) -> RankClasses:
-    """The classes with a fourth row: R of the columns on these stages, after F and before I."""
-    time = np.where(np.isin(rank.stage, stages), times[rank.stage], 0.0)
+def _recomputing(rank: RankClasses, times: Floats) -> RankClasses:
+    """The classes with a fourth row: R after F and before I, which takes so long on each stage of the model."""
+    time = times[rank.stage]
     return replace(
         rank,
         head=np.vstack((rank.head, rank.head[FORWARD] + rank.time[FORWARD])),
@@ -134,6 +136,12 @@ def _one_machine(rank: RankClasses) -> float:
     return end
 
 
+def _slowest_behind(times: Floats) -> Floats:
+    """The most that an op of each class, or of the same on any stage behind it, takes; shape (3, stages)."""
+    most: Floats = np.maximum.accumulate(times[:, ::-1], axis=1)[:, ::-1]
+    return most
+
+
 def _under_limits(
     placement: Placement,
     costs: Costs,
@@ -146,13 +154,13 @@ def _under_limits(
     """What each rank's limit adds: how long it is under way, with the shortest way to it where ``onward``."""
     if limits is None:
         return
-    times = op_classes(placement, costs, 0, slices).time
+    slowest = _slowest_behind(op_classes(placement, costs, 0, slices).time)
     pairs = costs.overlap is not None
     for number, memory in enumerate(rank_memory(placement, costs, limits, classes, slices)):
         rank = classes[number]
         before = rank.first_head if onward else 0.0
         yield Bound(before + held_area(rank, memory), f"what rank {number} must hold, under its memory limit")
-        trips = round_trips(number, rank, memory, times, slices=slices, onward=onward, pairs=pairs)
+        trips = round_trips(number, rank, memory, slowest, slices=slices, onward=onward, pairs=pairs)
         if trips is not None:
             yield Bound(before + trips.length, trips.reason, trips)
         yield Bound(

@@ -94,7 +94,7 @@ class Crowd:
 
 
 def round_trips(
-    number: int, rank: RankClasses, memory: RankMemory, times: Floats, *, slices: int = 1, onward: bool, pairs: bool
+    number: int, rank: RankClasses, memory: RankMemory, slowest: Floats, *, slices: int = 1, onward: bool, pairs: bool
 ) -> RoundTrips | None:
     """The windows that bind most on a rank; None where its limit keeps none apart.
 
@@ -102,8 +102,8 @@ def round_trips(
     ----------
     number
         Of the rank.
-    times
-        Of the ops of each stage of the model, of one slice, shape (3, stages).
+    slowest
+        The most that an op of one slice takes on each stage of the model or any behind it, shape (3, stages).
     onward
         Whether the end is that of what the last microbatch does after it has left the rank, or of the rank's own ops.
     pairs
@@ -112,7 +112,7 @@ def round_trips(
     crowd = _crowd(number, rank, memory, slices=slices, onward=onward)
     if not 0 < crowd.fit < crowd.microbatches:
         return None
-    trip = _shortest([_trip(rank, here, times, slices=slices, onward=onward, pairs=pairs) for here in rank.by_copy()])
+    trip = _shortest([_trip(rank, here, slowest, slices=slices, onward=onward, pairs=pairs) for here in rank.by_copy()])
     shares = _shares_of_weights(rank, memory)
     found = [_under_way(rank, memory, crowd, trip, share) for share in shares]
     return max(found, key=attrgetter("length"))
@@ -133,7 +133,7 @@ def _shares_of_weights(rank: RankClasses, memory: RankMemory) -> tuple[float, ..
     return (1.0, 0.5, 0.0) if owed_for_less.any() else (1.0,)
 
 
-def _trip(rank: RankClasses, here: list[int], times: Floats, *, slices: int, onward: bool, pairs: bool) -> Trip:
+def _trip(rank: RankClasses, here: list[int], slowest: Floats, *, slices: int, onward: bool, pairs: bool) -> Trip:
     """Of one copy of the model, whose columns these are."""
     first, last = here[0], here[-1]
     stage = int(rank.stage[first])
@@ -146,17 +146,17 @@ def _trip(rank: RankClasses, here: list[int], times: Floats, *, slices: int, onw
         drain = float(rank.time[WEIGHT, first])
     beside = float(((rank.work[INPUT] + rank.work[WEIGHT]) / np.maximum(rank.count, 1)).max()) if pairs else 0.0
     return Trip(
-        enter=float(rank.head[INPUT, last]) - rank.first_head + _behind(times[FORWARD, stage:], slices),
+        enter=float(rank.head[INPUT, last]) - rank.first_head + _behind(slowest[FORWARD, stage], slices),
         around=float(rank.head[INPUT, last] - rank.head[FORWARD, last]),
-        leave=leave + _behind(times[INPUT, 0 if onward else stage :], slices),
+        leave=leave + _behind(slowest[INPUT, 0 if onward else stage], slices),
         drain=drain,
         opening=float(rank.work[FORWARD, last] / rank.count[last]) + beside,
     )
 
 
-def _behind(times: Floats, slices: int) -> float:
-    """How much later the last slice comes than the first, on a way through these ops: as much as the slowest holds it up."""
-    return (slices - 1) * float(times.max()) if slices > 1 else 0.0
+def _behind(slowest: float, slices: int) -> float:
+    """How much later the last slice comes than the first, on a way on which the slowest op takes so long and holds it up."""
+    return (slices - 1) * float(slowest) if slices > 1 else 0.0
 
 
 def _shortest(trips: list[Trip]) -> Trip:
