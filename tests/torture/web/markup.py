@@ -122,7 +122,7 @@ def _downloaded(text: str, rng: Random) -> str:
     if hostile.status != 200:
         return "refused"
     _require_plain_headers(hostile)
-    _looked_into(chosen, hostile.body, harmless.body)
+    looked_into(chosen, hostile.body, harmless.body)
     return chosen
 
 
@@ -138,7 +138,7 @@ def _compared_download(text: str, rng: Random) -> str:
     )
     if hostile.status != 200 or harmless.status != 200:
         raise Found(f"{chosen}: status {hostile.status} and {harmless.status}")
-    _looked_into(chosen, hostile.body, harmless.body)
+    looked_into(chosen, hostile.body, harmless.body)
     return f"{chosen} of two"
 
 
@@ -233,7 +233,8 @@ def _require_plain_headers(answer: Any) -> None:
         raise Found(f"the file is named {said!r}")
 
 
-def _looked_into(chosen: str, hostile: bytes, harmless: bytes) -> None:
+def looked_into(chosen: str, hostile: bytes, harmless: bytes) -> None:
+    """Compare a file with the one for a harmless text. Raises Found for what came of the text."""
     from pipeplan.api import all_formats
 
     media = all_formats()[chosen].media.partition(";")[0]
