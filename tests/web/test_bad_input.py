@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 import pipeplan
 from pipeplan.costs import SETTING_NAMES, SETTINGS
@@ -117,6 +118,15 @@ def test_a_million_unknown_names_are_told_in_one_sentence(client):
     (error,) = answer.json()["errors"]
     assert error["field"] == ""
     assert "has 20,000 names, of which at most" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, setting in SETTINGS.items() if setting.kind in ("per_stage", "layers", "layout", "stages")]
+)
+def test_of_many_wrong_values_the_first_is_told(name):
+    with pytest.raises(ValidationError) as caught:
+        SettingsIn.model_validate({name: [{f"k{number}": 1 for number in range(20)}] * 1000})
+    assert len(caught.value.errors()) < 50
 
 
 def test_sizes_per_stage_are_taken_without_a_word_of_pydantic_s(recwarn):

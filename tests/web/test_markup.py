@@ -46,7 +46,11 @@ class Hooked:
         self.page = browser.new_page()
         self.ran: list[str] = []
         self.page.expose_function(RAN, lambda *given: self.ran.append(str(given)))
-        self.page.on("dialog", lambda dialog: (self.ran.append(dialog.message), dialog.dismiss()))
+        self.page.on("dialog", self._dismiss)
+
+    def _dismiss(self, dialog) -> None:
+        self.ran.append(dialog.message)
+        dialog.dismiss()
 
     def require_nothing(self) -> None:
         """Nothing ran, and nothing came of a text."""

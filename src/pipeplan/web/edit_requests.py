@@ -16,7 +16,7 @@ TEXT_LIMIT = 4 << 20
 
 _MOST_STAGES = 20_000
 _Text = Annotated[str, Field(max_length=TEXT_LIMIT)]
-_Ranks = Annotated[list[int], Field(min_length=1, max_length=_MOST_STAGES)]
+_Ranks = Annotated[list[int], Field(min_length=1, max_length=_MOST_STAGES, fail_fast=True)]
 _Count = Annotated[int, Field(ge=1, le=10**7)]
 
 

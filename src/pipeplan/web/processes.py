@@ -80,11 +80,6 @@ class WorkerProcess:
             raise
         return found
 
-    @property
-    def alive(self) -> bool:
-        """Whether it was when this was asked."""
-        return bool(self._process.is_alive())
-
     async def send(self, work: object, argument: object, seconds: float) -> None:
         """Have something done. Raises DiedError where it has not begun within ``seconds``."""
         content = pickle.dumps((work, argument))

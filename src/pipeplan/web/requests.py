@@ -66,7 +66,8 @@ def _tagged(form: Any, name: str) -> Any:
 
 
 def _list_of(each: Any, least: int = 1) -> Any:
-    return Annotated[list[each], Field(min_length=least, max_length=_LONGEST_LIST)]
+    """The first value that is wrong is told, and no other: thousands of them would keep everybody waiting."""
+    return Annotated[list[each], Field(min_length=least, max_length=_LONGEST_LIST, fail_fast=True)]
 
 
 def _number(setting: Setting, kind: type) -> Any:

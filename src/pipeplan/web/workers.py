@@ -151,20 +151,27 @@ class Workers:
         raise WorkError(_died(work))
 
     async def _process(self, work: object, argument: object) -> WorkerProcess:
-        """A process that has begun with this. Raises DiedError where none does."""
+        """A process that has begun with this: one that is free, or a new one. Raises DiedError where none does.
+
+        Those that ended while they were free, whoever ended them, are no fault of the work.
+        """
         while self._free:
             process = self._free.pop()
-            if process.alive:
-                break
-            process.end()
-        else:
-            process = await WorkerProcess.begun(_START)
+            try:
+                await self._begun(process, work, argument, self._begin)
+            except DiedError:
+                continue
+            return process
+        process = await WorkerProcess.begun(_START)
+        await self._begun(process, work, argument, _START)
+        return process
+
+    async def _begun(self, process: WorkerProcess, work: object, argument: object, seconds: float) -> None:
         try:
-            await process.send(work, argument, self._begin)
+            await process.send(work, argument, seconds)
         except BaseException:
             process.end()
             raise
-        return process
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
