@@ -18,6 +18,7 @@ PipeplanError                   one short paragraph for the user; the exit code 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
@@ -37,12 +38,23 @@ class PipeplanError(Exception):
     exit_code = 2
 
     def __init__(self, message: str = "", *, field: str = "") -> None:
-        super().__init__(message)
+        super().__init__(_without_long_words(message))
         self.field = field
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Errors travel between processes, also those that are made of other arguments than their message."""
         return _again, (type(self), self.args, self.__dict__)
+
+
+_LONGEST_WORD = 1000
+"""Letters without a blank between them in a message: what is longer was given, and need not be said in full."""
+
+
+def _without_long_words(message: str) -> str:
+    if len(message) <= _LONGEST_WORD:
+        return message
+    half = _LONGEST_WORD // 20
+    return re.sub(rf"\S{{{_LONGEST_WORD},}}", lambda word: f"{word[0][:half]}…{word[0][-half:]}", message)
 
 
 def _again(kind: type[PipeplanError], args: tuple[Any, ...], attributes: dict[str, Any]) -> PipeplanError:

@@ -50,10 +50,13 @@ def path_of(path: str | os.PathLike[str], what: str = "the file", *, field: str 
     Raises
     ------
     InputError
-        For one that is empty or longer than the system takes, that holds a zero byte, or that ends like a folder's and
-        leads to none: such an ending would be lost.
+        For what is no path of letters; for one that is empty or longer than the system takes, that holds a zero byte, or
+        that ends like a folder's and leads to none: such an ending would be lost.
     """
-    text = os.fspath(path)
+    given: object = path
+    text: object = os.fspath(given) if isinstance(given, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be a path, not {_short(repr(path))}", field=field)
     try:
         os.lstat(text)
     except ValueError:

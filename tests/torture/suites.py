@@ -1,5 +1,6 @@
 """Every suite there is, a line each."""
 
+from tests.torture.calls import CALLS
 from tests.torture.commands import COMMANDS
 from tests.torture.disks import DISKS
 from tests.torture.hostile_files import FILES
@@ -9,4 +10,4 @@ from tests.torture.web.markup import MARKUP
 from tests.torture.web.suite import WEB
 from tests.torture.writers import WRITERS
 
-SUITES = (COMMANDS, DISKS, FILES, KILLS, *SCHEDULES, WRITERS, WEB, MARKUP)
+SUITES = (COMMANDS, DISKS, FILES, CALLS, KILLS, *SCHEDULES, WRITERS, WEB, MARKUP)

@@ -13,6 +13,7 @@ from pipeplan.api.simulations import simulated
 from pipeplan.costs import MACHINES, Settings
 from pipeplan.drawing import View
 from pipeplan.errors import InputError, PipeplanError
+from pipeplan.model import require_flags, require_text
 from pipeplan.strategies import STRATEGIES, Strategy, strategy
 
 SHAPES = ((4, 8), (4, 32), (8, 8), (8, 32))
@@ -153,6 +154,9 @@ def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogu
     >>> pipeplan.schedules("ZBVZeroBubble")
     <Catalogue: zbv>
     """
+    require_flags(machines=machines)
+    if name is not None:
+        require_text(name, "the name of a schedule", field="schedule")
     if machines:
         if name is not None:
             raise InputError(f"machines are listed without a schedule: leave out {name}, or machines")

@@ -25,7 +25,7 @@ from pipeplan.drawing import View, order_of, view_of
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import file_name, is_stream, path_of, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
-from pipeplan.model import Schedule, Timeline
+from pipeplan.model import Schedule, Timeline, require_text, shortened
 
 FilePath = str | os.PathLike[str]
 
@@ -109,6 +109,10 @@ def save(
         If the file cannot be written, or the answer has nothing that its format can hold.
     """
     path = path_of(path, "the output")
+    if ending is not None:
+        require_text(ending, "the ending", field="ending")
+    if not isinstance(training, Training | None):
+        raise InputError(f"training must be a pipeplan.Training, not {shortened(repr(training), 60)}", field="training")
     if isinstance(answer, CostProfile):
         answer.measured.write(path)
         return (path,)

@@ -22,7 +22,7 @@ from pipeplan.formats import (
     read_standard_input,
     unpacked_name,
 )
-from pipeplan.model import SMALLEST, Schedule, Timeline, require_size
+from pipeplan.model import SMALLEST, Schedule, Timeline, require_flags, require_size
 from pipeplan.passes import insert_offload, insert_recompute
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
 
@@ -71,6 +71,7 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
         If its ops make no schedule.
     """
     path = path_of(path, "the file")
+    require_flags(keep_duplicates=keep_duplicates)
     if holds_run(path):
         return read_run(path).typical
     return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)

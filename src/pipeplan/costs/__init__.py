@@ -15,6 +15,7 @@ from pipeplan.costs.setting import (
     Range,
     Setting,
     SettingKind,
+    plain_numbers,
     require_settings,
     table_of,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "parse_limit",
     "parse_size",
     "per_stage",
+    "plain_numbers",
     "require_costs_file",
     "require_settings",
     "settings_given",

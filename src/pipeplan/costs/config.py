@@ -21,6 +21,7 @@ from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
 from pipeplan.deprecation import KEYS, warn_of
 from pipeplan.documents import read_document
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
+from pipeplan.model import require_text
 
 _T = TypeVar("_T")
 
@@ -115,6 +116,10 @@ def _config(content: Mapping[Any, Any], where: str) -> Config:
     )
 
 
+_LONGEST_TEXT = 200_000
+"""Letters of any setting: those that are shorter say so themselves."""
+
+
 def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """The settings among ``values`` that are not None, each of its type; lists become tuples, numpy's numbers plain.
 
@@ -137,6 +142,9 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
     known = _known_names(values, SETTING_NAMES, where)
     given = {name: _plain(value) for name, value in known.items() if value is not None}
     try:
+        for name, value in given.items():
+            if isinstance(value, str):
+                require_text(value, name.replace("_", " "), longest=_LONGEST_TEXT, field=name)
         given |= {name: _sizes(name, given[name]) for name in given if SETTINGS[name].in_bytes}
         if isinstance(given.get("layers"), Sequence):
             given["layers"] = [_plain_layer(layer) for layer in given["layers"]]
@@ -193,7 +201,9 @@ def _sizes(name: str, value: Any) -> Any:
     """Sizes that are texts with their unit as numbers of bytes; anything else as it stands. Raises CostError."""
     if isinstance(value, str):
         return parse_size(value, name)
-    return [_sizes(name, each) for each in value] if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple):
+        return value
+    return [parse_size(each, name) if isinstance(each, str) else each for each in value]
 
 
 def _plain_layer(layer: Any) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral, Real
+from numbers import Integral
 from types import MappingProxyType
 from typing import Any, Literal
+
+import numpy as np
 
 from pipeplan.costs.limits import parse_limit
 from pipeplan.costs.stage_ranges import ranges_in
@@ -208,12 +210,18 @@ def require_settings(table: Mapping[str, Setting], **values: Any) -> None:
         table[name].check(value)
 
 
+def plain_numbers(*values: Any) -> tuple[Any, ...]:
+    """Numpy's numbers as Python's, which libraries and JSON take; other values as they are."""
+    return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+
+
 def _check_numbers(about: Setting, value: Any) -> None:
     assert about.range is not None
-    several = isinstance(value, tuple | list)
+    several = about.kind == "per_stage" and isinstance(value, tuple | list)
     if several and not value:
         raise CostError(f"{about.name.replace('_', ' ')}: the list is empty", field=about.name)
-    for stage, number in enumerate(value if several else [value]):
+    for stage, each in enumerate(value if several else [value]):
+        number = each.item() if isinstance(each, np.generic) else each
         fault = _fault_of_type(about, number) or about.range.fault(number)
         if fault is not None:
             place = f" of stage {stage}" if several else ""
@@ -222,7 +230,7 @@ def _check_numbers(about: Setting, value: Any) -> None:
 
 def _fault_of_type(about: Setting, number: Any) -> str | None:
     """As :meth:`Range.fault`, of what is no number; True, which Python counts with, is none."""
-    kind, words = (Integral, "a whole number") if about.kind == "count" else (Real, "a number")
+    kind, words = (int, "a whole number") if about.kind == "count" else (int | float, "a number")
     if type(number) is not bool and isinstance(number, kind):
         return None
     return f" must be {words}, not {shortened(repr(number), _SHOWN)}"
@@ -239,7 +247,7 @@ _SHOWN = 60
 
 
 def _check_choice(about: Setting, value: Any) -> None:
-    if value not in about.choices:
+    if not isinstance(value, str) or value not in about.choices:
         raise UnknownNameError(about.name, str(value), about.choices, field=about.name)
 
 
@@ -252,13 +260,23 @@ def _check_stages(about: Setting, value: Any) -> None:
     if isinstance(value, str):
         if value not in ("none", "all"):
             ranges_in(value, about.name)
+    elif not _are_whole(value):
+        raise ShapeError(
+            f"{about.name}: none, all, or stages such as 0-3,6, not {shortened(repr(value), _SHOWN)}", field=about.name
+        )
     elif min(value, default=0) < 0:
         raise ShapeError(f"{about.name}: there is no stage {min(value)}", field=about.name)
 
 
+def _are_whole(values: Any) -> bool:
+    """Whether it is several whole numbers; True, which Python counts with, is none."""
+    several = isinstance(values, Sequence) and not isinstance(values, str | bytes)
+    return several and all(type(each) is not bool and isinstance(each, Integral) for each in values)
+
+
 def _check_layout(about: Setting, value: Any) -> None:
     numbers = list(value) if isinstance(value, Iterable) else [value]
-    if any(type(each) is bool or not isinstance(each, Integral) for each in numbers) or min(numbers, default=-1) < 0:
+    if not _are_whole(numbers) or min(numbers, default=-1) < 0:
         shown = shortened(repr(value), _SHOWN)
         raise ShapeError(f"layers per stage are whole numbers of at least 0, not {shown}", field=about.name)
     if max(numbers) > MOST_FORWARDS:

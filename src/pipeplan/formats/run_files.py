@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeplan.errors import FormatError, InputError, PipeplanError
-from pipeplan.files import MEBIBYTE, read_text
+from pipeplan.files import MEBIBYTE, path_of, read_text
 from pipeplan.formats.kineto_rank import parse_rank
 from pipeplan.formats.nsys import ENDING as NSYS_ENDING
 from pipeplan.formats.nsys import parse_nsys
@@ -46,7 +46,7 @@ def read_run(path: FilePath) -> MeasuredRun:
     PipeplanError
         For what :func:`read_file` and :func:`~pipeplan.formats.traced_run.traced_run` raise it.
     """
-    path = Path(path)
+    path = path_of(path, "the run")
     if not path.exists() and not path.suffix:
         raise InputError(f"cannot read the run {path}: there is no such file or folder")
     if path.is_dir():

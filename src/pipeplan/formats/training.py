@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from numbers import Integral
 from typing import Any, TypedDict
 
 from pipeplan.costs import COUNT, Range, Setting, require_settings, table_of
 from pipeplan.errors import InputError, ShapeError
+from pipeplan.model import shortened
 
 
 def _said(default: Any = None, **about: Any) -> Any:
@@ -65,6 +67,10 @@ class Training:
 
     def __post_init__(self) -> None:
         require_settings(TRAINING_SETTINGS, **{name: getattr(self, name) for name in TRAINING_SETTINGS})
+        if self.layers is not None and not _are_counts(self.layers):
+            raise ShapeError(
+                f"layers per stage are whole numbers, not {shortened(repr(self.layers), 60)}", field="layers_per_stage"
+            )
         if self.layers is not None and (min(self.layers, default=0) < 0 or not sum(self.layers)):
             raise ShapeError(
                 f"layers per stage are numbers of at least 0, and not all of them 0, not {self.layers}",
@@ -80,6 +86,11 @@ class Training:
                 f"layers per stage: {len(self.layers)} values for {stages} stages", field="layers_per_stage"
             )
         return self.layers
+
+
+def _are_counts(layers: Any) -> bool:
+    several = isinstance(layers, Sequence) and not isinstance(layers, str | bytes)
+    return several and all(isinstance(each, Integral) and not isinstance(each, bool) for each in layers)
 
 
 class TrainingGiven(TypedDict, total=False):

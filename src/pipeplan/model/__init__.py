@@ -13,6 +13,7 @@ from pipeplan.model.dependency import (
     require_order,
     source_of,
 )
+from pipeplan.model.flags import require_flags
 from pipeplan.model.memory import (
     NOT_GIVEN,
     MemoryRule,
@@ -128,6 +129,7 @@ __all__ = [
     "progress",
     "received_when_needed",
     "rendezvous",
+    "require_flags",
     "require_order",
     "require_range",
     "require_size",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipeplan.errors import InputError, ShapeError
-from pipeplan.model import Kind, Schedule
+from pipeplan.model import Kind, Schedule, require_flags
 from pipeplan.passes.backward import merge_backward, split_backward
 from pipeplan.passes.retime import retime
 
@@ -26,7 +26,8 @@ class Rearrangement:
     Raises
     ------
     InputError
-        For splitting and merging at once, without anything between them that would tell the two apart.
+        For what is neither True nor False; for splitting and merging at once, without anything between them that would
+        tell the two apart.
     """
 
     split_backward: bool = False
@@ -34,11 +35,12 @@ class Rearrangement:
     merge_backward: bool = False
 
     def __post_init__(self) -> None:
+        require_flags(split_backward=self.split_backward, retime=self.retime, merge_backward=self.merge_backward)
         if self.split_backward and self.merge_backward and not self.retime:
             raise InputError("split_backward and merge_backward undo each other: ask for one of them")
 
     def __bool__(self) -> bool:
-        return self.split_backward or self.retime or self.merge_backward
+        return bool(self.split_backward or self.retime or self.merge_backward)
 
     def __call__(self, schedule: Schedule) -> Schedule:
         """The schedule rearranged.

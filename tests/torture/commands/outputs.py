@@ -50,12 +50,14 @@ def judge_outputs(ran: Ran, folder: Path, before: Seen) -> None:
         named = any(_is(folder, word, path) for word in _words(ran.arguments))
         if not (said or (named and ran.code == 0)):
             raise Found(f"exit code {ran.code}, and {name!r} was written: {ran.line}")
-        if not _is_store(ran.arguments, name) and (fault := fault_of(path)) is not None:
+        if not _has_any_ending(ran.arguments, name) and (fault := fault_of(path)) is not None:
             raise Found(f"exit code {ran.code}, and {name!r} {fault}: {ran.line}")
 
 
-def _is_store(arguments: tuple[str, ...], name: str) -> bool:
-    """Whether a file is a store, which has no ending of its own."""
+def _has_any_ending(arguments: tuple[str, ...], name: str) -> bool:
+    """Whether a file is a store, or an export whose format was named: the ending says nothing about these."""
+    if arguments[:1] == ("export",):
+        return True
     return f"--store={name}" in arguments or ("--store", name) in itertools.pairwise(arguments)
 
 

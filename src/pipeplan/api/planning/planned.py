@@ -15,9 +15,10 @@ from pipeplan.api.planning.planned_costs import costs_planned_for
 from pipeplan.api.planning.plans import OWN_ENDINGS as PLAN_ENDINGS
 from pipeplan.api.planning.plans import Plan
 from pipeplan.api.searching.searches import usable_cores
-from pipeplan.costs import parse_limit, require_settings
+from pipeplan.costs import parse_limit, plain_numbers, require_settings
 from pipeplan.errors import CostError, InputError
 from pipeplan.hardware import Cluster
+from pipeplan.model import shortened
 from pipeplan.planner import TRAINERS, Objective, PlanProgress
 from pipeplan.planner import plan as best_plan
 from pipeplan.workload import ModelShape
@@ -48,6 +49,10 @@ __all__ = [
     "plan",
     "read_configuration",
 ]
+
+
+_OF_SEVERAL_KINDS = ("model", "cluster", "fix")
+"""What may be given as more than text, and is looked at where it is read."""
 
 
 def plan(
@@ -117,14 +122,12 @@ def plan(
         "memory_limit": memory_limit, "objective": objective, "deadline": deadline, "fix": fix, "seconds": seconds,
         "workers": workers, "dask": dask, "store": store, "calibration": calibration,
     }  # fmt: skip
-    kinds = {name: about.kind for name, about in PLAN_SETTINGS.items()}
     require_settings(
         PLAN_SETTINGS,
-        **{
-            name: value
-            for name, value in asked.items()
-            if kinds[name] not in ("text", "pairs") or isinstance(value, str)
-        },
+        **{name: value for name, value in asked.items() if name not in _OF_SEVERAL_KINDS or isinstance(value, str)},
+    )
+    global_batch, sequence, deadline, seconds, workers = plain_numbers(
+        global_batch, sequence, deadline, seconds, workers
     )
     shape, machines = model_of(model), cluster_of(cluster)
     factors = calibration_of(calibration)
@@ -138,7 +141,7 @@ def plan(
         memory_limit=None if memory_limit is None else bytes_of(memory_limit),
         objective=objective,
         deadline=deadline,
-        fix=pairs_of(fix or {}),
+        fix=pairs_of({} if fix is None else fix),
         seconds=30.0 if seconds is None else seconds,
         workers=usable_cores() if workers is None else workers,
         dask=dask,
@@ -167,6 +170,9 @@ def pairs_of(fix: FixLike) -> dict[str, Any]:
     """What is fixed, by name. Raises InputError for a text without ``=``, and a name that stands twice."""
     if isinstance(fix, Mapping):
         return dict(fix)
+    given: object = fix
+    if not isinstance(given, Sequence) or not all(isinstance(pair, str) for pair in given):
+        raise InputError(f"what is fixed is NAME=VALUE, such as tp=8, not {shortened(repr(fix), 60)}", field="fix")
     found: dict[str, Any] = {}
     for pair in [fix] if isinstance(fix, str) else fix:
         name, equals, value = pair.partition("=")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import TypedDict, get_args
 
 from pipeplan.api.sources import DEFAULT_MICROBATCHES
 from pipeplan.costs import Costs, Settings
 from pipeplan.deprecation import FULL_BACKWARD, warn_of
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
-from pipeplan.model import Placement, shortened
+from pipeplan.model import Placement, require_flags, require_text, shortened
 from pipeplan.solver import Choices, Jitter, Objective, Problem, SlowRank, Variation
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1, "bidirectional-v": 2}
@@ -17,6 +17,9 @@ DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1,
 
 FIXED_CHUNKS = {"linear", "v", "bidirectional", "bidirectional-v"}
 """Those that have no other number of chunks."""
+
+_LONGEST_PLACEMENT = 200_000
+"""Letters: the rank of each of ten thousands of stages."""
 
 Names = str | Iterable[str]
 """Names, or one text with commas between them."""
@@ -46,6 +49,10 @@ def problem_of(
     slow_rank: float | None = None,
 ) -> Problem:
     """The problem that is solved. Raises what :func:`pipeplan.search` does."""
+    require_text(placement, "placement", longest=_LONGEST_PLACEMENT, field="placement")
+    if str(objective) not in get_args(Objective):
+        raise UnknownNameError("objective", str(objective), get_args(Objective), field="objective")
+    require_flags(full_backward=full_backward)
     choices = choices_of(decide, leave, full_backward=full_backward)
     _require_undecided(settings, choices)
     placed = placement_named(placement, settings)
@@ -65,8 +72,10 @@ def problem_of(
 
 
 def names_of(given: Names) -> list[str]:
-    """Names, given as several or as one text with commas between them."""
-    texts = [given] if isinstance(given, str) else list(given)
+    """Names, given as several or as one text with commas between them. Raises InputError for what is no text."""
+    texts = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    for text in texts:
+        require_text(text, "what a search decides or leaves", field="decide")
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 

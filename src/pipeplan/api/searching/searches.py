@@ -19,9 +19,10 @@ from pipeplan.api.searching.published import least_need, published_elsewhere, pu
 from pipeplan.api.searching.search_record import PublishedSchedule, SearchRecord
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import label, resolve
-from pipeplan.costs import SEARCH_SETTINGS, Settings, require_settings
+from pipeplan.costs import SEARCH_SETTINGS, Settings, plain_numbers, require_settings
 from pipeplan.errors import ShapeError
-from pipeplan.model import Schedule
+from pipeplan.files import path_of
+from pipeplan.model import Schedule, require_text
 from pipeplan.solver import Effort, Found, Jitter, Objective, Problem, SearchProgress, SlowRank, Spread, search_seeds
 from pipeplan.solver import pareto as front_of
 from pipeplan.solver import search as search_for
@@ -112,6 +113,9 @@ def search(
         SEARCH_SETTINGS, seconds=seconds, evaluations=evaluations, seed=seed, workers=workers, searches=searches,
         rounds=rounds, jitter=jitter, slow_rank=slow_rank,
     )  # fmt: skip
+    seconds, evaluations, seed, workers = plain_numbers(seconds, evaluations, seed, workers)
+    searches, rounds, jitter, slow_rank = plain_numbers(searches, rounds, jitter, slow_rank)
+    kept = _kept_in(store, dask)
     given = settings_of(settings)
     problem = problem_of(
         given,
@@ -144,7 +148,7 @@ def search(
             problem,
             searches,
             Effort(seconds=seconds, evaluations=evaluations, workers=1 if dask else workers // processes),
-            Spread(workers=processes, dask=dask, store=None if store is None else Path(store)),
+            Spread(workers=processes, dask=dask, store=kept),
             seed=seed,
             rounds=rounds,
             start=schedules,
@@ -198,6 +202,8 @@ def pareto(
     require_settings(
         SEARCH_SETTINGS, points=points, seconds=seconds, evaluations=evaluations, seed=seed, workers=workers
     )
+    points, seconds, evaluations, seed, workers = plain_numbers(points, seconds, evaluations, seed, workers)
+    kept = _kept_in(store, dask)
     asked = settings_of(settings)
     problem = problem_of(
         asked, placement=placement, objective=objective, full_backward=full_backward, decide=decide, leave=leave
@@ -211,7 +217,7 @@ def pareto(
         workers=usable_cores() if workers is None else workers,
         progress=progress,
         dask=dask,
-        store=None if store is None else Path(store),
+        store=kept,
     )
     given = replace(asked, memory_limit=None)
     limits = [point.limit for point in found.points]
@@ -226,6 +232,13 @@ def pareto(
         for point, published in zip(found.points, others, strict=True)
     )
     return ParetoFront(front, found.marks, found.in_bytes)
+
+
+def _kept_in(store: FilePath | None, dask: str | None) -> Path | None:
+    """The file that keeps what ends. Raises InputError for a path that can be none, and for an address that is no text."""
+    if dask is not None:
+        require_text(dask, "the address of a Dask scheduler", longest=400, field="dask")
+    return None if store is None else path_of(store, "the store", field="store")
 
 
 def usable_cores() -> int:

@@ -7,7 +7,7 @@ from typing import Unpack
 from pipeplan.api.arguments import Given, settings_of
 from pipeplan.api.searching.problems import Names, problem_of
 from pipeplan.api.searching.steady_answers import SteadyStates
-from pipeplan.costs import SEARCH_SETTINGS, Settings, require_settings
+from pipeplan.costs import SEARCH_SETTINGS, Settings, plain_numbers, require_settings
 from pipeplan.solver import steady_state as steady_state_of
 
 __all__ = ["SteadyStates", "steady_state"]
@@ -59,6 +59,7 @@ def steady_state(
     >>> steady.found.best.per_microbatch, steady.found.bound  # doctest: +SKIP
     """
     require_settings(SEARCH_SETTINGS, seconds=seconds, most=most, seed=seed, workers=workers)
+    seconds, most, seed, workers = plain_numbers(seconds, most, seed, workers)
     given: Settings = settings_of(settings)
     problem = problem_of(given, placement=placement, full_backward=full_backward, leave=leave)
     found = steady_state_of(problem, seconds=seconds, most=most, seed=seed, workers=workers)

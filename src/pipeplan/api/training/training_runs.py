@@ -26,8 +26,9 @@ from pipeplan.api.training.training_progress import RuntimeReport, TrainingRepor
 from pipeplan.api.units import in_unit
 from pipeplan.costs import RUN_SETTINGS, Settings, require_settings
 from pipeplan.drawing import View, view_of
-from pipeplan.errors import CostError, InputError
-from pipeplan.model import TIME_UNITS, Schedule, units_in
+from pipeplan.errors import CostError, InputError, UnknownNameError
+from pipeplan.files import path_of
+from pipeplan.model import TIME_UNITS, Schedule, require_flags, require_text, units_in
 from pipeplan.passes import require_expressible
 from pipeplan.readable import Times, change, percent
 from pipeplan.simulation import Simulation
@@ -54,6 +55,18 @@ class _Machine:
     seed: int = 0
     timeout: float = 120.0
     dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.model, "layers"):  # its class needs PyTorch
+            require_text(self.model, "model", longest=4096, field="model")
+        for name, known in (("device", _DEVICES), ("dtype", (None, *_DTYPES))):
+            value = getattr(self, name)
+            if not (value is None or isinstance(value, str)) or value not in known:
+                raise UnknownNameError(name, str(value), filter(None, known), field=name)
+
+
+_DEVICES = ("auto", "cpu", "cuda")
+_DTYPES = ("float32", "bfloat16")
 
 
 @final
@@ -282,6 +295,7 @@ def run(
     require_settings(
         RUN_SETTINGS, layout=layout, steps=steps, warmup=warmup, threads=threads, seed=seed, timeout=timeout
     )
+    require_flags(verify=verify)
     from pipeplan.runtime import choose_device, require_torch
     from pipeplan.runtime import run as run_schedule
 
@@ -425,7 +439,8 @@ def profile(
     )  # fmt: skip
     if calibrate is not None:
         if source is not None:
-            return calibrate_on_run(cast("str", calibrate), source, calibration=calibration)
+            of = path_of(cast("str", calibrate), "the file of the configuration", field="calibrate")
+            return calibrate_on_run(of, source, calibration=calibration)
         if gpu is None:
             raise InputError("which GPU is calibrated: give gpu, such as h100-sxm, or a file", field="gpu")
         return calibrate_gpu(

@@ -122,7 +122,7 @@ class _Windows:
         solver = CpSolver()
         parameters = solver.parameters
         parameters.catch_sigint_signal = False
-        parameters.num_workers, parameters.random_seed = 1, self.run.seed
+        parameters.num_workers, parameters.random_seed = 1, self.run.seed % 2**31
         parameters.max_deterministic_time = self.options.window_seconds
         if isfinite(self.run.budget.seconds_left):
             parameters.max_time_in_seconds = self.run.budget.seconds_left

@@ -216,7 +216,7 @@ class Proof:
         # The presolve of OR-Tools 9.15 has called infeasible what is not, and optimal what can be bettered: no proof may
         # rest on it. Without it proofs take no longer (a third less time on the small problems of the benchmark).
         parameters.cp_model_presolve = False
-        parameters.random_seed = seed
+        parameters.random_seed = seed % 2**31
         parameters.num_workers = 1 if repeatable else self.task.workers
         if self.task.first:
             parameters.stop_after_first_solution = True

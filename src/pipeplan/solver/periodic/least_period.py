@@ -95,7 +95,7 @@ class _Question:
         from ortools.sat.python.cp_model import CpSolver
 
         solver = CpSolver()
-        solver.parameters.random_seed, solver.parameters.num_workers = seed, workers
+        solver.parameters.random_seed, solver.parameters.num_workers = seed % 2**31, workers
         # No proof may rest on the presolve of OR-Tools 9.15: see the exact engine.
         solver.parameters.cp_model_presolve = False
         return solver

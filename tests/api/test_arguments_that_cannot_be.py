@@ -1,0 +1,78 @@
+"""What no argument of the public functions can be is told in a sentence, before any work, with the argument's name."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pipeplan as checked
+from pipeplan.errors import PipeplanError
+
+pipeplan: Any = checked
+"""Without its types, which say the same."""
+SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 2}
+BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pipeplan.simulate(1.5), "the schedule's file must be a path, not 1.5"),
+        (lambda: pipeplan.simulate(config=3), "the config file must be a path, not 3"),
+        (lambda: pipeplan.read(b"x.csv"), "the file must be a path, not b'x.csv'"),
+        (lambda: pipeplan.diff("1f1b", object), "the run must be a path, not <class 'object'>"),
+        (lambda: pipeplan.convert("a.csv", "b.csv", retime="yes"), "retime must be True or False, not 'yes'"),
+        (lambda: pipeplan.export("1f1b", split_backward=None), "split backward must be True or False, not None"),
+        (lambda: pipeplan.read("a.csv", keep_duplicates=[1]), r"keep duplicates must be True or False, not \[1\]"),
+        (lambda: pipeplan.schedules(machines=np.array([])), "machines must be True or False"),
+        (lambda: pipeplan.schedules(int), "the name of a schedule must be text, not <class 'int'>"),
+        (lambda: pipeplan.search(**BUDGET, full_backward=2), "full backward must be True or False, not 2"),
+        (lambda: pipeplan.search(**BUDGET, objective=np.array([1])), "unknown objective"),
+        (lambda: pipeplan.search(**BUDGET, placement={}), "placement must be text, not {}"),
+        (lambda: pipeplan.search(**BUDGET, leave=None), "what a search decides or leaves must be text, not None"),
+        (lambda: pipeplan.search(**BUDGET, dask=1), "the address of a Dask scheduler must be text, not 1"),
+        (lambda: pipeplan.pareto(**BUDGET, store=2.5), "the store must be a path, not 2.5"),
+        (lambda: pipeplan.search(**SHAPE, evaluations=[1, 2]), r"evaluations must be a whole number, not \[1, 2\]"),
+        (lambda: pipeplan.simulate(**SHAPE, p2p_time="\ud800"), "p2p time"),
+        (lambda: pipeplan.simulate(**SHAPE, offload_bytes=[[1]]), "offload_bytes"),
+        (lambda: pipeplan.Settings(offload=-1), "offload: none, all, or stages such as 0-3,6, not -1"),
+        (lambda: pipeplan.Settings(backward_times=np.float32("inf")), "backward time must be more than 0 and finite"),
+        (lambda: pipeplan.Training(layers="2"), "layers per stage are whole numbers, not '2'"),
+        (lambda: pipeplan.save(pipeplan.simulate(**SHAPE), "x.csv", ending=b""), "the ending must be text, not b''"),
+        (lambda: pipeplan.profile(source="traces", calibrate=0.5), "configuration must be a path, not 0.5"),
+        (lambda: pipeplan.profile(source="traces", model=np.array([])), "model must be text"),
+        (lambda: pipeplan.profile(device=3), "unknown device '3'"),
+        (
+            lambda: pipeplan.plan("llama3-8b", "h100-sxm:1x1", global_batch=1, sequence=1, fix=2.0),
+            "what is fixed is NAME=VALUE, such as tp=8, not 2.0",
+        ),
+    ],
+)
+def test_is_told(call, message):
+    with pytest.raises(PipeplanError, match=message):
+        call()
+
+
+def test_a_list_in_itself_is_told():
+    around: list[Any] = []
+    around.append(around)
+    with pytest.raises(PipeplanError, match="recompute_bytes"):
+        pipeplan.simulate(**SHAPE, recompute_bytes=around)
+
+
+def test_numbers_of_numpy_are_as_good_as_others_also_where_they_are_kept(tmp_path):
+    found = pipeplan.search(
+        **SHAPE, evaluations=np.int64(20), seconds=np.float32(5), seed=np.int32(1), workers=1, store=tmp_path / "s"
+    )
+    assert found.search.evaluations >= 1
+
+
+def test_seeds_of_many_digits_are_seeds():
+    found = pipeplan.steady_state(**SHAPE, seconds=2.0, seed=2**40)
+    assert found.to_dict()
+
+
+def test_what_is_long_is_not_told_in_full():
+    with pytest.raises(PipeplanError) as error:
+        pipeplan.simulate(**SHAPE, activation_bytes="x" * 5000)
+    assert len(str(error.value)) < 500
