@@ -74,15 +74,21 @@ def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: 
         For a number that is too large for its column.
     """
     given = [np.asarray(values) for values in (kind, stage, microbatch, slice)]
-    shape = np.broadcast_shapes((1,), *(values.shape for values in given))
+    shapes = {values.shape for values in given if values.shape}
+    shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes((1,), *shapes)
     # Numbers are checked and converted before they are broadcast: most are few then.
     columns = [_column(name, values) for name, values in zip(_TYPES, given, strict=False)]
-    kinds, stages, microbatches, slices = (
-        column if column.shape == shape else np.array(np.broadcast_to(column, shape)) for column in columns
-    )
+    kinds, stages, microbatches, slices = (_spread(column, shape) for column in columns)
     return Columns(
         kind=kinds, stage=stages, microbatch=microbatches, slice=slices, group=np.full(shape, NO_GROUP, np.int32)
     )
+
+
+def _spread(column: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """The column in this shape; single numbers take the short way, as every row of every rank has them."""
+    if column.shape == shape:
+        return column
+    return np.full(shape, column) if not column.shape else np.array(np.broadcast_to(column, shape))
 
 
 def from_ops(values: Iterable[Op]) -> Columns:
@@ -107,8 +113,10 @@ def concatenate(*phrases: Columns) -> Columns:
     groups: list[NDArray[np.int32]] = []
     used = 0
     for phrase in phrases:
-        groups.append(np.where(phrase.group == NO_GROUP, NO_GROUP, phrase.group + used).astype(np.int32))
-        used += int(phrase.group.max(initial=NO_GROUP)) + 1
+        more = int(phrase.group.max(initial=NO_GROUP)) + 1
+        numbered = np.where(phrase.group == NO_GROUP, NO_GROUP, phrase.group + used) if more and used else phrase.group
+        groups.append(numbered.astype(np.int32, copy=False))
+        used += more
     return Columns(
         kind=np.concatenate([phrase.kind for phrase in phrases]),
         stage=np.concatenate([phrase.stage for phrase in phrases]),
