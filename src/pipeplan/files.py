@@ -61,12 +61,12 @@ def path_of(path: str | os.PathLike[str], what: str = "the file", *, field: str 
         os.lstat(text)
     except ValueError:
         held = "a zero byte" if "\0" in text else "half a letter"
-        raise InputError(f"{what} {_short(text)} can be none: a path cannot hold {held}", field=field) from None
+        raise InputError(f"{what} {_short(text)} is no path: it cannot hold {held}", field=field) from None
     except OSError as error:
         if not text:
             raise InputError(f"{what} is an empty path", field=field) from None
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
-            raise InputError(f"{what} {_short(text)} can be none: {_reason(error)}", field=field) from None
+            raise InputError(f"{what} {_short(text)} is no path: {_reason(error)}", field=field) from None
     if text.endswith(_SEPARATORS) and not os.path.isdir(text):
         raise InputError(f"{what} {_short(text)} is named like a folder, and there is none", field=field)
     return Path(path)

@@ -330,3 +330,9 @@ def test_no_rank_can_have_run_a_backward_before_its_forward():
     events = [event("user_annotation", "PP:0B0", 0.0, 10.0), event("user_annotation", "PP:0F0", 20.0, 10.0)]
     with pytest.raises(FormatError, match=r"a: out of order: rank 0, op 0 \(0B0\) waits for 0F0.* no rank can"):
         parse_kineto({"a": rank_trace(run, 0, traceEvents=events)})
+
+
+def test_ops_that_take_no_time_are_no_measurement():
+    events = [event("user_annotation", f"PP:{cell}", start, 0.0) for cell, start in (("0F0", 0.0), ("0B0", 9.0))]
+    with pytest.raises(FormatError, match="a: none of its ops has a duration"):
+        parse_kineto({"a": rank_trace(of_one_rank(), 0, traceEvents=events)})

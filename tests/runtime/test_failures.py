@@ -154,8 +154,8 @@ def test_ranks_with_different_versions(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": 0}, "must be positive"),
-        ({"timeout": float("nan")}, "must be positive"),
+        ({"steps": 0}, "steps must be at least 1, not 0"),
+        ({"timeout": float("nan")}, "timeout must be more than 0, not nan"),
         ({"device": "tpu"}, "auto, cpu or cuda, not tpu"),
         ({"model": "gpt-tny"}, "did you mean 'gpt-tiny'"),
         ({"layout": (3, 3)}, "does not"),

@@ -122,7 +122,7 @@ def test_the_config_file_is_read_back(together: Profile, tmp_path: Path) -> None
 def test_what_cannot_be_profiled(together: Profile, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.yaml or \.json"):
         together.write(tmp_path / "costs.toml")
-    with pytest.raises(InputError, match="must be positive"):
+    with pytest.raises(InputError, match="repeats must be at least 1, not 0"):
         profile(repeats=0)
     with pytest.raises(InputError, match="holds every stage twice"):
         profile(placement=Placement.bidirectional(2))

@@ -35,7 +35,7 @@ def test_published_schedules_are_marked_and_not_below_the_front():
 
 
 def test_a_front_has_two_points():
-    with pytest.raises(InputError, match="at least two points"):
+    with pytest.raises(InputError, match="points must be at least 2, not 1"):
         pareto(problem(Placement.linear(2), 2), points=1)
 
 

@@ -7,9 +7,11 @@ from itertools import pairwise
 import pytest
 
 from pipeplan.checking import check
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Placement
 from pipeplan.solver import Effort, SearchProgress, Spread, pareto, search, search_seeds
+from pipeplan.solver.independent import answer_of
+from pipeplan.sweeps import Failure, Finished
 from tests.solver.problems import problem
 from tests.sweeps.local_cluster import LocalCluster
 
@@ -84,7 +86,7 @@ def test_a_search_that_the_user_ends_is_an_answer_and_is_not_kept(tmp_path):
 
 def test_what_cannot_be_searched_is_said_before_anything_runs():
     for searches in (0, 10_001):
-        with pytest.raises(InputError, match="searches must be from 1 to 10,000") as error:
+        with pytest.raises(InputError, match="searches must be at (least 1|most 10,000)") as error:
             search_seeds(CASE, searches, EFFORT, Spread())
         assert error.value.field == "searches"
     with pytest.raises(InputError, match="a budget is at least 0"):
@@ -170,5 +172,14 @@ def test_in_rounds_searches_go_on_from_the_best_of_all(tmp_path):
     assert of(search_seeds(case, 2, effort, Spread(workers=2), rounds=3)) == of(found)
     with pytest.raises(InputError, match="rounds is 3 there and 2 here"):
         search_seeds(case, 2, effort, Spread(store=tmp_path / "s"), rounds=2)
-    with pytest.raises(InputError, match="rounds must be from 1 to 1,000, not 0"):
+    with pytest.raises(InputError, match="rounds must be at least 1, not 0"):
         search_seeds(case, 2, effort, Spread(), rounds=0)
+
+
+def test_a_search_that_found_nothing_says_so_wherever_it_ran():
+    """What a worker refuses is the sentence that this process would say, not the name of an error behind a key."""
+    failure = Failure(
+        kind="refused", error="InfeasibleError", message="the search was stopped before it found anything"
+    )
+    with pytest.raises(InfeasibleError, match=r"^the search was stopped before it found anything$"):
+        answer_of(Finished(key="limit inf, seed 0", failure=failure))

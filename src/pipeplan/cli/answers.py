@@ -47,7 +47,20 @@ def tell(message: str) -> None:
 
 
 def sentence(error: Exception, options: Collection[str] | None = None) -> str:
-    """What an error says to the user, with the options that the command takes; None: any."""
+    """What an error says to the user, with the options that the command takes; None: any.
+
+    A message that repeats what somebody pasted by mistake is cut in its middle.
+    """
+    said = _said(error, options)
+    half = _LONGEST // 2
+    return said if len(said) <= _LONGEST else f"{said[:half]}…{said[-half:]}"
+
+
+_LONGEST = 2_000
+"""Letters of a message."""
+
+
+def _said(error: Exception, options: Collection[str] | None) -> str:
     if (short := shortage(error)) is not None:
         return f"pipeplan: {short}"
     if isinstance(error, PipeplanError):

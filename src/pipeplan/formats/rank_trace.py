@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.errors import FormatError
-from pipeplan.formats.annotations import PREFIX, Mark, with_stage
+from pipeplan.formats.annotations import PREFIX, RESOLUTION, Mark, with_stage
 from pipeplan.formats.op_times import Recorded, op_times
 from pipeplan.model import Floats, Kind
 
@@ -99,9 +99,13 @@ def rank_trace(
     Raises
     ------
     FormatError
-        For a part of a step.
+        For a part of a step, and for ops of which none takes any time.
     """
     start, end = op_times(recorded)
+    if (end - start).max() <= 2 * RESOLUTION and not any(mark.span.end > mark.span.start for mark in recorded.marks):
+        raise FormatError(
+            f"{name}: none of its ops has a duration ('dur'); record the run with a profiler that times them"
+        )
     # Times since an epoch leave no digits for what is below a microsecond.
     zero = int(start.min())
     marks = recorded.marks

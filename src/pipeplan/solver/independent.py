@@ -135,10 +135,11 @@ def answers(
     with closing(found):
         for each in found:
             question = asked_of[each.key]
-            yield question, _found(question.problem, _require(each))
+            yield question, _found(question.problem, answer_of(each))
 
 
-def _require(finished: Finished[Answer]) -> Answer:
+def answer_of(finished: Finished[Answer]) -> Answer:
+    """The answer. Raises InfeasibleError where the search has none to give, RunError where it failed or was lost."""
     failure = finished.failure
     if failure is not None and failure.kind == "lost":
         raise RunError(f"the search of {finished.key} was lost: {failure.message}; take fewer workers")

@@ -49,7 +49,7 @@ def unknown_model(name: str) -> UnknownNameError:
     if "did you mean" not in str(error):
         some = ", ".join(_WELL_KNOWN)
         error.args = (
-            f"unknown model '{name}'; give its config.json, or one of {len(model_names())} names such as {some}",
+            f"{str(error).rpartition('; ')[0]}; give its config.json, or one of {len(model_names())} names such as {some}",
         )
     return error
 

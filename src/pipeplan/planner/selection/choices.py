@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -41,10 +42,8 @@ class Choice:
 
 
 def _count(name: str, value: Any) -> int:
-    try:
-        number = int(str(value))
-    except ValueError:
-        number = 0
+    text = str(value)
+    number = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else 0
     if not 1 <= number <= MOST:
         raise InputError(f"{name} is a whole number from 1 on, not {value!r}", field="fix")
     return number
