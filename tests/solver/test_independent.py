@@ -86,7 +86,7 @@ def test_a_search_that_the_user_ends_is_an_answer_and_is_not_kept(tmp_path):
 
 def test_what_cannot_be_searched_is_said_before_anything_runs():
     for searches in (0, 10_001):
-        with pytest.raises(InputError, match="searches must be at (least 1|most 10,000)") as error:
+        with pytest.raises(InputError, match=r"searches must be at (least 1|most 10,000)") as error:
             search_seeds(CASE, searches, EFFORT, Spread())
         assert error.value.field == "searches"
     with pytest.raises(InputError, match="a budget is at least 0"):
