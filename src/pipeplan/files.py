@@ -362,7 +362,9 @@ def _identity(path: Path) -> tuple[int, int] | str:
     try:
         found = path.stat()
     except OSError:
-        return os.path.realpath(path)
+        with suppress(OSError):  # where the working folder itself is gone, which writing will say
+            return os.path.realpath(path)
+        return os.fspath(path)
     return found.st_dev, found.st_ino
 
 

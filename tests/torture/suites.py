@@ -3,11 +3,25 @@
 from tests.torture.calls import CALLS
 from tests.torture.commands import COMMANDS
 from tests.torture.disks import DISKS
+from tests.torture.homes import HOMES
 from tests.torture.hostile_files import FILES
 from tests.torture.kills import KILLS
+from tests.torture.memory import MEMORY
 from tests.torture.schedules import SCHEDULES
 from tests.torture.web.markup import MARKUP
 from tests.torture.web.suite import WEB
 from tests.torture.writers import WRITERS
 
-SUITES = (COMMANDS, DISKS, FILES, CALLS, KILLS, *SCHEDULES, WRITERS, WEB, MARKUP)
+SUITES = (
+    COMMANDS,
+    FILES,
+    CALLS,
+    KILLS,
+    DISKS,
+    HOMES,
+    WRITERS,
+    MEMORY,
+    *SCHEDULES,
+    WEB,
+    MARKUP,
+)

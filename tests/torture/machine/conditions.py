@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import tempfile
@@ -81,6 +82,8 @@ class Conditions:
         Whether root's right to pass by the modes of files is given up.
     user
         Whose process it is; None: the same.
+    left
+        Bytes of address space that it may take beside those that it begins with; None: as many as there are.
     gone
         A folder that it works in, and that is removed before it begins.
     mounts
@@ -97,6 +100,7 @@ class Conditions:
     umask: int | None = None
     powerless: bool = False
     user: int | None = None
+    left: int | None = None
     gone: str | None = None
     mounts: int = 0
     work: str | None = None
@@ -132,6 +136,10 @@ def prepare(asked: dict[str, Any]) -> None:
         os.setuid(conditions.user)
     elif conditions.powerless and os.getuid() == 0:
         be_nobody_special()
+    if conditions.left is not None:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + conditions.left
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     if conditions.watched is not None:
         sys.addaudithook(_Watch(conditions.watched, conditions.fault, conditions.counted))
 
