@@ -208,6 +208,16 @@ def test_no_file_is_two_outputs(tmp_path, source):
         require_apart([Path("new.csv"), Path("new.csv")], [])
 
 
+def test_in_a_folder_that_is_gone_outputs_are_told_apart_by_their_names(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    require_apart([Path("a.csv"), Path("b.csv")], [Path("c.csv")])
+    with pytest.raises(InputError, match="is given twice"):
+        require_apart([Path("a.csv"), Path("a.csv")], [])
+
+
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
