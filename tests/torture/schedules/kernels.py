@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from pipeplan.checking import check
-from pipeplan.errors import DeadlockError, InfeasibleError
+from pipeplan.errors import DeadlockError
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation import simulate
 from pipeplan.solver import search
-from tests.torture.schedules.evaluations import moved
+from tests.torture.schedules.evaluations import CLOSE, moved
+from tests.torture.schedules.oracle import WITHIN
 from tests.torture.schedules.problems import long_problem, random_problem
 from tests.torture.schedules.random_costs import random_costs
 from tests.torture.schedules.shapes import random_schedule
 from tests.torture.schedules.ways import Call, as_python, both_ways, run_by
+from tests.torture.suite import Found
 
 INTERPRETED = 40
 """Cases before the first whose kernels are compiled: a sample needs no compiler."""
@@ -57,9 +60,16 @@ def _simulate(random: Random) -> None:
 
 
 def _search(random: Random) -> None:
-    """All engines, a little of each."""
+    """All engines, a little of each: what they find is right, within the limits, worth what is said, and above the bound."""
     problem = random_problem(random, most=24)
-    try:
-        search(problem, evaluations=random.choice((50, 400)), seed=random.randrange(100))
-    except InfeasibleError:
-        return
+    if random.random() < 0.2:
+        problem = replace(problem, communication="blocking")
+    found = search(problem, evaluations=random.choice((0, 50, 400)), seed=random.randrange(100))
+    report = check(found.schedule, memory=problem.memory_limit)
+    if not report.valid:
+        raise Found(f"{problem}: what is found is not right: {report.problems[0]}")
+    takes = problem.value(problem.simulated(found.schedule).timeline)
+    if abs(takes - found.value) > CLOSE * takes:
+        raise Found(f"{problem}: what is found is worth {found.value}, and takes {takes}")
+    if found.bound.value > found.value * (1 + WITHIN):
+        raise Found(f"{problem}: the bound is {found.bound.value} ({found.bound.reason}), and {found.value} is found")

@@ -15,7 +15,7 @@ from pipeplan.model import Floats, Kind, MemoryRule, Schedule, Timeline
 from pipeplan.model.memory import memory_moments
 from pipeplan.model.op import NO_GROUP, Op
 from pipeplan.passes import insert_communication, without_communication
-from pipeplan.simulation import Communication, Simulation, critical_path, idle_times, longest_span, simulate
+from pipeplan.simulation import Communication, Reason, Simulation, critical_path, idle_times, longest_span, simulate
 from tests.slow_simulator import lost_before, lost_behind, slow_simulate, turns
 from tests.torture.schedules.oracle import COMPUTE, COPIES, Key, Oracle, key
 from tests.torture.schedules.random_costs import random_costs
@@ -209,6 +209,9 @@ def _explained(timeline: Timeline, costs: Costs, what: str, limit: Floats | None
     idle = idle_times(timeline, costs, limit=limit)
     schedule = timeline.schedule
     _equal(f"{what}: the reasons' sum", idle.totals(schedule.ranks).sum(axis=1), timeline.idle)
+    listed = np.zeros((schedule.ranks, len(Reason)))
+    np.add.at(listed, (idle.rank, idle.reason), idle.end - idle.start)
+    _equal(f"{what}: the sums by reason", idle.totals(schedule.ranks), listed)
     busy: list[list[tuple[float, float]]] = [[] for _ in range(schedule.ranks)]
     place = 0
     for rank, row in enumerate(rows_of(schedule)):
