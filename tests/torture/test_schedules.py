@@ -60,7 +60,7 @@ def test_a_rule_that_the_checker_forgets(module, name, tmp_path, monkeypatch):
     finds(MUTANTS, tmp_path, 150, "misses" if name != "check_progress" else "the checker finds nothing")
 
 
-@pytest.mark.parametrize("kind", [Kind.W, Kind.OFFLOAD, Kind.RELOAD, Kind.SEND_F])
+@pytest.mark.parametrize("kind", [Kind.W, Kind.RELOAD, Kind.SEND_F])
 def test_what_an_op_waits_for_and_everybody_forgets(kind, tmp_path, monkeypatch):
     monkeypatch.delitem(rules.OWN_STAGE, kind)
     finds(MUTANTS, tmp_path, 150)

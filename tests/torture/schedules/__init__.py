@@ -28,13 +28,13 @@ MUTANTS = Suite(
     "mutants",
     "right schedules broken, or changed and not broken: checker, simulator and formats against rules said once more",
     mutants.attempt,
-    sample=60,
+    sample=40,
 )
 SIMULATOR = Suite(
     "simulator",
     "right schedules on random costs: times, memory, idle times and chains against the obvious slow simulator",
     simulations.attempt,
-    sample=30,
+    sample=15,
 )
 KERNELS = Suite(
     "kernels",

@@ -23,7 +23,7 @@ from tests.torture.suite import Found
 INTERPRETED = 40
 """Cases before the first whose kernels are compiled: a sample needs no compiler."""
 
-COMPILED = 4
+COMPILED = 16
 """One of so many cases is run both ways: compiling takes longer than all else."""
 
 
@@ -31,7 +31,7 @@ def attempt(seed: int, folder: Path) -> str:
     """A schedule simulated and checked, a candidate moved, or a whole search, each with its kernels run both ways."""
     random = Random(f"kernels {seed}")
     seen = Counter[str]()
-    compiles = seed >= INTERPRETED and seed % COMPILED == 0
+    compiles = seed >= INTERPRETED and seed % COMPILED == COMPILED // 2
     call: Call = both_ways(seen) if compiles else as_python
     kind = random.choices(("simulate", "move", "in part", "search"), (2, 4, 1, 1))[0]
     with run_by(call):
