@@ -41,6 +41,10 @@ BUDGET: dict[str, Any] = {**SHAPE, "evaluations": 20, "workers": 1}
         (lambda: pipeplan.save(pipeplan.simulate(**SHAPE), "x.csv", ending=b""), "the ending must be text, not b''"),
         (lambda: pipeplan.profile(source="traces", calibrate=0.5), "configuration must be a path, not 0.5"),
         (lambda: pipeplan.profile(source="traces", model=np.array([])), "model must be text"),
+        (
+            lambda: pipeplan.profile(source="traces", layout=1),
+            "layers per stage are whole numbers of at least 0, not 1",
+        ),
         (lambda: pipeplan.profile(device=3), "unknown device '3'"),
         (
             lambda: pipeplan.plan("llama3-8b", "h100-sxm:1x1", global_batch=1, sequence=1, fix=2.0),

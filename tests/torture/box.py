@@ -93,15 +93,19 @@ _OURS = ("__pycache__", ".git", ".mypy_cache", ".pytest_cache", ".ruff_cache", "
 _DEEP = 3
 """Folders within folders that are listed: what a stray path names is near the top."""
 
+_HOME_DEEP = 1
+"""The same at home, where others write what is further down: ``~/.cache/pipeplan`` is seen, and what it holds is not."""
+
 
 def listing(folders: Iterable[Path]) -> dict[str, tuple[int, int]]:
-    """Size and time of change of what stands in some folders; a box inside them is not looked into."""
+    """What stands in some folders, with size and time of change; at home, where others are at work, by name alone."""
     found: dict[str, tuple[int, int]] = {}
     for folder in folders:
-        for path in _below(folder, _DEEP):
+        home = folder == Path.home()
+        for path in _below(folder, _HOME_DEEP if home else _DEEP):
             with suppress(OSError):
                 about = path.lstat()
-                found[str(path)] = (0, 0) if path.is_dir() else (about.st_size, about.st_mtime_ns)
+                found.setdefault(str(path), (0, 0) if home or path.is_dir() else (about.st_size, about.st_mtime_ns))
     return found
 
 

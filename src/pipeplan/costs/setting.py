@@ -275,8 +275,8 @@ def _are_whole(values: Any) -> bool:
 
 
 def _check_layout(about: Setting, value: Any) -> None:
-    numbers = list(value) if isinstance(value, Iterable) else [value]
-    if not _are_whole(numbers) or min(numbers, default=-1) < 0:
+    numbers = list(value) if isinstance(value, Iterable) else None
+    if numbers is None or not _are_whole(numbers) or min(numbers, default=-1) < 0:
         shown = shortened(repr(value), _SHOWN)
         raise ShapeError(f"layers per stage are whole numbers of at least 0, not {shown}", field=about.name)
     if max(numbers) > MOST_FORWARDS:
