@@ -1,6 +1,7 @@
 """Tables of many ranks are cut, and say so."""
 
 import pipeplan
+from pipeplan.api.tables import comparisons
 
 
 def printed(answer, capsys):
@@ -15,3 +16,11 @@ def test_what_is_left_out_is_said(capsys):
     assert said in printed(pipeplan.explain(many.schedule), capsys)
     assert "not listed" not in printed(pipeplan.simulate("1f1b", ranks=32, microbatches=1), capsys)
     assert len(many.to_dict()["idle"]) == 100
+
+
+def test_of_many_schedules_the_shortest_are_listed(capsys, monkeypatch):
+    monkeypatch.setattr(comparisons, "_MOST_ROWS", 2)
+    found = pipeplan.compare("1f1b", "gpipe", "zb-h1", ranks=2, microbatches=4)
+    said = printed(found, capsys)
+    assert "1 longer schedule not listed here: --json has all" in said
+    assert len(found.to_dict()["results"]) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -28,6 +29,9 @@ _SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE = (
 _LEAST = (_SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE)
 """The columns that narrow terminals do without, in this order."""
 
+_MOST_ROWS = 200
+"""Schedules that are listed, the shortest first."""
+
 _LEAST_SHOWN = 1e-3
 """A share that is not written as none: as one that is smaller."""
 
@@ -40,6 +44,9 @@ def comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
     yield Text("")
     times = _times(comparison)
     yield _table(comparison, times)
+    if len(comparison) > _MOST_ROWS:
+        more = counted(len(comparison) - _MOST_ROWS, "longer schedule")
+        yield line(f"{more} not listed here: --json has all, in Python to_dict()")
     if not all(result.fits for result in comparison):
         yield Text("! over the memory limit")
     yield Text("")
@@ -65,7 +72,8 @@ def _table(comparison: Comparison, times: Times) -> RenderableType:
     peak = "peak\nmemory" if in_bytes else "peak\nact."
     table = columns("schedule", _CHUNKS, f"makespan{unit}", _IDLE, _WORK, _SPAN, peak, _OWN, _ANY, least=_LEAST)
     peaks = [peak_of(result) for result in comparison]
-    for result, held in zip(comparison, sizes(peaks) if in_bytes else activations_of(peaks), strict=True):
+    rows = zip(comparison, sizes(peaks) if in_bytes else activations_of(peaks), strict=True)
+    for result, held in islice(rows, _MOST_ROWS):
         bubble = result.timeline.bubble
         shares = (bubble.idle_over_total, bubble.over_ideal, bubble.span)
         gaps = (result.gap, comparison.least_gap(result))
