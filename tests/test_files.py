@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeplan import files
 from pipeplan.errors import FormatError, InputError
-from pipeplan.files import is_stream, read_text, replacing, require_apart, require_writable, write_text
+from pipeplan.files import files_below, is_stream, read_text, replacing, require_apart, require_writable, write_text
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -252,3 +253,15 @@ def test_a_file_without_a_size_is_read_up_to_the_limit():
 def test_files_that_cannot_be_read(tmp_path, name, reason):
     with pytest.raises(InputError, match=reason):
         read_text(tmp_path / name, limit=100, what="config file")
+
+
+def test_a_folder_that_is_read_is_no_disk(tmp_path, monkeypatch):
+    for name in ("a/b/c", "d"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "x.json").touch()
+    (tmp_path / "d" / "round").symlink_to(tmp_path)
+    assert sorted(path.name for path in files_below(tmp_path)) == ["x.json", "x.json"]
+    assert files_below(tmp_path / "missing") == []
+    monkeypatch.setattr(files, "_MOST_BELOW", 1)
+    with pytest.raises(InputError, match="holds more than 1 files: name the folder of one run"):
+        require_apart([tmp_path / "out.json"], [tmp_path])

@@ -348,13 +348,33 @@ def require_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
         written[identity] = output
 
 
+_MOST_BELOW = 100_000
+"""Files in one folder that is read: the traces of more ranks and steps than any run keeps. A whole disk has more."""
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files in a folder and in those below it, not in those that links lead to; what cannot be read is left out.
+
+    Raises
+    ------
+    InputError
+        For more than 100,000: reading these was not meant.
+    """
+    found: list[Path] = []
+    for place, _, names in os.walk(folder):
+        found += [Path(place, name) for name in names]
+        if len(found) > _MOST_BELOW:
+            raise InputError(f"{folder} holds more than {_MOST_BELOW:,} files: name the folder of one run")
+    return found
+
+
 def _files(path: Path) -> Iterator[Path]:
     """A file, or a folder and the files in it; what cannot be read is left out, and reading it will say so."""
     with suppress(OSError):
         if path.exists():
             yield path
         if path.is_dir():
-            yield from path.rglob("*")
+            yield from files_below(path)
 
 
 def _identity(path: Path) -> tuple[int, int] | str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeplan.errors import FormatError, InputError, PipeplanError
-from pipeplan.files import MEBIBYTE, path_of, read_text
+from pipeplan.files import MEBIBYTE, files_below, path_of, read_text
 from pipeplan.formats.kineto_rank import parse_rank
 from pipeplan.formats.nsys import ENDING as NSYS_ENDING
 from pipeplan.formats.nsys import parse_nsys
@@ -63,7 +63,7 @@ def read_run(path: FilePath) -> MeasuredRun:
 
 def _run_in(folder: Path) -> MeasuredRun:
     """What the traces and the timelines in a folder hold."""
-    names = sorted(file for file in folder.rglob("*") if not _is_no_file(file))
+    names = sorted(file for file in files_below(folder) if not _is_no_file(file))
     files = [file for file in names if unpacked_name(file.name).lower().endswith(".json")]
     traces: list[RankTrace] = []
     timelines: dict[str, Timeline] = {}

@@ -37,7 +37,7 @@ def _attempt(seed: int, folder: Path) -> str:
             _interrupt(found)
             end = found.wait(15.0)
         elif line[:1] and line[0] in _SLOW:
-            end = ran(line, folder, stdin=stdin, seconds=60.0)
+            end = ran(line, folder, stdin=stdin, seconds=100.0)
         else:
             end = ran(line, folder, stdin=stdin, memory=_MEMORY)
     finally:
