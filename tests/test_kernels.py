@@ -180,6 +180,17 @@ def test_what_is_broken_is_replaced(folder, damage):
     assert len(list(folder.glob("*/*"))) == 1
 
 
+def test_what_stands_under_another_name_is_not_loaded(folder):
+    for kind in (np.int64, np.float64):
+        compile_loop(FunctionType(count_up.__code__, count_up.__globals__, "count_up"))(np.zeros(3, kind))
+    one, other = folder.glob("*/*count_up*")
+    one.write_bytes(other.read_bytes())
+    for kind in (np.int64, np.float64):
+        numbers = np.zeros(3, kind)
+        compile_loop(FunctionType(count_up.__code__, count_up.__globals__, "count_up"))(numbers)
+        assert numbers.tolist() == [1, 1, 1]
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="there are no owners of files here")
 def test_what_others_can_write_is_not_loaded(folder):
     """It is code: whoever writes it says what runs. A user without a mask of modes keeps kernels all the same."""

@@ -93,12 +93,13 @@ class _Files:
     def load(self, key: tuple[Any, ...]) -> Any:
         """What was saved under a key; None where nothing was, not all of it is left, or others can have written it."""
         try:
-            with self._path(key).open("rb") as file:
+            path = self._path(key)
+            with path.open("rb") as file:
                 content = file.read() if _is_ours(os.fstat(file.fileno())) else b""
         except OSError:
             return None
         checksum, data = content[:_CHECKSUM], content[_CHECKSUM:]
-        return pickle.loads(data) if sha256(data).digest() == checksum else None
+        return pickle.loads(data) if _checksum(path, data) == checksum else None
 
     def save(self, key: tuple[Any, ...], value: Any) -> None:
         """Keep a value under a key. Raises OSError where it cannot be written."""
@@ -108,7 +109,7 @@ class _Files:
         temporary = self._folder / name_of_ours(hidden=True)
         try:
             temporary.touch(0o644)  # and less, where the user says so: what others can write is not loaded
-            temporary.write_bytes(sha256(data).digest() + data)
+            temporary.write_bytes(_checksum(path, data) + data)
             temporary.replace(path)
         finally:
             with suppress(OSError):
@@ -122,6 +123,11 @@ class _Files:
         fields = [getattr(kind, "fields", None) for kind in key[0]]
         told = sha256(repr((numba.__version__, self._module, key, fields)).encode()).hexdigest()
         return self._folder / f"{self._name}-{told[:16]}.nbc"
+
+
+def _checksum(path: Path, data: bytes) -> bytes:
+    """Of a kernel under its name: another's would take the bits of integers for floats, and fail at nothing."""
+    return sha256(path.name.encode() + b"\0" + data).digest()
 
 
 def _is_ours(found: os.stat_result) -> bool:

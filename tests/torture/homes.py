@@ -48,7 +48,8 @@ def attempt(seed: int, folder: Path) -> str:
     if ended.code not in allowed:
         raise Found(f"{name}: it ends with {ended.code} ({ended.stderr.strip()!r}): {ended.line}")
     done = ended.code == errand.code
-    if done and answer_of(errand, ended.out) != known.answer:
+    same = name != "settings" or "--json" in errand.arguments  # a table is as wide as its terminal
+    if done and same and answer_of(errand, ended.out) != known.answer:
         raise Found(f"{name}: it says something else: {ended.line}")
     _open(folder)
     around.judge(known, ended_well=done, early=not done)

@@ -1,5 +1,6 @@
 """Every suite there is, a line each."""
 
+from tests.torture.caches import CACHES
 from tests.torture.calls import CALLS
 from tests.torture.commands import COMMANDS
 from tests.torture.disks import DISKS
@@ -21,6 +22,7 @@ SUITES = (
     HOMES,
     WRITERS,
     MEMORY,
+    CACHES,
     *SCHEDULES,
     WEB,
     MARKUP,
