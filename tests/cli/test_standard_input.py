@@ -2,6 +2,7 @@
 
 import io
 import sys
+from types import SimpleNamespace
 
 PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n"
 
@@ -26,3 +27,19 @@ def test_what_is_wrong_with_it_is_told_at_its_place(run, monkeypatch):
     assert (code, err) == (1, "")
     assert "rank 1, op 0 (1B0)" in out
     assert "standard input" in out
+
+
+class Unreadable(io.RawIOBase):
+    def read(self, size: int = -1) -> bytes:
+        raise OSError(9, "Bad file descriptor")
+
+
+def test_a_standard_input_that_cannot_be_read_is_a_sentence(run, monkeypatch):
+    for stdin, said in (
+        (None, "is closed"),
+        (SimpleNamespace(buffer=Unreadable()), "cannot be read (bad file descriptor)"),
+    ):
+        monkeypatch.setattr(sys, "stdin", stdin)
+        code, out, err = run("check -")
+        assert (code, out) == (2, "")
+        assert err == f"pipeplan: standard input {said}: pipe a schedule into it, or name a file\n"

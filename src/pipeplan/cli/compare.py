@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pipeplan import api
-from pipeplan.api import as_keywords
+from pipeplan.api import as_keywords, require_outputs
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
@@ -34,6 +34,7 @@ def compare(
         Schedules' names, or files. Default: all.
     """
     asked = request(names, settings, output)
+    require_outputs(asked.outputs, ("record", "report", "pictures"), what="a comparison")
     comparison = api.compare(*asked.names, **as_keywords(asked.settings))
     with written(dict.fromkeys(asked.outputs, partial(comparison.save, **asked.look))):
         if json:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from pipeplan import api
-from pipeplan.api import as_keywords
+from pipeplan.api import as_keywords, require_outputs
 from pipeplan.cli.answers import print_json, written
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
@@ -57,6 +57,7 @@ def diff(
         not, torchtitan's, or Nsight Systems' export. Of several steps and replicas, the timeline of median length.
     """
     asked = request((planned,), settings, output, reads=[measured])
+    require_outputs(asked.outputs, ("record", "report", "pictures"), what="a diff")
     factors = _factors(configuration, calibration, measured, asked.outputs)
     found = api.diff(planned, measured, **as_keywords(asked.settings))
     writers = dict.fromkeys(asked.outputs, found.save)

@@ -37,11 +37,11 @@ def read_standard_input(source: BinaryIO | None = None, *, keep_duplicates: bool
     FormatError
         If it is no text, empty, over ``SIZE_LIMIT``, or in none of these formats.
     InputError
-        If it holds costs.
+        If it holds costs, or cannot be read.
     InvalidScheduleError
         If its ops make no schedule.
     """
-    content = (sys.stdin.buffer if source is None else source).read(SIZE_LIMIT + 1)
+    content = _content(source)
     if len(content) > SIZE_LIMIT:
         raise FormatError(f"standard input holds more than {SIZE_LIMIT // MEBIBYTE} MiB, the limit of a schedule")
     try:
@@ -54,6 +54,17 @@ def read_standard_input(source: BinaryIO | None = None, *, keep_duplicates: bool
     if isinstance(found, Costs):
         raise InputError("standard input holds costs, not a schedule: save them, and give them as the config file")
     return found.renamed(_NAME) if isinstance(found, Schedule) and found.name.startswith(f"{_NAME}.") else found
+
+
+def _content(source: BinaryIO | None) -> bytes:
+    """As many bytes as there are, up to one over the limit."""
+    if source is None and sys.stdin is None:
+        raise InputError("standard input is closed: pipe a schedule into it, or name a file")
+    try:
+        return (sys.stdin.buffer if source is None else source).read(SIZE_LIMIT + 1)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"standard input cannot be read ({reason}): pipe a schedule into it, or name a file") from None
 
 
 def _suffix(text: str) -> str:
