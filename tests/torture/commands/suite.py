@@ -84,5 +84,6 @@ COMMANDS = Suite(
     "commands",
     "command lines made from the commands' own options; how each ends, and what it leaves",
     _attempt,
+    limit=120.0,
     sample=6,
 )
