@@ -115,7 +115,9 @@ class Record:
             self.seconds[what].append(seconds)
 
 
-def soak(seconds: float, rate: float, seed: int, folder: Path, tell: Callable[[str], None]) -> dict[str, Any]:
+def soak(
+    seconds: float, rate: float, seed: int, folder: Path, tell: Callable[[str, dict[str, Any]], None]
+) -> dict[str, Any]:
     """Ask for so long; gives all figures, with ``wrong`` in sentences. Ctrl-C ends it early."""
     served = Served(folder, box.environment(folder))
     record, target, rng = Record(), Target(served, tries=10), Random(seed)
@@ -127,7 +129,7 @@ def soak(seconds: float, rate: float, seed: int, folder: Path, tell: Callable[[s
             if now >= next_look:
                 record.looks.append((now, served.figures()))
                 next_look += EVERY
-                tell(_line(record, number))
+                tell(_line(record, number), _document(record, number, _wrong(record)))
             if running.acquire(blocking=False):
                 pool.submit(_released, running, _asked, target, record, rng.randrange(2**32))
                 number += 1
@@ -289,18 +291,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=3600.0, help="how long (3600)")
     parser.add_argument("--rate", type=float, default=5.0, help="requests a second (5)")
     parser.add_argument("--seed", type=int, default=0, help="of the requests (0)")
-    parser.add_argument("--json", type=Path, help="a file for all figures")
+    parser.add_argument("--json", type=Path, help="a file for all figures, as they come")
     asked = parser.parse_args(arguments)
+
+    def keep(found: dict[str, Any]) -> None:
+        if asked.json is not None:
+            asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+    def tell(line: str, found: dict[str, Any]) -> None:
+        print(line, flush=True)
+        keep(found)
+
     folder = Path(tempfile.mkdtemp(prefix="pipeplan-soak-")).resolve()
     os.environ[box.MARK] = str(folder)
     try:
-        found = soak(asked.seconds, asked.rate, asked.seed, folder, lambda line: print(line, flush=True))
+        found = soak(asked.seconds, asked.rate, asked.seed, folder, tell)
     finally:
         box.end_processes(folder)
         shutil.rmtree(folder, ignore_errors=True)
     print("\n".join(table(found)))
-    if asked.json is not None:
-        asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    keep(found)
     return 1 if found["wrong"] else 0
 
 

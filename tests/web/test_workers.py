@@ -179,6 +179,29 @@ def test_an_error_comes_back_without_ending_the_process():
     assert next_ == 4
 
 
+@pytest.mark.parametrize("steps", range(6))
+def test_who_leaves_while_a_process_starts_leaves_none(steps):
+    async def asked():
+        workers = Workers(1)
+        asking = asyncio.create_task(workers.ask(double, 1))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        workers.end()
+        for process in multiprocessing.active_children():
+            process.join(10)
+        assert multiprocessing.active_children() == []
+
+    run(asked())
+
+
+def test_nobody_waits_for_ever():
+    slow, next_ = run(answers(Workers(1, patience=0.2), (sleep, 1.0), (double, 2)))
+    assert slow == 1.0
+    assert isinstance(next_, BusyError)
+
+
 def test_too_many_at_once_are_refused():
     found = run(answers(Workers(1, waiting=1), (sleep, 0.3), (double, 1), (double, 2), (double, 3)))
     assert found[:2] == [0.3, 2]

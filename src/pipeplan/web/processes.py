@@ -65,14 +65,17 @@ class WorkerProcess:
     async def begun(cls, seconds: float) -> WorkerProcess:
         """A new process that is ready. Raises DiedError where it is not within ``seconds``."""
         near, far = socket.socketpair()
-        with far:
-            process = _Context.Process(target=_answer_all, args=(far,), daemon=True)
-            try:
+        process = _Context.Process(target=_answer_all, args=(far,), daemon=True)
+        try:
+            with far:
                 process.start()
-            except OSError as error:
-                near.close()
+            found = cls(process, *await asyncio.open_connection(sock=near, limit=_BUFFER))
+        except BaseException as error:
+            near.close()
+            _end(process)
+            if isinstance(error, OSError):
                 raise DiedError(f"a process cannot be started: {error}") from None
-        found = cls(process, *await asyncio.open_connection(sock=near, limit=_BUFFER))
+            raise
         try:
             await found._taken(seconds)
         except BaseException:
@@ -110,9 +113,15 @@ class WorkerProcess:
 
     def end(self) -> None:
         """End it at once, whatever it does; what the system keeps of it goes with a thread's help."""
+        _end(self._process)
         self._writer.transport.abort()
-        self._process.kill()
-        threading.Thread(target=self._process.join, daemon=True).start()
+
+
+def _end(process: Any) -> None:
+    """End a process, and have a thread wait until the system has forgotten it."""
+    if process.pid is not None:
+        process.kill()
+        threading.Thread(target=process.join, daemon=True).start()
 
 
 def _answer_all(near: socket.socket) -> None:
@@ -121,8 +130,8 @@ def _answer_all(near: socket.socket) -> None:
     threading.Thread(target=_end_with_server, daemon=True).start()
     with near, near.makefile("rb") as incoming:
         send = _Sender(near)
-        send(Taken())
         with suppress(EOFError, OSError):
+            send(Taken())
             while True:
                 work, argument = _read(incoming)
                 send(Taken())

@@ -18,7 +18,11 @@ __all__ = ["BusyError", "TooSlowError", "WorkError", "Workers"]
 _Result = TypeVar("_Result")
 
 _GRACE = 1.0
-"""Seconds in which work that nobody waits for may still end by itself: a new process would take as long to be ready."""
+"""Seconds in which work that nobody waits for may still end by itself; on a slow machine, as long as its processes take to
+start: what is ended earlier costs more than it spares."""
+
+_PATIENCE = 30.0
+"""Seconds that a request waits for its turn."""
 
 _BEGIN = 10.0
 """Seconds after which a process that has not begun with a request hangs."""
@@ -38,6 +42,9 @@ class TooSlowError(WorkError):
     """The answer took too long."""
 
 
+_BUSY = "too many requests at once; try again in a moment"
+
+
 class Workers:
     """A few processes and a bounded queue in front of them.
 
@@ -51,10 +58,21 @@ class Workers:
         How many more requests may wait for their turn.
     begin
         Seconds after which a process that has not begun with a request is taken for dead.
+    patience
+        Seconds that a request waits for its turn.
     """
 
-    def __init__(self, count: int = 2, *, seconds: float = 30.0, waiting: int = 16, begin: float = _BEGIN) -> None:
+    def __init__(
+        self,
+        count: int = 2,
+        *,
+        seconds: float = 30.0,
+        waiting: int = 16,
+        begin: float = _BEGIN,
+        patience: float = _PATIENCE,
+    ) -> None:
         self._count, self._seconds, self._most, self._begin = count, seconds, count + waiting, begin
+        self._patience, self._grace = patience, _GRACE
         self._free: list[WorkerProcess] = []
         self._turn = asyncio.Semaphore(count)
         self._asked = 0
@@ -69,14 +87,14 @@ class Workers:
         Raises
         ------
         BusyError
-            If too many wait.
+            If too many wait, or this one for too long.
         TooSlowError
             After ``seconds`` of work.
         WorkError
             If two processes died of it, most likely for lack of memory.
         """
         with self._counted():
-            await self._turn.acquire()
+            await self._take_turn()
             tidy: Coroutine[Any, Any, None] | None = None
             process: WorkerProcess | None = None
             try:
@@ -116,7 +134,7 @@ class Workers:
             As :meth:`ask` does; ``seconds`` are from one part to the next. What has begun to tell is not begun again.
         """
         with self._counted():
-            await self._turn.acquire()
+            await self._take_turn()
             process: WorkerProcess | None = None
             try:
                 process, part = await self._first(work, argument)
@@ -162,8 +180,16 @@ class Workers:
             except DiedError:
                 continue
             return process
-        process = await WorkerProcess.begun(_START)
+        process = await self._started()
         await self._begun(process, work, argument, _START)
+        return process
+
+    async def _started(self) -> WorkerProcess:
+        """A new process; notes how long that takes here."""
+        clock = asyncio.get_running_loop().time
+        since = clock()
+        process = await WorkerProcess.begun(_START)
+        self._grace = max(_GRACE, clock() - since)
         return process
 
     async def _begun(self, process: WorkerProcess, work: object, argument: object, seconds: float) -> None:
@@ -173,10 +199,17 @@ class Workers:
             process.end()
             raise
 
+    async def _take_turn(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise BusyError(_BUSY) from None
+
     @contextmanager
     def _counted(self) -> Iterator[None]:
         if self._asked >= self._most:
-            raise BusyError("too many requests at once; try again in a moment")
+            raise BusyError(_BUSY)
         self._asked += 1
         try:
             yield
@@ -200,7 +233,7 @@ class Workers:
     async def _given_up(self, process: WorkerProcess) -> None:
         """Let work that nobody waits for end within its grace; otherwise end it, and start another process."""
         try:
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(self._grace):
                 await process.receive()
         except (TimeoutError, DiedError):
             process.end()
@@ -218,8 +251,8 @@ class Workers:
         process: WorkerProcess | None = None
         try:
             async with asyncio.timeout(self._seconds):
-                process = await WorkerProcess.begun(_START)
-                await process.send(*self._warm, self._begin)
+                process = await self._started()
+                await process.send(*self._warm, _START)
                 await process.receive()
         except (TimeoutError, DiedError):
             self._ended(process)
