@@ -88,8 +88,9 @@ def test_over_the_memory_limit_the_table_is_still_printed(run):
 
 def test_many_ranks_are_shortened(run):
     _, out, _ = run("simulate -p 100 -m 1 --no-visualization")
-    assert len(out.splitlines()) <= 50
+    assert len(out.splitlines()) <= 51
     assert "\n...\n" in out
+    assert "68 ranks are not listed here" in out
     assert re.search(r"(?m)^99 ", out)
 
 
