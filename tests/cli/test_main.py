@@ -340,6 +340,8 @@ def test_debug_shows_the_traceback(run):
     assert code == 2
     assert "Traceback" in err
     assert "UnknownNameError" in err
+    assert r"\x1b[31m" in run("simulate \x1b[31m --debug")[2]
+    assert "\x1b" not in run("simulate \x1b[31m --debug")[2]
 
 
 def test_an_error_of_ours_asks_for_a_report(run, monkeypatch):

@@ -105,7 +105,7 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
         # The last resort: every error becomes a sentence and an exit code.
         before_errors()
         if "--debug" in given:
-            traceback.print_exc()
+            tell(traceback.format_exc().rstrip())
         else:
             options = _options_of(app, given) if isinstance(error, PipeplanError) else None
             tell(sentence(error, options))
