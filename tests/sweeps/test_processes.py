@@ -68,6 +68,16 @@ def test_no_process_stays_where_the_system_does_not_say_what_it_has_started(monk
     assert not left
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_sweep_whose_listener_dies_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("joblib.externals.loky.process_executor._ExecutorManagerThread.process_result_item", die)
+    with pytest.raises(RunError, match="a process was lost, probably for lack of memory"):
+        list(sweep(square, [Task("2", 2), Task("3", 3)], answer=Square, asked={}, workers=2))
+
+
 def test_a_process_that_dies_loses_no_task(tmp_path: Path) -> None:
     found = list(
         sweep(partial(die_once, str(tmp_path)), [Task(str(n), n) for n in range(60)], answer=int, asked={}, workers=2)

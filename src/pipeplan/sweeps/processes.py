@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from joblib.externals.loky.process_executor import ProcessPoolExecutor
@@ -56,19 +56,35 @@ class Processes:
                 future = executor.submit(work_on, self._function, batch.payloads)
         except BrokenProcessPool:
             self._done.put(_Done(lane, executor, batch, None))
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # Python's word for a thread that the system does not give
             raise RunError(f"no process could be started ({error}); take fewer workers than {self.workers}") from None
         else:
             future.add_done_callback(lambda future: self._done.put(_Done(lane, executor, batch, future)))
 
     def ended(self) -> list[Ended]:
-        """Those that have ended since the last call."""
+        """Those that have ended since the last call.
+
+        Raises
+        ------
+        RunError
+            If nobody will hear from a process any more.
+        """
         if not any(lane.batches for lane in self._lanes):
             return []
-        found = [self._done.get()]
+        found = [self._next()]
         while not self._done.empty():
             found.append(self._done.get())
         return [each.ended() for each in found]
+
+    def _next(self) -> _Done:
+        """The batch that ends next."""
+        while True:
+            # First who is deaf, then what there is: what a thread has put there last is seen.
+            deaf = any(lane.is_deaf() for lane in self._lanes)
+            with suppress(Empty):
+                return self._done.get(timeout=0 if deaf else _LOOK_EVERY)
+            if deaf:
+                raise RunError("a process was lost, probably for lack of memory; take fewer workers, or ask for less")
 
     def close(self) -> None:
         """Kill the processes."""
@@ -88,13 +104,21 @@ class _Lane:
             self.executor = ProcessPoolExecutor(1, initializer=_begin, initargs=(os.getpid(),))
         return self.executor
 
+    def is_deaf(self) -> bool:
+        """Whether the thread that hears from its process has died: what was handed to that never ends."""
+        if self.executor is None or not self.batches:
+            return False
+        listener = self.executor._executor_manager_thread
+        return listener is not None and not listener.is_alive()
+
     def stop(self) -> None:
         if self.executor is None:
             return
         # loky asks the system what its process has started before it kills it. Where the system does not say (no file can
         # be opened, nothing is shown of processes), it gives up, and waits for that process when this one ends: for ever.
         started = list((self.executor._processes or {}).values())
-        self.executor.shutdown(wait=True, kill_workers=True)
+        with suppress(RuntimeError):  # a thread that could not be started cannot be waited for
+            self.executor.shutdown(wait=True, kill_workers=True)
         self.executor = None
         for process in started:
             if process.is_alive():
