@@ -188,10 +188,11 @@ def test_who_leaves_while_a_process_starts_leaves_none(steps):
             await asyncio.sleep(0)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
+        left = multiprocessing.active_children()
         workers.end()
-        for process in multiprocessing.active_children():
+        for process in left:
             process.join(10)
-        assert multiprocessing.active_children() == []
+            assert process.exitcode in (0, -signal.SIGKILL)  # and has no traceback to show
 
     run(asked())
 
