@@ -56,7 +56,7 @@ def run(suites: Sequence[Suite], asked: Asked, tell: Callable[[str], None] = pri
     tally = Tally(suites)
     with _box(asked) as home:
         before = box.listing(asked.watched)
-        turns = _Turns([suite for suite in suites if suite.needs() is None], asked, tally)
+        turns = Turns([suite for suite in suites if suite.needs() is None], asked, tally)
         workers = [Worker(asked.module, home / f"worker-{number}", home / "kernels") for number in range(asked.workers)]
         progress = _Progress()
         try:
@@ -76,7 +76,7 @@ def run(suites: Sequence[Suite], asked: Asked, tell: Callable[[str], None] = pri
     return tally
 
 
-class _Turns:
+class Turns:
     """Whose turn it is: of the suites that have cases left, the one that has had the least of its share of the time."""
 
     def __init__(self, suites: Sequence[Suite], asked: Asked, tally: Tally) -> None:
@@ -111,14 +111,19 @@ class _Turns:
     def _left(self, suite: Suite) -> bool:
         return self._asked.cases is None or self._next[suite.name] < self._asked.seed + self._asked.cases
 
-    def _had(self, suite: Suite, busy: Sequence[Suite]) -> tuple[float, int]:
-        """Its time over its share, then how often it was begun: each has its first turn early."""
+    def _had(self, suite: Suite, busy: Sequence[Suite]) -> tuple[bool, float, int]:
+        """Its time over its share, then how often it was begun: each has its first turn early.
+
+        Whose first case has not ended comes last: nobody knows yet how long its cases take, and compiling may be part of it.
+        """
         begun = self._next[suite.name] - self._asked.seed
-        mean = self._tally.seconds(suite.name) / max(begun - busy.count(suite), 1)
-        return (self._tally.seconds(suite.name) + mean * busy.count(suite)) * suite.cores / suite.share, begun
+        ended = begun - busy.count(suite)
+        mean = self._tally.seconds(suite.name) / max(ended, 1)
+        had = (self._tally.seconds(suite.name) + mean * busy.count(suite)) * suite.cores / suite.share
+        return begun > 0 and ended == 0, had, begun
 
 
-def _verdicts(workers: Sequence[Worker], turns: _Turns) -> Iterator[tuple[Verdict, Path]]:
+def _verdicts(workers: Sequence[Worker], turns: Turns) -> Iterator[tuple[Verdict, Path]]:
     """Every case's verdict and folder, as they come."""
     while True:
         for worker in workers:
@@ -162,7 +167,7 @@ class _Progress:
         self._every = 0.2 if sys.stderr.isatty() else 60.0
         self._last = time.monotonic()
 
-    def show(self, tally: Tally, turns: _Turns) -> None:
+    def show(self, tally: Tally, turns: Turns) -> None:
         """Say how far it has come, where that was not said just now."""
         now = time.monotonic()
         if now - self._last >= self._every:

@@ -10,7 +10,10 @@ from tests.torture import worker
 from tests.torture.forked import fresh, judged, ran, started
 from tests.torture.judging import Ran
 from tests.torture.main import main
-from tests.torture.suite import Found
+from tests.torture.running import Asked, Turns
+from tests.torture.suite import Found, Suite
+from tests.torture.tally import Tally
+from tests.torture.worker import Verdict
 
 
 @pytest.fixture
@@ -113,3 +116,15 @@ def test_a_command_that_takes_too_long_is_ended_with_what_it_started(boxed):
 def test_what_no_command_may_do_is_found(code, out, err, wrong):
     with pytest.raises(Found, match=wrong):
         judged(Ran(("simulate", "--json"), code, out, err, 0.1))
+
+
+def test_a_suite_is_not_begun_twice_before_its_first_case_has_ended():
+    slow, quick = (Suite(name, "any", lambda seed, folder: "fine") for name in ("slow", "quick"))
+    tally = Tally([slow, quick])
+    turns = Turns([slow, quick], Asked("tests.torture.planted", seconds=None, cases=None), tally)
+    assert turns.next([]) == (slow, 0)
+    assert turns.next([slow]) == (quick, 0)
+    tally.add(Verdict("quick", 0, "fine", None, 5.0))
+    assert turns.next([slow]) == (quick, 1)
+    tally.add(Verdict("slow", 0, "fine", None, 1.0))
+    assert turns.next([quick]) == (slow, 1)
