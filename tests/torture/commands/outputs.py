@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import json
 import os
@@ -109,7 +110,7 @@ def _fault_of_text(text: str, name: str, ending: str) -> str | None:
         elif ending == ".html":
             HTMLParser().feed(text)
         elif name.endswith(".csv"):
-            list(csv.reader(text.splitlines(), strict=True))
+            list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except (ValueError, ElementTree.ParseError, yaml.YAMLError, csv.Error) as error:
         return f"cannot be read: {error}"
     return None

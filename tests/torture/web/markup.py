@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import io
 import json
 import os
 import re
@@ -324,7 +325,7 @@ def _as_json(hostile: bytes, harmless: bytes) -> None:
 
 
 def _as_csv(hostile: bytes, harmless: bytes) -> None:
-    rows, known = (list(csv.reader(each.decode().splitlines())) for each in (hostile, harmless))
+    rows, known = (list(csv.reader(io.StringIO(each.decode(), newline=""))) for each in (hostile, harmless))
     if list(map(len, rows)) != list(map(len, known)):
         raise Found("the table has other rows than for a harmless name")
     for cell in (each for row in rows for each in row):
