@@ -412,3 +412,24 @@ def test_no_name_of_a_schedule_is_cut_at_any_width(run, monkeypatch, width):
     assert re.search(r"(?m)^zbv +(2 +)?25\.5 ", out)
     assert max(map(len, out.splitlines())) <= width
     assert ("no room for: " in out) == (width < 80)
+
+
+_COMPILES = """
+import atexit, sys
+import pipeplan.kernels
+from pipeplan.cli import main
+
+atexit.register(print, "the interpreter's own end", flush=True)
+pipeplan.kernels._BEING_COMPILED.append(None)
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("1f1b", 0), ("1f1c", 2)])
+def test_a_kernel_that_is_still_compiled_ends_with_the_process_and_not_under_it(name, code):
+    ended = subprocess.run(
+        [sys.executable, "-c", _COMPILES, "schedules", name], check=False, capture_output=True, text=True
+    )
+    assert ended.returncode == code
+    assert "1f1b" in (ended.stderr if code else ended.stdout)
+    assert "own end" not in ended.stdout

@@ -1,5 +1,7 @@
 """What engines share: waiting for kernels, and the seconds."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -68,6 +70,25 @@ def test_who_stops_a_search_that_waits_for_its_kernels_does_not_wait(slow, monke
     run.compile(slow, (), ())
     assert run.budget.stopped.is_set()
     assert run.is_over
+
+
+_ENDS_MEANWHILE = """
+import atexit, sys, threading, time
+from pipeplan.kernels import Kernel
+from pipeplan.solver import run
+from tests.solver.test_run import run_of
+
+run.PATIENCE = run.REPORT_EVERY = 0.01
+compiling = Kernel(len)
+compiling.compile = lambda *_: (time.sleep(0.2), print("compiled", flush=True))
+run_of(0.02).compile(compiling, (), ())
+print("over", flush=True)
+"""
+
+
+def test_a_process_does_not_end_under_a_kernel_that_is_still_compiled():
+    ended = subprocess.run([sys.executable, "-c", _ENDS_MEANWHILE], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["over", "compiled"]
 
 
 def test_what_goes_wrong_while_a_kernel_is_compiled_is_raised():

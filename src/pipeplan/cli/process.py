@@ -6,9 +6,11 @@ Only the standard library is loaded here, so that what is too much for a machine
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from pipeplan.cli.answers import tell
@@ -27,12 +29,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments
         What stands behind ``pipeplan`` on the command line; ``sys.argv``'s where None.
     """
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments is not None:
+        return _ended(list(arguments))
+    code = _ended(sys.argv[1:])
+    _leave_kernels(code)
+    return code
+
+
+def _ended(given: Sequence[str]) -> int:
     if memory_limit() is None:
         return _run(given)
     from pipeplan.cli.watching import watched  # few processes are limited
 
     return watched(partial(_run, given), debug="--debug" in given)
+
+
+def _leave_kernels(code: int) -> None:
+    """End this process at once where a kernel is still being compiled, for which nobody waits and which nothing can end.
+
+    An interpreter that ends in its own way would take LLVM apart while a thread is in it, and be aborted.
+    """
+    kernels = sys.modules.get("pipeplan.kernels")
+    if kernels is not None and kernels.are_being_compiled():
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(code)
 
 
 def _run(given: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -297,6 +298,8 @@ class Run:
         if work.error is not None:
             raise work.error
         self._gave_up_on_kernels = work.is_alive()
+        if self._gave_up_on_kernels:
+            atexit.register(work.join)  # an interpreter that ends before would take LLVM apart under it, and be aborted
 
     def compile_evaluator(self) -> None:
         """Have compiled what times candidates, as :meth:`compile` does: of large ones a few are enough work for that."""

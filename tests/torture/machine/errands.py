@@ -22,7 +22,8 @@ SHAPE = ("-p", "2", "-m", "4")
 _CONFIGURATION = "model: gpt2\ncluster: h100-sxm:4x1\nglobal_batch: 8\nsequence: 512\npipeline: 2\ndata: 2\n"
 _PLAN = (
     *("plan", "--model", "gpt2", "--cluster", "h100-sxm:4x1", "--global-batch", "8", "--sequence", "512"),
-    *("--fix", "tp=1", "--fix", "pp=2", "--fix", "dp=2", "--json"),
+    *("--fix", "tp=1", "--fix", "pp=2", "--fix", "dp=2", "--fix", "schedule=1f1b", "--fix", "mbs=1", "--fix", "vpp=1"),
+    *("--fix", "recompute=none", "--fix", "offload=0", "--fix", "zero=1", "--seconds", "600", "--json"),
 )
 _SEARCH = ("search", *SHAPE, "--evaluations", "150", "--json")
 
