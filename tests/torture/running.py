@@ -67,7 +67,7 @@ def run(suites: Sequence[Suite], asked: Asked, tell: Callable[[str], None] = pri
                     box.remove(folder)
                 progress.show(tally, turns)
         except KeyboardInterrupt:
-            print("\nended by Ctrl-C", file=sys.stderr)
+            print("\nended before its time", file=sys.stderr)
         finally:
             for worker in workers:
                 worker.end()
