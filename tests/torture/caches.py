@@ -208,6 +208,6 @@ CACHES = Suite(
     "without room: each process computes what was told by hand.",
     attempt,
     limit=300,
-    sample=0,
+    sample=0,  # a second of compiling for each process
     cores=2,
 )

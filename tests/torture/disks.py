@@ -169,5 +169,5 @@ DISKS = Suite(
     "nothing half-written, what was there unharmed, and all as ever once there is room; an undisturbed run judges.",
     attempt,
     limit=300,
-    sample=0,
+    sample=2,
 )

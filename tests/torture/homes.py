@@ -179,5 +179,5 @@ HOMES = Suite(
     "the same answer as ever, files of the right mode; an undisturbed run judges.",
     attempt,
     limit=300,
-    sample=0,
+    sample=1,
 )

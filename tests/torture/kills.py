@@ -132,5 +132,5 @@ KILLS = Suite(
     "they were, no process and no temporary file stays; an undisturbed run of the same command judges.",
     attempt,
     limit=300,
-    sample=0,
+    sample=2,
 )

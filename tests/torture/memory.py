@@ -75,5 +75,5 @@ MEMORY = Suite(
     "nothing half-written and no hang; an undisturbed run judges.",
     attempt,
     limit=300,
-    sample=0,
+    sample=1,
 )

@@ -224,5 +224,5 @@ WRITERS = Suite(
     "pipes are slow or cut: always one whole answer, links kept; undisturbed runs judge.",
     attempt,
     limit=300,
-    sample=0,
+    sample=2,
 )
