@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pipeplan
+from tests.torture.guarded.sitecustomize import FOLDERS, SAID
 
 ROOT = Path(__file__).parents[2]
 """The repository."""
@@ -22,12 +25,21 @@ _PASSED = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "VIRTUAL_ENV")
 """What a boxed process has of the environment around: the rest of it is the box's own."""
 
 
-def environment(box: Path) -> dict[str, str]:
-    """The environment of processes in a box: home, settings, caches and temporary files are inside it."""
+GUARD = ROOT / "tests" / "torture" / "guarded"
+"""What every Python process of a box loads at its start."""
+
+
+def environment(box: Path, *folders: Path) -> dict[str, str]:
+    """The environment of processes in a box: home, settings, caches and temporary files are inside it.
+
+    What is written outside it, and outside of further ``folders``, is told in a file of the box.
+    """
     for name in ("home", "temporary", "cache", "settings", "kernels"):
         (box / name).mkdir(parents=True, exist_ok=True)
     return {name: os.environ[name] for name in _PASSED if name in os.environ} | {
         MARK: str(box),
+        FOLDERS: os.pathsep.join(map(str, (box, *folders))),
+        SAID: str(box / "strays.txt"),
         "HOME": str(box / "home"),
         "TMPDIR": str(box / "temporary"),
         "XDG_CACHE_HOME": str(box / "cache"),
@@ -36,7 +48,7 @@ def environment(box: Path) -> dict[str, str]:
         "XDG_STATE_HOME": str(box / "home" / "state"),
         "NUMBA_CACHE_DIR": str(box / "kernels"),
         "MPLCONFIGDIR": str(box / "settings"),
-        "PYTHONPATH": os.pathsep.join([str(Path(pipeplan.__file__).parents[1]), str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join(map(str, (GUARD, Path(pipeplan.__file__).parents[1], ROOT))),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",  # a case is made from its seed alone, also where it goes through a set
         "OPENBLAS_NUM_THREADS": "1",  # a process with threads cannot be forked safely
@@ -45,6 +57,12 @@ def environment(box: Path) -> dict[str, str]:
         "COLUMNS": "80",
         "PYTHON_COLORS": "0",
     }
+
+
+def strays() -> list[str]:
+    """What processes of the box around have written outside it so far, or whom they wanted to reach."""
+    said = Path(os.environ.get(SAID, os.devnull))
+    return said.read_text().splitlines() if said.exists() else []
 
 
 def remove(folder: Path) -> None:
@@ -64,6 +82,32 @@ def remove(folder: Path) -> None:
             shutil.rmtree(folder, onexc=again)
         else:
             shutil.rmtree(folder, onerror=again)
+
+
+PREFIX = "pipeplan-torture-"
+"""Of temporary boxes."""
+
+_HELD = ".held"
+"""In a box: locked by the process whose it is for as long as that lives."""
+
+
+@contextmanager
+def held(box: Path) -> Iterator[None]:
+    """The box is in use in the block; one that is not any more, as its process was killed, is removed by the next run."""
+    with (box / _HELD).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+        (box / _HELD).unlink(missing_ok=True)
+
+
+def remove_dead() -> None:
+    """Remove the temporary boxes of this user's runs that were killed, with what still runs there."""
+    for lock in Path(tempfile.gettempdir()).resolve().glob(f"{PREFIX}*/{_HELD}"):
+        with suppress(OSError), lock.open() as file:
+            if lock.stat().st_uid == os.getuid():
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                end_processes(lock.parent)
+                remove(lock.parent)
 
 
 def end_processes(box: Path) -> list[int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 
 from tests.torture.forked import Ran, fresh, judged, ran
+from tests.torture.guarded.sitecustomize import FOLDERS
 from tests.torture.machine.around import Around, masked
 from tests.torture.machine.conditions import Conditions
 from tests.torture.machine.errands import Errand, answer_of, chosen, kept, quick, undisturbed
@@ -87,22 +88,36 @@ def _require_modes(around: Around, torment: _Torment) -> None:
 
 
 def _home(rng: Random, folder: Path) -> _Torment:
-    """A home that is not there, is a file, is closed, or is no path; settings and caches are looked for in it alone."""
+    """A home that is not there, is a file, is closed, or is no path; settings and caches are looked for in it alone.
+
+    Where none is named, the system knows one, which is not ours to write in: caches and settings have places then.
+    """
     place = rng.choice(
-        (None, "", "/nonexistent", str(folder / "file"), str(folder / "closed"), "relative", "/dev/null/x")
+        (
+            None,
+            "",
+            str(folder / "missing" / "home"),
+            str(folder / "file"),
+            str(folder / "closed"),
+            "relative",
+            "/dev/null/x",
+        )
     )
     (folder / "file").write_text("no folder\n")
     (folder / "closed").mkdir(mode=0)
     names = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR")
-    return _Torment({"HOME": place} | dict.fromkeys(names), may_refuse=False)
+    return _Torment({"HOME": place} | ({} if place is None else dict.fromkeys(names)), may_refuse=False)
 
 
 def _temporary(rng: Random, folder: Path) -> _Torment:
     """No folder for temporary files, or one that is missing, closed or a file: Python looks for another."""
     (folder / "closed").mkdir(mode=0o500)
-    place = rng.choice((None, "", "/nonexistent", str(folder / "closed"), str(folder / "work" / "in.json"), "."))
+    place = rng.choice(
+        (None, "", str(folder / "missing"), str(folder / "closed"), str(folder / "work" / "in.json"), ".")
+    )
     inside = Conditions(powerless=True) if rng.random() < 0.5 else _USUAL
-    return _Torment({"TMPDIR": place or str(folder / "temporary")}, inside)
+    allowed = os.pathsep.join((os.environ[FOLDERS], "/tmp", "/var/tmp", "/usr/tmp"))
+    return _Torment({"TMPDIR": place or str(folder / "temporary"), FOLDERS: allowed}, inside)
 
 
 def _settings(rng: Random, folder: Path) -> _Torment:
@@ -113,7 +128,7 @@ def _settings(rng: Random, folder: Path) -> _Torment:
         {
             name: rng.choice(values)
             for name, values in {
-                "MPLCONFIGDIR": (str(folder / "closed"), "/nonexistent", ""),
+                "MPLCONFIGDIR": (str(folder / "closed"), str(folder / "missing"), ""),
                 "MATPLOTLIBRC": (str(folder / "closed"), None),
                 "MPLBACKEND": ("nonsense", "TkAgg", "", None),
                 "LANG": ("nonexistent", "C", "tr_TR.UTF-8", "", None),

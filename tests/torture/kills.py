@@ -32,7 +32,7 @@ def attempt(seed: int, folder: Path) -> str:
     rng = Random(seed)
     if rng.random() < _SERVED:
         return _attempt_on_server(rng, folder)
-    errand = chosen(rng, (quick, 0.88), (kept, 0.11), (trained, 0.01))
+    errand = chosen(rng, (quick, 0.79), (kept, 0.2), (trained, 0.01))
     known = undisturbed(errand)
     around = Around.laid_out(rng, errand, folder / "work")
     (folder / "temporary").mkdir()

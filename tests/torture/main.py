@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +33,6 @@ def main(arguments: Sequence[str] | None = None, module: str = "tests.torture.su
     seconds = _SECONDS if asked.seconds is None and asked.cases is None else asked.seconds
     watched = () if asked.unwatched else (Path.home(), Path.cwd())
     how = Asked(module, seconds, asked.cases, asked.seed, asked.workers, asked.box, asked.keep, watched)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the box does not stay
     tally = run(chosen, how, lambda line: print(f"\r{line}" if sys.stdout.isatty() else line, flush=True))
     print(file=sys.stderr)
     print("\n".join(tally.lines()))

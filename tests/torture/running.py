@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -15,6 +17,9 @@ from tests.torture import box
 from tests.torture.suite import Suite
 from tests.torture.tally import Tally, reproducing
 from tests.torture.worker import Verdict, Worker
+
+_GRACE = 10.0
+"""Seconds beyond the time that is given in which cases may end; what still runs then is ended, and is no finding."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,9 @@ class Asked:
 
 
 def run(suites: Sequence[Suite], asked: Asked, tell: Callable[[str], None] = print) -> Tally:
-    """Try cases; each finding of a new kind is told at once. Ctrl-C ends it with what is known so far."""
+    """Try cases; each finding of a new kind is told at once. Ctrl-C ends it with what is known so far, as SIGTERM does."""
     tally = Tally(suites)
-    with _box(asked) as home:
+    with _ended_as_by_ctrl_c(), _box(asked) as home:
         before = box.listing(asked.watched)
         turns = Turns([suite for suite in suites if suite.needs() is None], asked, tally)
         workers = [Worker(asked.module, home / f"worker-{number}", home / "kernels") for number in range(asked.workers)]
@@ -71,6 +76,9 @@ def run(suites: Sequence[Suite], asked: Asked, tell: Callable[[str], None] = pri
         finally:
             for worker in workers:
                 worker.end()
+                if worker.at is not None:
+                    tally.cut(worker.at[0])
+                    box.remove(worker.folder(*worker.at[:2]))
         for path in box.written_outside(before, box.listing(asked.watched)):
             tally.note(f"{path} was written, which is outside the box")
     return tally
@@ -104,6 +112,11 @@ class Turns:
         return self._asked.seconds is not None and time.monotonic() - self.since >= self._asked.seconds
 
     @property
+    def long_over(self) -> bool:
+        """Whether no case is waited for any more."""
+        return self._asked.seconds is not None and time.monotonic() - self.since >= self._asked.seconds + _GRACE
+
+    @property
     def limits(self) -> str:
         """What ends it, in words."""
         return "" if self._asked.seconds is None else f" of {self._asked.seconds:.0f}"
@@ -132,7 +145,7 @@ def _verdicts(workers: Sequence[Worker], turns: Turns) -> Iterator[tuple[Verdict
                 if (case := turns.next(busy)) is not None:
                     worker.begin(*case)
         at_work = [worker for worker in workers if worker.at is not None]
-        if not at_work:
+        if not at_work or turns.long_over:
             return
         wait([worker.connection for worker in at_work], timeout=0.5)
         for worker in at_work:
@@ -149,15 +162,29 @@ def _box(asked: Asked) -> Iterator[Path]:
         asked.folder.mkdir(parents=True, exist_ok=True)
         yield asked.folder.resolve()
         return
-    home = Path(tempfile.mkdtemp(prefix="pipeplan-torture-")).resolve()
-    try:
-        yield home
-    finally:
-        box.end_processes(home)
-        if asked.keep:
-            print(f"kept: {home}", file=sys.stderr)
-        else:
-            box.remove(home)
+    box.remove_dead()
+    home = Path(tempfile.mkdtemp(prefix=box.PREFIX)).resolve()
+    with box.held(home):
+        try:
+            yield home
+        finally:
+            box.end_processes(home)
+            if not asked.keep:
+                box.remove(home)
+    if asked.keep:
+        print(f"kept: {home}", file=sys.stderr)
+
+
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """Whoever asks for the end gets the table, and nothing stays behind; outside the main thread nothing changes."""
+    with ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is signal.SIG_IGN:  # as nohup wants it
+                    continue
+                stack.callback(signal.signal, number, signal.signal(number, signal.default_int_handler))
+        yield
 
 
 class _Progress:

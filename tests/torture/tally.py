@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from tests.torture.suite import Suite
 from tests.torture.worker import Verdict
 
+_TOLD = 8
+"""Kinds of findings that a suite tells a line of; one fault may be found in a hundred words."""
+
 
 @dataclass
 class _Fault:
@@ -38,7 +41,7 @@ class Tally:
         self._notes: list[str] = []
 
     def add(self, verdict: Verdict) -> bool:
-        """Count a verdict; whether it is a finding of a new kind."""
+        """Count a verdict; whether it is a finding of a new kind, and one of the first of its suite."""
         counts = self._counts[verdict.suite]
         counts.cases += 1
         counts.seconds += verdict.seconds
@@ -48,7 +51,11 @@ class Tally:
         kind = (verdict.suite, _kind(verdict.fault))
         new = kind not in self._faults
         self._faults.setdefault(kind, _Fault(verdict)).seeds.append(verdict.seed)
-        return new
+        return new and len(self._of(verdict.suite)) <= _TOLD
+
+    def cut(self, suite: Suite) -> None:
+        """Count a case that was ended as the time was up."""
+        self._counts[suite.name].outcomes["not ended"] += 1
 
     def note(self, fault: str) -> None:
         """Count what is found of the run as a whole."""
@@ -64,15 +71,22 @@ class Tally:
         """Cases tried."""
         return sum(counts.cases for counts in self._counts.values())
 
+    def _of(self, suite: str) -> list[_Fault]:
+        return [fault for (name, _), fault in self._faults.items() if name == suite]
+
     def seconds(self, suite: str) -> float:
         """What the cases of a suite took, in seconds of a worker."""
         return self._counts[suite].seconds
 
     def lines(self) -> Iterator[str]:
         """The findings, and the table."""
-        for fault in self._faults.values():
-            more = f"   (and {len(fault.seeds) - 1} more, such as seed {fault.seeds[1]})" if fault.seeds[1:] else ""
-            yield reproducing(fault.verdict) + more
+        for suite in self._suites:
+            faults = self._of(suite)
+            for fault in faults[:_TOLD]:
+                more = f"   (and {len(fault.seeds) - 1} more, such as seed {fault.seeds[1]})" if fault.seeds[1:] else ""
+                yield reproducing(fault.verdict) + more
+            if seeds := [str(fault.verdict.seed) for fault in faults[_TOLD:]]:
+                yield f"{suite}: {len(seeds)} more kinds of findings, with the seeds {', '.join(seeds[:_TOLD])}"
         yield from (f"python -m tests.torture   # {note}" for note in self._notes)
         rows = [("suite", "cases", "found", "seconds", "outcomes")]
         for name, counts in self._counts.items():

@@ -3,18 +3,23 @@
 import os
 import shlex
 import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from tests.torture import worker
+from tests.torture import box, running, worker
+from tests.torture.commands.plainly_wrong import judge_plainly_wrong
 from tests.torture.forked import fresh, judged, ran, started
 from tests.torture.judging import Ran
 from tests.torture.main import main
 from tests.torture.running import Asked, Turns
 from tests.torture.suite import Found, Suite
 from tests.torture.tally import Tally
-from tests.torture.worker import Verdict
+from tests.torture.worker import Verdict, suites_of
 
 
 @pytest.fixture
@@ -24,12 +29,11 @@ def torture(tmp_path, monkeypatch, capsys):
     outside.mkdir()
     monkeypatch.chdir(outside)
     monkeypatch.setenv("HOME", str(outside))
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the tests' own stay
 
     def run(line: str) -> tuple[int, list[str]]:
-        box = tmp_path / "box"
-        code = main([*shlex.split(line), "--workers", "1", "--box", str(box)], "tests.torture.planted")
-        assert not [path for path in box.glob("worker-*/cases/*") if "--keep" not in line]
+        home = tmp_path / "box"
+        code = main([*shlex.split(line), "--workers", "1", "--box", str(home)], "tests.torture.planted")
+        assert not [path for path in home.glob("worker-*/cases/*") if "--keep" not in line]
         return code, capsys.readouterr().out.splitlines()
 
     return run
@@ -67,6 +71,88 @@ def test_what_is_written_outside_is_told_and_what_is_closed_is_removed(torture):
     code, lines = torture("strays --cases 1")
     assert code == 1
     assert any("outside/stray-0 was written, which is outside the box" in line for line in lines)
+
+
+def test_a_process_that_writes_outside_its_box_or_dials_out_is_told(boxed):
+    said = Path(os.environ["PIPEPLAN_TORTURE_STRAYS"])
+    before = len(box.strays())
+    outside = boxed.parent / "outside.txt"
+    does = f"""
+import os, socket, subprocess, sys
+open(os.devnull, "w").close()
+open({str(said.with_name("inside.txt"))!r}, "w").close()
+os.mkdir({str(outside.with_name("folder"))!r})
+os.symlink({str(outside)!r}, {str(said.with_name("link"))!r})
+subprocess.run([sys.executable, "-c", "open({str(said.with_name("link"))!r}, 'w').close()"], check=True)
+for name in ("connect", "bind"):
+    try:
+        getattr(socket.socket(socket.AF_INET, socket.SOCK_DGRAM), name)(("" if name == "bind" else "192.0.2.1", 9))
+    except PermissionError:
+        continue
+    raise AssertionError(name)
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind(("127.0.0.1", 0))
+"""
+    subprocess.run([sys.executable, "-c", does], check=True)
+    found = box.strays()[before:]
+    assert len(found) == 4
+    assert "folder was written (os.mkdir)" in found[0]
+    assert "link was written (open)" in found[1]
+    assert "connect to '192.0.2.1', which is not loopback" in found[2]
+    assert "bind to '', which is not loopback" in found[3]
+
+
+def test_a_run_that_is_killed_takes_its_processes_with_it_and_the_next_removes_its_box(tmp_path):
+    around = os.environ | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", _RUN]
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with subprocess.Popen(command, env=around, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+            assert run.stdout is not None
+            (home,) = wait_for(lambda: [each for each in tmp_path.iterdir() if list(each.glob("worker-*/cases/*"))])
+            run.send_signal(number)
+            said, code = run.stdout.read(), run.wait()
+        assert wait_for(lambda home=home: not list(box.processes(home)))
+        assert (number == signal.SIGKILL) == home.exists()
+    assert (code, said) == (-signal.SIGKILL, "")
+    subprocess.run(
+        [sys.executable, "-c", "from tests.torture.box import remove_dead; remove_dead()"], env=around, check=True
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+_RUN = "from tests.torture.main import main; main(['hangs', 'deaf', '--unwatched'], 'tests.torture.planted')"
+
+
+def wait_for(said):
+    until = time.monotonic() + 30
+    while not (found := said()):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return found
+
+
+def test_what_still_runs_when_the_time_is_up_is_ended_and_no_finding(torture, monkeypatch):
+    monkeypatch.setattr(running, "_GRACE", 0.2)
+    code, lines = torture("deaf --seconds 0.2")
+    assert code == 0
+    assert "not ended 1" in lines[-1]
+
+
+def test_one_fault_in_many_words_is_told_a_few_times():
+    tally = Tally([*suites_of("tests.torture.planted").values()])
+    told = [tally.add(Verdict("wrong", seed, "found", "wrong in " + "x" * seed, 0.1)) for seed in range(20)]
+    assert sum(told) == 8
+    assert sum("--seed" in line for line in tally.lines()) == 8
+    assert any("12 more kinds of findings, with the seeds 8, 9" in line for line in tally.lines())
+
+
+@pytest.mark.parametrize(
+    ("word", "wrong"), [("--port=1.5", True), ("--port=0", False), ("--port=two", True), ("--host=1.5", False)]
+)
+def test_a_value_that_is_of_no_such_kind_must_be_refused(word, wrong):
+    with pytest.raises(Found, match="was given") if wrong else nullcontext():
+        judge_plainly_wrong(Ran(("serve", word), 0, b"", b"", 0.1))
+    judge_plainly_wrong(Ran(("serve", word), 2, b"", b"", 0.1))
+    judge_plainly_wrong(Ran(("serve", word, "--help"), 0, b"", b"", 0.1))
 
 
 def test_time_is_shared(torture):

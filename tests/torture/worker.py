@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -49,7 +50,7 @@ def tried(suite: Suite, seed: int, folder: Path) -> Verdict:
     """Try one case in a folder of its own, which is the working folder meanwhile."""
     before = time.monotonic()
     folder.mkdir(parents=True)
-    outcome, fault = "found", None
+    outcome, fault, strays = "found", None, len(box.strays())
     try:
         with _alarm(suite.limit), _inside(folder):
             outcome = suite.attempt(seed, folder)
@@ -60,6 +61,8 @@ def tried(suite: Suite, seed: int, folder: Path) -> Verdict:
     except Exception as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
         fault = f"{type(error).__name__}: {error} ({Path(at.filename).name}, line {at.lineno})"
+    if fault is None and (new := box.strays()[strays:]):
+        outcome, fault = "found", f"out of its box: {new[0]}"
     return Verdict(suite.name, seed, outcome, fault, time.monotonic() - before)
 
 
@@ -164,7 +167,7 @@ class Worker:
     def _start(self) -> None:
         ours, theirs = socketpair()
         self._home.mkdir(parents=True, exist_ok=True)
-        environment = box.environment(self._home) | {"NUMBA_CACHE_DIR": str(self._kernels)}
+        environment = box.environment(self._home, self._kernels) | {"NUMBA_CACHE_DIR": str(self._kernels)}
         with (self._home / "log.txt").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -184,8 +187,24 @@ class Worker:
         self._connection = Connection(ours.detach())
 
 
+def _end_with_parent() -> None:
+    """Where the run is killed, so are its workers with all that they have started, on Linux: also within a case."""
+
+    def end(*_: object) -> None:
+        box.end_processes(Path(os.environ[box.MARK]))
+        os._exit(1)
+
+    if sys.platform == "linux":
+        signal.signal(signal.SIGUSR1, end)
+        ctypes.CDLL(None).prctl(_SIGNAL_AT_DEATH_OF_PARENT, signal.SIGUSR1)
+
+
+_SIGNAL_AT_DEATH_OF_PARENT = 1
+
+
 def work(module: str, descriptor: int) -> None:
     """Try what the other side asks for until it hangs up."""
+    _end_with_parent()
     suites, connection = suites_of(module), Connection(descriptor)
     while True:
         try:

@@ -11,13 +11,17 @@ from pathlib import Path
 
 from tests.torture.commands.lines import command_line
 from tests.torture.commands.outputs import judge_outputs, seen
-from tests.torture.forked import Running, judged, ran, started
+from tests.torture.commands.plainly_wrong import judge_plainly_wrong
+from tests.torture.forked import Ran, Running, judged, ran, started
 from tests.torture.honest_files import honest_files, put
 from tests.torture.suite import Found, Suite
 
 _MEMORY = 6 << 30
 _CACHES = ("torchinductor_",)
 """What PyTorch keeps there on purpose."""
+
+_FULL = 0.08
+"""How often there is no room for what a command says."""
 
 _SLOW = ("run", "profile")
 """Commands that load PyTorch, in which case memory is not limited: it reserves much that it does not take."""
@@ -39,17 +43,29 @@ def _attempt(seed: int, folder: Path) -> str:
         elif line[:1] and line[0] in _SLOW:
             end = ran(line, folder, stdin=stdin, seconds=100.0)
         else:
-            end = ran(line, folder, stdin=stdin, memory=_MEMORY)
+            end = _ran(line, folder, stdin, full=luck.random() < _FULL)
     finally:
         if writer is not None:
             writer.kill()
             writer.wait()
     word = judged(end)
+    judge_plainly_wrong(end)
     judge_outputs(end, folder, before)
     left = {name for name in os.listdir(os.environ["TMPDIR"]) if not name.startswith(_CACHES)} - temporary
     if left:
         raise Found(f"{len(left)} temporary files stay, such as {min(left)}: {end.line}")
     return word
+
+
+def _ran(line: list[str], folder: Path, stdin: bytes, *, full: bool) -> Ran:
+    """How a command ends; where nobody gets its answer, it must not end as if somebody did."""
+    if not full or not Path("/dev/full").is_char_device():
+        return ran(line, folder, stdin=stdin, memory=_MEMORY)
+    with open("/dev/full", "wb", buffering=0) as stream:
+        end = ran(line, folder, stdin=stdin, memory=_MEMORY, stdout=stream.fileno())
+    if end.code in (0, 1) and ("--json" in line or not end.err.strip()):
+        raise Found(f"exit code {end.code}, and there was no room for its answer: {end.line}")
+    return end
 
 
 def _traps(folder: Path) -> None:
