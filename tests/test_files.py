@@ -1,4 +1,5 @@
 import os
+import shutil
 import socket
 import stat
 import threading
@@ -8,7 +9,16 @@ import pytest
 
 from pipeplan import files
 from pipeplan.errors import FormatError, InputError
-from pipeplan.files import files_below, is_stream, read_text, replacing, require_apart, require_writable, write_text
+from pipeplan.files import (
+    files_below,
+    is_stream,
+    read_text,
+    replacing,
+    require_apart,
+    require_writable,
+    temporary_folder,
+    write_text,
+)
 
 
 def test_what_is_written_is_read(tmp_path):
@@ -265,3 +275,19 @@ def test_a_folder_that_is_read_is_no_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_MOST_BELOW", 1)
     with pytest.raises(InputError, match="holds more than 1 files: name the folder of one run"):
         require_apart([tmp_path / "out.json"], [tmp_path])
+
+
+def test_what_ends_a_command_while_it_clears_up_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    comes, clear = [KeyboardInterrupt], shutil.rmtree
+
+    def interrupted(folder, **how):
+        if comes:
+            raise comes.pop()
+        clear(folder, **how)
+
+    monkeypatch.setattr("shutil.rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt), temporary_folder() as folder:
+        (folder / "x").touch()
+    assert list(tmp_path.iterdir()) == []

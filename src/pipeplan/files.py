@@ -10,8 +10,9 @@ import shutil
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -206,7 +207,7 @@ def temporary_folder() -> Iterator[Path]:
             raise InputError(f"cannot write {place}: {_reason(error)}; set TMPDIR to another folder") from None
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _certainly(partial(shutil.rmtree, folder, ignore_errors=True))
 
 
 @contextmanager
@@ -221,7 +222,16 @@ def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
         yield temporary
     finally:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            _certainly(partial(temporary.unlink, missing_ok=True))
+
+
+def _certainly(clear_up: Callable[[], None]) -> None:
+    """Clear up, also where a signal or Ctrl-C comes meanwhile: it ends the command after that."""
+    try:
+        clear_up()
+    except BaseException:
+        clear_up()
+        raise
 
 
 def _replace(target: Path, temporary: Path) -> None:

@@ -23,6 +23,9 @@ _SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGTERM, sign
 _SERVED = 0.02
 """Of the cases: the web app in place of a command."""
 
+_KEPT_BY_TORCH = "torchinductor_"
+"""How its folder of compiled code begins, which it means to find again."""
+
 _GRACE = 10.0
 """Seconds in which what a command has started must have ended after it."""
 
@@ -108,7 +111,8 @@ def _require_no_process(folder: Path) -> None:
 
 
 def _require_nothing_left(around: Around, folder: Path, when: str) -> None:
-    left = around.left_over(store=False) + os.listdir(folder / "temporary")
+    temporary = [name for name in os.listdir(folder / "temporary") if not name.startswith(_KEPT_BY_TORCH)]
+    left = around.left_over(store=False) + temporary
     if left:
         raise Found(f"{masked(left)} left {when}: {around.errand.arguments[0]}")
 
