@@ -10,6 +10,7 @@ from tests.torture.calls.functions import HONEST, functions, names_of
 from tests.torture.commands.lines import command_line
 from tests.torture.commands.options import commands, options_of
 from tests.torture.commands.outputs import fault_of, judge_outputs, seen
+from tests.torture.commands.plainly_wrong import judge_plainly_wrong, with_a_wrong_value
 from tests.torture.commands.values import hostile
 from tests.torture.honest_files import honest_files, put
 from tests.torture.hostile_files.again import judge_reading
@@ -42,6 +43,15 @@ def test_a_seed_is_a_case():
     for name, content in honest_files().items():
         assert broken(content, name, random.Random(1)) == broken(content, name, random.Random(1))
         assert line_for(name, random.Random(1)) == line_for(name, random.Random(1))
+
+
+def test_every_file_can_be_broken_and_some_would_run_code():
+    code = 0
+    for seed in range(1500):
+        luck = random.Random(seed)
+        name = luck.choice([each for each in honest_files() if each != "shipped.yaml"])
+        code += b"!!python/object" in broken(honest_files()[name], name, luck)
+    assert code > 15
 
 
 def test_no_command_line_listens_elsewhere_or_writes_to_a_device():
@@ -121,3 +131,15 @@ def test_errors_that_are_not_ours_are_found_in_calls(tmp_path, monkeypatch, erro
     monkeypatch.setattr(calls, "_ours", tuple)
     with pytest.raises(Found, match=type(error).__name__):
         calls._attempt(1, tmp_path)
+
+
+def test_a_line_with_one_wrong_value_must_be_refused():
+    lines = [
+        with_a_wrong_value(["simulate", "zbv", "-p", "2", "--ranks", "3"], random.Random(seed)) for seed in range(50)
+    ]
+    assert all(line[:2] == ["simulate", "zbv"] and "=" in line[-1] for line in lines)
+    assert not any("--ranks" in line[:-1] for line in lines if "--ranks=" in line[-1])
+    for line in lines:
+        judge_plainly_wrong(wrote(2, *line))
+        with pytest.raises(Found, match="was given"):
+            judge_plainly_wrong(wrote(0, *line))

@@ -145,3 +145,22 @@ def test_a_small_disk_is_full_when_it_is_filled_and_gone_with_its_process(tmp_pa
         (disk.here / "x").write_bytes(bytes(16384))
         assert os.listdir(folder) == []
     assert os.listdir(folder) == []
+
+
+def test_each_statement_of_a_store_is_a_moment(tmp_path):
+    counted = tmp_path.with_suffix(".counted")
+    code = f"""
+from tests.torture.machine.conditions import Conditions, Fault, prepare
+place, asked = Conditions(watched={str(tmp_path)!r}, fault=Fault(at=3, signal=9), counted={str(counted)!r}).asked()
+prepare(asked)
+import sqlite3
+with sqlite3.connect({str(tmp_path / "kept.db")!r}, isolation_level=None) as file:
+    file.execute("CREATE TABLE kept (number)")
+    for number in range(9):
+        file.execute("INSERT INTO kept VALUES (?)", (number,))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert counted.read_text() == "4"
+    with sqlite3.connect(tmp_path / "kept.db") as file:
+        assert file.execute("SELECT count(*) FROM kept").fetchone() == (1,)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 from tests.torture.commands.options import Option, commands, options_of
+from tests.torture.commands.plainly_wrong import with_a_wrong_value, without
 from tests.torture.commands.values import hostile
 
 _SHAPED = "-p 2 -m 3"
@@ -45,6 +45,9 @@ HONEST: dict[str, tuple[str, ...]] = {
 _SELDOM = {"run": 0.02, "profile": 0.4, "serve": 0.15, "plan": 0.5}
 """How often a command is tried beside the others: these take seconds."""
 
+_PLAINLY = 0.15
+"""How often nothing is wrong but one value, which must then be refused."""
+
 
 def command_line(luck: random.Random) -> list[str]:
     """What stands behind ``pipeplan``."""
@@ -54,6 +57,8 @@ def command_line(luck: random.Random) -> list[str]:
     if luck.random() < 0.02:
         return _nonsense(luck)
     line = luck.choice(HONEST.get(command, (command,))).split()
+    if luck.random() < _PLAINLY:
+        return with_a_wrong_value(line, luck)
     for _ in range(luck.choice((0, 1, 1, 1, 2, 3))):
         luck.choices((_with_option, _with_place, _with_stray), (12, 2, 1))[0](line, command, luck)
     if "--json" not in line and luck.random() < 0.4 and command != "serve":
@@ -102,7 +107,7 @@ def _with_option(line: list[str], command: str, luck: random.Random) -> None:
     options = [each for each in options_of(command) if each.names]
     option = luck.choice(options)
     if luck.random() < 0.9:
-        _leave_out(line, option, options)
+        line[:] = without(line, option, options)
     line += _said(option, luck)
 
 
@@ -116,18 +121,6 @@ def _said(option: Option, luck: random.Random) -> list[str]:
     if not name.startswith("--") and luck.random() < 0.3:
         return [f"{name}{value}"]
     return [name, value]
-
-
-def _leave_out(line: list[str], option: Option, options: Sequence[Option]) -> None:
-    """Take away what the line says of an option."""
-    known = {name for each in options for name in each.names}
-    for name in option.names:
-        while name in line:
-            at = line.index(name)
-            end = at + 1
-            while option.kind != "bool" and end < len(line) and line[end] not in known:
-                end += 1
-            del line[at:end]
 
 
 def _with_place(line: list[str], command: str, luck: random.Random) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator, Sequence
 
@@ -10,6 +11,10 @@ from tests.torture.forked import Ran
 from tests.torture.suite import Found
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+_WRONG = {
+    "int": ("1.5", "2.0", "0.5", "1e1", "two", "nan", "inf", "1/2", "0x2", ".", ""),
+    "float": ("nan", "-nan", "two", "none", ".", "e5"),
+}
 _ANSWERED_FIRST = {"-h", "--help", "--version", "--"}
 
 
@@ -21,6 +26,34 @@ def judge_plainly_wrong(ran: Ran) -> None:
                 raise Found(f"exit code {ran.code}, and {option.names[0]} was given {value!r}: {ran.line}")
 
 
+def with_a_wrong_value(line: Sequence[str], luck: random.Random) -> list[str]:
+    """A line with one option more, or said otherwise, that is plainly wrong; as it is where the command has none."""
+    known = [each for each in options_of(line[0]) if each.kind in _WRONG and _can_be_wrong(each)]
+    if not known:
+        return list(line)
+    option = luck.choice(known)
+    name = next(name for name in option.names if name.startswith("--"))
+    return [*without(line, option, options_of(line[0])), f"{name}={luck.choice(_WRONG[option.kind])}"]
+
+
+def without(line: Sequence[str], option: Option, options: Sequence[Option]) -> list[str]:
+    """A line without what it says of an option."""
+    left = list(line)
+    known = {name for each in options for name in each.names}
+    for name in option.names:
+        while name in left:
+            at = left.index(name)
+            end = at + 1
+            while option.kind != "bool" and end < len(left) and left[end] not in known:
+                end += 1
+            del left[at:end]
+    return left
+
+
+def _can_be_wrong(option: Option) -> bool:
+    return bool(option.names) and not option.many and not option.choices
+
+
 def _given_once(line: Sequence[str]) -> Iterator[tuple[Option, str]]:
     """Options that the line says once, as ``--name=value``: which words belong to others is the parser's to say."""
     for option in options_of(line[0]):
@@ -30,8 +63,8 @@ def _given_once(line: Sequence[str]) -> Iterator[tuple[Option, str]]:
 
 
 def _is_wrong(option: Option, value: str) -> bool:
-    if option.many or option.choices:
+    if not _can_be_wrong(option):
         return False
     if option.kind == "int":
         return _WHOLE.fullmatch(value.strip()) is None
-    return option.kind == "float" and value.strip().lower().lstrip("+-") in {"nan", "two", "none", ".", "e5"}
+    return option.kind == "float" and value.strip().lower() in _WRONG["float"]

@@ -7,6 +7,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import tomli_w
@@ -140,6 +141,13 @@ VALUES: tuple[Any, ...] = (
         ["0F0"],
     ),
 )
+CODE = (
+    "!!python/object/apply:os.system ['touch ran']",
+    "!!python/object/apply:os.mkdir ['ran']",
+    "!!python/object/apply:builtins.open ['ran', 'w']",
+    "!!python/object/new:builtins.open {args: ['ran', 'w']}",
+    "!!python/object/apply:builtins.exec [\"open('ran', 'w')\"]",
+)
 _DEPTH = 3000
 _LARGE = 100_000
 _BOMB = 80 << 20
@@ -157,7 +165,20 @@ def broken(content: bytes, name: str, luck: random.Random) -> bytes:
 
 def _ways(name: str) -> tuple[Callable[[bytes, str, random.Random], bytes], ...]:
     tree = name.endswith((".json", ".yaml", ".toml"))
-    return (_tree, _tree, _tree, _tree, _text, _bytes) if tree else (_text, _text, _bytes)
+    if not tree:
+        return _text, _text, _bytes
+    more = (_code,) if name.endswith(".yaml") else ()
+    return (_tree, _tree, _tree, _tree, _text, _bytes, *more)
+
+
+def _code(content: bytes, name: str, luck: random.Random) -> bytes:
+    """What a YAML reader that trusts files would run, in place of a value or in front of all: it makes a file."""
+    code = luck.choice(CODE).encode()
+    values = list(re.finditer(rb"(?<=: )\S.*", content))
+    if not values or luck.random() < 0.3:
+        return b"--- " + code + b"\n" + content
+    found = luck.choice(values)
+    return content[: found.start()] + code + content[found.end() :]
 
 
 def _packed(content: bytes, name: str, luck: random.Random) -> bytes:
@@ -331,7 +352,9 @@ def _change(holder: Any, key: Any, luck: random.Random) -> None:
     elif way == 6 and isinstance(holder, list):
         holder[key:key] = [holder[key]] * luck.choice((1, 3, 400))
     elif isinstance(holder[key], (int, float)):
-        holder[key] = luck.choice((-1, 2, 0.5, 1e300)) * holder[key]
+        by = luck.choice((-1, 2, 0.5, 1e300))
+        with suppress(OverflowError):  # of what was made larger than any float before
+            holder[key] *= by
     else:
         holder[key] = luck.choice(([holder[key]], {"x": holder[key]}, str(holder[key])))
 

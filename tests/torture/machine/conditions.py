@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sqlite3
 import sys
 import tempfile
 from dataclasses import asdict, dataclass
@@ -141,7 +142,16 @@ def prepare(asked: dict[str, Any]) -> None:
         most = pages * resource.getpagesize() + conditions.left
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
     if conditions.watched is not None:
-        sys.addaudithook(_Watch(conditions.watched, conditions.fault, conditions.counted))
+        watch = _Watch(conditions.watched, conditions.fault, conditions.counted)
+        sys.addaudithook(watch)
+        connect = sqlite3.connect
+
+        def watched(*arguments: Any, **how: Any) -> sqlite3.Connection:
+            opened: sqlite3.Connection = connect(*arguments, **how)
+            opened.set_trace_callback(watch.statement)
+            return opened
+
+        sqlite3.connect = watched  # type: ignore[assignment]
 
 
 class _Watch:
@@ -159,10 +169,26 @@ class _Watch:
         self._busy = True
         try:
             if event in START_EVENTS or self._is_inside(arguments[: 2 if event in _OF_TWO else 1]):
-                seen, self._seen = self._seen, self._seen + 1
-                if self._counted is not None:
-                    Path(self._counted).write_text(str(self._seen))
-                self._happen(seen, event in _FAILING)
+                self._happen(self._count(), event in _FAILING)
+        finally:
+            self._busy = False
+
+    def _count(self) -> int:
+        """The number of this moment."""
+        self._seen += 1
+        if self._counted is not None:
+            Path(self._counted).write_text(str(self._seen))
+        return self._seen - 1
+
+    def statement(self, _: str) -> None:
+        """Each statement of a database is a moment to be killed at; of other signals SQLite would swallow what comes."""
+        if self._busy or os.getpid() != self._process:
+            return
+        self._busy = True
+        try:
+            seen = self._count()
+            if self._fault is not None and self._fault.signal == signal.SIGKILL:
+                self._happen(seen, False)
         finally:
             self._busy = False
 
