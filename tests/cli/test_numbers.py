@@ -1,5 +1,6 @@
 """No option of any command takes a number that cannot be; the options are those that the commands say they have."""
 
+import json
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cache
@@ -12,6 +13,7 @@ from cyclopts import CycloptsError, Token
 from cyclopts.argument import Argument
 
 import pipeplan
+from pipeplan.cli import main
 from pipeplan.cli.app import command_line
 from pipeplan.cli.options import from_words
 from pipeplan.errors import InputError
@@ -135,3 +137,13 @@ def test_python_refuses_the_same_in_a_sentence(function):
             with pytest.raises(InputError, match=name.replace("_", "[_ ]")) as caught:
                 function(**{name: value})
             assert caught.value.field == name
+
+
+@pytest.mark.parametrize(
+    "line", ["-f|1, 2", "-f|1,2", "--activation-bytes|1 GiB, 2GiB", "--activation-bytes|1GiB,2GiB"]
+)
+def test_a_list_in_quotes_may_have_blanks_behind_its_commas(capsys, line):
+    assert main(["simulate", "-p", "2", "-m", "2", "--no-visualization", "--json", *line.split("|")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["makespan"] == 15) == line.startswith("-f")
+    assert (found["peak_bytes"] is None) == line.startswith("-f")

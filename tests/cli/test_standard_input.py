@@ -43,3 +43,12 @@ def test_a_standard_input_that_cannot_be_read_is_a_sentence(run, monkeypatch):
         code, out, err = run("check -")
         assert (code, out) == (2, "")
         assert err == f"pipeplan: standard input {said}: pipe a schedule into it, or name a file\n"
+
+
+def test_where_it_cannot_be_the_message_says_what_was_typed(run):
+    for line, said in (
+        ("convert plan.csv -", "'-' is standard input: the output is a file, whose ending chooses the format"),
+        ("simulate -p -", "-p: '-' is no whole number"),
+        ("simulate -f -", "-f: '-' is no number"),
+    ):
+        assert run(line) == (2, "", f"pipeplan: {said}\n")

@@ -132,6 +132,26 @@ def test_keyword_arguments_may_be_arrays_and_lists():
     assert settings == {"ranks": 2, "forward_times": (1.0, 2.0), "static_bytes": (1.0, 2.0)}
 
 
+@pytest.mark.parametrize(
+    ("text", "ending"),
+    [
+        ("ranks: 4.0\nmicrobatches: 8", "yaml"),
+        ('{"ranks": 4.0, "microbatches": 8e0}', "json"),
+        ("ranks = 4.0\nmicrobatches = 8", "toml"),
+    ],
+)
+def test_a_count_of_a_file_is_whole_however_it_is_written(tmp_path, text, ending):
+    settings = load(tmp_path, text, ending).settings
+    assert settings == {"ranks": 4, "microbatches": 8}
+    assert all(type(value) is int for value in settings.values())
+
+
+def test_a_set_is_no_list():
+    with pytest.raises(CostError, match=r"forward_times: a set has no order; give a list, not \{1, 2\}") as caught:
+        settings_given({"forward_times": {1, 2}})
+    assert caught.value.field == "forward_times"
+
+
 def test_keyword_arguments_are_checked():
     with pytest.raises(UnknownNameError, match="did you mean 'ranks'"):
         settings_given({"rank": 2})

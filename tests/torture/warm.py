@@ -7,6 +7,7 @@ JSON, the command's stdin, stdout and stderr, and a pipe that is told the number
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import resource
@@ -65,9 +66,8 @@ def _load() -> None:
     from pipeplan.cli import app
 
     for name in (*app._COMMANDS, "terminal_picture"):
-        if name != "run":
-            with suppress(ImportError):
-                import_module(f"pipeplan.cli.{name}")
+        with suppress(ImportError):
+            import_module(f"pipeplan.cli.{name}")
     for name in (
         "drawing.static",
         "drawing.html",
@@ -76,8 +76,16 @@ def _load() -> None:
         "api.tables.parts",
     ):
         import_module(f"pipeplan.{name}")
-    import_module("rich.console")
+    for name in (
+        "cyclopts.help",
+        "docstring_parser",
+        "pygments.lexers",
+        "rich.console",
+        "rich.markdown",
+    ):  # pages of help
+        import_module(name)
     assert threading.active_count() == 1, threading.enumerate()
+    gc.freeze()  # a child that collects would copy every page of what is loaded
 
 
 def _become(files: list[int]) -> NoReturn:

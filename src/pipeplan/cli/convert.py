@@ -13,6 +13,8 @@ from pipeplan.api import output_endings
 from pipeplan.cli.answers import tell
 from pipeplan.cli.options import Debug, LookOptions
 from pipeplan.cli.rearrangement import RearrangementOptions
+from pipeplan.errors import InputError
+from pipeplan.formats import STANDARD_INPUT
 
 _REARRANGED = RearrangementOptions()
 _LOOK = LookOptions()
@@ -35,6 +37,8 @@ def convert(
     source
         A schedule, a timeline or costs (.csv, .json).
     """
+    if target == Path(STANDARD_INPUT):
+        raise InputError("'-' is standard input: the output is a file, whose ending chooses the format")
     for path in convert_file(source, target, **asdict(rearranged), **looks.look):
         tell(f"wrote {path}" if path == target else f"wrote {path}, which {target} names")
     return 0

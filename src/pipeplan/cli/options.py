@@ -17,6 +17,7 @@ from pipeplan.costs import SETTINGS, Setting, SettingKind, load_layers, parse_si
 from pipeplan.drawing import SizeName, ThemeName
 from pipeplan.errors import CostError, InputError
 from pipeplan.files import path_of
+from pipeplan.formats import STANDARD_INPUT
 from pipeplan.model import shortened
 
 OUTPUT = Group("Input and output", sort_key=4)
@@ -31,8 +32,10 @@ _GROUPS = {"shape": _SHAPE, "more": _SHAPE, "times": _COSTS, "details": _COSTS, 
 
 
 def _words(tokens: Sequence[Token]) -> list[str]:
-    """The words of an option: apart by blanks or commas; ``-f=1`` is ``-f 1``."""
-    return [word for token in tokens for word in token.value.removeprefix("=").split(",") if word]
+    """The words of an option: apart by blanks or commas, or both in quotes (``"1, 2"``); ``-f=1`` is ``-f 1``."""
+    texts = (token.value.removeprefix("=") for token in tokens)
+    words = (word.strip() if "," in text else word for text in texts for word in text.split(","))
+    return [word for word in words if word]
 
 
 _NUMBER = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf|nan)")
@@ -81,7 +84,8 @@ def _count(token: Token, word: str) -> int:
 
 
 def _short(word: str) -> str:
-    return shortened(word, 60)
+    """A word in a message; ``-`` alone has been given the name of a file by now."""
+    return "-" if word == STANDARD_INPUT else shortened(word, 60)
 
 
 def _to_count(_: Any, tokens: Sequence[Token]) -> int:

@@ -21,7 +21,7 @@ from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
 from pipeplan.deprecation import KEYS, warn_of
 from pipeplan.documents import read_document
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
-from pipeplan.model import require_text
+from pipeplan.model import require_text, shortened
 
 _T = TypeVar("_T")
 
@@ -140,7 +140,9 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
         For a count out of its range.
     """
     known = _known_names(values, SETTING_NAMES, where)
-    given = {name: _plain(value) for name, value in known.items() if value is not None}
+    given = {name: _plain(name, value) for name, value in known.items() if value is not None}
+    if where:
+        given = {name: _counted(name, value) for name, value in given.items()}
     try:
         for name, value in given.items():
             if isinstance(value, str):
@@ -192,9 +194,17 @@ def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) 
     return found
 
 
-def _plain(value: Any) -> Any:
-    """Arrays and numpy's numbers as lists and numbers."""
+def _plain(name: str, value: Any) -> Any:
+    """Arrays and numpy's numbers as lists and numbers. Raises CostError for a set, which has no order."""
+    if isinstance(value, set | frozenset):
+        raise CostError(f"{name}: a set has no order; give a list, not {shortened(repr(value), 60)}", field=name)
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _counted(name: str, value: Any) -> Any:
+    """A count of a file as a whole number: JSON and YAML tell ``4.0`` and ``4`` apart no more than spreadsheets do."""
+    whole = SETTINGS[name].kind == "count" and isinstance(value, float) and value.is_integer()
+    return int(value) if whole else value
 
 
 def _sizes(name: str, value: Any) -> Any:
