@@ -19,6 +19,7 @@ from typing import Any
 import pipeplan
 from pipeplan.api.schemas import EVERY, schema
 from pipeplan.cli import main
+from tests.corpus.named import named
 from tests.corpus.reading import figures
 from tests.formats.traces import traces
 
@@ -92,6 +93,7 @@ def make(folder: Path) -> None:
     _once(folder / "files.json", _json(said))
     for name in EVERY:
         _once(folder / "schemas" / f"{name}.json", _json(schema(name)))
+    _once(folder / "named.json", _json(named()))
     sums = "".join(f"{sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in frozen(folder))
     _once(folder / "SHA256SUMS", sums)
 

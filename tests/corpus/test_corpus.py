@@ -5,6 +5,7 @@ import io
 import json
 import math
 import shutil
+import warnings
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from jsonschema import Draft202012Validator
 import pipeplan
 from pipeplan.api.schemas import EVERY, schema
 from pipeplan.cli import main
+from pipeplan.deprecation import DeprecatedWarning
 from pipeplan.documents import ENDINGS
 from pipeplan.errors import FormatError, InputError
 from pipeplan.formats import formats, read_file
 from pipeplan.sweeps.store import Store
 from tests.corpus.make import ANSWERS, HERE, frozen
+from tests.corpus.named import named
 from tests.corpus.reading import figures
 from tests.plans import fitting_plan, missing_plan
 
@@ -148,6 +151,48 @@ def test_todays_answers_fit_the_schema_of_then(name, monkeypatch):
     ):
         checked = Draft202012Validator(record if closed else opened(record))
         assert [f"{error.json_path}: {error.message}" for error in checked.iter_errors(answer)] == []
+
+
+GONE: frozenset[str] = frozenset()
+"""Names that earlier versions had, and that went when their deprecation had lasted for its time."""
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Any]:
+    return in_lists(named())
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_no_name_is_gone(folder, names):
+    """Of functions, commands, options, keys, schedules and formats; one that is deprecated is there still."""
+    then = json.loads((folder / "named.json").read_text())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecatedWarning)
+        assert [name for name in then["names"] if not hasattr(pipeplan, name) and name not in GONE] == []
+    for kind in ("keys", "schedules"):
+        assert set(then[kind]) - set(names[kind]) <= GONE, kind
+    for command, options in then["options"].items():
+        assert set(options) - set(names["options"].get(command, ())) <= GONE, command
+    assert then["formats"].items() <= names["formats"].items()
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_functions_are_called_as_before(folder, names):
+    """By place in the same order, by the same names, and without what is new."""
+    for function, were in json.loads((folder / "named.json").read_text())["arguments"].items():
+        if function not in names["names"]:
+            continue  # It is deprecated, and another one by now.
+        then = {argument: said for argument, said in were.items() if argument not in GONE}
+        now = names["arguments"][function]
+        for argument, said in then.items():
+            assert now[argument].split()[0] in {said.split()[0], "either"}, f"{function}({argument})"
+        placed = [
+            [name for name, said in each.items() if not said.startswith("name") and name not in GONE]
+            for each in (then, now)
+        ]
+        assert placed[1][: len(placed[0])] == placed[0], function
+        needed = [{name for name, said in each.items() if said.endswith("needed")} for each in (then, now)]
+        assert needed[1] <= needed[0], function
 
 
 @pytest.mark.parametrize("plan", [fitting_plan, missing_plan])

@@ -115,3 +115,16 @@ def test_who_waits_while_the_server_ends_is_told():
 
     asyncio.run(ended())
     assert (app.stopped, client.status) == (1, 503)
+
+
+async def _asked(body: bytes) -> tuple[int | None, int]:
+    app, client = App(), Client({"type": "http.request", "body": body, "more_body": False}, leaves=False)
+    await Guard(app, ["localhost"])(SCOPE, client.receive, client.send)
+    return client.status, app.asked
+
+
+def test_millions_of_lists_are_refused_unread():
+    """To make them would take seconds, in which the server answered nobody."""
+    for each in (b"[],", b'{"a":1},', b"[{}],"):
+        assert asyncio.run(_asked(b"[" + each * arriving.MOST_PARTS + b"0]")) == (413, 0)
+    assert asyncio.run(_asked(b"[" + b"0," * arriving.MOST_PARTS + b"0]")) == (200, 1)

@@ -13,6 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 BODY_LIMIT = 12 << 20
 """The largest request in bytes: a file of the largest size as a JSON string, with the other fields."""
 
+MOST_PARTS = 500_000
+"""The most lists and groups in a request. To make millions takes seconds, in which nobody else would be answered; a schedule of
+65,536 ranks with its times has 200,000."""
+
 _DRAINED = 64 << 20
 """How much of a request that is too large is read and dropped, so that its sender gets to see the answer."""
 
@@ -22,6 +26,10 @@ _HELD = 8 * BODY_LIMIT
 
 class TooLargeError(Exception):
     """A body of more than ``BODY_LIMIT`` bytes."""
+
+
+class TooManyPartsError(Exception):
+    """A body of more than ``MOST_PARTS`` lists and groups."""
 
 
 class NoRoomError(Exception):
@@ -56,7 +64,7 @@ class Arrivals:
 
         Raises
         ------
-        TooLargeError, NoRoomError, LeftError
+        TooLargeError, TooManyPartsError, NoRoomError, LeftError
             Where there is none.
         TimeoutError
             Where it does not arrive in time.
@@ -82,6 +90,8 @@ class Arrivals:
                 raise NoRoomError
             content = b"".join(parts)
             del parts, part, message
+            if content.count(b"[") + content.count(b"{") > MOST_PARTS:
+                raise TooManyPartsError
             yield content
         finally:
             self._held -= held

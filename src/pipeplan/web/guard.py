@@ -17,7 +17,17 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pipeplan.web.arriving import BODY_LIMIT, Arrivals, EndingError, LeftError, NoRoomError, TooLargeError, answered
+from pipeplan.web.arriving import (
+    BODY_LIMIT,
+    MOST_PARTS,
+    Arrivals,
+    EndingError,
+    LeftError,
+    NoRoomError,
+    TooLargeError,
+    TooManyPartsError,
+    answered,
+)
 from pipeplan.web.faults import Fault, refusal
 
 _POLICY = (
@@ -117,6 +127,7 @@ class Guard:
 _UNREAD: dict[type[Exception], tuple[int, Fault]] = {
     TimeoutError: (408, Fault(field="", message="the request did not arrive in time")),
     TooLargeError: (413, Fault(field="file", message=f"this is too large: the limit is {BODY_LIMIT >> 20} MiB")),
+    TooManyPartsError: (413, Fault(field="", message=f"this has more than {MOST_PARTS:,} lists and groups")),
     NoRoomError: (503, Fault(field="", message="too many large requests at once; try again in a moment")),
 }
 """What is answered to a request whose body has not been had."""

@@ -1,0 +1,58 @@
+"""The names that a version has for its users: functions with their arguments, commands with their options, keys of files."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+import pipeplan
+from pipeplan.api import all_formats, schedules
+from pipeplan.api.arguments import Given
+from pipeplan.cli.app import _COMMANDS, command_line
+from pipeplan.costs import SETTINGS
+
+
+def named() -> dict[str, Any]:
+    """All of them, as JSON has it."""
+    return {
+        "names": sorted(pipeplan.__all__),
+        "arguments": {name: _arguments(getattr(pipeplan, name)) for name in _functions()},
+        "options": _options(),
+        "keys": sorted({name for each in SETTINGS.values() for name in (each.name, *each.aliases)}),
+        "schedules": [each.name for each in schedules()],
+        "formats": {name: each.ending for name, each in all_formats().items()},
+    }
+
+
+def _functions() -> list[str]:
+    return sorted(name for name in pipeplan.__all__ if inspect.isfunction(getattr(pipeplan, name)))
+
+
+def _arguments(function: Any) -> dict[str, str]:
+    """How each argument may be given, in their order: by ``place``, ``name`` or ``either``; ``needed`` where it must be."""
+    found = {}
+    for name, each in inspect.signature(function).parameters.items():
+        if each.kind is each.VAR_KEYWORD:
+            found |= dict.fromkeys(sorted(Given.__optional_keys__), "name")
+            continue
+        given = {each.POSITIONAL_ONLY: "place", each.VAR_POSITIONAL: "place", each.KEYWORD_ONLY: "name"}
+        needed = each.default is each.empty and each.kind is not each.VAR_POSITIONAL
+        found[name] = given.get(each.kind, "either") + (" needed" if needed else "")
+    return found
+
+
+def _options() -> dict[str, list[str]]:
+    app = command_line()
+    given = {
+        command: {name for argument in app[command].assemble_argument_collection() for name in argument.names}
+        for command in _COMMANDS
+    }
+    return {command: sorted(filter(partial(_is_option, names), names)) for command, names in given.items()}
+
+
+def _is_option(names: set[str], name: str) -> bool:
+    """Whether it is an option, and not the opposite of one, which the parser adds."""
+    return name.startswith("-") and not any(
+        name.startswith(no) and f"--{name.removeprefix(no)}" in names for no in ("--no-", "--empty-")
+    )
