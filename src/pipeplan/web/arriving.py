@@ -14,8 +14,10 @@ BODY_LIMIT = 12 << 20
 """The largest request in bytes: a file of the largest size as a JSON string, with the other fields."""
 
 MOST_PARTS = 500_000
-"""The most lists and groups in a request. To make millions takes seconds, in which nobody else would be answered; a schedule of
-65,536 ranks with its times has 200,000."""
+"""The most lists and groups in a request: to make millions takes seconds, in which nobody else would be answered.
+
+A schedule of 65,536 ranks with its times has 200,000.
+"""
 
 _DRAINED = 64 << 20
 """How much of a request that is too large is read and dropped, so that its sender gets to see the answer."""
