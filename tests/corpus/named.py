@@ -31,12 +31,12 @@ def _functions() -> list[str]:
 
 def _arguments(function: Any) -> dict[str, str]:
     """How each argument may be given, in their order: by ``place``, ``name`` or ``either``; ``needed`` where it must be."""
-    found = {}
+    found: dict[str, str] = {}
     for name, each in inspect.signature(function).parameters.items():
         if each.kind is each.VAR_KEYWORD:
             found |= dict.fromkeys(sorted(Given.__optional_keys__), "name")
             continue
-        given = {each.POSITIONAL_ONLY: "place", each.VAR_POSITIONAL: "place", each.KEYWORD_ONLY: "name"}
+        given: dict[Any, str] = {each.POSITIONAL_ONLY: "place", each.VAR_POSITIONAL: "place", each.KEYWORD_ONLY: "name"}
         needed = each.default is each.empty and each.kind is not each.VAR_POSITIONAL
         found[name] = given.get(each.kind, "either") + (" needed" if needed else "")
     return found

@@ -158,7 +158,7 @@ GONE: frozenset[str] = frozenset()
 
 
 @pytest.fixture(scope="module")
-def names() -> dict[str, Any]:
+def names() -> Any:
     return in_lists(named())
 
 

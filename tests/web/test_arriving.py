@@ -123,8 +123,8 @@ async def _asked(body: bytes) -> tuple[int | None, int]:
     return client.status, app.asked
 
 
-def test_millions_of_lists_are_refused_unread():
+def test_millions_of_lists_and_names_are_refused_unread():
     """To make them would take seconds, in which the server answered nobody."""
-    for each in (b"[],", b'{"a":1},', b"[{}],"):
+    for each in (b"[],", b'{"a":1},', b"[{}],", b'"a" :1,'):
         assert asyncio.run(_asked(b"[" + each * arriving.MOST_PARTS + b"0]")) == (413, 0)
     assert asyncio.run(_asked(b"[" + b"0," * arriving.MOST_PARTS + b"0]")) == (200, 1)

@@ -112,6 +112,12 @@ def test_a_configuration_that_is_nested_deeply_is_refused(client):
     assert answer.json()["errors"] == [{"field": "document", "message": "holds more than 16 groups within groups"}]
 
 
+def test_a_configuration_of_many_values_is_refused_before_it_is_copied(client):
+    answer = client.post("/api/plan/chosen", json={"document": {"layout": [0] * 60_000}})
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"field": "document", "message": "holds more than 50,000 values"}]
+
+
 def test_a_million_unknown_names_are_told_in_one_sentence(client):
     names = ",".join(f'"k{number}":1' for number in range(20_000))
     answer = posted(client, '{"settings": {' + names + "}}")

@@ -96,6 +96,7 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
+@lru_cache(maxsize=1 << 12)
 def readable_on(background: str) -> str:
     """Near-black or white, whichever reads better on a background."""
     return max("#101418", "#ffffff", key=lambda ink: contrast(ink, background))

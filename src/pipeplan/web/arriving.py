@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 BODY_LIMIT = 12 << 20
 """The largest request in bytes: a file of the largest size as a JSON string, with the other fields."""
 
-MOST_PARTS = 500_000
-"""The most lists and groups in a request: to make millions takes seconds, in which nobody else would be answered.
+MOST_PARTS = 300_000
+"""The most lists, groups and names in a request: to make millions takes seconds, in which nobody else would be answered.
 
 A schedule of 65,536 ranks with its times has 200,000.
 """
@@ -31,7 +31,7 @@ class TooLargeError(Exception):
 
 
 class TooManyPartsError(Exception):
-    """A body of more than ``MOST_PARTS`` lists and groups."""
+    """A body of more than ``MOST_PARTS`` lists, groups and names."""
 
 
 class NoRoomError(Exception):
@@ -92,7 +92,7 @@ class Arrivals:
                 raise NoRoomError
             content = b"".join(parts)
             del parts, part, message
-            if content.count(b"[") + content.count(b"{") > MOST_PARTS:
+            if sum(map(content.count, (b"[", b"{", b":"))) > MOST_PARTS:
                 raise TooManyPartsError
             yield content
         finally:

@@ -127,7 +127,7 @@ class Guard:
 _UNREAD: dict[type[Exception], tuple[int, Fault]] = {
     TimeoutError: (408, Fault(field="", message="the request did not arrive in time")),
     TooLargeError: (413, Fault(field="file", message=f"this is too large: the limit is {BODY_LIMIT >> 20} MiB")),
-    TooManyPartsError: (413, Fault(field="", message=f"this has more than {MOST_PARTS:,} lists and groups")),
+    TooManyPartsError: (413, Fault(field="", message=f"this has more than {MOST_PARTS:,} lists, groups and names")),
     NoRoomError: (503, Fault(field="", message="too many large requests at once; try again in a moment")),
 }
 """What is answered to a request whose body has not been had."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, create_model
+from pydantic import BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 
 from pipeplan.api.planning.planned import PLAN_SETTINGS
@@ -32,11 +32,18 @@ class PlanIn(Strict):
 _DEEPEST = 16
 """Groups within groups of a configuration; it has four."""
 
+_MOST_VALUES = 50_000
+"""Values of a configuration, layouts included."""
 
-def _shallow(document: dict[str, Any]) -> dict[str, Any]:
-    """A document that is not nested deeper than what it can mean, and so can be sent to a process."""
-    level: list[Any] = [document]
+
+def _small(document: Any) -> Any:
+    """A document of no more values, nested no deeper, than it can mean: it is to be copied, and sent to a process."""
+    level: list[Any] = [document] if isinstance(document, (dict, list)) else []
+    values = 0
     for _ in range(_DEEPEST):
+        values += sum(map(len, level))
+        if values > _MOST_VALUES:
+            raise PydanticCustomError("values", f"holds more than {_MOST_VALUES:,} values")
         level = [each for group in level for each in (group.values() if isinstance(group, dict) else group)]
         level = [each for each in level if isinstance(each, (dict, list))]
         if not level:
@@ -47,6 +54,6 @@ def _shallow(document: dict[str, Any]) -> dict[str, Any]:
 class ChosenIn(Strict):
     """A configuration to look at."""
 
-    document: Annotated[dict[str, Any], AfterValidator(_shallow)] = Field(
+    document: Annotated[dict[str, Any], BeforeValidator(_small)] = Field(
         description="As a plan's answer has it under `document`, and a file of one's own."
     )
