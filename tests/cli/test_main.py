@@ -433,3 +433,29 @@ def test_a_kernel_that_is_still_compiled_ends_with_the_process_and_not_under_it(
     assert ended.returncode == code
     assert "1f1b" in (ended.stderr if code else ended.stdout)
     assert "own end" not in ended.stdout
+
+
+_THREAD = """
+import sys, threading
+from pipeplan.cli import app, main
+
+def answered(*_):
+    for error in (MemoryError(), ValueError("of another kind")):
+        def die(error=error):
+            raise error
+        thread = threading.Thread(target=die)
+        thread.start()
+        thread.join()
+    return 0
+
+app.answered = answered
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize(("option", "traces"), [((), 1), (("--debug",), 2)])
+def test_a_thread_that_dies_of_too_little_memory_shows_no_traceback(option, traces):
+    command = [sys.executable, "-c", _THREAD, "schedules", *option]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert ended.stderr.count("Traceback") == traces
+    assert "of another kind" in ended.stderr

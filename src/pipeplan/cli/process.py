@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is not None:
         return _ended(list(arguments))
+    if "--debug" not in sys.argv:
+        threading.excepthook = _say_no_more
     code = _ended(sys.argv[1:])
     _leave_kernels(code)
     return code
@@ -71,6 +74,12 @@ def _run(given: Sequence[str]) -> int:
         return 130
     except Ended as end:
         return end.code
+
+
+def _say_no_more(died: threading.ExceptHookArgs) -> None:
+    """A library's thread that gets too little of something dies; who waits for it says so in a sentence."""
+    if died.exc_value is None or shortage(died.exc_value) is None:
+        threading.__excepthook__(died)
 
 
 def _answered(given: Sequence[str], before_errors: Callable[[], None]) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import metadata
+import sys
 
 
-@cache
 def version() -> str:
-    """Of the package that is installed here; what runs elsewhere must be the same."""
-    return metadata.version("pipeplan")
+    """Of the package that runs here, which may be another than the one installed; what runs elsewhere must be the same."""
+    return str(sys.modules[__package__.partition(".")[0]].__version__)
