@@ -61,7 +61,7 @@ def _short(rng: Random, way: str, errand: Errand, folder: Path) -> Ran:
 
 def _limits(rng: Random, way: str) -> Mapping[str, int]:
     if way == "files":
-        return {"RLIMIT_NOFILE": rng.randrange(4, 40)}
+        return {"RLIMIT_NOFILE": rng.randrange(6, 40)}
     if way == "stack":
         return {"RLIMIT_STACK": rng.choice((256, 512, 1024, 4096)) << 10}
     if way == "processes":
