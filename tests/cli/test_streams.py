@@ -13,11 +13,11 @@ from pipeplan.cli.app import _COMMANDS
 from pipeplan.cli.process import main
 from pipeplan.cli.streams import Sink, _sensible_width, _text
 from tests.torture.conftest import _box, boxed  # noqa: F401
-from tests.torture.forked import fresh, judged, ran
+from tests.torture.forked import judged, ran
 
 LINES = {
     "schedules": "schedules gpipe",
-    "simulate": "simulate -p 2 -m 2 --memory-limit 1act -o a.svg",
+    "simulate": "simulate -p 2 -m 2 --memory-limit 1act -o a.html",
     "compare": "compare 1f1b gpipe -p 2 -m 2 --json",
     "explain": "explain -p 2 -m 2",
     "search": "search -p 2 -m 1 --evaluations 20",
@@ -33,7 +33,7 @@ LINES = {
 }
 """For every command a line that answers, refuses or says no soon."""
 
-OTHERS = ("--help", "--version", "help compare", "simulate --rankz 3")
+OTHERS = ("--help", "--version", "help convert", "simulate --rankz 3")
 
 REFUSED = re.compile(r"pipeplan: the answer cannot be written: [^\n]+\n")
 
@@ -162,7 +162,7 @@ def test_what_an_encoding_lacks_is_spelt(encoding):
 
 
 def test_an_ascii_terminal_gets_help_in_ascii(folder):
-    found = fresh(["run", "--help"], folder, environment={"PYTHONIOENCODING": "ascii"})
+    found = ran(["run", "--help"], folder, environment={"PYTHONIOENCODING": "ascii"})
     assert judged(found) == "answered"
     assert "\\u" not in found.out.decode("ascii")
 

@@ -68,8 +68,8 @@ def started(
     folder
         Its working folder.
     environment
-        What differs from the box's; None takes a name away. What Python and libraries read while they load (encodings,
-        ``NUMBA_CACHE_DIR``, ``MPLCONFIGDIR``, threads) counts only for a fresh interpreter.
+        What differs from the box's; None takes a name away. What Python and libraries read while they load
+        (``NUMBA_CACHE_DIR``, ``MPLCONFIGDIR``, threads) counts only for a fresh interpreter, but for ``PYTHONIOENCODING``.
     stdin
         What stands there, or an open file.
     stdout, stderr

@@ -100,6 +100,9 @@ def _become(files: list[int]) -> NoReturn:
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
+    if "PYTHONIOENCODING" in os.environ:
+        for stream in (sys.stdin, sys.stdout, sys.stderr):
+            stream.reconfigure(encoding=os.environ["PYTHONIOENCODING"])  # type: ignore[union-attr]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if asked["prepare"] is not None:
         place, argument = asked["prepare"]
