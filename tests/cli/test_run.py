@@ -31,6 +31,20 @@ def test_costs_need_a_unit_to_be_compared_with_a_run(capsys):
     assert "--time-unit" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("where", ["function", "module"])
+@pytest.mark.parametrize("command", ["run", "profile"])
+def test_a_model_that_ends_the_process_gives_a_sentence_and_no_answer(tmp_path, monkeypatch, capsys, where, command):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "leaves_at_once.py").write_text("import sys\nsys.exit(0)\n")
+    model = {"function": "sys:exit", "module": "leaves_at_once:model"}[where]
+    assert main([command, "-p", "2", "-m", "2", "--model", model, *(["--json"] if command == "run" else [])]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("pipeplan: ")
+    assert "SystemExit" in err
+    assert err.count("\n") == 1
+
+
 def test_profile_then_run_with_it(tmp_path, capsys):
     costs, timeline, trace = (str(tmp_path / name) for name in ("costs.yaml", "run.json", "run.trace"))
     assert main(["profile", "zbv", "-p", "2", "--repeats", "2", "-o", costs]) == 0
