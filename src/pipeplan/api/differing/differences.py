@@ -39,7 +39,7 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
-from pipeplan.model import Floats, Schedule, Timeline, dependencies, require_order
+from pipeplan.model import Floats, Schedule, Timeline, counted, dependencies, require_order
 from pipeplan.readable import Times, change
 from pipeplan.simulation import compute_only, critical_path
 from pipeplan.strategies import strategy
@@ -315,14 +315,13 @@ def _matching(planned: Schedule, measured: Schedule) -> NDArray[np.int64]:
 
 def _apart(planned: Schedule, measured: Schedule) -> str:
     """How two schedules of other ops differ, and what to do."""
-    names = [
-        name
-        for name in ("ranks", "stages", "microbatches", "slices")
-        if getattr(planned, name) != getattr(measured, name)
-    ]
+    nouns = {"ranks": "rank", "stages": "stage", "microbatches": "microbatch", "slices": "slice"}
+    names = [name for name in nouns if getattr(planned, name) != getattr(measured, name)]
     if not names:
         return "Their shape is the same: name the schedule that ran"
-    plan, run = (" and ".join(f"{getattr(each, name)} {name}" for name in names) for each in (planned, measured))
+    plan, run = (
+        " and ".join(counted(getattr(each, name), nouns[name]) for name in names) for each in (planned, measured)
+    )
     given = "the shape" if "stages" in names else " and ".join(names)
     return f"The plan has {plan}, the run {run}: leave out {given}, and a schedule's name takes the run's"
 
