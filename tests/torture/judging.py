@@ -14,6 +14,9 @@ from typing import Any
 from tests.torture.suite import Found
 
 _CODES = (0, 1, 2)
+_WARNING = re.compile(r"^\S*:\d+: \w*Warning: .*", re.MULTILINE)
+_KILLED = {signal.SIGKILL}
+"""After which a process that clears up behind the command says what it cleared up."""
 _SHOWN = 300
 """Signs of a command line or an output that a finding quotes."""
 
@@ -114,7 +117,7 @@ def _wrong(ran: Ran) -> Iterator[str]:
         yield "exit code 1 without a word"
     if ran.code == 2 and re.search(r"\n\s*\n", error) and not _is_shown(ran):
         yield f"an error of several paragraphs ({_cut(error)!r})"
-    if re.search(r"^\S*:\d+: \w*Warning: ", ran.stderr, re.MULTILINE):
+    if any(not (_KILLED & {*ran.sent} and "resource_tracker" in line) for line in _WARNING.findall(ran.stderr)):
         yield f"a warning of Python's ({_cut(error)!r})"
     for name, text in (("stdout", ran.out), ("stderr", ran.err)):
         if (sign := _harmful(text)) is not None:

@@ -216,3 +216,10 @@ def test_a_suite_is_not_begun_twice_before_its_first_case_has_ended():
     assert turns.next([slow]) == (quick, 1)
     tally.add(Verdict("slow", 0, "fine", None, 1.0))
     assert turns.next([quick]) == (slow, 1)
+
+
+def test_what_is_said_after_a_command_was_killed_is_no_warning_of_its_own():
+    said = b"/a/resource_tracker.py:444: UserWarning: resource_tracker: 2 leaked semlocks"
+    assert judged(Ran(("search",), -9, b"", said, 0.1, signal.SIGKILL, sent=(signal.SIGKILL,))) == "ended"
+    with pytest.raises(Found, match="a warning of Python's"):
+        judged(Ran(("search",), 0, b"", said, 0.1))

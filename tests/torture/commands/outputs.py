@@ -32,6 +32,8 @@ def _told(path: Path) -> str:
     about = path.lstat()
     if stat.S_ISLNK(about.st_mode):
         return f"link {os.readlink(path)}"
+    if stat.S_ISREG(about.st_mode) and not os.access(path, os.R_OK):
+        return f"closed {about.st_size} {about.st_mtime_ns}"  # to all but root
     if stat.S_ISREG(about.st_mode):
         return sha256(path.read_bytes()).hexdigest()
     return f"kind {stat.S_IFMT(about.st_mode)}"
