@@ -78,3 +78,8 @@ def test_values_that_cannot_be(fix, rule):
 def test_unknown_names_come_with_the_nearest(fix, nearest):
     with pytest.raises(UnknownNameError, match=f"did you mean '{nearest}'"):
         read_fixed(fix)
+
+
+def test_what_is_no_name_is_a_name_that_nobody_knows():
+    with pytest.raises(UnknownNameError, match="unknown choice to fix '1'"):
+        read_fixed({1: 2})

@@ -189,7 +189,8 @@ def read_fixed(fix: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         For a value that cannot be, or two names of one choice.
     """
     fixed: dict[str, tuple[Any, ...]] = {}
-    for name, given in fix.items():
+    for key, given in fix.items():
+        name = str(key)  # a name that is none is one that nobody knows
         choice = _BY_NAME.get(name.lower().replace("_", "-")) or _BY_NAME.get(name.lower())
         if choice is None:
             raise UnknownNameError(
