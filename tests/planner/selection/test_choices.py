@@ -82,4 +82,4 @@ def test_unknown_names_come_with_the_nearest(fix, nearest):
 
 def test_what_is_no_name_is_a_name_that_nobody_knows():
     with pytest.raises(UnknownNameError, match="unknown choice to fix '1'"):
-        read_fixed({1: 2})
+        read_fixed({1: 2})  # type: ignore[dict-item]
