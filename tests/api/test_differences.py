@@ -203,7 +203,9 @@ def test_a_name_takes_the_shape_of_the_run():
     assert found.notes == ("times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)",)
     with pytest.raises(InputError, match="The plan has 8 microbatches, the run 4 microbatches: leave out microbatches"):
         diff("interleaved-1f1b", run, ranks=2, chunks=3, microbatches=8)
-    with pytest.raises(InputError, match="The plan has 1 rank and 2 stages and 1 microbatch, the run 2 ranks and 6 stages"):
+    with pytest.raises(
+        InputError, match="The plan has 1 rank and 2 stages and 1 microbatch, the run 2 ranks and 6 stages"
+    ):
         diff("interleaved-1f1b", run, ranks=1, chunks=2, microbatches=1)
     with pytest.raises(InputError, match="name the schedule that ran"):
         diff("zb-h1", pipeplan.simulate("1f1b", ranks=2, microbatches=4).timeline)
