@@ -59,7 +59,7 @@ class Asked:
 def run(suites: Sequence[Suite], asked: Asked, tell: Callable[[str], None] = print) -> Tally:
     """Try cases; each finding of a new kind is told at once. Ctrl-C ends it with what is known so far, as SIGTERM does."""
     tally = Tally(suites)
-    with _ended_as_by_ctrl_c(), _box(asked) as home:
+    with ended_as_by_ctrl_c(), _box(asked) as home:
         before = box.listing(asked.watched)
         turns = Turns([suite for suite in suites if suite.needs() is None], asked, tally)
         workers = [Worker(asked.module, home / f"worker-{number}", home / "kernels") for number in range(asked.workers)]
@@ -176,7 +176,7 @@ def _box(asked: Asked) -> Iterator[Path]:
 
 
 @contextmanager
-def _ended_as_by_ctrl_c() -> Iterator[None]:
+def ended_as_by_ctrl_c() -> Iterator[None]:
     """Whoever asks for the end gets the table, and nothing stays behind; outside the main thread nothing changes."""
     with ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():

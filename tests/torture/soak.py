@@ -28,6 +28,7 @@ from statistics import median
 from typing import Any
 
 from tests.torture import box
+from tests.torture.running import ended_as_by_ctrl_c
 from tests.torture.suite import Found
 from tests.torture.web import attacks
 from tests.torture.web.attacks import Target
@@ -118,7 +119,7 @@ class Record:
 def soak(
     seconds: float, rate: float, seed: int, folder: Path, tell: Callable[[str, dict[str, Any]], None]
 ) -> dict[str, Any]:
-    """Ask for so long; gives all figures, with ``wrong`` in sentences. Ctrl-C ends it early."""
+    """Ask for so long; gives all figures, with ``wrong`` in sentences. Ctrl-C ends it early, as SIGTERM does."""
     served = Served(folder, box.environment(folder))
     record, target, rng = Record(), Target(served, tries=10), Random(seed)
     running = threading.Semaphore(_AT_ONCE)
@@ -305,7 +306,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="pipeplan-soak-")).resolve()
     os.environ[box.MARK] = str(folder)
     try:
-        found = soak(asked.seconds, asked.rate, asked.seed, folder, tell)
+        with ended_as_by_ctrl_c():
+            found = soak(asked.seconds, asked.rate, asked.seed, folder, tell)
     finally:
         box.end_processes(folder)
         shutil.rmtree(folder, ignore_errors=True)
