@@ -15,6 +15,14 @@ from tests.torture.forked import judged, started
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system without these signals")
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """SIGHUP counts, also where the tests run under ``nohup``."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def send(number: int) -> None:
     os.kill(os.getpid(), number)
 

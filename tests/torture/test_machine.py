@@ -159,7 +159,8 @@ with sqlite3.connect({str(tmp_path / "kept.db")!r}, isolation_level=None) as fil
     for number in range(9):
         file.execute("INSERT INTO kept VALUES (?)", (number,))
 """
-    ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False)
+    around = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=around, check=False)
     assert ended.returncode == -signal.SIGKILL
     assert counted.read_text() == "4"
     with sqlite3.connect(tmp_path / "kept.db") as file:

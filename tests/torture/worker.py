@@ -173,7 +173,7 @@ class Worker:
                 [
                     sys.executable,
                     "-c",
-                    f"from tests.torture.worker import work; work({self._module!r}, {theirs.fileno()})",
+                    f"from tests.torture.worker import work; work({self._module!r}, {theirs.fileno()}, {os.getpid()})",
                 ],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
@@ -187,7 +187,7 @@ class Worker:
         self._connection = Connection(ours.detach())
 
 
-def _end_with_parent() -> None:
+def _end_with(parent: int) -> None:
     """Where the run is killed, so are its workers with all that they have started, on Linux: also within a case."""
 
     def end(*_: object) -> None:
@@ -197,14 +197,16 @@ def _end_with_parent() -> None:
     if sys.platform == "linux":
         signal.signal(signal.SIGUSR1, end)
         ctypes.CDLL(None).prctl(_SIGNAL_AT_DEATH_OF_PARENT, signal.SIGUSR1)
+    if os.getppid() != parent:  # it was killed before it could be told of that
+        end()
 
 
 _SIGNAL_AT_DEATH_OF_PARENT = 1
 
 
-def work(module: str, descriptor: int) -> None:
-    """Try what the other side asks for until it hangs up."""
-    _end_with_parent()
+def work(module: str, descriptor: int, parent: int) -> None:
+    """Try what the other side, the process ``parent``, asks for until it hangs up."""
+    _end_with(parent)
     suites, connection = suites_of(module), Connection(descriptor)
     while True:
         try:
