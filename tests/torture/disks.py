@@ -13,7 +13,7 @@ from random import Random
 
 from tests.torture.box import MARK
 from tests.torture.forked import Ran, judged, ran
-from tests.torture.machine.around import Around, masked, require_whole_store
+from tests.torture.machine.around import KEPT_BY_TORCH, Around, masked, require_whole_store
 from tests.torture.machine.conditions import Conditions, Fault
 from tests.torture.machine.errands import Errand, Undisturbed, answer_of, chosen, kept, quick, trained, undisturbed
 from tests.torture.machine.small_disk import SmallDisk, small_disk, why_none
@@ -158,7 +158,7 @@ class _Place:
 
     def _require_nothing_left(self, when: str, *, store: bool) -> None:
         left: Sequence[str] = [*self.around.left_over(store=store), *os.listdir(self.listed)]
-        left = [name for name in left if name != "said.txt"]
+        left = [name for name in left if name != "said.txt" and not name.startswith(KEPT_BY_TORCH)]
         if left:
             raise Found(f"{masked(left)} left {when}: {self.around.errand.arguments[0]}")
 

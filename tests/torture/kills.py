@@ -12,7 +12,7 @@ from random import Random
 
 from tests.torture.box import MARK, processes
 from tests.torture.forked import Ran, Running, fresh_started, judged, ran, started
-from tests.torture.machine.around import Around, masked, require_whole_store
+from tests.torture.machine.around import KEPT_BY_TORCH, Around, masked, require_whole_store
 from tests.torture.machine.conditions import Conditions, Fault
 from tests.torture.machine.errands import Errand, Undisturbed, answer_of, chosen, kept, quick, trained, undisturbed
 from tests.torture.suite import Found, Suite
@@ -22,9 +22,6 @@ _SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGTERM, sign
 
 _SERVED = 0.02
 """Of the cases: the web app in place of a command."""
-
-_KEPT_BY_TORCH = "torchinductor_"
-"""How its folder of compiled code begins, which it means to find again."""
 
 _GRACE = 10.0
 """Seconds in which what a command has started must have ended after it."""
@@ -111,7 +108,7 @@ def _require_no_process(folder: Path) -> None:
 
 
 def _require_nothing_left(around: Around, folder: Path, when: str) -> None:
-    temporary = [name for name in os.listdir(folder / "temporary") if not name.startswith(_KEPT_BY_TORCH)]
+    temporary = [name for name in os.listdir(folder / "temporary") if not name.startswith(KEPT_BY_TORCH)]
     left = around.left_over(store=False) + temporary
     if left:
         raise Found(f"{masked(left)} left {when}: {around.errand.arguments[0]}")

@@ -16,6 +16,9 @@ from random import Random
 from tests.torture.machine.errands import Errand, Undisturbed, told
 from tests.torture.suite import Found
 
+KEPT_BY_TORCH = "torchinductor_"
+"""How the temporary folder begins in which PyTorch keeps compiled code, which it means to find again."""
+
 _OLD = b"what was here before\n"
 _MODE = 0o640
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -89,7 +90,8 @@ def _period(random: Random, seed: int) -> str:
             raise Found(f"{what}: the pattern found is wrong: {faults[0]}")
         if known.pattern.period < truth - 0.01:
             raise Found(f"{what}: a period of {known.pattern.period} is found, and {truth} is the least")
-        if known.is_least and known.pattern.period > truth + 1.01:
+        unit = gcd(*map(int, given))
+        if known.is_least and known.pattern.period > truth + unit + 0.01:
             raise Found(f"{what}: {known.pattern.period} is said to be the least period, and {truth} is one")
     return "period"
 
