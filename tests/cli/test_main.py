@@ -5,8 +5,12 @@ import os
 import re
 import subprocess
 import sys
+import threading
 
 import pytest
+
+from pipeplan.cli.process import let_go
+from pipeplan.cli.shortage import shortage
 
 DEADLOCK = "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n"
 INCOMPLETE = "0F0,0B0\n1F0\n"
@@ -459,3 +463,24 @@ def test_a_thread_that_dies_of_too_little_memory_shows_no_traceback(option, trac
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
     assert ended.stderr.count("Traceback") == traces
     assert "of another kind" in ended.stderr
+
+
+def test_nobody_waits_for_a_thread_that_died_before_it_began(monkeypatch):
+    """As one does that gets no memory for its beginning: Python's own ``start`` waits until it has begun."""
+
+    class Stillborn(threading.Thread):
+        def _set_ident(self):
+            raise MemoryError
+
+    monkeypatch.setattr(sys, "unraisablehook", let_go)
+    thread = Stillborn(daemon=True)
+    begun = threading.Thread(target=thread.start, daemon=True)
+    begun.start()
+    begun.join(20)
+    assert not begun.is_alive()
+    assert not thread.is_alive()
+
+
+def test_a_machine_without_a_folder_for_temporary_files_is_told_in_a_sentence():
+    error = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
+    assert shortage(error) == "no folder for temporary files can be written; set TMPDIR to one that can"

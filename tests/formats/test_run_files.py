@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import pipeplan
 from pipeplan.costs import Settings
 from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.formats import parse_kineto, read_run, read_schedule_or_timeline, read_timelines, timeline_json
@@ -336,3 +337,17 @@ def test_ops_that_take_no_time_are_no_measurement():
     events = [event("user_annotation", f"PP:{cell}", start, 0.0) for cell, start in (("0F0", 0.0), ("0B0", 9.0))]
     with pytest.raises(FormatError, match="a: none of its ops has a duration"):
         parse_kineto({"a": rank_trace(of_one_rank(), 0, traceEvents=events)})
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become somebody else")
+def test_what_is_in_a_closed_folder_is_refused_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0)
+    os.seteuid(65534)
+    try:
+        for asked in (pipeplan.check, pipeplan.read):
+            with pytest.raises(InputError, match="permission denied"):
+                asked("in.json")
+    finally:
+        os.seteuid(0)
+        tmp_path.chmod(0o700)

@@ -10,7 +10,6 @@ from pathlib import Path
 from random import Random
 
 from tests.torture.forked import Ran, fresh, judged, ran
-from tests.torture.guarded.sitecustomize import FOLDERS
 from tests.torture.machine.around import Around, masked
 from tests.torture.machine.conditions import Conditions
 from tests.torture.machine.errands import Errand, answer_of, chosen, kept, quick, undisturbed
@@ -116,8 +115,7 @@ def _temporary(rng: Random, folder: Path) -> _Torment:
         (None, "", str(folder / "missing"), str(folder / "closed"), str(folder / "work" / "in.json"), ".")
     )
     inside = Conditions(powerless=True) if rng.random() < 0.5 else _USUAL
-    allowed = os.pathsep.join((os.environ[FOLDERS], "/tmp", "/var/tmp", "/usr/tmp"))
-    return _Torment({"TMPDIR": place or str(folder / "temporary"), FOLDERS: allowed}, inside)
+    return _Torment({"TMPDIR": place or str(folder / "temporary")}, inside)
 
 
 def _settings(rng: Random, folder: Path) -> _Torment:

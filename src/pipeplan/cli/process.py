@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from pipeplan.cli.answers import tell
 from pipeplan.cli.shortage import memory_limit, shortage
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _ended(list(arguments))
     if "--debug" not in sys.argv:
         threading.excepthook = _say_no_more
+    sys.unraisablehook = let_go
     code = _ended(sys.argv[1:])
     _leave_kernels(code)
     return code
@@ -80,6 +82,20 @@ def _say_no_more(died: threading.ExceptHookArgs) -> None:
     """A library's thread that gets too little of something dies; who waits for it says so in a sentence."""
     if died.exc_value is None or shortage(died.exc_value) is None:
         threading.__excepthook__(died)
+
+
+def let_go(what: Any) -> None:
+    """Have nobody wait for a thread that died before it could say that it has begun, as for lack of memory.
+
+    Python would wait for ever (``Thread.start``). Anything else is told as ever.
+    """
+    thread = getattr(what.object, "__self__", None)
+    begun = getattr(thread, "_started", None)
+    if not isinstance(thread, threading.Thread) or begun is None or begun.is_set():
+        sys.__unraisablehook__(what)
+        return
+    thread._is_stopped = True  # type: ignore[attr-defined]  # what Python 3.11 and 3.12 ask whether it lives
+    begun.set()
 
 
 def _answered(given: Sequence[str], before_errors: Callable[[], None]) -> int:

@@ -18,6 +18,7 @@ _WORDS = {
     "can't start new thread": "threads",
     "thread creation failed": "threads",
     "too many open files": "files",
+    "no usable temporary directory": "temporary",
 }
 """What libraries and the linker write, in small letters, into errors of whatever kind."""
 
@@ -41,7 +42,7 @@ def shortage(error: BaseException) -> str | None:
 
 
 def sentence_for(kind: str) -> str:
-    """What is said where there is too little of ``memory``, ``threads`` or ``files``."""
+    """What is said where there is too little of ``memory``, ``threads`` ``files`` or ``temporary`` folders."""
     limit = memory_limit()
     if kind == "memory" or (kind == "threads" and limit is not None):
         if limit is None:
@@ -52,6 +53,8 @@ def sentence_for(kind: str) -> str:
         )
     if kind == "threads":
         return "the system gives no more threads or processes; raise the limit (ulimit -u), or take fewer workers"
+    if kind == "temporary":
+        return "no folder for temporary files can be written; set TMPDIR to one that can"
     return "too many files are open; raise the limit (ulimit -n)"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def read_timelines(path: FilePath) -> tuple[Timeline, ...]:
 
 def holds_run(path: Path) -> bool:
     """Whether this can only be a run: a folder, or an export of Nsight Systems."""
-    return path.is_dir() or path.suffix.lower() == NSYS_ENDING
+    return os.path.isdir(path) or path.suffix.lower() == NSYS_ENDING  # of what is closed, reading says so
 
 
 def read_run(path: FilePath) -> MeasuredRun:
@@ -47,9 +48,9 @@ def read_run(path: FilePath) -> MeasuredRun:
         For what :func:`read_file` and :func:`~pipeplan.formats.traced_run.traced_run` raise it.
     """
     path = path_of(path, "the run")
-    if not path.exists() and not path.suffix:
+    if not os.path.exists(path) and not path.suffix:
         raise InputError(f"cannot read the run {path}: there is no such file or folder")
-    if path.is_dir():
+    if os.path.isdir(path):
         return _run_in(path)
     if path.suffix.lower() == NSYS_ENDING:
         return traced_run(parse_nsys([path]))
@@ -91,7 +92,7 @@ def _run_in(folder: Path) -> MeasuredRun:
 
 def _is_no_file(path: Path) -> bool:
     """Whether it is a folder, a pipe or a device, whatever its name; a link that leads nowhere is a file that is missing."""
-    return path.exists() and not path.is_file()
+    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def _measured(text: str, name: str) -> Timeline | None:

@@ -12,6 +12,9 @@ FOLDERS, SAID = "PIPEPLAN_TORTURE_FOLDERS", "PIPEPLAN_TORTURE_STRAYS"
 """The environment's names for the folders that may be written in, and for the file that is told of other writes."""
 
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
+_COMMON = ("/tmp", "/var/tmp", "/usr/tmp")
+"""Where Python tries to write when a temporary folder takes nothing: in a box nothing may, as on a machine that is full."""
+
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _FIRST = frozenset(
     {
@@ -38,7 +41,13 @@ class _Guard:
             self._require_name(arguments[0])
         elif not self._busy:
             for path in _written(event, arguments):
+                self._require_own(path, event)
                 self._look_at(path, event)
+
+    def _require_own(self, path: object, event: str) -> None:
+        """Refuse what Python would write for a trial: it tries the next folder then."""
+        if event == "open" and isinstance(path, str) and os.path.dirname(path) in _COMMON and not self._is_inside(path):
+            raise PermissionError(f"{path} is refused in a box")
 
     def _look_at(self, path: object, event: str) -> None:
         self._busy = True
@@ -52,7 +61,7 @@ class _Guard:
             self._busy = False
 
     def _is_inside(self, place: str) -> bool:
-        folders = os.environ[FOLDERS].split(os.pathsep)  # of a forked command another than at its start
+        folders = os.environ.get(FOLDERS, "").split(os.pathsep)  # of a forked command another than at its start
         return place.startswith(_SYSTEM) or any(place == each or place.startswith(each + "/") for each in folders)
 
     def _say(self, what: str) -> None:
