@@ -17,10 +17,12 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system 
 
 @pytest.fixture(autouse=True)
 def heard():
-    """SIGHUP counts, also where the tests run under ``nohup``."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    """Signals count as in a terminal, also under ``nohup`` and behind tests that changed what they do."""
+    usual = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def send(number: int) -> None:
