@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system 
 @pytest.fixture(autouse=True)
 def heard():
     """Signals count as in a terminal, also under ``nohup`` and behind tests that changed what they do."""
-    usual = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    usual: dict[signal.Signals, Any] = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
     for number, handler in before.items():
