@@ -1,15 +1,19 @@
 import json
 from contextlib import suppress
-from typing import Any
+from dataclasses import fields
+from typing import Any, get_args
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeplan.costs import Settings
+import pipeplan
+from pipeplan.costs import Communication, Costs, Settings
 from pipeplan.errors import CostError, FormatError, PipeplanError
 from pipeplan.formats import costs_json, parse_costs_json
+from pipeplan.formats.costs_json import CostsRecord
 from pipeplan.model import Placement
 
 COSTS: dict[str, Any] = {
@@ -56,6 +60,22 @@ def test_what_is_offloaded_and_kept():
     assert written["offload"] == [2.0, 4.0]
     assert (written["memory"]["recompute_keeps"], written["memory"]["offloaded"]) == ([1.0, 2.0], [4.0, 8.0])
     assert costs_json(parse_costs_json(text)) == text
+
+
+def test_a_file_keeps_every_field_of_costs_but_their_name():
+    # What a file loses, and a simulation reads, makes another timeline of the same costs.
+    written = {field.name for field in msgspec.structs.fields(CostsRecord)} - {"format", "version"}
+    assert written == {field.name for field in fields(Costs)} - {"name"}
+
+
+@pytest.mark.parametrize("communication", get_args(Communication))
+def test_a_file_keeps_how_transfers_behave(communication, tmp_path):
+    options: Any = {"ranks": 4, "microbatches": 8, "p2p_time": 0.5, "message_time": 0.25}
+    before = pipeplan.simulate("1f1b", communication=communication, **options)
+    before.save(tmp_path / "c.costs.json")
+    again = pipeplan.simulate("1f1b", microbatches=8, config=tmp_path / "c.costs.json")
+    assert again.makespan == before.makespan
+    assert np.array_equal(again.timeline.start, before.timeline.start)
 
 
 TIMES = st.floats(1e-3, 1e6)

@@ -85,7 +85,10 @@ class Settings(SettingsTable):
 
 
 def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
-    """See :meth:`Settings.costs <pipeplan.costs.from_settings.Settings.costs>`."""
+    """See :meth:`Settings.costs <pipeplan.costs.from_settings.Settings.costs>`.
+
+    The times of the result are effective: a setting that changes how long ops take is applied here, and nowhere later.
+    """
     name = settings.costs_name or ("" if _times_given(settings) else _ASSUMED)
     settings = _of_layers(settings, placement)
     forward = _times(settings, "forward_times", placement)
@@ -111,6 +114,7 @@ def costs_of(settings: SettingsTable, placement: Placement) -> Costs:
         time_unit=settings.time_unit,
         name=name,
         offload=_offload(settings, placement, memory),
+        communication=settings.communication,
     )
 
 

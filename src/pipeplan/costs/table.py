@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs.limits import Limits
 from pipeplan.costs.overhead import Overhead, messages_received, messages_sent, overheads
+from pipeplan.costs.settings import Communication
 from pipeplan.errors import CostError
 from pipeplan.model import (
     COMPUTE_KINDS,
@@ -149,6 +150,9 @@ class Memory:
 class Costs:
     """Times per stage, each array of shape (stages,) in one unit of time for one whole microbatch.
 
+    These are the effective times: the simulator, the bounds, the search and files read them and nothing else. Whatever
+    changes how long an op takes has changed them before (:func:`pipeplan.costs.from_settings.costs_of`).
+
     Attributes
     ----------
     forward, backward, backward_input, backward_weight, recompute
@@ -168,6 +172,8 @@ class Costs:
     offload
         How long a copy of what OFFLOAD frees takes between a rank and its host, in either direction; 0 or more. None where
         nobody said: then nothing can be offloaded.
+    communication
+        How transfers behave on the machine. A file of costs keeps it; a simulation takes it as an argument of its own.
 
     Raises
     ------
@@ -188,6 +194,7 @@ class Costs:
     time_unit: str = ""
     name: str = ""
     offload: Floats | None = None
+    communication: Communication = "edge"
 
     def __post_init__(self) -> None:
         for name in ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap", "offload"):
@@ -221,6 +228,21 @@ class Costs:
     def stages(self) -> int:
         """How many stages the costs are for."""
         return len(self.forward)
+
+    def scaled(self, factor: float | Floats) -> Costs:
+        """Return the same costs where every op takes ``factor`` times as long: one number, or one per stage.
+
+        Transfers, copies to the host and overheads stay as they are.
+        """
+        return replace(
+            self,
+            forward=self.forward * factor,
+            backward=self.backward * factor,
+            backward_input=self.backward_input * factor,
+            backward_weight=self.backward_weight * factor,
+            recompute=self.recompute * factor,
+            overlap=None if self.overlap is None else self.overlap * factor,
+        )
 
     def occupied(self, placement: Placement, slices: int = 1) -> Costs:
         """The costs of the same stages with what is lost between ops as a part of the ops, and nothing lost besides.

@@ -27,6 +27,8 @@ def settings_of(costs: Costs) -> dict[str, Any]:
         "p2p_bytes": float(transfer.bytes),
         "time_unit": costs.time_unit,
     }
+    if costs.communication != "edge":
+        found["communication"] = costs.communication
     if costs.overlap is not None:
         found["overlap_times"] = _tuple(costs.overlap)
     if costs.offload is not None:

@@ -10,7 +10,8 @@
 ``offload`` (a time per stage) stands there where anybody said how long a copy to the host takes, and ``memory`` has
 ``recompute_keeps`` and ``offloaded`` where they are not nothing and everything. A config file (``--config``) says the same
 in fewer words where stages are alike. ``bandwidth`` is null where a transfer takes its latency alone. ``overhead``
-(``op_gap``, ``message_time``, ``step_time``) stands there where anything is lost between ops or at the end of a step.
+(``op_gap``, ``message_time``, ``step_time``) stands there where anything is lost between ops or at the end of a step, and
+``communication`` where it is not ``edge``.
 Unknown keys are errors.
 """
 
@@ -21,7 +22,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from pipeplan.costs import Costs, Memory, Overhead, Transfer
+from pipeplan.costs import Communication, Costs, Memory, Overhead, Transfer
 from pipeplan.errors import CostError, FormatError
 from pipeplan.formats.format import Format
 from pipeplan.formats.version import other_version
@@ -79,6 +80,7 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     memory: MemoryRecord
     overhead: OverheadRecord | msgspec.UnsetType = msgspec.UNSET
     offload: Times | msgspec.UnsetType = msgspec.UNSET
+    communication: Communication | msgspec.UnsetType = msgspec.UNSET
 
 
 def costs_json(costs: Costs) -> str:
@@ -101,6 +103,7 @@ def costs_json(costs: Costs) -> str:
         memory=_memory_record(memory),
         overhead=_overhead_record(costs.overhead),
         offload=msgspec.UNSET if costs.offload is None else costs.offload.tolist(),
+        communication=msgspec.UNSET if costs.communication == "edge" else costs.communication,
     )
     return json_text(record, compact=True) + "\n"
 
@@ -174,6 +177,7 @@ def _costs(record: CostsRecord) -> Costs:
         overhead=Overhead() if lost is msgspec.UNSET else Overhead(lost.op_gap, lost.message_time, lost.step_time),
         time_unit=record.time_unit,
         offload=None if record.offload is msgspec.UNSET else np.array(record.offload),
+        communication="edge" if record.communication is msgspec.UNSET else record.communication,
     )
 
 

@@ -8,9 +8,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from pipeplan.costs import Costs
 from pipeplan.kernels import Argument, Kernel, Output
-from pipeplan.model import COMPUTE_KINDS, NONE, Bools, Floats, Schedule, among, crosses_ranks, dependencies
+from pipeplan.model import COMPUTE_KINDS, NONE, Floats, Schedule, among, crosses_ranks, dependencies
 from pipeplan.simulation import Bound, simulate
 from pipeplan.solver.kernels.variation_kernel import time_runs
 from pipeplan.solver.problem import Problem
@@ -136,15 +135,7 @@ def bound_of(problem: Problem) -> Bound:
         return replace(problem, variation=None).bound
     held = problem.placement.table[0]
     bounds = (
-        replace(problem, variation=None, costs=_slowed(problem.costs, held == rank, slow.share)).bound
+        replace(problem, variation=None, costs=problem.costs.scaled(1 + slow.share * (held == rank))).bound
         for rank in range(problem.placement.ranks)
     )
     return max(bounds, key=attrgetter("value"))
-
-
-def _slowed(costs: Costs, stages: Bools, share: float) -> Costs:
-    """The costs with some stages slower."""
-    factor = 1.0 + share * stages
-    times = ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap")
-    given = {name: getattr(costs, name) for name in times}
-    return replace(costs, **{name: time * factor for name, time in given.items() if time is not None})
