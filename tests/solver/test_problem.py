@@ -1,7 +1,11 @@
 """What may be asked of a search."""
 
+import re
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeplan.costs import Limits, Settings
 from pipeplan.errors import CostError, InfeasibleError, ShapeError
@@ -13,6 +17,30 @@ from tests.solver.problems import problem
 def test_a_limit_below_the_least_feasible_one_names_it():
     with pytest.raises(InfeasibleError, match=r"rank 1 may hold 0.9 activations.*needs 1 there: the least feasible"):
         problem(Placement.v(2), 4, limit=[1, 0.9])
+
+
+@given(st.lists(st.floats(1, 1e12), min_size=4, max_size=4), st.floats(0.01, 0.99))
+def test_the_limit_that_a_message_names_is_feasible_and_a_smaller_one_is_not(sizes, share):
+    placement = Placement.linear(4)
+    costs = Settings(activation_bytes=tuple(sizes)).costs(placement)
+
+    def limited(limit: float) -> Problem:
+        return Problem(placement, 2, costs, Limits(np.full(4, limit), in_activations=False))
+
+    with pytest.raises(InfeasibleError) as raised:
+        limited(share * min(sizes))
+    least = float(re.search(r"needs (\S+) there: the least feasible limit$", str(raised.value))[1])
+    limited(least)
+    with pytest.raises(InfeasibleError):
+        limited(least * (1 - 2e-5))
+
+
+def test_of_limits_that_differ_every_rank_that_is_short_is_named():
+    costs = Settings(activation_bytes=(10.0, 20.0, 5.0)).costs(Placement.linear(3))
+    limits = Limits(np.array([9.0, 19.0, 5.0]), in_activations=False)
+    words = r"rank 1 may hold 19 bytes.*needs 20 there: the least feasible limit of rank 1 \(also short: rank 0\)"
+    with pytest.raises(InfeasibleError, match=words):
+        Problem(Placement.linear(3), 2, costs, limits)
 
 
 @pytest.mark.parametrize("split", [True, False])

@@ -109,11 +109,16 @@ class Problem:
             )
         short = np.flatnonzero(limits.values < self.least_limit * (1 - tolerances.MEMORY))
         if short.size:
-            rank = int(short[0])
+            # Of several the one that needs the most: with one limit for all ranks, that is the least feasible one.
+            rank = int(short[np.argmax(self.least_limit[short])])
             unit = "activations" if limits.in_activations else "bytes"
+            alike = len(set(limits.values.tolist())) == 1
+            scope = "" if alike else f" of rank {rank}"
+            others = short[short != rank].tolist()
+            more = f" (also short: {', '.join(f'rank {other}' for other in others)})" if others and not alike else ""
             raise InfeasibleError(
                 f"rank {rank} may hold {limits.values[rank]:.6g} {unit}, and one microbatch alone needs "
-                f"{self.least_limit[rank]:.6g} there: the least feasible limit",
+                f"{_at_least(self.least_limit[rank])} there: the least feasible limit{scope}{more}",
                 field="memory_limit",
             )
 
@@ -235,3 +240,10 @@ class Problem:
     def value(self, timeline: Timeline) -> float:
         """The objective of a timeline; a span is what a rank is occupied for, with what its first and last op lose."""
         return timeline.makespan if self.objective == "makespan" else longest_span(timeline, self.costs)
+
+
+def _at_least(size: float) -> str:
+    """Return a size in as few digits, from six on, as still name one that is not smaller."""
+    return next(
+        text for digits in (6, 9, 12, 17) if float(text := f"{size:.{digits}g}") >= size * (1 - tolerances.MEMORY)
+    )
