@@ -1,19 +1,27 @@
 """What would change the order of a comparison: it must be what comparing again on the changed settings says."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as settings_of_test
+from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.api import Comparison
 from pipeplan.api.comparing import leads
+from pipeplan.api.comparing.comparisons import Entrants
+from pipeplan.api.comparing.reports import comparison_report
+from pipeplan.api.tables.comparisons import what_changes
+from pipeplan.costs import Settings
+from pipeplan.simulation import simulator
 
 SHAPE: dict[str, Any] = {"ranks": 4, "microbatches": 8}
 
 
 def test_the_transfer_from_which_another_leads_is_where_comparing_again_says_so():
-    comparison = pipeplan.compare("zbv", "zb-h1", "zb-h2", "gpipe", **SHAPE, p2p_time=0.1)
+    comparison = pipeplan.compare("zbv", "zb-h1", "zb-h2", "gpipe", **SHAPE, p2p_time=0.1, leads=True)
     (lead,) = (lead for lead in comparison.leads if lead.change == "transfer")
     assert (lead.leader, lead.schedule) == ("zbv", "zb-h2")
     for time, best in ((lead.at * 0.99, "zbv"), (lead.at * 1.01, "zb-h2")):
@@ -28,7 +36,7 @@ def test_a_lead_that_is_lost_and_won_again_is_lost_where_it_is_lost_first():
         "backward_input_times": 0.698,
         "recompute": "all",
     }
-    comparison = pipeplan.compare("dualpipev", "zbv", "zb-h2", ranks=3, microbatches=6, **costs)
+    comparison = pipeplan.compare("dualpipev", "zbv", "zb-h2", ranks=3, microbatches=6, **costs, leads=True)
     lead = comparison.leads[0]
     for share in (0.02, 0.1, 0.3, 0.6, 0.95):
         again = pipeplan.compare(
@@ -38,13 +46,13 @@ def test_a_lead_that_is_lost_and_won_again_is_lost_where_it_is_lost_first():
 
 
 def test_where_none_takes_over_it_is_said_how_far_was_looked():
-    (lead,) = pipeplan.compare("zb-h2", "gpipe", **SHAPE).leads[:1]
+    (lead,) = pipeplan.compare("zb-h2", "gpipe", **SHAPE, leads=True).leads[:1]
     assert (lead.change, lead.leader, lead.schedule) == ("transfer", "zb-h2", None)
     assert pipeplan.compare("zb-h2", "gpipe", **SHAPE, p2p_time=lead.at).best.name == "zb-h2"
 
 
 def test_the_shortest_under_each_smaller_limit():
-    comparison = pipeplan.compare(**SHAPE)
+    comparison = pipeplan.compare(**SHAPE, leads=True)
     steps = [lead for lead in comparison.leads if lead.change == "memory"]
     assert [(step.at, step.schedule) for step in steps] == [(3.0, "v-half"), (2.5, "seq1f1b"), (2.0, "v-min")]
     for step in steps:
@@ -53,12 +61,14 @@ def test_the_shortest_under_each_smaller_limit():
 
 
 def test_memory_in_bytes_has_limits_in_bytes():
-    steps = pipeplan.compare("zbv", "v-min", **SHAPE, activation_bytes="1GiB", static_bytes="2GiB").leads[1:]
+    steps = pipeplan.compare("zbv", "v-min", **SHAPE, activation_bytes="1GiB", static_bytes="2GiB", leads=True).leads[
+        1:
+    ]
     assert [(step.at, step.schedule) for step in steps] == [(4 * 2**30, "v-min")]
 
 
 def test_of_equally_short_ones_the_one_that_keeps_the_lead_is_named():
-    comparison = pipeplan.compare("gpipe", "1f1b", "eager-1f1b", **SHAPE)
+    comparison = pipeplan.compare("gpipe", "1f1b", "eager-1f1b", **SHAPE, leads=True)
     assert len({result.makespan for result in comparison}) == 1
     transfer, memory = comparison.leads[:1], comparison.leads[1:]
     assert transfer[0].leader != "1f1b"
@@ -66,17 +76,19 @@ def test_of_equally_short_ones_the_one_that_keeps_the_lead_is_named():
 
 
 def test_nothing_is_said_of_one_schedule_of_results_put_together_and_of_too_much_work(monkeypatch):
-    assert pipeplan.compare("zbv", **SHAPE).leads == ()
-    comparison = pipeplan.compare("zbv", "gpipe", **SHAPE)
-    assert Comparison(comparison.results).leads == ()
+    assert pipeplan.compare("zbv", **SHAPE, leads=True).leads == ()
+    zbv = pipeplan.simulate("zbv", **SHAPE).schedule
+    assert pipeplan.compare(zbv, zbv, **SHAPE, leads=True).leads == ()
     monkeypatch.setattr(leads, "MOST_WORK", 10_000)
-    assert [lead.change for lead in comparison.leads] == []
+    assert pipeplan.compare("zbv", "gpipe", **SHAPE, leads=True).leads == ()
 
 
 def test_schedules_made_from_costs_stand_as_they_are_where_making_them_again_is_too_much_work(monkeypatch):
     monkeypatch.setattr(leads, "MOST_WORK", 20_000)
     (lead,) = (
-        lead for lead in pipeplan.compare("zb-h2", "1f1b", "zb-auto", **SHAPE).leads if lead.change == "transfer"
+        lead
+        for lead in pipeplan.compare("zb-h2", "1f1b", "zb-auto", **SHAPE, leads=True).leads
+        if lead.change == "transfer"
     )
     assert lead.left_out == ("zb-auto",)
 
@@ -100,9 +112,49 @@ def test_a_gap_too_small_to_show_is_not_none(capsys):
 @pytest.mark.parametrize("communication", ["edge", "contended", "blocking"])
 def test_an_order_is_timed_as_it_is_simulated(communication):
     costs: dict[str, Any] = {"p2p_time": 0.1, "message_time": 0.02, "op_gap": 0.05, "communication": communication}
-    comparison = pipeplan.compare("1f1b", "zbv", "seq1f1b", "interleaved-1f1b", **SHAPE, **costs)
-    asked = comparison.asked
-    assert asked is not None
-    slower = replace(asked.settings, p2p_time=0.7)
-    for result in comparison:
-        assert asked.timed(result, slower) == asked.again(result, slower).makespan > result.makespan
+    names = ("1f1b", "zbv", "seq1f1b", "interleaved-1f1b")
+    settings = Settings(**SHAPE, **costs)
+    entrants = Entrants({name: name for name in names}, settings)
+    slower = replace(settings, p2p_time=0.7)
+    for result in pipeplan.compare(*names, **SHAPE, **costs):
+        assert entrants.timed(result, slower) == entrants.again(result, slower).makespan > result.makespan
+
+
+@given(
+    forward=st.decimals("0.5", "2", places=2),
+    backward=st.decimals("1", "4", places=2),
+    transfer=st.sampled_from([0.0, 0.1, 0.25]),
+    ranks=st.integers(2, 4),
+)
+@settings_of_test(max_examples=12, deadline=None)
+def test_a_leader_leads_at_the_transfer_that_is_named(forward, backward, transfer, ranks):
+    shape: dict[str, Any] = {"ranks": ranks, "microbatches": 6}
+    shape |= {"forward_times": float(forward), "backward_times": float(backward)}
+    names = ("1f1b", "zb-h1", "zb-h2", "zbv", "interleaved-1f1b")
+    comparison = pipeplan.compare(*names, **shape, p2p_time=transfer, leads=True)
+    lead, sentence = comparison.leads[0], next(what_changes(comparison))
+    named = re.match(r"\S+ leads .*?transfer.*? ([\d.]+\d)", sentence)
+    assert named is not None
+    for time in (lead.at, float(named[1])):
+        again = pipeplan.compare(*names, **shape, p2p_time=time)
+        assert again[lead.leader].makespan <= again.best.makespan * (1 + 1e-9)
+
+
+def test_a_comparison_simulates_each_schedule_once_and_an_answer_is_shown_without_simulating(monkeypatch, capsys):
+    simulations = []
+
+    class Counted(simulator.Simulation):
+        def __init__(self, *parts: Any) -> None:
+            super().__init__(*parts)
+            simulations.append(self)
+
+    monkeypatch.setattr(simulator, "Simulation", Counted)
+    comparison = pipeplan.compare(**SHAPE)
+    assert len(simulations) == len(comparison)
+    for shown in (comparison, pipeplan.compare("zbv", "zb-h2", **SHAPE, leads=True)):
+        simulations.clear()
+        shown.print()
+        shown.to_dict()
+        shown.to_frame()
+        comparison_report(shown, shown.views())
+        assert simulations == []

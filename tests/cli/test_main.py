@@ -393,7 +393,7 @@ def test_a_reader_that_stops_early_is_no_error():
 
 
 def test_a_comparison_says_how_short_any_can_be_what_changes_the_order_and_what_was_assumed_once(run):
-    code, out, err = run("compare -f 1 --p2p-time 0.1 --time-unit ms")
+    code, out, err = run("compare --leads -f 1 --p2p-time 0.1 --time-unit ms")
     said = " ".join(out.split())
     assert (code, err) == (0, "")
     assert (

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from pipeplan import api
 from pipeplan.api import as_keywords, require_outputs
@@ -18,6 +21,7 @@ _OUTPUT = OutputOptions()
 
 def compare(
     *names: ScheduleName,
+    leads: Annotated[bool, Parameter(show_default=False)] = False,
     settings: SettingOptions = _SETTINGS,
     output: OutputOptions = _OUTPUT,
     json: Json = False,
@@ -32,10 +36,12 @@ def compare(
     ----------
     names
         Schedules' names, or files. Default: all.
+    leads
+        Also find up to which transfer time the fastest schedule leads, and which leads under smaller memory limits.
     """
     asked = request(names, settings, output)
     require_outputs(asked.outputs, ("record", "report", "pictures"), what="a comparison")
-    comparison = api.compare(*asked.names, **as_keywords(asked.settings))
+    comparison = api.compare(*asked.names, leads=leads, **as_keywords(asked.settings))
     with written(dict.fromkeys(asked.outputs, partial(comparison.save, **asked.look))):
         if json:
             print_json(comparison.to_dict())

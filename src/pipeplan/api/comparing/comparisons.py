@@ -17,34 +17,34 @@ from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
 from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
-from pipeplan.model import Schedule, Timeline
+from pipeplan.model import Schedule, Timeline, require_flags
 from pipeplan.simulation import simulate as simulate_schedule
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """What was asked of a comparison.
+class Entrants:
+    """The schedules of a comparison, which can be simulated again on other settings.
 
     Attributes
     ----------
-    meant
-        The schedules by their names.
+    sources
+        The schedules by the names of their results.
     settings
         Shape and costs.
     """
 
-    meant: Mapping[str, str | Schedule | Timeline]
+    sources: Mapping[str, str | Schedule | Timeline]
     settings: Settings
 
     def again(self, result: Result, settings: Settings) -> Result:
-        """One of them on other settings. Raises what :func:`pipeplan.simulate` does."""
-        meant = self.meant[result.name]
-        return simulated(meant, settings_for(meant, settings), called=result.name)
+        """Simulate one of them on other settings. Raises what :func:`pipeplan.simulate` does."""
+        source = self.sources[result.name]
+        return simulated(source, settings_for(source, settings), called=result.name)
 
     def timed(self, result: Result, settings: Settings) -> float:
-        """The makespan of the order that one of them has on other settings, and nothing else of it."""
-        schedule, settings = result.schedule, settings_for(self.meant[result.name], settings)
+        """Return the makespan that the order of one of them has on other settings."""
+        schedule, settings = result.schedule, settings_for(self.sources[result.name], settings)
         costs = settings.costs(schedule.placement)
         return simulate_schedule(schedule, costs, communication=settings.communication).timeline.makespan
 
@@ -62,13 +62,13 @@ class Comparison(Presentable):
         Those within the memory limit first, the shortest makespan first.
     refused
         The schedules that this shape, these costs or this limit rule out, each with the reason.
-    asked
-        What was compared; None where results were put together.
+    leads
+        The slower transfer and the smaller memory limits at which another schedule leads; empty unless requested.
     """
 
     results: tuple[Result, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
-    asked: Compared | None = None
+    leads: tuple[Lead, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -111,13 +111,6 @@ class Comparison(Presentable):
             "slices": least.schedule.slices,
             "recomputing": least.bound_is_of_recomputed,
         }
-
-    @cached_property
-    def leads(self) -> tuple[Lead, ...]:
-        """What would change which schedule is the first; simulated when it is asked for."""
-        if self.asked is None or len({result.name for result in self.results}) < len(self.results):
-            return ()
-        return leads_of(self.results, self.asked.settings, self.asked.again, self.asked.timed)
 
     @property
     def fits(self) -> bool:
@@ -197,7 +190,7 @@ class Comparison(Presentable):
         return f"<Comparison of {len(self.results)} schedules, {len(self.refused)} refused{lines}>"
 
 
-def compare(*schedules: ScheduleLike, **settings: Unpack[Given]) -> Comparison:
+def compare(*schedules: ScheduleLike, leads: bool = False, **settings: Unpack[Given]) -> Comparison:
     """Several schedules on the same ranks, microbatches and costs; or all that fit.
 
     Parameters
@@ -205,6 +198,9 @@ def compare(*schedules: ScheduleLike, **settings: Unpack[Given]) -> Comparison:
     *schedules
         What :func:`pipeplan.simulate` takes; none: every strategy. Without ``ranks`` and ``microbatches`` they are those of
         the first schedule that is given as such, or as a file.
+    leads
+        Also find up to which transfer time the fastest schedule leads, and which schedule leads under smaller memory
+        limits. This simulates the schedules many times over; the answer holds it as ``leads``.
     **settings
         Shape and costs. An option that a schedule does not have, such as ``chunks``, is left out for it.
 
@@ -222,11 +218,20 @@ def compare(*schedules: ScheduleLike, **settings: Unpack[Given]) -> Comparison:
     >>> table.best.name, table["1f1b"].makespan
     ('zbv', 33.0)
     """
-    asked, results, refused = _compared(schedules, settings_of(settings))
+    require_flags(leads=leads)
+    entrants, results, refused = _compared(schedules, settings_of(settings))
     for error in refused.values():
         if not results or (schedules and isinstance(error, InputError)):
             raise error
-    return Comparison(tuple(results), {name: str(error) for name, error in refused.items()}, asked)
+    changes = _leads(entrants, results) if leads else ()
+    return Comparison(tuple(results), {name: str(error) for name, error in refused.items()}, changes)
+
+
+def _leads(entrants: Entrants, results: Sequence[Result]) -> tuple[Lead, ...]:
+    """Return what would change which schedule leads; nothing where two of them have one name."""
+    if len({result.name for result in results}) < len(results):
+        return ()
+    return leads_of(results, entrants.settings, entrants.again, entrants.timed)
 
 
 def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
@@ -250,7 +255,7 @@ def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[
 
 def _compared(
     sources: Iterable[ScheduleLike], settings: Settings
-) -> tuple[Compared, list[Result], dict[str, PipeplanError]]:
+) -> tuple[Entrants, list[Result], dict[str, PipeplanError]]:
     settings = same_ranks(settings)
     found: list[tuple[str, str | Schedule | Timeline]] = []
     results: list[Result] = []
@@ -271,7 +276,7 @@ def _compared(
         else:
             # By the name of the result, which may be another one: a file's schedule has its own.
             meant[results[-1].name] = each
-    return Compared(meant, settings), sorted(results, key=lambda result: (not result.fits, result.makespan)), refused
+    return Entrants(meant, settings), sorted(results, key=lambda result: (not result.fits, result.makespan)), refused
 
 
 def _require_variant(found: Iterable[str | Schedule | Timeline], variant: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pipeplan.api.results import Result
 from pipeplan.costs import Settings
@@ -31,6 +31,10 @@ _BESIDE = 0.01
 """How much further a schedule that is made from its costs has to be shorter too: another order can be had for any others."""
 
 _HALVINGS = 10
+"""Times that the place between two transfer times is halved: it is then known to a thousandth of what lay between them."""
+
+_DIGITS = 3
+"""Digits of the transfer time that is named, if the place that was found allows for one so short."""
 
 _REACH = 2.0
 """How much slower transfers are looked at, in forwards of one microbatch on a rank."""
@@ -55,15 +59,16 @@ class Lead:
     Attributes
     ----------
     change
-        ``transfer``: where a transfer takes longer than ``at``; ``memory``: where a rank has no more than ``at``.
+        ``transfer``: where a transfer takes longer than ``at``, up to which the leader leads; ``memory``: where a rank has
+        no more than ``at``.
     leader
         The schedule that leads before: of several that are equally short, the one that keeps the lead for longest, or needs
         least memory.
     at
         A time, or memory in activations or bytes, as the comparison has them.
     schedule, makespan
-        Which one it is, and how long it then takes; for ``transfer`` where it takes over. None where ``at`` is as far as
-        was looked, and the first one still leads.
+        Which one it is, and how long it takes at ``at``. None where ``at`` is as far as was looked, and the first one still
+        leads.
     left_out
         Schedules that are made from their costs and were too many ops to be made again: they stand as they are.
     """
@@ -167,34 +172,55 @@ def _with_slower_transfers(fitting: Sequence[Result], race: _Race) -> Iterator[L
 
 
 def _lead_of(leader: Result, runners: Sequence[Result], race: _Race, now: float, reach: float) -> Lead:
-    """Which one takes over from a leader as transfers get slower, and when."""
+    """Which one takes over from a leader as transfers get slower, and up to which transfer it leads."""
     rivals = race.near(leader, [result for result in runners if result is not leader], 0.0, reach)
-    end, found = _first(race, leader, rivals, [reach * step / _GRID for step in range(1, _GRID + 1)])
-    while found is not None:
+    lost = _first(race, leader, rivals, [reach * step / _GRID for step in range(1, _GRID + 1)])
+    last = None
+    while lost is not None:
         # Leads that are lost and won again before it are looked for: the first one that is lost counts.
-        at, overtaken = _first(race, leader, rivals, [end * share for share in _BETWEEN])
-        if overtaken is None:
-            return Lead("transfer", leader.name, now + end, found.name, race.makespan(found, end))
-        end, found = at, overtaken
-    return Lead("transfer", leader.name, now + reach, None, None)
+        last, lost = lost, _first(race, leader, rivals, [lost.after * share for share in _BETWEEN])
+    if last is None:
+        return Lead("transfer", leader.name, now + reach, None, None)
+    end, winner = _in_few_digits(race, leader, rivals, last, now)
+    return Lead("transfer", leader.name, now + end, winner.name, race.makespan(winner, end))
 
 
-def _first(
-    race: _Race, leader: Result, rivals: Sequence[Result], transfers: Sequence[float]
-) -> tuple[float, Result | None]:
+class _Lost(NamedTuple):
+    """Where a lead is lost: it holds at ``before``, and the winner has it at ``after``; both beside today's transfer."""
+
+    before: float
+    after: float
+    winner: Result
+
+
+def _first(race: _Race, leader: Result, rivals: Sequence[Result], transfers: Sequence[float]) -> _Lost | None:
     """About where in these transfers a rival is shorter for the first time, and which one; None where none is."""
     low = 0.0
     for transfer in transfers:
-        found = race.winner(leader, race.near(leader, rivals, low, transfer), transfer)
-        if found is not None:
-            high = transfer
+        winner = race.winner(leader, race.near(leader, rivals, low, transfer), transfer)
+        if winner is not None:
+            lost = _Lost(low, transfer, winner)
             for _ in range(_HALVINGS):
-                middle = (low + high) / 2
-                earlier = race.winner(leader, race.near(leader, rivals, low, middle), middle)
-                low, high, found = (middle, high, found) if earlier is None else (low, middle, earlier)
-            return high, found
+                lost = _halved(race, leader, rivals, lost, (lost.before + lost.after) / 2)
+            return lost
         low = transfer
-    return low, None
+    return None
+
+
+def _halved(race: _Race, leader: Result, rivals: Sequence[Result], lost: _Lost, middle: float) -> _Lost:
+    """The part, before or after ``middle``, in which the lead is lost."""
+    earlier = race.winner(leader, race.near(leader, rivals, lost.before, middle), middle)
+    return lost._replace(before=middle) if earlier is None else lost._replace(after=middle, winner=earlier)
+
+
+def _in_few_digits(
+    race: _Race, leader: Result, rivals: Sequence[Result], lost: _Lost, now: float
+) -> tuple[float, Result]:
+    """The end of the lead beside today's transfer, in few digits where such a transfer is among those that remain."""
+    short = float(f"{now + lost.after:.{_DIGITS}g}") - now
+    if lost.before < short < lost.after:
+        lost = _halved(race, leader, rivals, lost, short)
+    return lost.before, lost.winner
 
 
 def _runners(fitting: Sequence[Result]) -> list[Result] | None:

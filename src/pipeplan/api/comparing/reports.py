@@ -29,17 +29,13 @@ def comparison_report(comparison: Comparison, views: Sequence[View]) -> Report:
     return Report(
         kind="comparison",
         title=f"{names} on {shape}",
-        facts={**comparison_facts(comparison), "changes": _changes(comparison)},
+        facts=comparison_facts(comparison),
         views=tuple(views),
     )
 
 
 def comparison_facts(comparison: Comparison) -> dict[str, Any]:
-    """What the page of a comparison says: a row a schedule, the shape and the costs that all of them have, and notes.
-
-    The page can do without ``changes``, which :func:`comparison_report` adds: what would change which one leads takes half a
-    second to find out.
-    """
+    """Return what the page of a comparison shows: a row per schedule, the shape and costs they share, leads and notes."""
     best = comparison.best
     in_bytes = best.memory.peak_bytes is not None
     limits = best.limits
@@ -59,10 +55,13 @@ def comparison_facts(comparison: Comparison) -> dict[str, Any]:
             for name, reason in comparison.refused.items()
         ],
         "notes": _notes(comparison),
+        "changes": _changes(comparison),
     }
 
 
 def _changes(comparison: Comparison) -> list[str]:
+    if not comparison.leads:
+        return []
     from pipeplan.api.tables.comparisons import what_changes  # the tables, which load rich
 
     return list(what_changes(comparison))

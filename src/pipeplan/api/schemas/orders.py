@@ -40,7 +40,10 @@ class LeadRecord(_Record):
 
 
 class ComparisonRecord(_Record):
-    """``pipeplan compare --json``: the results, the best first; ``refused`` says by name why others were left out."""
+    """``pipeplan compare --json``: the results, the best first; ``refused`` says by name why others were left out.
+
+    ``leads`` is empty without ``--leads``.
+    """
 
     results: list[ResultRecord]
     refused: dict[str, str]

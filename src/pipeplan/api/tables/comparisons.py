@@ -15,7 +15,7 @@ from pipeplan.api.comparing.leads import Lead, peak_of
 from pipeplan.api.results import Result
 from pipeplan.api.tables.parts import columns, line, size, sizes
 from pipeplan.api.tables.results import activations_of, notes
-from pipeplan.model import counted, one_line
+from pipeplan.model import counted, one_line, tolerances
 from pipeplan.readable import Times, change, percent
 
 _SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE = (
@@ -123,7 +123,7 @@ def _bounded(comparison: Comparison, times: Times) -> str:
 
 def _slower(comparison: Comparison, lead: Lead) -> str:
     first = comparison.best
-    now, at = first.costs.transfer.time(), float(f"{lead.at:.3g}")
+    now, at = first.costs.transfer.time(), _rounded_down(lead.at)
     form = Times.of((at, now), first.timeline.unit)
     today = f" (now {form.text(now)})" if now else ""
     besides = f" ({' and '.join(lead.left_out)} not made again)" if lead.left_out else ""
@@ -131,6 +131,14 @@ def _slower(comparison: Comparison, lead: Lead) -> str:
         return f"{lead.leader} leads up to a transfer of {form.text(at)} at least{today}{besides}."
     until = f"{lead.leader} leads until a transfer takes more than {form.text(at)}{today}"
     return f"{until}; then {lead.schedule} does{besides}."
+
+
+def _rounded_down(transfer: float) -> float:
+    """A transfer time in three digits, no longer than it is: the leader still leads there."""
+    rounded = float(f"{transfer:.3g}")
+    if rounded <= transfer * (1 + tolerances.ROUNDING):
+        return rounded
+    return float(f"{rounded - 10.0 ** (math.floor(math.log10(rounded)) - 2):.3g}")
 
 
 def _smaller(comparison: Comparison, steps: list[Lead], times: Times) -> str:
