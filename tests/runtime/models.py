@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from threading import Event
 
 import torch
@@ -25,6 +26,33 @@ def tiny() -> Model:
 
 def wide() -> Model:
     return WIDE.model("wide")
+
+
+class TiedHead(nn.Module):
+    """The head whose weight is the embedding's."""
+
+    def __init__(self, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.weight = embedding.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.weight)
+
+
+def tied() -> Model:
+    """The embedding's weight is the head's, too; both are made with the model."""
+    torch.manual_seed(5)
+    embedding = TINY.embedding()
+    head = TiedHead(embedding.token)
+    model = tiny()
+    return replace(model, name="tied", layers=(lambda: embedding, *model.layers[1:-1], lambda: head))
+
+
+def tied_blocks() -> Model:
+    """All blocks are one, which the first of them to be built makes."""
+    model = tiny()
+    block = cache(TINY.block)
+    return replace(model, name="tied blocks", layers=(model.layers[0], *(block,) * TINY.blocks, model.layers[-1]))
 
 
 def raises() -> Model:

@@ -40,6 +40,14 @@ def test_all_stages_are_measured(together: Profile, alone: Profile) -> None:
     assert alone.p2p_time is None
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_a_parameter_that_two_ranks_would_share_is_refused(together: bool) -> None:
+    model = "tests.runtime.models:tied"
+    with pytest.raises(InputError, match=r"rank 0 and rank 1 would each train a copy.*V placement.*or untie them"):
+        profile(model, LOOP, repeats=1, warmup=1, device="cpu", together=together)
+    assert len(profile(model, Placement.v(2), repeats=1, warmup=1, device="cpu", together=together).stages) == 4
+
+
 def test_what_is_lost_between_ops_is_measured_in_steps(together: Profile, alone: Profile) -> None:
     assert together.op_gap is not None
     assert 0 < together.op_gap.low <= together.op_gap.median <= together.op_gap.high

@@ -8,11 +8,13 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+import torch
+
 from pipeplan.costs import Limits, Settings
-from pipeplan.errors import GradientError, ShapeError
+from pipeplan.errors import GradientError, InputError, ShapeError
 from pipeplan.model import Kind, Placement, Schedule, dependencies, parse_schedule
 from pipeplan.passes import lower_for_torch
-from pipeplan.runtime import from_torch, run, torch_internals
+from pipeplan.runtime import Model, from_torch, run, torch_internals
 from pipeplan.runtime.launch import launch
 from pipeplan.runtime.run_result import RunResult
 from pipeplan.runtime.run_task import RunTask
@@ -21,6 +23,7 @@ from pipeplan.solver.portfolio import search
 from pipeplan.solver.problem import Problem
 from pipeplan.strategies import strategy
 from tests.runtime.many import ManyRuns
+from tests.runtime.models import tied
 
 TINY, WIDE = "tests.runtime.models:tiny", "tests.runtime.models:wide"
 
@@ -160,3 +163,36 @@ def test_pytorchs_own_deferred_receives_are_found_wrong() -> None:
 def test_what_pytorchs_runtime_cannot_express(name: str, reason: str) -> None:
     with pytest.raises(ShapeError, match=reason):
         run(schedule(name, 2, 4), TINY)
+
+
+def test_tied_parameters_train_on_one_rank_as_in_one_process() -> None:
+    """ZBV holds the first and the last stage on rank 0; every rank's reference holds both, too."""
+    plans = {"zbv": schedule("zbv", 2, 4), "dualpipev": schedule("dualpipev", 2, 4)}
+    lowered = {name: lower_for_torch(plan) for name, plan in plans.items()}
+    results = run_all(lowered, model="tests.runtime.models:tied")
+    assert differences(results) == dict.fromkeys(plans, (0.0, 0.0))
+    assert results["zbv"].losses == pytest.approx(trained_in_one_process(tied(), steps=2), rel=1e-5)
+
+
+def trained_in_one_process(model: Model, steps: int, microbatches: int = 4) -> list[float]:
+    """The mean loss of each step, from the weights with which a run begins."""
+    whole = model.build(0, len(model.layers), seed=0, device=torch.device("cpu"))
+    optimizer = torch.optim.AdamW(whole.parameters(), lr=1e-3)
+    losses = []
+    for step in range(steps):
+        batch = [model.microbatch(step, number, seed=0) for number in range(microbatches)]
+        loss = torch.stack([model.loss(whole(x), target) for x, target in batch]).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("name", ["1f1b", "interleaved-1f1b", "v-min"])
+def test_a_parameter_that_two_ranks_would_share_is_refused(name: str) -> None:
+    """The first rank holds the embedding, and the last one the head; or, behind V stages, both hold the tied blocks."""
+    plan = schedule(name, 2, 4)
+    model = "tests.runtime.models:" + ("tied_blocks" if name == "v-min" else "tied")
+    with pytest.raises(InputError, match=r"rank 0 and rank 1 would each train a copy.*V placement.*or untie them"):
+        run(plan, model, steps=1, timeout=60.0)

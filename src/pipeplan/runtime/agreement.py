@@ -68,6 +68,25 @@ def agreed(find: Callable[[], Schedule], stages: Stages, group: Any, device: tor
     return schedule, stages
 
 
+def on_first_rank(check: Callable[[], None]) -> None:
+    """Run a check on the first rank of the job. Every rank calls this, and raises what the check raised.
+
+    Raises
+    ------
+    PipeplanError
+        As the check does.
+    """
+    told: list[PipeplanError | None] = [None]
+    if dist.get_rank() == 0:
+        try:
+            check()
+        except PipeplanError as error:
+            told = [error]
+    dist.broadcast_object_list(told)
+    if told[0] is not None:
+        raise told[0]
+
+
 def _elsewhere(rank: int, error: PipeplanError) -> PipeplanError:
     error.args = (f"on rank {rank}: {error}", *error.args[1:])
     return error

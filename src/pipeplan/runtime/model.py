@@ -33,7 +33,8 @@ class Model:
     layers
         A builder per layer, in order: called without arguments, each returns a module that takes the one tensor returned
         by the layer before and returns one tensor. A rank builds only its own layers, and seeds the generator with the
-        layer's number before each, so that the parameters do not depend on where the model is cut.
+        layer's number before each, so that the parameters do not depend on where the model is cut. Layers may share a
+        parameter only where one rank holds them all.
     batch
         One microbatch from a generator on the CPU: the first layer's input and the loss's targets, microbatch first.
     loss

@@ -12,6 +12,7 @@ import torch
 import torch.distributed as dist
 
 from pipeplan.model import Placement, Schedule
+from pipeplan.runtime.agreement import on_first_rank
 from pipeplan.runtime.clocks import clock_for
 from pipeplan.runtime.group import ready_for_backward
 from pipeplan.runtime.layout import cut
@@ -23,6 +24,7 @@ from pipeplan.runtime.profile_result import Profile
 from pipeplan.runtime.progress import HowFar, Report, Watcher, starting
 from pipeplan.runtime.run_task import RunTask
 from pipeplan.runtime.stage_measurement import Stage, StageProfile, measure
+from pipeplan.runtime.tied_parameters import require_ties_on_one_rank
 
 PING_PONGS = 50
 """Messages there and back; their median counts."""
@@ -116,8 +118,10 @@ class ProfileTask:
         try:
             device = torch.device(self.device)
             ready_for_backward(device)
-            ranges = cut(self.load(), self.placement.stages, self.layout)
-            stages = measure_stages(self.load(), ranges, device, self.seed, self._measure(meet))
+            model = self.load()
+            ranges = cut(model, self.placement.stages, self.layout)
+            require_ties_on_one_rank(model, ranges, self.placement, seed=self.seed, device=device)
+            stages = measure_stages(model, ranges, device, self.seed, self._measure(meet))
         finally:
             torch.set_num_threads(threads)
         return self._profile(stages, device, together=False)
@@ -126,6 +130,7 @@ class ProfileTask:
         """Measure this rank's stages while the other ranks measure theirs; then a transfer, and whole steps."""
         model = self.load()
         ranges = cut(model, self.placement.stages, self.layout)
+        on_first_rank(lambda: require_ties_on_one_rank(model, ranges, self.placement, seed=self.seed, device=device))
         mine = self.placement.stages_on(rank)
         rounds = self._rounds
 
@@ -164,7 +169,7 @@ class ProfileTask:
         """What ranks lose between ops in the runtime's own steps; None with one rank."""
         if self.ranks < 2:
             return None
-        run = self._trial().work(rank, device, places)
+        run = self._trial().train(device, places)
         return lost_time(run.timeline, run.wait)
 
     def _trial(self) -> RunTask:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -31,8 +33,8 @@ class Reference:
     """All stages in one process, without a pipeline.
 
     Floating-point sums depend on their order, so each parameter's gradient is summed over the microbatches in the order of
-    the schedule's Bs or Ws on its stage. The sums then equal the pipeline's to the last bit wherever the same kernels
-    compute the terms.
+    the schedule's Bs or Ws on its rank. The sums then equal the pipeline's to the last bit wherever the same kernels
+    compute the terms. Each stage's backward is computed by itself: a parameter that stages share has a term of each.
 
     Parameters
     ----------
@@ -47,33 +49,49 @@ class Reference:
     def __init__(self, stages: Sequence[nn.Module], schedule: Schedule, loss: Loss) -> None:
         self.stages = stages
         self._loss = loss
-        weights = schedule.columns[schedule.where(Kind.B, Kind.W)]
-        self._order = [weights.microbatch[weights.stage == stage].tolist() for stage in range(len(stages))]
+        rows = [schedule.row(rank) for rank in range(schedule.ranks)]
+        weights = [row[np.isin(row.kind, (Kind.B, Kind.W))] for row in rows]
+        self._order = [list(zip(row.stage.tolist(), row.microbatch.tolist(), strict=True)) for row in weights]
 
     def step(self, inputs: Sequence[Tensor], targets: Sequence[Tensor]) -> list[float]:
         """The loss of every microbatch; the gradients are left in the parameters' ``grad``."""
-        due = [list(order) for order in self._order]
-        pending: list[dict[int, Gradients]] = [{} for _ in self.stages]
+        due = [deque(order) for order in self._order]
+        pending: dict[tuple[int, int], Gradients] = {}
         losses = []
         for microbatch, (x, target) in enumerate(zip(inputs, targets, strict=True)):
-            loss = self._forward(x, target)
+            passed, loss = self._forward(x, target)
             losses.append(float(loss.detach()))
-            for stage, gradients in enumerate(self._backward(loss / len(inputs))):
-                pending[stage][microbatch] = gradients
-                while due[stage] and due[stage][0] in pending[stage]:
-                    _accumulate(self.stages[stage], pending[stage].pop(due[stage].pop(0)))
+            for stage, gradients in self._backward(passed, loss / len(inputs)):
+                pending[stage, microbatch] = gradients
+            for row in due:
+                while row and row[0] in pending:
+                    stage, _ = row[0]
+                    _accumulate(self.stages[stage], pending.pop(row.popleft()))
         return losses
 
-    def _forward(self, x: Tensor, target: Tensor) -> Tensor:
+    def _forward(self, x: Tensor, target: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+        """The input and output of every stage, cut off from the stage before, and the loss."""
+        passed: list[tuple[Tensor, Tensor]] = []
         for stage in self.stages:
-            x = stage(x)
-        return self._loss(x, target)
+            given = x.detach().requires_grad_() if passed else x
+            x = stage(given)
+            passed.append((given, x))
+        return passed, self._loss(x, target)
 
-    def _backward(self, loss: Tensor) -> list[Gradients]:
-        counts = [len(list(stage.parameters())) for stage in self.stages]
-        parameters = [parameter for stage in self.stages for parameter in stage.parameters()]
-        gradients = list(torch.autograd.grad(loss, parameters, materialize_grads=True))
-        return [gradients[sum(counts[:stage]) : sum(counts[: stage + 1])] for stage in range(len(counts))]
+    def _backward(self, passed: list[tuple[Tensor, Tensor]], loss: Tensor) -> Iterator[tuple[int, Gradients]]:
+        """The gradients of every stage's parameters, from the last stage to the first."""
+        output, gradient = loss, torch.ones_like(loss)
+        for number in reversed(range(len(self.stages))):
+            parameters = list(self.stages[number].parameters())
+            wanted = [*parameters, passed[number][0]] if number else parameters
+            gradients = (
+                list(torch.autograd.grad(output, wanted, gradient, materialize_grads=True))
+                if wanted and output.requires_grad
+                else [torch.zeros_like(tensor) for tensor in wanted]
+            )
+            yield number, gradients[: len(parameters)]
+            if number:
+                output, gradient = passed[number - 1][1], gradients[-1]
 
     def compare(self, mine: dict[int, nn.Module]) -> Difference:
         """How far the gradients of some of the pipeline's stages are from those here."""

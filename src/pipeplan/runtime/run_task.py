@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from pipeplan.errors import InputError
 from pipeplan.model import Schedule
+from pipeplan.runtime.agreement import on_first_rank
 from pipeplan.runtime.layout import cut
 from pipeplan.runtime.model import Model
 from pipeplan.runtime.models import load_model
@@ -24,6 +26,7 @@ from pipeplan.runtime.progress import HowFar, starting
 from pipeplan.runtime.recording import Recording
 from pipeplan.runtime.reference import Difference, Reference
 from pipeplan.runtime.run_result import RunResult
+from pipeplan.runtime.tied_parameters import require_ties_on_one_rank
 
 RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
 """Of a gradient's difference, relative to the largest gradient; 2 % for bfloat16, whose mantissa has 8 bits."""
@@ -106,6 +109,13 @@ class RunTask:
 
     def work(self, rank: int, device: torch.device, places: Places) -> RunResult:
         """Train, in a process group of all ranks; every rank returns the same result."""
+        model, placement = self.load(), self.schedule.placement
+        ranges = cut(model, placement.stages, self.layout)
+        on_first_rank(lambda: require_ties_on_one_rank(model, ranges, placement, seed=self.seed, device=device))
+        return self.train(device, places)
+
+    def train(self, device: torch.device, places: Places) -> RunResult:
+        """Train whatever the model's layers share: for measuring times alone, the weights do not matter."""
         return _Trainer(self, device, places).run()
 
 
@@ -131,7 +141,8 @@ class _Trainer:
         self.difference = Difference()
         self.reference: Reference | None = None
         if task.verify:
-            stages = [self._build(stage) for stage in range(task.schedule.stages)]
+            # Copied together: a model may give the layers that share a parameter as modules that it has built before.
+            stages = copy.deepcopy([self._build(stage) for stage in range(task.schedule.stages)])
             self.reference = Reference(stages, task.schedule, self.model.loss)
             self.reference_optimizers = _optimizers(stages, task.learning_rate)
 
@@ -220,9 +231,15 @@ Optimizers = Sequence[torch.optim.Optimizer]
 
 
 def _optimizers(modules: Any, learning_rate: float) -> Optimizers:
-    """One per stage, so that a parameter's update does not depend on which stages share its rank."""
-    parameters = [list(module.parameters()) for module in modules]
-    return [torch.optim.AdamW(some, lr=learning_rate) for some in parameters if some]
+    """One per stage, so that a parameter's update does not depend on which stages share its rank; each parameter in one."""
+    owned: set[nn.Parameter] = set()
+    optimizers = []
+    for module in modules:
+        parameters = [parameter for parameter in module.parameters() if parameter not in owned]
+        owned.update(parameters)
+        if parameters:
+            optimizers.append(torch.optim.AdamW(parameters, lr=learning_rate))
+    return optimizers
 
 
 def _apply(optimizers: Optimizers) -> None:
