@@ -209,30 +209,15 @@ def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
 def lost_before(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
     """Gaps, and what messages take that its rank receives: from the stage before for F, from the next for B and I.
 
-    A pair with a cost of its own has one gap, and the messages of an F and a B of the forward's stage. It takes no less than
-    either of its ops alone would with what it loses, and no more.
+    A pair with a cost of its own has one gap.
     """
-    if len(turn) == 1 or costs.overlap is None:
-        return sum(costs.overhead.op_gap + _received(op, schedule, costs) for op in turn)
-    passes = _of_pair(turn)
-    behind = lost_behind(turn, schedule, costs)
-    whole = float(costs.overlap[passes[0].stage]) / schedule.slices + costs.overhead.op_gap
-    whole += sum(_received(op, schedule, costs) for op in passes) + behind
-    for op in turn:
-        alone = duration((op,), schedule, costs) + costs.overhead.op_gap
-        whole = max(whole, alone + _received(op, schedule, costs) + _sent(op, schedule, costs))
-    return max(whole - behind - duration(turn, schedule, costs), 0.0)
+    gaps = len(turn) if costs.overlap is None else 1
+    return gaps * costs.overhead.op_gap + sum(_received(op, schedule, costs) for op in turn)
 
 
 def lost_behind(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
     """What messages take that its rank sends: to the next stage for F, to the stage before for B and I."""
-    passes = turn if len(turn) == 1 or costs.overlap is None else _of_pair(turn)
-    return sum(_sent(op, schedule, costs) for op in passes)
-
-
-def _of_pair(turn: tuple[Op, ...]) -> tuple[Op, Op]:
-    forward = next(op for op in turn if op.kind == Kind.F)
-    return forward, replace(forward, kind=Kind.B)
+    return sum(_sent(op, schedule, costs) for op in turn)
 
 
 def _received(op: Op, schedule: Schedule, costs: Costs) -> float:

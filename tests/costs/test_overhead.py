@@ -32,11 +32,17 @@ def test_between_stages_of_one_rank_nothing_is_sent():
     assert occupied(Placement.of((0, 0))).forward.tolist() == [1.5, 1.5]
 
 
-def test_a_pair_has_one_gap_and_the_messages_of_the_forwards_stage():
-    together = occupied(Placement.linear(3), overlap_times=2.5).overlap
-    assert together is not None
-    assert together.tolist() == [3.25, 3.5, 3.25]
+def test_a_pair_has_one_gap_and_the_messages_of_both_its_stages():
+    together = occupied(Placement.linear(3), overlap_times=2.5)
+    stages = np.arange(3)
+    pairs = together.pair_times(stages[:, None], stages, together.backward_input)
+    assert pairs.tolist() == [[3.25, 3.375, 3.25], [3.375, 3.5, 3.375], [3.25, 3.375, 3.25]]
     assert occupied(Placement.linear(3)).overlap is None
+
+
+def test_a_backward_that_outlasts_its_pair_has_the_same_messages():
+    costs = occupied(Placement.linear(3), forward_times=1, backward_times=(2, 2, 9), overlap_times=(2.5, 2.5, 9))
+    assert costs.pair_times(np.array([0, 1]), np.array([2, 2]), costs.backward[[2, 2]]).tolist() == [9.75, 9.875]
 
 
 def test_nothing_is_lost_twice():
@@ -65,6 +71,16 @@ def test_the_two_of_a_pair_lose_the_same():
     before, behind = costs.lost(schedule)
     assert before[1:3].tolist() == [0.625, 0.625]
     assert behind[1:3].tolist() == [0.125, 0.125]
+
+
+def test_a_pair_of_two_stages_has_the_messages_of_each():
+    schedule = strategy("interleaved-1f1b-overlap")(strategy("interleaved-1f1b-overlap").shape(2, 4))
+    costs = Settings(overlap_times=9.5, **ONE_GAP).costs(schedule.placement)
+    alone = replace(costs, overlap=None)
+    (before, behind), (before_alone, behind_alone) = costs.lost(schedule), alone.lost(schedule)
+    assert (schedule.columns.stage[1:] != schedule.columns.stage[:-1])[schedule.joined[1:]].any()
+    np.testing.assert_allclose(before + 0.5 * (before != before_alone), before_alone)
+    assert behind.tolist() == behind_alone.tolist()
 
 
 def test_a_pair_without_a_cost_of_its_own_is_two_ops():

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,6 +56,29 @@ def test_a_pair_starts_together_and_has_a_cost_of_its_own():
     text = "0F0 (0F1;0B0)OVERLAP_F_B 0B1"
     assert times(text)[1:3] == [("0F1", 1, 4), ("0B0", 1, 4)]
     assert times(text, overlap_times=2.5)[1:3] == [("0F1", 1, 3.5), ("0B0", 1, 3.5)]
+
+
+@pytest.mark.parametrize("name", ["1f1b-overlap", "interleaved-1f1b-overlap", "dualpipe", "dualpipev"])
+@pytest.mark.parametrize("communication", ["edge", "contended", "blocking"])
+def test_a_pair_that_saves_nothing_is_two_ops_with_the_messages_of_both(name, communication):
+    schedule = STRATEGIES[name](STRATEGIES[name].shape(4, 8))
+    assert schedule.joined.any()
+    if communication == "blocking":
+        schedule = insert_communication(schedule)
+    given: dict[str, Any] = {
+        "message_time": 0.25,
+        "p2p_time": 0.5,
+        "times_per": "stage",
+        "communication": communication,
+    }
+    assumed, said = (
+        simulate(schedule, Settings(**given, **more).costs(schedule.placement), communication=communication)
+        for more in (dict[str, Any](), {"overlap_times": 3.0})
+    )
+    np.testing.assert_array_equal(assumed.timeline.start, said.timeline.start)
+    np.testing.assert_array_equal(assumed.timeline.end, said.timeline.end)
+    assert assumed.bound.value == said.bound.value
+    assert assumed.bound.value <= assumed.timeline.makespan
 
 
 def test_a_link_carries_one_transfer_at_a_time():

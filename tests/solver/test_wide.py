@@ -101,7 +101,7 @@ WAYS: dict[str, dict[str, Any]] = {
 def test_the_value_is_the_simulators(way, seed):
     random = np.random.default_rng([seed, len(way)])
     placement, given = PLACEMENTS[seed], dict(WAYS[way])
-    more = {"overlap_times": 9.5} if given.pop("overlap", False) else {}
+    more = {"overlap_times": 9.5, "message_time": 0.25} if given.pop("overlap", False) else {}
     if "choices" in given:
         more |= {
             "recompute_times": 2.5,

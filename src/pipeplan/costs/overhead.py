@@ -77,7 +77,6 @@ def _by_kind(forward: Bools, backward: Bools) -> Floats:
     return table
 
 
-def overheads(overhead: Overhead, placement: Placement) -> Floats:
-    """What an op of each kind on each stage takes from its rank beyond its own time, shape (kinds, stages)."""
-    messages = messages_sent(placement) + messages_received(placement)
-    return overhead.op_gap + overhead.message_time * messages
+def message_times(overhead: Overhead, placement: Placement) -> Floats:
+    """Return what the messages of an op of each kind on each stage take from its rank, shape (kinds, stages)."""
+    return overhead.message_time * (messages_sent(placement) + messages_received(placement))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs.limits import Limits
-from pipeplan.costs.overhead import Overhead, messages_received, messages_sent, overheads
+from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
 from pipeplan.costs.settings import Communication
 from pipeplan.errors import CostError
 from pipeplan.model import (
@@ -174,6 +174,9 @@ class Costs:
         nobody said: then nothing can be offloaded.
     communication
         How transfers behave on the machine. A file of costs keeps it; a simulation takes it as an argument of its own.
+    messages
+        The part of a stage's F, B and I that messages take, where these times include it (see :meth:`occupied`); None: no
+        part. An overlapped pair has its forward's part and its backward's, each of its own stage.
 
     Raises
     ------
@@ -195,6 +198,7 @@ class Costs:
     name: str = ""
     offload: Floats | None = None
     communication: Communication = "edge"
+    messages: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap", "offload"):
@@ -248,7 +252,7 @@ class Costs:
         """The costs of the same stages with what is lost between ops as a part of the ops, and nothing lost besides.
 
         So an op of these costs takes what it occupies its rank for: its gap, the messages that it receives, itself, the
-        messages that it sends. An overlapped pair has one gap, and the messages of the forward's stage.
+        messages that it sends. An overlapped pair has one gap, and the messages of both its ops (see :meth:`pair_times`).
 
         Parameters
         ----------
@@ -259,8 +263,8 @@ class Costs:
         """
         if not self.overhead.between_ops:
             return self
-        lost = overheads(self.overhead, placement) * slices
-        pair = lost[Kind.F] + lost[Kind.B] - self.overhead.op_gap * slices
+        messages = message_times(self.overhead, placement) * slices
+        lost = self.overhead.op_gap * slices + messages
         return replace(
             self,
             forward=self.forward + lost[Kind.F],
@@ -268,8 +272,9 @@ class Costs:
             backward_input=self.backward_input + lost[Kind.I],
             backward_weight=self.backward_weight + lost[Kind.W],
             recompute=self.recompute + lost[Kind.R],
-            overlap=None if self.overlap is None else self.overlap + pair,
+            overlap=None if self.overlap is None else self.overlap + lost[Kind.F],
             overhead=Overhead(step_time=self.overhead.step_time),
+            messages=messages[Kind.F],
         )
 
     def meeting(self) -> Costs:
@@ -292,25 +297,17 @@ class Costs:
         """
         if not self.overhead.between_ops:
             return np.zeros(len(schedule)), np.zeros(len(schedule))
-        columns, lost = schedule.columns, self.overhead
-        received: Floats = messages_received(schedule.placement) * lost.message_time
-        sent: Floats = messages_sent(schedule.placement) * lost.message_time
-        before: Floats = (
-            np.where(among(columns.kind, COMPUTE_KINDS), lost.op_gap, 0.0) + received[columns.kind, columns.stage]
-        )
-        behind: Floats = sent[columns.kind, columns.stage]
+        columns, lost, placement = schedule.columns, self.overhead, schedule.placement
         second = np.flatnonzero(schedule.joined)
-        if not second.size:
-            return before, behind
         first = second - 1
-        if self.overlap is None:
-            before[first], behind[first] = before[first] + before[second], behind[first] + behind[second]
-        else:
-            stage = columns.stage[np.where(columns.kind[first] == Kind.F, first, second)]
-            whole = self.occupied(schedule.placement, schedule.slices).durations(schedule) - self.durations(schedule)
-            behind[first] = sent[Kind.F, stage] + sent[Kind.B, stage]
-            before[first] = np.maximum(whole[first] - behind[first], 0.0)
-        before[second], behind[second] = before[first], behind[first]
+        gap = np.where(among(columns.kind, COMPUTE_KINDS), lost.op_gap, 0.0)
+        if self.overlap is not None:
+            gap[second] = 0.0
+        where = columns.kind, columns.stage
+        before: Floats = gap + lost.message_time * messages_received(placement)[where]
+        behind: Floats = lost.message_time * messages_sent(placement)[where]
+        for part in (before, behind):
+            part[first] = part[second] = part[first] + part[second]
         return before, behind
 
     def durations(self, schedule: Schedule) -> Floats:
@@ -365,9 +362,36 @@ class Costs:
         if self.overlap is None:
             pairs: Floats = times[first] + times[second]
             return pairs
-        forward = np.where(schedule.columns.kind[first] == Kind.F, first, second)
-        together = self.overlap[schedule.columns.stage[forward]]
-        return np.maximum(together, np.maximum(times[first], times[second]))
+        stage, turned = schedule.columns.stage, schedule.columns.kind[first] != Kind.F
+        forward, backward = np.where(turned, second, first), np.where(turned, first, second)
+        return self.pair_times(stage[forward], stage[backward], times[backward])
+
+    def pair_times(self, forward: NDArray[np.integer], backward: NDArray[np.integer], alone: Floats) -> Floats:
+        """Return how long forwards of some stages take together with the backwards of others that they overlap with.
+
+        A pair takes its forward's overlap time, and no less than its backward takes alone. The three arrays have one shape,
+        or are broadcast against each other.
+
+        Parameters
+        ----------
+        forward, backward
+            The stage of each pair's forward, and of its backward.
+        alone
+            How long each backward takes alone.
+
+        Raises
+        ------
+        ValueError
+            If these costs have no overlap times: a pair then takes the sum of its two ops.
+        """
+        if self.overlap is None:
+            raise ValueError("the costs have no overlap times")
+        together: Floats
+        if self.messages is None:
+            together = np.maximum(self.overlap[forward], alone)
+        else:
+            together = np.maximum(self.overlap[forward] + self.messages[backward], alone + self.messages[forward])
+        return together
 
 
 def per_stage(

@@ -143,7 +143,8 @@ def _gains(placement: Placement, costs: Costs) -> Floats:
         return gains
     for rank in range(placement.ranks):
         here = sorted({stage for copy in range(placement.copies) for stage in placement.stages_on(rank, copy)})
+        stages = np.array(here)
         forward, backward = costs.forward[here, None], costs.backward[None, here]
-        together = np.maximum(costs.overlap[here, None], np.maximum(forward, backward))
+        together = costs.pair_times(stages[:, None], stages[None, :], backward)
         gains[here] = np.maximum(gains[here], (forward + backward - together).max(axis=1))
     return np.maximum(gains, 0.0)

@@ -99,14 +99,10 @@ class Encoder:
         statistic = STATISTICS["worst" if self.scenarios is None else self.scenarios.statistic]
         return Target(int(self.problem.objective == "span"), spread, statistic)
 
-    @cached_property
+    @property
     def overlaps(self) -> bool:
-        """Whether running any forward overlapped with any backward takes less than one after the other."""
-        costs = self.problem.occupied
-        halves = costs.backward_input if self.problem.split_backward else costs.backward
-        longest = np.maximum(halves, costs.backward).max()
-        gains = costs.overlap is not None and bool((costs.overlap < costs.forward + longest).any())
-        return gains and self.problem.choices.overlap
+        """Whether running some forward overlapped with some backward takes less than one after the other."""
+        return self.problem.pairs_gain
 
     @cached_property
     def may_run_full(self) -> bool:

@@ -26,7 +26,7 @@ def flatten(encoder: Encoder) -> FlatProblem:
     full_time = np.where(encoder.is_forward, time, problem.occupied.backward[encoder.stage_of] / problem.slices)
     held = problem.memory_limit.activation[encoder.stage_of] / problem.slices
     work = np.bincount(encoder.rank_of, weights=encoder.share * encoder.total_times)
-    overlap = problem.occupied.overlap
+    overlap, messages = problem.occupied.overlap, problem.occupied.messages
     limit = problem.memory_limit.limit
     flat = FlatProblem(
         offsets=encoder.offsets,
@@ -44,6 +44,7 @@ def flatten(encoder: Encoder) -> FlatProblem:
         full_time=full_time,
         full_growth=np.where(encoder.is_forward, growth, -held),
         overlap=time if overlap is None else overlap[encoder.stage_of] / problem.slices,
+        messages=np.zeros(encoder.classes) if messages is None else messages[encoder.stage_of] / problem.slices,
         slices=problem.slices,
     )
     return flat._replace(more=_widen(encoder, flat, crosses) if encoder.is_wide else NO_WIDE_PROBLEM)

@@ -160,12 +160,23 @@ class Problem:
         smaller = (rule.freed_by_weight > rule.activation * (1 + tolerances.LAST_DIGITS)) & bool(
             np.isfinite(rule.limit).any()
         )
-        overlapped = (
-            costs.overlap is not None
-            and self.choices.overlap
-            and (costs.overlap - costs.forward).min() < costs.backward
-        )
-        return shorter | smaller | overlapped
+        return shorter | smaller | self._gain_in_pairs(costs.backward)
+
+    @cached_property
+    def pairs_gain(self) -> bool:
+        """Whether running some forward overlapped with some backward takes less than one after the other."""
+        halves = self.occupied.backward_input if self.split_backward else self.occupied.backward
+        return bool(self._gain_in_pairs(np.maximum(halves, self.occupied.backward)).any())
+
+    def _gain_in_pairs(self, backward: Floats) -> NDArray[np.bool_]:
+        """Return on which stages a backward that takes so long gains where it overlaps with some forward."""
+        costs = self.occupied
+        if costs.overlap is None or not self.choices.overlap:
+            return np.zeros(costs.stages, np.bool_)
+        # The messages of a backward are not overlapped.
+        alone = backward if costs.messages is None else backward - costs.messages
+        gains: NDArray[np.bool_] = (costs.overlap - costs.forward).min() < alone * (1 - tolerances.LAST_DIGITS)
+        return gains
 
     @cached_property
     def least_limit(self) -> Floats:

@@ -82,7 +82,9 @@ class FlatProblem(NamedTuple):
     full_time, full_growth
         The same as ``time`` and ``growth`` where a backward of the class runs in full, and leaves nothing owed.
     overlap
-        How long a forward takes together with the backward that it overlaps with, at least.
+        How long a forward takes together with the backward that it overlaps with, at least, and without that one's messages.
+    messages
+        The part of an op that its messages take. The two of a pair have both parts, one after the other.
     slices
         Into how many slices each sequence is cut.
     more
@@ -104,6 +106,7 @@ class FlatProblem(NamedTuple):
     full_time: Floats
     full_growth: Floats
     overlap: Floats
+    messages: Floats
     slices: int = 1
     more: WideProblem = NO_WIDE_PROBLEM
 

@@ -112,8 +112,10 @@ def run_rank(
                 other_time = problem.full_time[partner]
                 other_growth = problem.full_growth[partner]
             # The forward takes its memory first; an I may add to that.
-            forward = op_class if op_class % 2 == 0 else partner
-            time = max(problem.overlap[forward], time, other_time)
+            forward, backward, backward_time = op_class, partner, other_time
+            if op_class % 2 == 1:
+                forward, backward, backward_time = partner, op_class, time
+            time = max(problem.overlap[forward] + problem.messages[backward], backward_time + problem.messages[forward])
             growth = max(problem.growth[forward], growth + other_growth)
 
         # Weight backwards before it.

@@ -196,12 +196,14 @@ def run_rank(
             # The forward takes its memory first; an I may add to that.
             if partner % 2 == 0:
                 growth = max(other_growth, growth + other_growth)
-                time = max(problem.overlap[partner], time, other_time)
+                time = max(problem.overlap[partner] + problem.messages[op_class], time + problem.messages[partner])
                 stretch = 1.0 if nominal else more.factors[factors + other_op]
             else:
                 backward = partner
                 growth = max(growth, growth + other_growth)
-                time = max(problem.overlap[op_class], time, other_time)
+                time = max(
+                    problem.overlap[op_class] + problem.messages[partner], other_time + problem.messages[op_class]
+                )
 
         # What the backward needs first: its R, or its RELOAD, and what these take.
         again = 0.0

@@ -132,10 +132,4 @@ def is_plain(problem: Problem) -> bool:
 
     It knows no overlapped pairs, no full backward beside split ones, and nothing that is not kept until its backward.
     """
-    costs = problem.occupied
-    overlapped = False
-    if problem.choices.overlap and costs.overlap is not None:
-        halves = costs.backward_input if problem.split_backward else costs.backward
-        longest = float(np.maximum(halves, costs.backward).max())
-        overlapped = bool((costs.overlap < costs.forward + longest).any())
-    return not (overlapped or problem.full_gains.any() or problem.choices.frees_memory)
+    return not (problem.pairs_gain or problem.full_gains.any() or problem.choices.frees_memory)
