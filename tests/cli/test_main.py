@@ -5,12 +5,11 @@ import os
 import re
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from pipeplan.cli.process import let_go
-from pipeplan.cli.shortage import shortage
+import pipeplan.api
+from pipeplan.cli import main
 
 DEADLOCK = "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n"
 INCOMPLETE = "0F0,0B0\n1F0\n"
@@ -439,48 +438,10 @@ def test_a_kernel_that_is_still_compiled_ends_with_the_process_and_not_under_it(
     assert "own end" not in ended.stdout
 
 
-_THREAD = """
-import sys, threading
-from pipeplan.cli import app, main
+def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):
+    def exhausted(*_: object, **__: object) -> None:
+        raise MemoryError
 
-def answered(*_):
-    for error in (MemoryError(), ValueError("of another kind")):
-        def die(error=error):
-            raise error
-        thread = threading.Thread(target=die)
-        thread.start()
-        thread.join()
-    return 0
-
-app.answered = answered
-sys.exit(main())
-"""
-
-
-@pytest.mark.parametrize(("option", "traces"), [((), 1), (("--debug",), 2)])
-def test_a_thread_that_dies_of_too_little_memory_shows_no_traceback(option, traces):
-    command = [sys.executable, "-c", _THREAD, "schedules", *option]
-    ended = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert ended.stderr.count("Traceback") == traces
-    assert "of another kind" in ended.stderr
-
-
-def test_nobody_waits_for_a_thread_that_died_before_it_began(monkeypatch):
-    """As one does that gets no memory for its beginning: Python's own ``start`` waits until it has begun."""
-
-    class Stillborn(threading.Thread):
-        def _set_ident(self):
-            raise MemoryError
-
-    monkeypatch.setattr(sys, "unraisablehook", let_go)
-    thread = Stillborn(daemon=True)
-    begun = threading.Thread(target=thread.start, daemon=True)
-    begun.start()
-    begun.join(20)
-    assert not begun.is_alive()
-    assert not thread.is_alive()
-
-
-def test_a_machine_without_a_folder_for_temporary_files_is_told_in_a_sentence():
-    error = FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
-    assert shortage(error) == "no folder for temporary files can be written; set TMPDIR to one that can"
+    monkeypatch.setattr(pipeplan.api, "simulate", exhausted)
+    assert main(["simulate", "--no-visualization"]) == 2
+    assert capsys.readouterr().err == "pipeplan: out of memory; choose a smaller shape\n"

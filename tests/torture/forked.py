@@ -57,7 +57,6 @@ def started(
     closed: Collection[int] = (),
     memory: int | None = None,
     limits: Mapping[str, int] = {},
-    prepare: tuple[str, Any] | None = None,
 ) -> Running:
     """A command that runs: a forked child of the warm process, in a session of its own.
 
@@ -80,9 +79,6 @@ def started(
         Bytes of address space (``RLIMIT_AS``).
     limits
         Others, by name: ``{"RLIMIT_NOFILE": 10}``.
-    prepare
-        A function that the child calls in its environment and folder, before its limits are set: ``module:function``, and
-        its argument as JSON has it.
     """
     with ExitStack() as stack:
         request = {
@@ -91,7 +87,6 @@ def started(
             "environment": _environment(environment),
             "closed": list(closed),
             "limits": _limits(memory, limits),
-            "prepare": prepare,
         }
         asked = _file(json.dumps(request).encode())
         stack.callback(asked.close)

@@ -104,10 +104,6 @@ def _become(files: list[int]) -> NoReturn:
         for stream in (sys.stdin, sys.stdout, sys.stderr):
             stream.reconfigure(encoding=os.environ["PYTHONIOENCODING"])  # type: ignore[union-attr]
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    if asked["prepare"] is not None:
-        place, argument = asked["prepare"]
-        module, _, function = place.partition(":")
-        getattr(import_module(module), function)(argument)
     for name, most in asked["limits"].items():
         resource.setrlimit(getattr(resource, name), (most, most))
     for number, name in enumerate(("stdin", "stdout", "stderr")):

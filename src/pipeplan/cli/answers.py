@@ -10,7 +10,6 @@ from pathlib import Path
 from re import sub
 from typing import Any
 
-from pipeplan.cli.shortage import shortage
 from pipeplan.errors import PipeplanError
 
 
@@ -61,14 +60,14 @@ _LONGEST = 2_000
 
 
 def _said(error: Exception, options: Collection[str] | None) -> str:
-    if (short := shortage(error)) is not None:
-        return f"pipeplan: {short}"
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return "pipeplan: out of memory; choose a smaller shape"
     if isinstance(error, PipeplanError):
         return f"pipeplan: {_with_option(error, options)}"
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         where = error.filename or "for the files that are needed meanwhile (TMPDIR)"
         return f"pipeplan: there is no space left: {where}"
-    from cyclopts import CycloptsError  # late, so that messages need nothing that might not fit into memory
+    from cyclopts import CycloptsError
 
     if isinstance(error, CycloptsError):
         return f"pipeplan: {' '.join(str(error).split())}"
