@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 
 from pipeplan.errors import FormatError, InputError
-from pipeplan.leftovers import clear_leftovers, name_of_ours
 
 MEBIBYTE = 1 << 20
 GIBIBYTE = 1 << 30
@@ -185,26 +184,18 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """An empty folder of this process alone, removed after the block with all that is in it.
-
-    Whoever is killed leaves it; the next who asks for one removes what such processes have left.
+    """Make an empty folder that only this user can read; it is removed after the block with everything in it.
 
     Raises
     ------
     InputError
-        If none can be made.
+        If the system's folder for temporary files cannot be written.
     """
     try:
-        place = Path(tempfile.gettempdir())
-    except OSError:
-        raise InputError("no folder for temporary files can be written; set TMPDIR to one that can") from None
-    clear_leftovers(place)
-    folder = place / name_of_ours(hidden=False)
+        folder = Path(tempfile.mkdtemp(prefix="pipeplan-"))
+    except OSError as error:
+        raise InputError(f"cannot make a temporary folder: {_reason(error)}; set TMPDIR to another folder") from None
     try:
-        try:
-            folder.mkdir(0o700)
-        except OSError as error:
-            raise InputError(f"cannot write {place}: {_reason(error)}; set TMPDIR to another folder") from None
         yield folder
     finally:
         _certainly(partial(shutil.rmtree, folder, ignore_errors=True))
@@ -212,13 +203,11 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def _temporary(ending: str, folder: Path | None) -> Iterator[Path]:
-    """A file of this process alone, removed after the block unless it was moved; here whoever is killed leaves one, too."""
-    place = Path(tempfile.gettempdir()) if folder is None else folder
-    clear_leftovers(place)
-    temporary = place / name_of_ours(hidden=True, ending=ending[:_LONGEST_ENDING])
+    """Make a temporary file that only this user can read; it is removed after the block unless it was moved."""
+    descriptor, name = tempfile.mkstemp(prefix=".pipeplan-", suffix=ending[:_LONGEST_ENDING], dir=folder)
+    temporary = Path(name)
     try:
-        # The name is known before the file is there, so that no moment is left in which it would stay.
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(descriptor)
         yield temporary
     finally:
         with suppress(OSError):

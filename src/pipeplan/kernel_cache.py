@@ -14,6 +14,7 @@ import logging
 import os
 import pickle
 import stat
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -24,8 +25,6 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
-
-from pipeplan.leftovers import clear_leftovers, name_of_ours
 
 _LOG = logging.getLogger("pipeplan.kernels")
 
@@ -105,11 +104,12 @@ class _Files:
         """Keep a value under a key. Raises OSError where it cannot be written."""
         data = numba.core.serialize.dumps(value)
         path = self._path(key)
-        clear_leftovers(self._folder)
-        temporary = self._folder / name_of_ours(hidden=True)
+        descriptor, name = tempfile.mkstemp(prefix=".pipeplan-", dir=self._folder)
+        temporary = Path(name)
         try:
-            temporary.touch(0o644)  # and less, where the user says so: what others can write is not loaded
+            os.close(descriptor)
             temporary.write_bytes(_checksum(path, data) + data)
+            temporary.chmod(0o644)  # other users may load it; a file that they could write is never loaded
             temporary.replace(path)
         finally:
             with suppress(OSError):
