@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pipeplan.api.searching.steady_states import SteadyStates, steady_state
     from pipeplan.costs import Costs, Settings
     from pipeplan.errors import PipeplanError
-    from pipeplan.formats import Training
+    from pipeplan.formats import Training, read_schedule
     from pipeplan.model import Kind, Op, Placement, Schedule, Timeline
 
 __version__ = "0.1.0"
@@ -97,6 +97,7 @@ __all__ = [
     "plan",
     "profile",
     "read",
+    "read_schedule",
     "run",
     "save",
     "schedules",
@@ -111,24 +112,15 @@ _HOMES = {
     "pipeplan.api.searching.steady_states": {"SteadyStates", "steady_state"},
     "pipeplan.costs": {"Costs", "Settings"},
     "pipeplan.errors": {"PipeplanError"},
-    "pipeplan.formats": {"Training"},
+    "pipeplan.formats": {"Training", "read_schedule"},
     "pipeplan.model": {"Kind", "Op", "Placement", "Schedule", "Timeline"},
 }
 """Where the public names are, except those of :mod:`pipeplan.api`. Plans and searches are apart: they load the planner and
 the solver."""
 
 
-_FORMER_HOMES = {"read_schedule": "pipeplan.formats"}
-"""Where the deprecated names are."""
-
-
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        from pipeplan.deprecation import NAMES, warn_of
-
-        if name in NAMES:
-            warn_of(NAMES[name])
-            return getattr(import_module(_FORMER_HOMES[name]), name)
         raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
     home = next((home for home, names in _HOMES.items() if name in names), "pipeplan.api")
     return getattr(import_module(home), name)

@@ -5,7 +5,6 @@ import io
 import json
 import math
 import shutil
-import warnings
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from jsonschema import Draft202012Validator
 import pipeplan
 from pipeplan.api.schemas import EVERY, schema
 from pipeplan.cli import main
-from pipeplan.deprecation import DeprecatedWarning
 from pipeplan.documents import ENDINGS
 from pipeplan.errors import FormatError, InputError
 from pipeplan.formats import formats, read_file
@@ -154,7 +152,7 @@ def test_todays_answers_fit_the_schema_of_then(name, monkeypatch):
 
 
 GONE: frozenset[str] = frozenset()
-"""Names that earlier versions had, and that went when their deprecation had lasted for its time."""
+"""Names of earlier versions that were removed on purpose."""
 
 
 @pytest.fixture(scope="module")
@@ -164,11 +162,9 @@ def names() -> Any:
 
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
 def test_no_name_is_gone(folder, names):
-    """Of functions, commands, options, keys, schedules and formats; one that is deprecated is there still."""
+    """Every function, command, option, key, schedule and format of an earlier version is still there."""
     then = json.loads((folder / "named.json").read_text())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecatedWarning)
-        assert [name for name in then["names"] if not hasattr(pipeplan, name) and name not in GONE] == []
+    assert [name for name in then["names"] if not hasattr(pipeplan, name) and name not in GONE] == []
     for kind in ("keys", "schedules"):
         assert set(then[kind]) - set(names[kind]) <= GONE, kind
     for command, options in then["options"].items():
@@ -181,7 +177,7 @@ def test_functions_are_called_as_before(folder, names):
     """By place in the same order, by the same names, and without what is new."""
     for function, were in json.loads((folder / "named.json").read_text())["arguments"].items():
         if function not in names["names"]:
-            continue  # It is deprecated, and another one by now.
+            continue  # test_no_name_is_gone reports it
         then = {argument: said for argument, said in were.items() if argument not in GONE}
         now = names["arguments"][function]
         for argument, said in then.items():

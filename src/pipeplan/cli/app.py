@@ -11,7 +11,6 @@ from cyclopts import App, Parameter, Token
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
 from pipeplan.cli.command_help import register_help
-from pipeplan.cli.deprecations import deprecations_told
 from pipeplan.errors import PipeplanError
 
 _HELP = """The workbench for pipeline-parallel training schedules.
@@ -99,8 +98,7 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
     given = _named(arguments)
     app = command_line()
     try:
-        with deprecations_told():
-            code = app(given, exit_on_error=False, print_error=False)
+        code = app(given, exit_on_error=False, print_error=False)
     except Exception as error:
         # The last resort: every error becomes a sentence and an exit code.
         before_errors()

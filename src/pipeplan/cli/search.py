@@ -86,7 +86,7 @@ class Search:
             "--store",
         ),
     ] = None
-    full_backward: Annotated[bool, _option("Deprecated: --leave split says the same.", "--full-backward")] = False
+    full_backward: Annotated[bool, _option("Alias of --leave split.", "--full-backward")] = False
     decide: Annotated[
         tuple[str, ...],
         _option("What else to decide: recompute, offload; repeatable, or with commas.", "--decide"),

@@ -18,7 +18,6 @@ from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.limits import parse_size
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
-from pipeplan.deprecation import KEYS, warn_of
 from pipeplan.documents import read_document
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.model import require_text, shortened
@@ -181,9 +180,6 @@ def _known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str) 
     for key, value in values.items():
         plain = str(key).replace("-", "_")
         name = ALIASES.get(plain, plain)
-        if plain in KEYS:
-            warn_of(KEYS[plain])
-            name = KEYS[plain].new
         if name not in names:
             what = f"key in {where}:" if where else "setting"
             raise UnknownNameError(what, str(key), (*names, *ALIASES), field=str(key))

@@ -75,6 +75,16 @@ def read_schedule_or_timeline(path: FilePath, *, keep_duplicates: bool = False) 
 
 
 def read_schedule(path: FilePath, *, keep_duplicates: bool = False) -> Schedule:
-    """The schedule that a file holds, or the one of its timeline; see :func:`read_file` for what it raises."""
+    """Return the schedule that a file holds, or the schedule of its timeline.
+
+    Raises
+    ------
+    UnknownNameError
+        If no format has the file's ending.
+    InputError
+        If the file cannot be read, or holds costs.
+    FormatError
+        If its content is not in the format that its ending names.
+    """
     found = read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
     return found.schedule if isinstance(found, Timeline) else found

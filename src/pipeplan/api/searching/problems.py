@@ -7,7 +7,6 @@ from typing import TypedDict, get_args
 
 from pipeplan.api.sources import DEFAULT_MICROBATCHES
 from pipeplan.costs import Costs, Settings
-from pipeplan.deprecation import FULL_BACKWARD, warn_of
 from pipeplan.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, require_flags, require_text, shortened
 from pipeplan.solver import Choices, Jitter, Objective, Problem, SlowRank, Variation
@@ -90,13 +89,11 @@ def choices_of(decide: Names, leave: Names, *, full_backward: bool = False) -> C
         For a name in both, and for full backwards where the search is to decide which are split.
     """
     decided, left = names_of(decide), names_of(leave)
-    if full_backward:
-        warn_of(FULL_BACKWARD, stacklevel=4)
-        if "split" in decided:
-            raise InputError(
-                "full backwards leave no backward to split: take full_backward or decide split, not both",
-                field="full_backward",
-            )
+    if full_backward and "split" in decided:
+        raise InputError(
+            "full backwards leave no backward to split: take full_backward or decide split, not both",
+            field="full_backward",
+        )
     return Choices.of(decided, [*left, "split"] if full_backward else left)
 
 

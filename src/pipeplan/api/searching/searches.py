@@ -83,7 +83,7 @@ def search(
     store
         File that keeps each search as it ends; the same question asked again goes on from there.
     full_backward
-        Deprecated: ``leave="split"`` says the same, that no backward is split into its input and weight halves.
+        Same as ``leave="split"``: no backward is split into its input and weight halves.
     decide, leave
         What the search decides beside the order: names, or one text with commas between them. It decides ``split``,
         ``overlap`` and ``weight-order`` unless they are left, and ``recompute`` and ``offload`` where they are named.

@@ -40,7 +40,7 @@ def steady_state(
     seed, workers
         Of the random numbers; threads.
     full_backward
-        Deprecated: ``leave="split"`` says the same.
+        Same as ``leave="split"``: no backward is split into its input and weight halves.
     leave
         ``split``: no backward is split into its input and weight halves. Nothing else is decided here.
     **settings
