@@ -18,6 +18,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
 from pipeplan.readable import percent
 from pipeplan.simulation import Bound, Simulation
+from pipeplan.solver.candidate import Encoder
 
 SHAPE: dict[str, Any] = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25}
 
@@ -186,7 +187,12 @@ def test_a_search_that_did_not_come_to_try_them_is_still_held_against_all_that_i
     found = solver.search(problem, evaluations=100)
     assert found.every_published
     assert found.published is not None
-    stopped = replace(found, published=None, every_published=False)
+    encoder = Encoder(problem)
+    one_by_one = encoder.decode(encoder.from_order(encoder.one_by_one()))
+    stopped = solver.search(problem, evaluations=100, start=one_by_one, engines=())
+    assert stopped.every_published
+    assert stopped.published is not None
+    assert stopped.value == stopped.published.value
     assert published_here(stopped) == published_here(found)
     assert published_here(found) == PublishedSchedule(found.published.name, "linear", found.published.value)
 

@@ -51,8 +51,11 @@ def test_what_the_plan_is_searched_for_is_judged_at_once():
     assert run.best is not None
     assert run.judge is not None
     assert plan.best.judged == plan.best.value < run.best.judged
-    judged = {lineage.name: run.judge(run.schedule(lineage)) for lineage in plan.lineages}
-    assert {lineage.name: lineage.judged for lineage in run.finalists} == pytest.approx(judged)
+    decoded = {lineage.name: run.judge(run.schedule(lineage)) for lineage in plan.lineages}
+    assert {lineage.name for lineage in run.finalists} == set(decoded)
+    for lineage in run.finalists:
+        assert lineage.judged == pytest.approx(run.judge(run.schedule(lineage)))
+        assert lineage.judged <= decoded[lineage.name]
     assert run.published is not None
     assert plan.published is not None
     assert run.published.value > plan.published.value

@@ -8,7 +8,7 @@ from pipeplan.simulation.idle import IdleTimes, idle_times
 from pipeplan.simulation.idle_gaps import WAITS
 from pipeplan.simulation.memory import memory_use
 from pipeplan.simulation.reason import Reason
-from pipeplan.simulation.simulator import Communication, Simulation, recomputed_stages, simulate
+from pipeplan.simulation.simulator import Communication, Simulation, message_partners, recomputed_stages, simulate
 from pipeplan.simulation.step import longest_span, step_time
 from pipeplan.simulation.what_if import WhatIf, what_ifs
 from pipeplan.simulation.window_places import LocatedWindow, located_windows
@@ -36,6 +36,7 @@ __all__ = [
     "longest_span",
     "lower_bound",
     "memory_use",
+    "message_partners",
     "recomputed_stages",
     "simulate",
     "span_bound",

@@ -295,6 +295,15 @@ def _beside_compute(
     return all_start, all_end
 
 
+def message_partners(schedule: Schedule, needs: Dependencies) -> NDArray[np.int32]:
+    """Return the other end of each SEND and RECV, ``NONE`` for all other ops; shape (ops,)."""
+    partner = np.full(len(schedule), NONE, np.int32)
+    receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
+    partner[receives] = needs.arrival[receives]
+    partner[partner[receives]] = receives
+    return partner
+
+
 def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     """Time a schedule whose sends and receives occupy their ranks."""
     needs = dependencies(schedule)
@@ -305,9 +314,7 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     if crossing.any():
         op = int(np.flatnonzero(crossing)[0])
         raise InvalidScheduleError(f"blocking communication needs a SEND and a RECV for {schedule.place(op)}")
-    partner = np.full(len(schedule), NONE, np.int32)
-    partner[receives] = needs.arrival[receives]
-    partner[partner[receives]] = receives
+    partner = message_partners(schedule, needs)
     messages = partner >= 0
     durations[messages] = costs.transfer.time(schedule.slices)
     gap, _ = costs.lost(schedule)

@@ -5,7 +5,14 @@ from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import EarlyProof, Proving
-from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, best_published, fixed_orders, published
+from pipeplan.solver.engines.published import (
+    EVERYTHING_UP_TO,
+    DrivenByCosts,
+    FixedOrders,
+    best_published,
+    fixed_orders,
+    published,
+)
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.exact.engine import Exact
 from pipeplan.solver.exact.few_ranks import FewRanks
@@ -25,6 +32,7 @@ from pipeplan.solver.variation import Jitter, SlowRank, Variation
 __all__ = [
     "CHOICES",
     "ENGINES",
+    "EVERYTHING_UP_TO",
     "MOVES",
     "BuildingBlocks",
     "Choice",

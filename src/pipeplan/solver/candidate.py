@@ -244,10 +244,14 @@ class Encoder:
         """The value of what is decided, and ``spread`` times the mean over the ranks."""
         return self.timed(decisions, spread)[0]
 
-    def timed(self, decisions: Decisions, spread: float = 0.0) -> tuple[float, Timing]:
-        """The value of what is decided, infinite where it deadlocks or does not fit, and all that was found on the way."""
+    def timed(self, decisions: Decisions, spread: float = 0.0, *, fills_waits: bool = True) -> tuple[float, Timing]:
+        """The value of what is decided, infinite where it deadlocks or does not fit, and all that was found on the way.
+
+        Without ``fills_waits`` weight backwards stand only where they are forced to or memory is short, which its value does
+        not know.
+        """
         timing = self.room_for_timing()
-        inputs = (self.flat, decisions, self.target(spread), INFEASIBLE / 2)
+        inputs = (self.flat if fills_waits else self._without_waits, decisions, self.target(spread), INFEASIBLE / 2)
         value = self.evaluator(inputs, (timing,), work=self.positions * self.runs)
         return (np.inf if value >= INFEASIBLE else float(value)), timing
 
@@ -256,10 +260,18 @@ class Encoder:
         """How often a candidate is timed for one value."""
         return 1 if self.scenarios is None else 1 + self.scenarios.runs
 
-    def decode(self, candidate: Candidate, name: str = "search") -> Schedule:
-        """The schedule of a feasible candidate."""
+    @cached_property
+    def _without_waits(self) -> FlatProblem:
+        """The problem with all that crosses ranks there since ever: no rank waits for it, and no W fills a wait."""
+        ever = np.full(self.classes, -np.inf)
+        flat = self.flat
+        more = flat.more._replace(sending=ever) if self.is_wide else flat.more
+        return flat._replace(delay=ever, more=more)
+
+    def decode(self, candidate: Candidate, name: str = "search", *, fills_waits: bool = True) -> Schedule:
+        """The schedule of a feasible candidate; with ``fills_waits`` weight backwards fill the waits of its plan."""
         decisions = candidate.decisions
-        _, timing = self.timed(decisions)
+        _, timing = self.timed(decisions, fills_waits=fills_waits)
         rows = [write_row(self, decisions, timing, *ends) for ends in pairwise(self.offsets.tolist())]
         problem = self.problem
         return Schedule.from_rows(problem.placement, problem.microbatches, rows, slices=problem.slices, name=name)

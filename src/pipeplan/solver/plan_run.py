@@ -8,6 +8,7 @@ from dataclasses import replace
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Schedule
 from pipeplan.simulation import Bound
+from pipeplan.solver.candidate import Candidate
 from pipeplan.solver.result import Published
 from pipeplan.solver.run import Lineage, Run
 
@@ -45,10 +46,19 @@ class PlanRun(Run):
         """Whether the part of the budget is spent, or there is nothing left to find, here or as it is judged."""
         return super().is_over or self._whole.is_over
 
+    @property
+    def needs_no_start(self) -> bool:
+        """Whether no schedule is better as it is judged, whatever the plan says."""
+        return self._whole.needs_no_start
+
     def take(self, lineage: Lineage) -> None:
         """Take a lineage if it is the best of its name, and have it judged then."""
         super().take(lineage)
         self._whole.take(lineage)
+
+    def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
+        """Have a schedule judged as it stands."""
+        self._whole.take_as_it_is(schedule, name, candidate)
 
     def take_published(self, schedule: Schedule, found: Published) -> None:
         """Take a published schedule, and have it judged."""

@@ -15,7 +15,7 @@ from pipeplan.solver.engines.judged_search import JudgedSearch
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import EarlyProof, Proving
-from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders
+from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, try_untried
 from pipeplan.solver.engines.robust_search import RobustSearch
 from pipeplan.solver.engines.shorter_runs import ShorterRuns
 from pipeplan.solver.engines.window_search import WindowSearch
@@ -125,11 +125,25 @@ def search(
             plan.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
             searched = run if isinstance(engine, JUDGING) else plan
-            if not searched.is_optimal and not run.budget.stopped.is_set():
+            done = searched.needs_no_start if isinstance(engine, STARTING) else searched.is_optimal
+            if not done and not run.budget.stopped.is_set():
                 engine(searched)
     except KeyboardInterrupt:
         run.budget.stopped.set()
+    _compare_with_published(run, plan)
     return _answer(run, every_published=plan.every_published)
+
+
+def _compare_with_published(run: Run, plan: Run) -> None:
+    """Try the published schedules that were left out, unless one that was tried is proven optimal, or nothing was found."""
+    best, published = run.best, run.published
+    proven = run.is_optimal and best is not None and published is not None and published.value <= best.judged
+    if best is None or plan.every_published or proven:
+        return
+    try:
+        try_untried(plan)
+    except KeyboardInterrupt:
+        run.budget.stopped.set()
 
 
 def require_shape(schedule: Schedule, problem: Problem) -> None:

@@ -8,18 +8,21 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from threading import Thread
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from pipeplan.checking import check_memory
+from pipeplan.errors import DeadlockError
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import HOST_KINDS, Kind, Schedule, tolerances
 from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.exchange import Exchange
+from pipeplan.solver.meeting import schedule_that_meets
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Judge, bound_of
@@ -51,7 +54,8 @@ class Lineage:
     value
         The objective.
     schedule
-        The schedule itself where the candidate is not as good: its weight backwards are in an order of their own.
+        The schedule itself where the candidate does not say all of it: its weight backwards are in an order of their own, or
+        it holds messages.
     judged
         What the search makes small: the value, or what a :class:`~pipeplan.solver.robustness.Judge` says of the schedule.
     exchange
@@ -82,8 +86,8 @@ class Run:
         The best lineage, as it is judged; None before anything feasible was found.
     history
         Every improvement.
-    published, published_schedule, every_published
-        The best published schedule that fits, of those tried so far; whether all were.
+    published, published_schedule, tried, every_published
+        The best published schedule that fits, of those tried so far; their names; whether these are all.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class Run:
         self.published: Published | None = None
         self.published_schedule: Schedule | None = None
         self.every_published = False
+        self.tried: set[str] = set()
         self._lineages: dict[str, Lineage] = {}
         self._judged: dict[str, Lineage] = {}
         self._report = report
@@ -129,6 +134,11 @@ class Run:
         if self.best is None or self.problem.is_sampled:
             return False
         return self.best.judged <= self.bound_of_judged.value * (1 + tolerances.ROUNDING)
+
+    @property
+    def needs_no_start(self) -> bool:
+        """Whether no schedule is better than the best one, as they are judged: starts need not be tried."""
+        return self.is_optimal
 
     @property
     def bound_of_judged(self) -> Bound:
@@ -156,8 +166,36 @@ class Run:
         known = self._lineages.get(lineage.name)
         if known is None or lineage.value < known.value:
             self._lineages[lineage.name] = lineage = replace(lineage, candidate=lineage.candidate.copy())
-            judged = lineage.value if self.judge is None else self.judge(self.schedule(lineage))
-            self.take_judged(replace(lineage, judged=judged))
+            self.take_judged(self.judged(lineage))
+
+    def judged(self, lineage: Lineage) -> Lineage:
+        """Return the lineage as it is judged.
+
+        Where transfers must meet, its weight backwards stand where its plan has them or where waits for messages have room,
+        whichever is better.
+        """
+        if self.judge is None:
+            return replace(lineage, judged=lineage.value)
+        if self.problem.communication != "blocking" or lineage.schedule is not None:
+            return replace(lineage, judged=self.judge(self.schedule(lineage)))
+        exchange, planned = Exchange.at_once(self.problem), self.encoder.encode(self.encoder.decode(lineage.candidate))
+        ways = []
+        for candidate in (lineage.candidate, planned):
+            if np.isfinite(candidate.value):
+                schedule = schedule_that_meets(self.encoder, candidate, exchange)
+                way = replace(lineage, candidate=candidate, schedule=schedule, exchange=exchange)
+                ways.append(replace(way, judged=self.judge(schedule)))
+        return min(ways, key=attrgetter("judged"))
+
+    def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
+        """Take a schedule that fits as it stands, messages included, where that is more than its candidate says."""
+        if self.judge is None:
+            return
+        try:
+            judged = self.judge(schedule)
+        except DeadlockError:  # its own messages never meet
+            return
+        self.take_judged(Lineage(name, name, candidate.copy(), candidate.value, schedule, judged))
 
     def take_judged(self, lineage: Lineage) -> None:
         """Take a lineage as it was judged, if it is the best of its name."""
@@ -184,6 +222,7 @@ class Run:
 
         ``own``: whether the schedule by this name is so unless it is told otherwise.
         """
+        self.tried.add(name)
         value = self.offer_schedule(schedule, name)
         if np.isfinite(value):
             self.take_published(schedule, Published(name, value, own))
@@ -201,7 +240,8 @@ class Run:
         """Take a valid schedule of this placement and number of microbatches as a lineage of its own, if it fits.
 
         Where its candidate is not as good, the schedule is kept as it stands: one that runs weight backwards in an order
-        that the problem does not decide on. Of one that does not fit, some is recomputed or offloaded if that may be.
+        that the problem does not decide on. Where schedules are judged, it is judged as it stands, too. Of one that does not
+        fit, some is recomputed or offloaded if that may be.
 
         Gives the objective of the schedule as it stands; infinite where it does not fit.
         """
@@ -210,11 +250,14 @@ class Run:
         value = value_as_is(schedule, self.problem)
         if self.encoder.decides_mode and not np.isfinite(candidate.value) and not np.isfinite(value):
             self.offer(self.encoder.fitted(candidate.decisions), name, f"{name}, not all of it kept")
-        elif candidate.value <= value * (1 + tolerances.ROUNDING):
-            self.offer(candidate, name, name)
-        elif np.isfinite(value):
+            return value
+        if np.isfinite(value):
             if not np.isfinite(candidate.value):
                 candidate = self.encoder.from_order(self.encoder.one_by_one())
+            self.take_as_it_is(schedule, name, candidate)
+        if candidate.value <= value * (1 + tolerances.ROUNDING):
+            self.offer(candidate, name, name)
+        elif np.isfinite(value):
             self.take(Lineage(name, name, candidate, value, schedule))
         return value
 

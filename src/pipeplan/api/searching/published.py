@@ -16,35 +16,25 @@ from pipeplan.model import tolerances
 from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.solver import (
+    EVERYTHING_UP_TO,
     Found,
     Judge,
     Problem,
     Robustness,
     SlowRank,
-    best_published,
     fixed_orders,
     peak_of,
     value_as_is,
 )
 from pipeplan.strategies import STRATEGIES, Strategy
 
-EVERYTHING_UP_TO = 2048
-"""Ranks times microbatches up to which strategies that look at costs are run for the comparison: they take a second then."""
-
 ORDERS_UP_TO = 16_384
 """The same of the others."""
 
 
 def published_here(found: Found) -> PublishedSchedule | None:
-    """The best published schedule of the placement that was searched; None where none fits.
-
-    The search has tried them before anything else. One that proves something optimal before it has tried them all leaves
-    the rest to this, where that takes no time.
-    """
+    """The best published schedule of the placement that was searched, of those tried; None where none fits."""
     best, problem = found.published, found.problem
-    surely = found.every_published or (best is not None and best.value <= found.value)
-    if not surely and _size(problem) <= EVERYTHING_UP_TO:
-        best = best_published(problem)
     if best is None:
         return None
     value = best.value if found.published_robustness is None else _small(found.published_robustness, problem)

@@ -77,10 +77,8 @@ def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Time
     if record.gain > NOTHING:
         return f"{what}{times.text(record.value)} is {percent(record.gain)} shorter than {known}."
     if record.gain < -NOTHING:
-        return (
-            f"{what}{times.text(record.value)} is {percent(-record.gain)} longer than {known}, "
-            "on runs that neither was made for."
-        )
+        on = "" if record.jitter is None else ", on runs that neither was made for"
+        return f"{what}{times.text(record.value)} is {percent(-record.gain)} longer than {known}{on}."
     if record.optimal:
         when = "" if record.objective == "makespan" else " with ops that start as soon as they can"
         return f"Nothing is gained over {known}: it is proven that none of this placement is shorter{when}."

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pipeplan.kernels import Argument, Kernel
+from pipeplan.model import Schedule
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning
 from pipeplan.solver.engines.move_kernels import kernel_by
@@ -20,6 +21,7 @@ from pipeplan.solver.exchange import Exchange
 from pipeplan.solver.kernels.arrays import Decisions, Reach
 from pipeplan.solver.kernels.proposing_kernel import proposing_by
 from pipeplan.solver.kernels.random_kernel import MODULUS
+from pipeplan.solver.meeting import schedule_that_meets
 from pipeplan.solver.moves import MOVES, Move, moves_for
 from pipeplan.solver.robustness import no_runs
 from pipeplan.solver.run import Lineage, Run
@@ -93,10 +95,12 @@ class JudgedSearch:
         proposals = _Proposals(
             self, encoder, lineage.candidate, self.reaches[turn % len(self.reaches)], int(random.integers(1, MODULUS))
         )
-        start = encoder.evaluate(proposals.decisions)
-        schedule = encoder.decode(start)
         exchange, meets = lineage.exchange or Exchange.at_once(run.problem), run.problem.communication == "blocking"
-        current = best = judge(run.problem.with_messages(schedule, exchange.of(schedule)) if meets else schedule)
+
+        def made(candidate: Candidate, exchange: Exchange) -> Schedule:
+            return schedule_that_meets(encoder, candidate, exchange) if meets else encoder.decode(candidate)
+
+        current = best = judge(made(encoder.evaluate(proposals.decisions), exchange))
         unit = float(np.mean(encoder.flat.time)) * min(
             self.heats[turn % len(self.heats)] * self.heat / encoder.positions, 1
         )
@@ -114,8 +118,7 @@ class JudgedSearch:
             left = run.budget.evaluations_left
             run.budget.evaluations += self.counts if left is None else min(self.counts, left)
             candidate = Candidate(proposals.decisions, float(proposals.value[0]))
-            schedule = encoder.decode(candidate)
-            schedule = run.problem.with_messages(schedule, later.of(schedule) if meets else None)
+            schedule = made(candidate, later)
             judged = judge(schedule)
             if judged > limit:
                 proposals.go_back(kept)

@@ -19,6 +19,9 @@ from pipeplan.strategies import STRATEGIES, Shape, Strategy
 EVERY_GROUP_UP_TO = 200
 """Forwards up to which interleaved schedules are tried with every size of groups: they take milliseconds."""
 
+EVERYTHING_UP_TO = 2048
+"""Ranks times microbatches up to which strategies that look at costs take a second at most."""
+
 LARGE = 50_000
 """Forwards and backwards from which on a schedule is not made in a moment."""
 
@@ -48,7 +51,7 @@ class FixedOrders:
         """Offer them all."""
         takes_time, begin = run.encoder.positions >= LARGE, run.budget.seconds
         for name, schedule in fixed_orders(run.problem, every_group_up_to=self.every_group_up_to):
-            if run.is_optimal or run.budget.stopped.is_set():
+            if run.needs_no_start or run.budget.stopped.is_set():
                 return
             run.offer_published(schedule, name, own=_is_own(name, run.problem))
             took, begin = run.budget.seconds - begin, run.budget.seconds
@@ -78,13 +81,28 @@ class DrivenByCosts:
         takes = SECONDS_AN_OP * run.encoder.positions
         for heuristic, suffix, limits in _heuristics(run.problem, self.activations_a_rank):
             begin = run.budget.seconds
-            if run.is_optimal or run.budget.out_of_time or takes > run.budget.seconds_until(self.until):
+            if run.needs_no_start or run.budget.out_of_time or takes > run.budget.seconds_until(self.until):
                 return
             if (schedule := _driven(heuristic, run.problem, limits)) is not None:
                 name = heuristic.name + suffix
                 run.offer_published(schedule, name, own=_is_own(name, run.problem))
                 takes = max(takes, run.budget.seconds - begin)
         run.every_published = True
+
+
+def try_untried(run: Run) -> None:
+    """Offer the published schedules that a search has not tried before it ended, where that takes no time."""
+    problem = run.problem
+    if problem.placement.ranks * problem.microbatches > EVERYTHING_UP_TO:
+        return
+    for name, schedule in fixed_orders(problem):
+        if name not in run.tried:
+            run.offer_published(schedule, name, own=_is_own(name, problem))
+    for heuristic, suffix, limits in _heuristics(problem, ACTIVATIONS_A_RANK):
+        name = heuristic.name + suffix
+        if name not in run.tried and (driven := _driven(heuristic, problem, limits)) is not None:
+            run.offer_published(driven, name, own=_is_own(name, problem))
+    run.every_published = True
 
 
 def best_published(problem: Problem) -> Published | None:

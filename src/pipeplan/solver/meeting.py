@@ -1,0 +1,52 @@
+"""Schedules of candidates where transfers must meet: where a weight backward may stand is seen from the messages.
+
+A candidate's times know transfers that delay and no more. A weight backward that fills a wait there may stand before a send
+or a receive here, and delay the rank at its other end. So none is moved forward before the messages are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pipeplan.kernels import Kernel
+from pipeplan.model import HOST_KINDS, NONE, Kind, Schedule, dependencies
+from pipeplan.simulation import message_partners
+from pipeplan.solver.candidate import Candidate, Encoder
+from pipeplan.solver.exchange import Exchange
+from pipeplan.solver.kernels.filling_kernel import fill_waits
+from pipeplan.solver.problem import Problem
+
+_FILL_WAITS = Kernel(fill_waits)
+
+
+def schedule_that_meets(encoder: Encoder, candidate: Candidate, exchange: Exchange) -> Schedule:
+    """Return the schedule of a feasible candidate with its messages, and with weight backwards in the waits for these."""
+    compute = encoder.decode(candidate, fills_waits=False)
+    return with_waits_filled(encoder.problem.with_messages(compute, exchange.of(compute)), encoder.problem)
+
+
+def with_waits_filled(schedule: Schedule, problem: Problem) -> Schedule:
+    """Return the schedule with weight backwards moved forward into waits for messages that they fit into.
+
+    All other ops and messages keep their order, and none of them starts later. A schedule with copies to the host stays as
+    it is.
+    """
+    if not schedule.has(Kind.W) or not schedule.kinds.isdisjoint(HOST_KINDS):
+        return schedule
+    needs = dependencies(schedule)
+    partner = message_partners(schedule, needs)
+    costs = problem.occupied
+    duration = costs.durations(schedule)
+    duration[partner != NONE] = costs.transfer.time(schedule.slices)
+    owed_by = np.full(len(schedule), NONE, np.int32)
+    weights = schedule.where(Kind.W)
+    owed_by[weights] = needs.own_stage[weights]
+    order, ranks = np.zeros(len(schedule), np.int64), schedule.ranks
+    inputs = (schedule.offsets, partner, schedule.rank, schedule.joined, duration, owed_by)
+    by_rank = [np.zeros(ranks, np.int64) for _ in range(3)]
+    outputs = (order, np.zeros(len(schedule), np.bool_), *by_rank, np.zeros(ranks))
+    scratch = (np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_))
+    done = _FILL_WAITS(inputs, (*outputs, *scratch), work=len(schedule))
+    return replace(schedule, columns=schedule.columns[order]) if done == len(schedule) else schedule
