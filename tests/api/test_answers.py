@@ -154,5 +154,5 @@ def test_schedules_and_timelines_are_saved_and_read(tmp_path):
 def test_names_are_no_markup_in_a_notebook(tmp_path):
     path = tmp_path / "[bold]plan<b>.csv"
     path.write_text("0F0,0F0,0B0\n")
-    html = pipeplan.api.tables.html(pipeplan.check(path))
+    html = pipeplan.check(path)._tables_as_html()
     assert "[bold]plan&lt;b&gt;.csv" in html

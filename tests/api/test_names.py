@@ -6,7 +6,6 @@ import pytest
 from rich.console import Console
 
 import pipeplan
-from pipeplan.api.tables import show
 from pipeplan.model import Schedule, one_line, parse_schedule
 from tests.names import ODD
 
@@ -39,5 +38,5 @@ def test_a_terminal_that_takes_colors_gets_the_same(name, monkeypatch):
         "pipeplan.api.tables.parts.Console",
         lambda **options: Console(file=file, force_terminal=True, width=120, color_system="truecolor", **options),
     )
-    show(pipeplan.compare(named(name), "1f1b", ranks=2, microbatches=2))
+    pipeplan.compare(named(name), "1f1b", ranks=2, microbatches=2).print()
     assert name in file.getvalue()

@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from pipeplan.drawing import View, view_of
+from pipeplan.drawing import SizeName, View, view_of
 from pipeplan.drawing.front import FrontView, draw_front, save_front
 from pipeplan.drawing.html import html_page
 from pipeplan.drawing.notebook import html_of
-from pipeplan.drawing.sizes import SizeName
 from pipeplan.drawing.static import draw, figure_of, save_picture
 from pipeplan.drawing.text import text_of
 from pipeplan.drawing.words import fitted, width_of

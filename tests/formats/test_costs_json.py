@@ -13,7 +13,7 @@ import pipeplan
 from pipeplan.costs import Communication, Costs, Settings
 from pipeplan.errors import CostError, FormatError, PipeplanError
 from pipeplan.formats import costs_json, parse_costs_json
-from pipeplan.formats.costs_json import CostsRecord
+from pipeplan.formats.costs_record import CostsRecord
 from pipeplan.model import Placement
 
 COSTS: dict[str, Any] = {

@@ -67,7 +67,9 @@ def test_what_an_op_waits_for_and_everybody_forgets(kind, tmp_path, monkeypatch)
 
 
 def test_a_format_that_loses_pairs(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["pipeplan.formats.torch_csv"], "format_cells", lambda row: [str(op) for op in row])
+    monkeypatch.setattr(
+        sys.modules["pipeplan.formats.pytorch_csv"], "format_cells", lambda row: [str(op) for op in row]
+    )
     finds(MUTANTS, tmp_path, 60, "comes back from CSV")
 
 

@@ -6,7 +6,6 @@ import os
 from dataclasses import fields
 from typing import cast
 
-from pipeplan.api.config_files import load_config
 from pipeplan.api.results import Result
 from pipeplan.costs import Config, Settings, SettingsGiven, merged, settings_given
 from pipeplan.files import path_of
@@ -49,7 +48,11 @@ def asked(schedule: ScheduleLike | None, given: Given) -> tuple[ScheduleLike, Se
 
 def _config(given: Given) -> Config:
     path = given.get("config")
-    return Config() if path is None else load_config(path_of(path, "the config file", field="config"))
+    if path is None:
+        return Config()
+    from pipeplan.api.config_files import load_config
+
+    return load_config(path_of(path, "the config file", field="config"))
 
 
 def _laid_over(config: Config, given: Given) -> Settings:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, final, overload
+from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 from pipeplan.api.machines import Machines
 from pipeplan.api.presentable import Presentable
@@ -15,6 +15,9 @@ from pipeplan.drawing import View
 from pipeplan.errors import InputError, PipeplanError
 from pipeplan.model import require_flags, require_text
 from pipeplan.strategies import STRATEGIES, Strategy, strategy
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 SHAPES = ((4, 8), (4, 32), (8, 8), (8, 32))
 """Ranks and microbatches of the shapes on which schedules are timed."""
@@ -103,6 +106,12 @@ class Catalogue(Presentable):
         if len(self) == 1:
             records[0]["timings"] = [asdict(each) for each in self.timings]
         return {"schedules": records}
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.catalogue import catalogue_parts  # late: tables load rich
+
+        return catalogue_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [_record(found) for found in self.strategies]

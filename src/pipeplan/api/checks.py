@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack, final
+from typing import TYPE_CHECKING, Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.presentable import Presentable
@@ -16,6 +16,9 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import View, order_of
 from pipeplan.errors import InvalidScheduleError
 from pipeplan.model import MemoryRule, Schedule
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 @final
@@ -65,6 +68,12 @@ class Verdict(Presentable):
             "microbatches": schedule.microbatches,
             "ops": len(schedule),
         }
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.checks import verdict_parts  # late: tables load rich
+
+        return verdict_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [_record(problem) for problem in self.problems]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from pipeplan.api.presentable import Presentable
 from pipeplan.costs import Machine
 from pipeplan.drawing import View
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 @final
@@ -34,6 +37,12 @@ class Machines(Presentable):
     def to_dict(self) -> dict[str, Any]:
         """``machines``: name, title, milliseconds lost, source."""
         return {"machines": list(self._rows())}
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.machines import machine_parts  # late: tables load rich
+
+        return machine_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [

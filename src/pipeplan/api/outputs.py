@@ -5,27 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from pipeplan.api.comparing.comparisons import Comparison
-from pipeplan.api.comparing.reports import comparison_report, difference_report
-from pipeplan.api.differing.differences import Diff
-from pipeplan.api.explaining.explanations import Explanation
-from pipeplan.api.pictures import PICTURES, Look
-from pipeplan.api.planning.calibrations import CalibrationProfile
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.results import Result
-from pipeplan.api.searching.fronts import ParetoFront
-from pipeplan.api.training.trainer_settings import MEGATRON
-from pipeplan.api.training.training_runs import CostProfile, TrainingRun
 from pipeplan.costs import Costs
-from pipeplan.drawing import View, order_of, view_of
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import file_name, is_stream, path_of, replacing, require_writable, write_text
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
 from pipeplan.model import Schedule, Timeline, require_text, shortened
+
+if TYPE_CHECKING:
+    from pipeplan.api.pictures import Look
+    from pipeplan.api.results import Result
 
 FilePath = str | os.PathLike[str]
 
@@ -54,13 +47,13 @@ _EXPORTED: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
 _BARE = Training()
 """Of which nothing was said."""
 
-MOST_EXPLAINED = 200_000
-"""Ops up to which an interactive timeline also says why ranks idle: of more, a page takes seconds longer to make."""
-
 
 @cache
 def all_formats() -> Mapping[str, Format]:
     """Every format by name: pictures, then those of :mod:`pipeplan.formats` and Megatron-LM's flags."""
+    from pipeplan.api.pictures import PICTURES
+    from pipeplan.api.training.trainer_settings import MEGATRON
+
     return {each.name: each for each in PICTURES} | in_order((*formats().values(), MEGATRON))
 
 
@@ -113,13 +106,7 @@ def save(
         require_text(ending, "the ending", field="ending")
     if not isinstance(training, Training | None):
         raise InputError(f"training must be a pipeplan.Training, not {shortened(repr(training), 60)}", field="training")
-    if isinstance(answer, CostProfile):
-        answer.measured.write(path)
-        return (path,)
-    if isinstance(answer, CalibrationProfile):
-        from pipeplan.planner import write_calibration  # the planner, which loads the solver
-
-        write_calibration(path, answer.calibration)
+    if isinstance(answer, Presentable) and answer.write_whole(path):
         return (path,)
     own = answer.own_file(str(path if ending is None else ending)) if isinstance(answer, Presentable) else None
     if own is not None:
@@ -223,10 +210,12 @@ def require_export(to: str) -> None:
 
 def contents_of(answer: Writable) -> Contents:
     """What there is to write of an answer."""
-    return _of_answer(answer) if isinstance(answer, Presentable) else _of_model(answer)
+    return answer.contents() if isinstance(answer, Presentable) else _of_model(answer)
 
 
 def _of_model(answer: Schedule | Timeline | Costs) -> Contents:
+    from pipeplan.drawing import order_of, view_of
+
     if isinstance(answer, Schedule):
         return {
             "schedule": lambda _: answer,
@@ -241,42 +230,6 @@ def _of_model(answer: Schedule | Timeline | Costs) -> Contents:
             "pictures": lambda _: [view_of(answer)],
         }
     return {"costs": lambda _: answer}
-
-
-def _of_answer(answer: Presentable) -> Contents:
-    if isinstance(answer, Result | TrainingRun):
-        return _of_result(answer.measured if isinstance(answer, TrainingRun) else answer)
-    contents: dict[Content, Callable[[Format], Any]] = {"record": lambda _: answer.to_dict()}
-    if isinstance(answer, Explanation):
-        return {**_of_result(answer.result), **contents, "pictures": lambda _: answer.views()}
-    if isinstance(answer, Comparison):
-        contents["pictures"] = partial(_views, answer.results)
-        contents["report"] = lambda chosen: comparison_report(answer, _views(answer.results, chosen))
-    elif isinstance(answer, ParetoFront):
-        contents["front picture"] = lambda _: answer.front_view()
-    elif isinstance(answer, Diff):
-        contents["pictures"] = lambda _: answer.views()
-        contents["report"] = lambda _: difference_report(answer)
-    elif views := answer.views():
-        contents["pictures"] = lambda _: views
-    return {**contents, **answer.own_contents()}
-
-
-def _of_result(result: Result) -> Contents:
-    return {
-        "timeline": lambda _: Outcome(
-            timeline=result.timeline, memory=result.memory, costs=result.costs, figures=result.to_dict()
-        ),
-        "schedule": lambda _: result.schedule,
-        "settings": lambda _: result.schedule,
-        "costs": lambda _: result.costs,
-        "pictures": partial(_views, (result,)),
-    }
-
-
-def _views(results: Sequence[Result], chosen: Format) -> list[View]:
-    ops = sum(len(result.schedule) for result in results)
-    return [result.view(reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
 
 
 def word_for(answer: Writable) -> str:

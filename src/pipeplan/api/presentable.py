@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from types import ModuleType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pipeplan.errors import MissingExtraError
@@ -13,6 +11,8 @@ from pipeplan.errors import MissingExtraError
 if TYPE_CHECKING:
     import os
     from pathlib import Path
+
+    from rich.console import RenderableType
 
     from pipeplan.api.pictures import Look
     from pipeplan.drawing import View
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Presentable(ABC):
     """An answer that a person or a program looks at.
 
-    A class behind it says what it holds: its record, its rows and what there is to draw. Files and tables know the answers,
-    not the answers them, so they are looked up by name when the first one is asked for.
+    A class behind it says what it holds: its record, its rows, its table and what there is to draw. What writes and prints
+    is loaded when it is first used.
     """
 
     @abstractmethod
@@ -38,9 +38,20 @@ class Presentable(ABC):
     def views(self) -> Sequence[View]:
         """What a picture of it shows, from top to bottom; empty where there is nothing to draw."""
 
-    def own_contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """What there is to write of it beside its record and what :meth:`views` shows."""
-        return {}
+    @abstractmethod
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows: tables and sentences, from top to bottom."""
+
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Return what can be written of it, each made when its format is known: its record, and what :meth:`views` shows."""
+        contents: dict[Content, Callable[[Format], Any]] = {"record": lambda _: self.to_dict()}
+        if views := self.views():
+            contents["pictures"] = lambda _: views
+        return contents
+
+    def write_whole(self, path: Path) -> bool:
+        """Write the only file that the answer can be, whatever its ending; False where the ending chooses the format."""
+        return False
 
     def own_file(self, name: str) -> TrainerSettings | None:
         """What a file of this name holds whose ending is none of a format; None where it is one."""
@@ -55,12 +66,15 @@ class Presentable(ABC):
         **look: Unpack[Look],
     ) -> tuple[Path, ...]:
         """Write a file; see :func:`pipeplan.save` for endings, a trainer's settings, the look of pictures, and errors."""
-        written: tuple[Path, ...] = _module("outputs").save(self, path, ending=ending, training=training, **look)
-        return written
+        from pipeplan.api.outputs import save
+
+        return save(self, path, ending=ending, training=training, **look)
 
     def print(self) -> None:
         """Print the table that the command prints."""
-        _module("tables").show(self)
+        from pipeplan.api.tables.parts import show
+
+        show(*self.table())
 
     def to_frame(self) -> Any:
         """A pandas ``DataFrame``; the class says what a row is.
@@ -80,11 +94,15 @@ class Presentable(ABC):
         """What a notebook shows: the picture, or the table of an answer that has none."""
         views = self.views()
         if not views:
-            page: str = _module("tables").html(self)
-            return page
+            return self._tables_as_html()
         from pipeplan.drawing.notebook import html_of
 
         return html_of(views)
+
+    def _tables_as_html(self) -> str:
+        from pipeplan.api.tables.parts import html
+
+        return html(*self.table())
 
     def _repr_png_(self) -> bytes | None:
         views = self.views()
@@ -93,8 +111,3 @@ class Presentable(ABC):
         from pipeplan.drawing.notebook import png_of
 
         return png_of(views)
-
-
-def _module(name: str) -> ModuleType:
-    """A module of the api that knows every class of answer; tables bring rich, so it is loaded late."""
-    return import_module(f"pipeplan.api.{name}")

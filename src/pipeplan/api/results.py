@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
-import msgspec
 import numpy as np
 
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.searching.search_record import SearchRecord, gap_above
 from pipeplan.costs import Costs, Limits
-from pipeplan.drawing import View, Windows, view_of
-from pipeplan.formats import placement_record, timeline_columns
 from pipeplan.model import MemoryUse, Schedule, Timeline, counted, tolerances
 from pipeplan.readable import percent, sizes_text, time_text
-from pipeplan.simulation import (
-    Bound,
-    IdleTimes,
-    LocatedWindow,
-    Simulation,
-    idle_times,
-    located_windows,
-    recomputed_stages,
-    step_time,
-)
+from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.api.searching.search_record import SearchRecord
+    from pipeplan.drawing import View, Windows
+    from pipeplan.formats import Content, Format
+    from pipeplan.simulation import IdleTimes, LocatedWindow
 
 
 @final
@@ -87,7 +82,7 @@ class Result(Presentable):
     @property
     def gap(self) -> float | None:
         """``makespan / bound - 1``; None over the memory limit: the bound is for schedules within it."""
-        return gap_above(self.makespan, self.bound) if self.fits else None
+        return self.bound.gap_of(self.makespan) if self.fits else None
 
     @property
     def fits(self) -> bool:
@@ -96,6 +91,8 @@ class Result(Presentable):
 
     def idle_times(self) -> IdleTimes:
         """Every idle moment with its reason; a memory limit counts where it is one in activations, and a rank keeps it."""
+        from pipeplan.simulation import idle_times
+
         limits = self.limits
         activations = None
         if limits is not None and limits.in_activations:
@@ -105,6 +102,8 @@ class Result(Presentable):
 
     def view(self, *, reasons: bool = False) -> View:
         """What a picture of it shows; with ``reasons``, also why each rank idles."""
+        from pipeplan.drawing import view_of
+
         idle = self.idle_times() if reasons else None
         costs = self.costs.name if self.timeline.source == "simulated" else ""
         shown = view_of(
@@ -123,6 +122,8 @@ class Result(Presentable):
 
         Empty where the bound has another reason, or the limit is not kept.
         """
+        from pipeplan.simulation import located_windows
+
         trips = self.bound.round_trips
         return () if trips is None or not self.fits else located_windows(self.timeline, trips, self.costs)
 
@@ -130,6 +131,8 @@ class Result(Presentable):
         trips, found = self.bound.round_trips, self.windows
         if trips is None or not found:
             return None
+        from pipeplan.drawing import Windows
+
         return Windows(
             lane=np.full(len(found), trips.rank),
             start=np.array([each.start for each in found]),
@@ -156,12 +159,28 @@ class Result(Presentable):
         """The one view that its picture shows."""
         return [self.view()]
 
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Its timeline with all that is known beside it, its schedule, its costs, its picture."""
+        from pipeplan.formats import Outcome
+
+        return {
+            "timeline": lambda _: Outcome(
+                timeline=self.timeline, memory=self.memory, costs=self.costs, figures=self.to_dict()
+            ),
+            "schedule": lambda _: self.schedule,
+            "settings": lambda _: self.schedule,
+            "costs": lambda _: self.costs,
+            "pictures": lambda chosen: pictured((self,), chosen),
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON of one result: of ``simulate --json``, of a ``.json`` file, and of the web API.
 
         Its schema is ``docs/schema/pipeplan-result.json``. Times are in ``time_unit``; ``spans``, ``work``, ``idle`` and the
         peaks have a value a rank.
         """
+        from pipeplan.formats import placement_record
+
         schedule, timeline, bytes_ = self.schedule, self.timeline, self.memory.peak_bytes
         bubble = timeline.bubble
         record: dict[str, Any] = {
@@ -195,8 +214,18 @@ class Result(Presentable):
             record["step"] = {"with_barrier": self.step_time(), "without_barrier": self.step_time(barrier=False)}
         return record if self.search is None else record | self.search.to_dict()
 
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.results import result_parts  # late: tables load rich
+
+        return result_parts(self)
+
     def _rows(self) -> Mapping[str, Sequence[Any]]:
-        columns: dict[str, Sequence[Any]] = msgspec.structs.asdict(timeline_columns(self.timeline))
+        from msgspec.structs import asdict
+
+        from pipeplan.formats import timeline_columns
+
+        columns: dict[str, Sequence[Any]] = asdict(timeline_columns(self.timeline))
         return columns
 
     def __repr__(self) -> str:
@@ -236,6 +265,16 @@ def result_of(
         notes=tuple(notes),
         search=search,
     )
+
+
+MOST_EXPLAINED = 200_000
+"""Ops up to which an interactive timeline also says why ranks idle: of more, a page takes seconds longer to make."""
+
+
+def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
+    """What a picture of results in a format shows, from top to bottom."""
+    ops = sum(len(result.schedule) for result in results)
+    return [result.view(reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> str | None:

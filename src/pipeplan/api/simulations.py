@@ -9,13 +9,11 @@ from typing import TypedDict, Unpack
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.sources import label, opened, resolve
-from pipeplan.api.training.measured_costs import settings_measured
 from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import SETTINGS, Settings
 from pipeplan.errors import InputError
 from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies, require_order
-from pipeplan.passes import insert_communication
 from pipeplan.simulation import Simulation
 from pipeplan.simulation import simulate as simulate_schedule
 
@@ -104,6 +102,8 @@ def as_it_stands(timeline: Timeline, settings: Settings) -> Result:
     InvalidScheduleError
         For ops in an order in which nothing can have run, or of which some are missing.
     """
+    from pipeplan.api.training.measured_costs import settings_measured
+
     require_order(timeline.schedule, dependencies(timeline.schedule))
     placement = resolve(timeline, settings, of_measured=True).placement
     limits = settings.limits(placement)
@@ -139,6 +139,8 @@ def _with_communication(schedule: Schedule) -> Schedule:
     """The schedule with sends and receives, unless it has them or needs none."""
     if schedule.has(Kind.SEND_F) or not crosses_ranks(schedule, dependencies(schedule).arrival).any():
         return schedule
+    from pipeplan.passes import insert_communication
+
     return insert_communication(schedule)
 
 

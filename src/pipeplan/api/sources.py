@@ -13,17 +13,8 @@ from pipeplan.api.results import Result
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.files import path_of
-from pipeplan.formats import (
-    endings,
-    holds_run,
-    is_standard_input,
-    read_run,
-    read_schedule_or_timeline,
-    read_standard_input,
-    unpacked_name,
-)
+from pipeplan.formats import is_standard_input
 from pipeplan.model import SMALLEST, Schedule, Timeline, require_flags, require_size
-from pipeplan.passes import insert_offload, insert_recompute
 from pipeplan.strategies import Shape, Strategy, is_strategy, strategy
 
 DEFAULT_MICROBATCHES = 8
@@ -45,6 +36,8 @@ def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> str | Sche
     if isinstance(source, Schedule | Timeline):
         return source
     if is_standard_input(source):
+        from pipeplan.formats import read_standard_input
+
         return read_standard_input(keep_duplicates=keep_duplicates)
     path = file_of(source)
     return str(source) if path is None else read(path, keep_duplicates=keep_duplicates)
@@ -70,6 +63,8 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
     InvalidScheduleError
         If its ops make no schedule.
     """
+    from pipeplan.formats import holds_run, read_run, read_schedule_or_timeline
+
     path = path_of(path, "the file")
     require_flags(keep_duplicates=keep_duplicates)
     if holds_run(path):
@@ -120,6 +115,10 @@ def _saving(schedule: Schedule, settings: Settings) -> Schedule:
     A strategy that looks at costs has made its schedule as if all were kept: it keeps its memory limit, with room to spare.
     """
     recomputed, offloaded = settings.recomputed(schedule.stages), settings.offloaded(schedule.stages)
+    if not recomputed and not offloaded:
+        return schedule
+    from pipeplan.passes import insert_offload, insert_recompute
+
     if recomputed:
         schedule = insert_recompute(schedule, recomputed)
     if not offloaded:
@@ -165,13 +164,15 @@ def file_of(source: ScheduleLike) -> Path | None:
     """
     if isinstance(source, Schedule | Timeline | Result) or is_standard_input(source):
         return None
-    if isinstance(source, str):
-        looks_like_file = (
-            unpacked_name(source).lower().endswith(endings()) or os.sep in source or os.path.exists(source)
-        )
-        if not looks_like_file or is_strategy(source):
-            return None
+    if isinstance(source, str) and (is_strategy(source) or not _looks_like_file(source)):
+        return None
     return path_of(source, "the schedule's file")
+
+
+def _looks_like_file(name: str) -> bool:
+    from pipeplan.formats import endings, unpacked_name
+
+    return unpacked_name(name).lower().endswith(endings()) or os.sep in name or os.path.exists(name)
 
 
 def build(found: Strategy, settings: Settings) -> Schedule:

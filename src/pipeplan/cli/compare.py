@@ -13,7 +13,6 @@ from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.cli.terminal_picture import show_below
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()
@@ -52,5 +51,7 @@ def compare(
         else:
             comparison.print()
             if asked.pictures:
+                from pipeplan.cli.terminal_picture import show_below
+
                 show_below((result.view() for result in comparison.results), asked.look)
     return 0 if comparison.fits else 1

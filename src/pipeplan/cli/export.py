@@ -6,19 +6,24 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from pipeplan import api
 from pipeplan.api import Export, as_keywords, export_formats, file_of
 from pipeplan.cli.answers import tell
-from pipeplan.cli.names import FormatName, ScheduleName
+from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import OUTPUT, Debug, SettingOptions
 from pipeplan.cli.rearrangement import RearrangementOptions
 from pipeplan.cli.request import request
 from pipeplan.cli.trainer_options import TrainerOptions
 from pipeplan.files import require_apart, write_text
+
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName: Any = Annotated[Literal[tuple(export_formats())] | str, Parameter(show_choices=False)]
 
 _SETTINGS = SettingOptions()
 _REARRANGED = RearrangementOptions()

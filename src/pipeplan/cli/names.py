@@ -1,4 +1,4 @@
-"""What the shell completes: the names of schedules and of formats. Any other text is taken as well, for files."""
+"""What the shell completes: the names of schedules. Any other text is taken as well, for files."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from pipeplan.api import export_formats, schedules
+from pipeplan.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     ScheduleName = str
-    FormatName = str
 else:
-    _QUIET = Parameter(show_choices=False)
-    ScheduleName: Any = Annotated[Literal[tuple(found.name for found in schedules())] | str, _QUIET]
-    FormatName: Any = Annotated[Literal[tuple(export_formats())] | str, _QUIET]
+    ScheduleName: Any = Annotated[Literal[tuple(STRATEGIES)] | str, Parameter(show_choices=False)]

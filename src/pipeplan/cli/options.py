@@ -7,18 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from cyclopts import Group, Parameter, Token
 from cyclopts import convert as convert_as
 
-from pipeplan.api import Look, output_endings
 from pipeplan.costs import SETTINGS, Setting, SettingKind, load_layers, parse_size
 from pipeplan.drawing import SizeName, ThemeName
 from pipeplan.errors import CostError, InputError
 from pipeplan.files import path_of
 from pipeplan.formats import STANDARD_INPUT
 from pipeplan.model import shortened
+
+if TYPE_CHECKING:
+    from pipeplan.api import Look
 
 OUTPUT = Group("Input and output", sort_key=4)
 """What is read and written, below the settings' groups."""
@@ -259,7 +261,7 @@ class LookOptions:
     @property
     def look(self) -> Look:
         """What is said of it, as keywords for saving."""
-        look = Look()
+        look: Look = {}
         if self.theme is not None:
             look["theme"] = self.theme
         if self.size is not None:
@@ -274,7 +276,13 @@ class OutputOptions(LookOptions):
 
     output: Annotated[
         tuple[Path, ...],
-        _option(OUTPUT, f"The ending chooses: {' '.join(output_endings())}; repeatable.", "--output", "-o"),
+        _option(
+            OUTPUT,
+            "File to write; repeatable. The ending chooses the format, such as .png, .svg, .html, .csv or .json; an "
+            "unknown ending lists all.",
+            "--output",
+            "-o",
+        ),
     ] = ()
     no_visualization: Annotated[
         bool, _option(OUTPUT, "No picture but those of --output, in the terminal neither.", "--no-visualization")

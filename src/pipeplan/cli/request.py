@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pipeplan.api import Look, file_of, is_picture, load_config, named_beside, picture_name, require_outputs
+from pipeplan import api
 from pipeplan.cli.options import OutputOptions, SettingOptions
 from pipeplan.costs import Config, Settings, merged
 from pipeplan.files import path_of, require_apart, require_writable
+
+if TYPE_CHECKING:
+    from pipeplan.api import Look
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class Request:
     names: tuple[str, ...]
     settings: Settings
     outputs: tuple[Path, ...] = ()
-    look: Look = field(default_factory=Look)
+    look: Look = field(default_factory=dict)  # type: ignore[assignment]
     pictures: bool = True
 
     @property
@@ -69,7 +73,7 @@ def request(
     InputError
         For a config file that is not right; an output that cannot be written, is an input or is another output.
     """
-    config = Config() if options.config is None else load_config(options.config)
+    config = Config() if options.config is None else api.load_config(options.config)
     names = names or (() if config.schedule is None else (config.schedule,))
     asked = Request(names, merged(config.settings, options.given()))
     if output is not None:
@@ -79,8 +83,8 @@ def request(
     writes = list(writes)
     for path in writes:
         require_writable(path)
-    files = [path for path in map(file_of, names) if path is not None]
-    named = [path for output in asked.outputs for path in named_beside(output)]
+    files = [path for path in map(api.file_of, names) if path is not None]
+    named = [path for output in asked.outputs for path in api.named_beside(output)]
     require_apart([*asked.outputs, *named, *writes], [*reads, *files, *options.files()])
     return asked
 
@@ -91,11 +95,11 @@ def _outputs(options: OutputOptions, config: Config, drawn: str | None, *, pictu
     Without pictures there are none but those that the command line itself names.
     """
     outputs = options.output or tuple(path_of(name, "the output", field="output") for name in config.output)
-    require_outputs(outputs)
+    api.require_outputs(outputs)
     if not pictures and not options.output:
-        return tuple(path for path in outputs if not is_picture(path))
+        return tuple(path for path in outputs if not api.is_picture(path))
     if outputs or drawn is None:
         return outputs
-    picture = Path(picture_name(Path(drawn).stem))
-    require_outputs([picture])
+    picture = Path(api.picture_name(Path(drawn).stem))
+    api.require_outputs([picture])
     return (picture,)

@@ -10,7 +10,6 @@ from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
 from pipeplan.cli.request import request
-from pipeplan.cli.terminal_picture import show_above
 
 _SETTINGS = SettingOptions()
 _OUTPUT = OutputOptions()
@@ -45,6 +44,8 @@ def simulate(
                 tell(f"warning: {warning}")
         else:
             if asked.pictures:
+                from pipeplan.cli.terminal_picture import show_above
+
                 show_above(result.view(), asked.look)
             result.print()
     return 0 if result.fits else 1

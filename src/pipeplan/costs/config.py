@@ -18,7 +18,6 @@ from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.limits import parse_size
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS
-from pipeplan.documents import read_document
 from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.model import require_text, shortened
 
@@ -78,6 +77,8 @@ def load_config(path: Path) -> Config:
     CostError
         For a value of the wrong type.
     """
+    from pipeplan.documents import read_document
+
     content = read_document(path, "config file")
     if not isinstance(content, dict):
         raise FormatError(f"the config file {path} holds no keys: write 'ranks: 4' and so on")
@@ -92,6 +93,8 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
     InputError
         For whatever :func:`load_config` raises it.
     """
+    from pipeplan.documents import read_document
+
     content = read_document(path, "layers file")
     layers = content.get("layers") if isinstance(content, dict) else content
     if not isinstance(layers, list) or not layers:

@@ -4,12 +4,20 @@ What needs matplotlib is in :mod:`pipeplan.drawing.static`, :mod:`pipeplan.drawi
 :mod:`pipeplan.drawing.plan` and :mod:`pipeplan.drawing.notebook`, so that importing this package costs nothing.
 """
 
-from pipeplan.drawing.from_timeline import IdleTimes, MemoryLimit, order_of, view_of
-from pipeplan.drawing.shares import MEMORY_SHARES, TIME_SHARES, Share
-from pipeplan.drawing.sizes import SIZES, SizeName
-from pipeplan.drawing.text import text_of
-from pipeplan.drawing.theme import DARK, KIND_TITLES, LIGHT, REASON_TITLES, Theme, ThemeName, theme_named
-from pipeplan.drawing.view import Gaps, Part, Ratios, View, Windows
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeplan.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from pipeplan.drawing.from_timeline import IdleTimes, MemoryLimit, order_of, view_of
+    from pipeplan.drawing.look_names import SizeName, ThemeName
+    from pipeplan.drawing.shares import MEMORY_SHARES, TIME_SHARES, Share
+    from pipeplan.drawing.sizes import SIZES
+    from pipeplan.drawing.text import text_of
+    from pipeplan.drawing.theme import DARK, KIND_TITLES, LIGHT, REASON_TITLES, Theme, theme_named
+    from pipeplan.drawing.view import Gaps, Part, Ratios, View, Windows
 
 __all__ = [
     "DARK",
@@ -35,3 +43,17 @@ __all__ = [
     "theme_named",
     "view_of",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "from_timeline": {"IdleTimes", "MemoryLimit", "order_of", "view_of"},
+            "shares": {"MEMORY_SHARES", "TIME_SHARES", "Share"},
+            "look_names": {"SizeName", "ThemeName"},
+            "sizes": {"SIZES"},
+            "text": {"text_of"},
+            "theme": {"DARK", "KIND_TITLES", "LIGHT", "REASON_TITLES", "Theme", "theme_named"},
+            "view": {"Gaps", "Part", "Ratios", "View", "Windows"},
+        },
+    )

@@ -16,11 +16,12 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from pipeplan.drawing.front_key import Key, counted_names, key_of, write_key
+from pipeplan.drawing.look_names import SizeName, ThemeName
 from pipeplan.drawing.naming import Point, Room, write_labels
 from pipeplan.drawing.outliers import cut_above, mark_cut
-from pipeplan.drawing.sizes import Size, SizeName, size_named
+from pipeplan.drawing.sizes import Size, size_named
 from pipeplan.drawing.static import save_figure
-from pipeplan.drawing.theme import Theme, ThemeName, theme_named
+from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.drawing.time_axis import TimeTicks
 from pipeplan.drawing.words import fitted
 from pipeplan.readable import Times

@@ -13,8 +13,8 @@ from io import BytesIO
 
 from pipeplan.drawing.from_timeline import order_of, view_of
 from pipeplan.drawing.headings import figures_of, times_of
+from pipeplan.drawing.look_names import ThemeName
 from pipeplan.drawing.static import save_picture
-from pipeplan.drawing.theme import ThemeName
 from pipeplan.drawing.view import View
 from pipeplan.model import Schedule, Timeline
 

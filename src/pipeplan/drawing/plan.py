@@ -17,10 +17,11 @@ from matplotlib.ticker import MaxNLocator
 
 from pipeplan.drawing.front import FrontView, draw_chart, name_points, settle
 from pipeplan.drawing.front_key import key_height, write_key
+from pipeplan.drawing.look_names import SizeName, ThemeName
 from pipeplan.drawing.shares import MEMORY_SHARES, TIME_SHARES, Share
-from pipeplan.drawing.sizes import Size, SizeName, size_named
+from pipeplan.drawing.sizes import Size, size_named
 from pipeplan.drawing.static import save_figure
-from pipeplan.drawing.theme import Theme, ThemeName, theme_named
+from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.drawing.words import fitted
 
 Bars = Sequence[tuple[str, Mapping[str, float]]]

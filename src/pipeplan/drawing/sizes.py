@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from pipeplan.errors import UnknownNameError
-
-SizeName = Literal["slide", "page", "column"]
 
 TALLEST = 1440.0
 """The height that the lanes of a page may take together, in points: 20 inches. Pixels cost time and memory, and where ranks

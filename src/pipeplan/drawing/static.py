@@ -20,10 +20,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from pipeplan.drawing.lanes import draw_lanes
+from pipeplan.drawing.look_names import SizeName, ThemeName
 from pipeplan.drawing.page import drawn_page
-from pipeplan.drawing.sizes import Size, SizeName, size_named
+from pipeplan.drawing.sizes import Size, size_named
 from pipeplan.drawing.svg import compact
-from pipeplan.drawing.theme import Theme, ThemeName, theme_named
+from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.drawing.time_axis import draw_time_axis, points_across
 from pipeplan.drawing.view import View
 from pipeplan.drawing.words import fitted

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from pipeplan.drawing.color import readable_on
 from pipeplan.drawing.headings import figures_of, times_of
-from pipeplan.drawing.theme import KIND_TITLES, Theme, ThemeName, theme_named
+from pipeplan.drawing.look_names import ThemeName
+from pipeplan.drawing.theme import KIND_TITLES, Theme, theme_named
 from pipeplan.drawing.view import Part, View, bar_numbers
 from pipeplan.model import Floats, Kind, cell_width, shortened, tolerances
 

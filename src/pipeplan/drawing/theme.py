@@ -9,13 +9,12 @@ another to people with protanopia, deuteranopia or tritanopia; the test computes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pipeplan.drawing.color import Ramp, mixed, readable_on
+from pipeplan.drawing.look_names import ThemeName
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Kind
-
-ThemeName = Literal["light", "dark"]
 
 KIND_TITLES: dict[Kind, str] = {
     Kind.F: "forward",

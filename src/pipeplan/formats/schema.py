@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pipeplan.formats.costs_json import CostsRecord
+from pipeplan.formats.costs_record import CostsRecord
 from pipeplan.formats.pipeplan_json import VERSION, ResultRecord, ScheduleRecord, TimelineRecord
 from pipeplan.formats.timeline_table import TimelineTable
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.files import file_name
 from pipeplan.formats.format import Format
-from pipeplan.formats.torch_csv import torch_csv
+from pipeplan.formats.pytorch_csv import torch_csv
 from pipeplan.formats.training import TrainerSettings, Training
 from pipeplan.model import HOST_KINDS, NO_MICROBATCH, Kind, Schedule, one_line
 from pipeplan.passes import without_communication, without_recompute

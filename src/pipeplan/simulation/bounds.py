@@ -17,7 +17,7 @@ from operator import attrgetter
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.model import Floats, Placement
+from pipeplan.model import Floats, Placement, tolerances
 from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
 from pipeplan.simulation.op_classes import FORWARD, INPUT, WEIGHT, RankClasses, op_classes, rank_classes
 from pipeplan.simulation.round_trips import round_trips
@@ -37,6 +37,11 @@ class Bound:
     value: float
     reason: str
     round_trips: RoundTrips | None = None
+
+    def gap_of(self, value: float) -> float:
+        """Return ``value / bound - 1``; 0 where only rounding lies between."""
+        gap = value / self.value - 1
+        return 0.0 if abs(gap) <= tolerances.ROUNDING else gap
 
 
 def lower_bound(

@@ -16,8 +16,8 @@ from pipeplan.checking.structure import SHOWN
 from pipeplan.costs import Settings
 from pipeplan.errors import DeadlockError, FormatError, InvalidScheduleError, NotationError, PipeplanError
 from pipeplan.formats.pipeplan_json import parse_json, schedule_json
+from pipeplan.formats.pytorch_csv import parse_torch_csv, torch_csv
 from pipeplan.formats.rows import parse_rows
-from pipeplan.formats.torch_csv import parse_torch_csv, torch_csv
 from pipeplan.model import MemoryRule, Schedule, Timeline, format_schedule, from_ops
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH
 from pipeplan.passes import insert_communication, without_communication

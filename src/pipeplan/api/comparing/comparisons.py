@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Unpack, final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
-from pipeplan.api.comparing.leads import Lead, leads_of
 from pipeplan.api.presentable import Presentable
-from pipeplan.api.results import Result
-from pipeplan.api.searching.search_record import gap_above
+from pipeplan.api.results import Result, pictured
 from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
 from pipeplan.costs import Settings
-from pipeplan.drawing import View
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Schedule, Timeline, require_flags
 from pipeplan.simulation import simulate as simulate_schedule
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.api.comparing.leads import Lead
+    from pipeplan.drawing import View
+    from pipeplan.formats import Content, Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class Comparison(Presentable):
 
     def least_gap(self, result: Result) -> float | None:
         """How far a result is above the least bound, as a share of it; None over the memory limit."""
-        return gap_above(result.makespan, self.least_bound.bound) if result.fits else None
+        return self.least_bound.bound.gap_of(result.makespan) if result.fits else None
 
     def least_bound_record(self) -> dict[str, Any]:
         """The least bound as JSON: its value and reason, and the placement that it is of."""
@@ -164,6 +168,22 @@ class Comparison(Presentable):
             "leads": [lead.to_dict() for lead in self.leads],
         }
 
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Its record, its page, and the picture of all results."""
+        from pipeplan.api.comparing.reports import comparison_report
+
+        return {
+            "record": lambda _: self.to_dict(),
+            "pictures": partial(pictured, self.results),
+            "report": lambda chosen: comparison_report(self, pictured(self.results, chosen)),
+        }
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.comparisons import comparison_parts  # late: tables load rich
+
+        return comparison_parts(self)
+
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
             {
@@ -229,6 +249,8 @@ def compare(*schedules: ScheduleLike, leads: bool = False, **settings: Unpack[Gi
 
 def _leads(entrants: Entrants, results: Sequence[Result]) -> tuple[Lead, ...]:
     """Return what would change which schedule leads; nothing where two of them have one name."""
+    from pipeplan.api.comparing.leads import leads_of
+
     if len({result.name for result in results}) < len(results):
         return ()
     return leads_of(results, entrants.settings, entrants.again, entrants.timed)

@@ -8,10 +8,10 @@ that start late. The effects of two kinds of ops can hide each other, so they ne
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Unpack, final
+from typing import TYPE_CHECKING, Any, Unpack, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,11 @@ from pipeplan.model import Floats, Schedule, Timeline, counted, dependencies, re
 from pipeplan.readable import Times, change
 from pipeplan.simulation import compute_only, critical_path
 from pipeplan.strategies import strategy
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.formats import Content, Format
 
 FilePath = str | os.PathLike[str]
 
@@ -158,6 +163,22 @@ class Diff(Presentable):
         ratios = Ratios(values=self.ratios_in_run, reach=self.ratio_limit)
         measured = view_of(self.measured, title=f"{name}, measured")
         return [view_of(self.planned, title=f"{name}, planned"), replace(measured, ratios=ratios)]
+
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Its record, its page, and the picture of plan and run."""
+        from pipeplan.api.comparing.reports import difference_report
+
+        return {
+            "record": lambda _: self.to_dict(),
+            "pictures": lambda _: self.views(),
+            "report": lambda _: difference_report(self),
+        }
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.differences import diff_parts  # late: tables load rich
+
+        return diff_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [asdict(kind) for kind in self.kinds]

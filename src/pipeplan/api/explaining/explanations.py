@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack, final
+from typing import TYPE_CHECKING, Any, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.explaining.remedies import Remedy, remedies
@@ -18,6 +18,11 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.model import Floats, Timeline
 from pipeplan.simulation import CriticalPath, IdleTimes, LocatedWindow, Reason, critical_path
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.formats import Content, Format
 
 LEAST_GAIN = 5e-4
 """The share of its time that a microbatch must save for a change to help: less is written as 0.0%."""
@@ -125,6 +130,16 @@ class Explanation(Presentable):
                 "what_ifs": [what.to_dict() | {"gain": makespan - what.makespan} for what in self.what_ifs],
             }
         }
+
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """What can be written of the result, with the reasons in its record and its picture."""
+        return {**self.result.contents(), "record": lambda _: self.to_dict(), "pictures": lambda _: self.views()}
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.explanations import explanation_parts  # late: tables load rich
+
+        return explanation_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         idle = self.result.timeline.idle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -18,6 +18,8 @@ from pipeplan.model import units_in
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     # The answer must not load the planner: other answers stand beside it in the table of tables.
     from pipeplan.planner import Calibration
 
@@ -44,6 +46,19 @@ class CalibrationProfile(Presentable):
     def to_dict(self) -> dict[str, Any]:
         """As the file has it."""
         return self.calibration.to_dict()
+
+    def write_whole(self, path: Path) -> bool:
+        """Write the file that ``calibration`` of a plan takes."""
+        from pipeplan.planner import write_calibration  # the planner, which loads the solver
+
+        write_calibration(path, self.calibration)
+        return True
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.calibrations import calibration_parts  # late: tables load rich
+
+        return calibration_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -13,6 +13,8 @@ from pipeplan.files import GIBIBYTE
 from pipeplan.model import counted
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from pipeplan.planner import Estimate
 
 
@@ -108,6 +110,12 @@ class Estimates(Presentable):
     def to_dict(self) -> dict[str, Any]:
         """``rows``: step time, memory, where both go, the error bar, what was assumed, and why others are refused."""
         return {"rows": [row.to_dict() for row in self.rows]}
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.estimates import estimates_parts  # late: tables load rich
+
+        return estimates_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [row.to_dict() for row in self.rows]

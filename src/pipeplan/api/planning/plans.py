@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
@@ -18,6 +18,8 @@ from pipeplan.formats import Content, Format, Outcome, TrainerSettings, formats
 from pipeplan.model import counted
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     # The answer must not load the planner: other answers stand beside it in the table of tables.
     from pipeplan.drawing.plan import PlanView
     from pipeplan.hardware import Cluster
@@ -118,12 +120,12 @@ class Plan(Presentable):
             raise UnknownNameError("trainer", trainer, self.flags, field="flags")
         return self.flags[trainer]
 
-    def own_contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Its picture, and of the best one the schedule with its times."""
-        drawn: dict[Content, Callable[[Format], Any]] = {"plan picture": lambda _: self.plan_view()}
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Its record and its picture, and of the best one the schedule with its times."""
+        whole = {**super().contents(), "plan picture": lambda _: self.plan_view()}
         if self.best is None:
-            return drawn
-        return drawn | {
+            return whole
+        return whole | {
             "pictures": lambda chosen: [self.result.view(reasons=chosen.explains)],
             "timeline": lambda _: Outcome(
                 timeline=self.result.timeline, costs=self.result.costs, figures=self.result.to_dict()
@@ -236,6 +238,12 @@ class Plan(Presentable):
             return None
         over = {"over_by_gib": closest.over_by / GIBIBYTE, "change": closest.change}
         return estimate_record(closest.estimate) | over
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.plans import plan_parts  # late: tables load rich
+
+        return plan_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         planned = self.planned

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from pipeplan.api.presentable import Presentable
 from pipeplan.drawing import View
 from pipeplan.hardware import PRESETS, Preset
 from pipeplan.workload import ModelShape, model, model_names
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 @final
@@ -35,6 +38,12 @@ class Models(Presentable):
     def to_dict(self) -> dict[str, Any]:
         """``models``: name, the numbers of its shape, source."""
         return {"models": list(self._rows())}
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.presets import model_parts  # late: tables load rich
+
+        return model_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [_model_record(each) for each in self.models]
@@ -79,6 +88,12 @@ class Gpus(Presentable):
     def to_dict(self) -> dict[str, Any]:
         """``gpus``: name, peaks, memory, links, source."""
         return {"gpus": list(self._rows())}
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.presets import gpu_parts  # late: tables load rich
+
+        return gpu_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [_gpu_record(each) for each in self.gpus]

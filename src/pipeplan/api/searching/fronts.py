@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -12,7 +12,10 @@ from pipeplan.drawing import View
 from pipeplan.readable import Times
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from pipeplan.drawing.front import FrontView
+    from pipeplan.formats import Content, Format
     from pipeplan.solver import Mark
 
 
@@ -113,6 +116,16 @@ class ParetoFront(Presentable):
             ],
             "published": [{"schedule": mark.name, "peak": mark.peak, "value": mark.value} for mark in self.published],
         }
+
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Its record and its picture."""
+        return {"record": lambda _: self.to_dict(), "front picture": lambda _: self.front_view()}
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.searches import front_parts  # late: tables load rich
+
+        return front_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         rows = []

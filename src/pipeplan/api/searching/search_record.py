@@ -111,7 +111,7 @@ class SearchRecord:
     @property
     def gap(self) -> float:
         """``value / bound - 1``: how far from optimal the objective can be."""
-        return gap_above(self.value, self.bound)
+        return self.bound.gap_of(self.value)
 
     @property
     def gain(self) -> float | None:
@@ -163,11 +163,6 @@ class SearchRecord:
         assert ours is not None
         published = None if theirs is None else getattr(theirs, what)
         return asked | {"mean": ours.mean, what: getattr(ours, what), f"published_{what}": published}
-
-
-def gap_above(value: float, bound: Bound) -> float:
-    """``value / bound - 1``, without what rounding makes of nothing."""
-    return _rounded(value / bound.value - 1)
 
 
 def _gain(value: float, published: PublishedSchedule) -> float:

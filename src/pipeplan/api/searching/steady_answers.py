@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -11,6 +11,8 @@ from pipeplan.drawing import View
 from pipeplan.readable import Times
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     # Tables know this class, and must not load the solver.
     from pipeplan.solver import SteadyState
 
@@ -40,6 +42,12 @@ class SteadyStates(Presentable):
     def to_dict(self) -> dict[str, Any]:
         """``per_microbatch``, its ``bound`` and ``gap``, the ``pattern`` and what is known of the ``periods``."""
         return {"unit": self.unit, **self.found.to_dict()}
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.steady_states import steady_parts  # late: tables load rich
+
+        return steady_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         rows: list[dict[str, Any]] = self.to_dict()["periods"]

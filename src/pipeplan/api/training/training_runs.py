@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,9 @@ from pipeplan.readable import Times, change, percent
 from pipeplan.simulation import Simulation
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.formats import Content, Format
     from pipeplan.hardware import Gpu
     from pipeplan.runtime import Model, Profile, RunResult
     from pipeplan.workload import ModelShape
@@ -143,6 +146,16 @@ class TrainingRun(Presentable):
             "torch": run.torch_version,
         }
 
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """What can be written of the measured step."""
+        return self.measured.contents()
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.training_runs import training_parts  # late: tables load rich
+
+        return training_parts(self)
+
     def _rows(self) -> Any:
         return self.measured._rows()
 
@@ -199,6 +212,17 @@ class CostProfile(Presentable):
     def to_dict(self) -> dict[str, Any]:
         """The settings, by name."""
         return {key: value for key, value in asdict(self.settings()).items() if value is not None}
+
+    def write_whole(self, path: Path) -> bool:
+        """Write the config file."""
+        self.measured.write(path)
+        return True
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows."""
+        from pipeplan.api.tables.training_runs import cost_parts  # late: tables load rich
+
+        return cost_parts(self)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         if isinstance(self.measured, RunCosts):

@@ -10,7 +10,8 @@ from html import escape
 from string import Template
 from typing import Any
 
-from pipeplan.drawing.theme import DARK, LIGHT, ThemeName, theme_named
+from pipeplan.drawing.look_names import ThemeName
+from pipeplan.drawing.theme import DARK, LIGHT, theme_named
 
 _PAGE = Template("""\
 <!doctype html>

@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeplan.drawing.html.assets import asset
 from pipeplan.drawing.html.data import timeline_data
 from pipeplan.drawing.html.document import document
-from pipeplan.drawing.theme import ThemeName
+from pipeplan.drawing.look_names import ThemeName
 from pipeplan.drawing.view import View
 from pipeplan.files import write_text
 

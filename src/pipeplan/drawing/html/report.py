@@ -10,7 +10,7 @@ from pipeplan.drawing.html.archive import archived
 from pipeplan.drawing.html.assets import asset
 from pipeplan.drawing.html.data import themes_for
 from pipeplan.drawing.html.document import document
-from pipeplan.drawing.theme import ThemeName
+from pipeplan.drawing.look_names import ThemeName
 from pipeplan.drawing.view import View
 
 ReportKind = Literal["comparison", "difference"]

@@ -1,0 +1,31 @@
+"""Names of a package that are loaded when they are first used, so that a command loads only what it needs (PEP 562)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(package: str, homes: Mapping[str, Collection[str]]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package whose names are loaded from its modules when they are first used.
+
+    Parameters
+    ----------
+    package
+        The ``__name__`` of the package.
+    homes
+        The names by the module of the package that defines them.
+    """
+    home_of = {name: f"{package}.{module}" for module, names in homes.items() for name in names}
+
+    def load(name: str) -> Any:
+        home = home_of.get(name)
+        if home is None:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        value = getattr(import_module(home), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return load
