@@ -10,7 +10,7 @@ from pipeplan import solver
 from pipeplan.api.results import result_of
 from pipeplan.api.searching.problems import placement_named, problem_of
 from pipeplan.api.searching.published import published_here
-from pipeplan.api.searching.search_record import PublishedSchedule, gap_above
+from pipeplan.api.searching.search_record import PublishedSchedule
 from pipeplan.api.searching.search_words import costs_in_words, gain_of
 from pipeplan.api.tables.parts import number
 from pipeplan.cli import main
@@ -229,9 +229,9 @@ def test_a_front_says_what_each_point_gains(capsys):
 
 
 def test_rounding_makes_no_gap():
-    assert gap_above(70.19999999999997, Bound(70.19999999999999, "")) == 0
-    assert gap_above(70.19999999999999, Bound(70.19999999999997, "")) == 0
-    assert gap_above(71.0, Bound(70.0, "")) == pytest.approx(1 / 70)
+    assert Bound(70.19999999999999, "").gap_of(70.19999999999997) == 0
+    assert Bound(70.19999999999997, "").gap_of(70.19999999999999) == 0
+    assert Bound(70.0, "").gap_of(71.0) == pytest.approx(1 / 70)
 
 
 def test_a_bound_on_a_span_that_says_less_than_the_one_on_the_makespan_is_not_taken():

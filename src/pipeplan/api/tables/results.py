@@ -11,7 +11,6 @@ from rich.text import Text
 
 from pipeplan.api.results import Result
 from pipeplan.api.tables.parts import columns, facts, left_out, line, shown_ranks, sizes
-from pipeplan.api.tables.searches import search_parts
 from pipeplan.model import counted
 from pipeplan.readable import Times, percent
 
@@ -19,7 +18,7 @@ from pipeplan.readable import Times, percent
 def result_parts(result: Result) -> tuple[RenderableType, ...]:
     """One result: what it is, its figures, its ranks."""
     figures = _figures(result)
-    story = [] if result.search is None else search_parts(result)
+    story = _story(result)
     said = (*notes(result.notes), *warnings(result.warnings))
     return (
         line(_heading(result), "bold"),
@@ -30,6 +29,15 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
         *([Text("")] if said else []),
         *said,
     )
+
+
+def _story(result: Result) -> list[RenderableType]:
+    """How a search found it; nothing where none did."""
+    if result.search is None:
+        return []
+    from pipeplan.api.tables.searches import search_parts  # few results were searched for
+
+    return list(search_parts(result))
 
 
 def _heading(result: Result) -> str:

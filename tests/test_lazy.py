@@ -1,0 +1,70 @@
+"""A command loads what it needs, and nothing else."""
+
+import json
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from pipeplan.lazy import lazy_names
+
+PACKAGES = ["pipeplan.api", "pipeplan.drawing", "pipeplan.formats", "pipeplan.simulation"]
+
+LOADED = """
+import json, sys
+from pipeplan.cli import main
+main(sys.argv[1:])
+print("\\n" + json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+
+def loaded_by(*words: str) -> set[str]:
+    """The modules that a new process has loaded when it has run a command."""
+    done = subprocess.run([sys.executable, "-c", LOADED, *words], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def test_a_simulation_loads_no_other_answer_no_planner_and_nothing_that_draws():
+    loaded = loaded_by("simulate", "-p", "4", "-m", "8", "--json")
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("pipeplan.")}
+    assert rooms.isdisjoint({"hardware", "planner", "runtime", "solver", "sweeps", "web", "workload"})
+    assert loaded.isdisjoint({"matplotlib", "numba", "pandas", "rich", "yaml"})
+    others = {
+        "catalogue",
+        "checks",
+        "comparing",
+        "differing",
+        "explaining",
+        "planning",
+        "schemas",
+        "searching",
+        "tables",
+    }
+    answers = {name.split(".")[2] for name in loaded if name.startswith("pipeplan.api.")}
+    assert answers.isdisjoint(others | {"training", "pictures"})
+
+
+def test_a_table_loads_no_planner_and_no_other_table():
+    loaded = loaded_by("compare", "1f1b", "zbv", "-p", "4", "-m", "8")
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("pipeplan.")}
+    assert rooms.isdisjoint({"hardware", "planner", "runtime", "solver", "sweeps", "web", "workload"})
+    assert loaded.isdisjoint({"matplotlib", "numba", "pandas", "yaml"})
+    tables = {name.split(".")[3] for name in loaded if name.startswith("pipeplan.api.tables.")}
+    assert tables <= {"comparisons", "fitting", "parts", "results"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_name_of_a_package_is_where_the_package_says(package):
+    """So the names that a type checker sees, those that are exported and those that are loaded are the same."""
+    room = import_module(package)
+    assert [name for name in room.__all__ if not hasattr(room, name)] == []
+    # A module of that name would take the place of what the package means by it as soon as the module is imported.
+    modules = {found.name for found in pkgutil.iter_modules(room.__path__)}
+    assert modules.isdisjoint(room.__all__)
+
+
+def test_a_name_that_a_package_does_not_have_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"module 'pipeplan\.model' has no attribute 'Kinds'"):
+        lazy_names("pipeplan.model", {"op": {"Kind"}})("Kinds")
