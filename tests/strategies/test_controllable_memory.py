@@ -26,8 +26,8 @@ def run(strategy: Strategy, ranks: int, microbatches: int, time: float = 1.0) ->
 
 PICTURES = {
     v_min: """
-rank 0 | 0F0 0F1 .   .   .   5F0 5I0 5F1 5W0 0F2 .   0I0 5I1 0W0 5W1 5F2 5I2 0I1 5W2 0W1 .   0I2 0W2
-rank 1 | .   1F0 1F1 .   4F0 .   4F1 4I0 4W0 .   1I0 1F2 1W0 4I1 4F2 4W1 1I1 4I2 1W1 4W2 1I2 1W2 .
+rank 0 | 0F0 0F1 .   .   .   5F0 5I0 5F1 5W0 0F2 5I1 0I0 5W1 0W0 .   5F2 5I2 0I1 5W2 0W1 .   0I2 0W2
+rank 1 | .   1F0 1F1 .   4F0 .   4F1 4I0 4W0 .   1I0 1F2 4I1 1W0 4F2 4W1 1I1 4I2 1W1 4W2 1I2 1W2 .
 rank 2 | .   .   2F0 3F0 2F1 3F1 .   .   3I0 2I0 3W0 2W0 2F2 3F2 3I1 2I1 3W1 2W1 3I2 2I2 3W2 2W2 .
 """,
     v_half: """
@@ -63,6 +63,20 @@ def test_keeps_its_promises(strategy: Strategy, ranks: int, microbatches: int):
 def test_bubble_of_one_microbatch_is_exact(strategy: Strategy, ranks: int):
     idle = run(strategy, ranks, 1).timeline.idle.max() / 2
     assert idle == strategy.bubble.value(strategy.shape(ranks, 1))
+
+
+@pytest.mark.parametrize("microbatches", range(4, 16))
+def test_backwards_do_not_wait_for_the_block_while_their_rank_idles(microbatches: int):
+    """On five ranks the first backward of chunk 0 was a unit late where a rank waited for it beside one of chunk 1."""
+    result = run(v_min, 5, microbatches)
+    assert result.timeline.makespan == 6 * microbatches + 14
+    assert result.memory.peak_activation.max() == 3
+
+
+@pytest.mark.parametrize("ranks", range(6, 17))
+def test_microbatches_that_all_fit_into_memory_take_a_forward_and_a_backward_more_each(ranks: int):
+    for microbatches in range(1, (ranks + 4) // 3 + 1):
+        assert run(v_min, ranks, microbatches).timeline.makespan == 4 * ranks - 1 + 2 * microbatches
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ def run_block(
     waiting: Sequence[int],
     interval: int,
     capacity: int,
+    turn: int,
     microbatches: int,
     ranks: int,
     done: MutableSequence[int],
@@ -23,8 +24,9 @@ def run_block(
     Sorts are numbered as a microbatch passes through them: 0 and 1 are the forwards of chunk 0 and 1, 2 and 3 the input
     backwards of chunk 1 and 0, and 4 is a weight backward. The block has sort ``s`` of microbatch ``j`` on rank ``r`` due
     at ``offset[4r + s] + interval * j``; the op waits for the same microbatch's op numbered ``source[4r + s]`` (-1: for
-    nothing), and ``waiting[4r + s]`` is the one that waits for it. ``done`` (4 a rank) and ``length`` (one a rank) count
-    from 0; ``taken``, ``woken`` (one a rank) and ``awake`` (two a rank) are scratch.
+    nothing), and ``waiting[4r + s]`` is the one that waits for it. The warm-up of a rank ends with its first op of sort
+    ``turn``. ``done`` (4 a rank) and ``length`` (one a rank) count from 0; ``taken``, ``woken`` (one a rank) and ``awake``
+    (two a rank) are scratch.
 
     A rank that can do nothing is not asked again before an op that it waits for has run: so all of it takes as long as there
     are ops, however long the ranks wait.
@@ -62,16 +64,17 @@ def run_block(
                 if ready and sort >= 2 and (backward < 0 or due < backward_due):
                     backward, backward_due = sort, due
             chosen = -1
+            warming_up = done[base + turn] == 0
             if head_ready:
                 chosen = head
-            elif inputs == 0 and forward >= 0:
+            elif warming_up and forward >= 0:
                 # Forwards of the other chunk that are due before this one keep their room.
                 other = base + 1 - forward
                 ahead = forward_due - offset[other] - interval * done[other]
                 kept = min(max((ahead + interval - 1) // interval, 0), microbatches - done[other])
                 if forwards + kept < capacity:
                     chosen = forward
-            elif forwards == 2 * microbatches:
+            if chosen < 0 and (warming_up or forwards == 2 * microbatches):
                 chosen = backward
             full = forwards - weights == capacity
             if inputs > weights and (chosen < 0 or (chosen < 2 and full)):

@@ -8,9 +8,13 @@ The block alone has a warm-up and a cool-down with holes. The schedule is what h
 does the first of these that it can:
 
 1. the op that the block has due next; a forward that finds the memory full lets the oldest owed W go first;
-2. before its first backward: its next forward of either chunk, if there stays room for all those that are due before;
-3. after its last forward: its next backward of either chunk;
+2. in its warm-up: its next forward of either chunk, if there stays room for all those that are due before; what Ws free in
+   that time is room for the forwards that are due;
+3. in its warm-up, and after its last forward: its next backward of either chunk;
 4. the oldest owed W.
+
+The warm-up of a rank ends with its first backward: with V-Min, whose microbatches turn on every rank at full speed, with
+its first backward of chunk 0.
 
 It cannot get stuck: of all ops due next, the earliest waits for nothing, and the block itself stays within the capacity.
 """
@@ -42,8 +46,8 @@ def build_v_min(shape: Shape) -> Schedule:
 
     Three ranks, three microbatches::
 
-        rank 0 | 0F0 0F1 .   .   .   5F0 5I0 5F1 5W0 0F2 .   0I0 5I1 0W0 5W1 5F2 5I2 0I1 5W2 0W1 .   0I2 0W2
-        rank 1 | .   1F0 1F1 .   4F0 .   4F1 4I0 4W0 .   1I0 1F2 1W0 4I1 4F2 4W1 1I1 4I2 1W1 4W2 1I2 1W2 .
+        rank 0 | 0F0 0F1 .   .   .   5F0 5I0 5F1 5W0 0F2 5I1 0I0 5W1 0W0 .   5F2 5I2 0I1 5W2 0W1 .   0I2 0W2
+        rank 1 | .   1F0 1F1 .   4F0 .   4F1 4I0 4W0 .   1I0 1F2 4I1 1W0 4F2 4W1 1I1 4I2 1W1 4W2 1I2 1W2 .
         rank 2 | .   .   2F0 3F0 2F1 3F1 .   .   3I0 2I0 3W0 2W0 2F2 3F2 3I1 2I1 3W1 2W1 3I2 2I2 3W2 2W2 .
 
     With F = I = W idle time is at most (4p - 5)/2, exactly so for one microbatch. The peak is min((p + 4)//3, m)
@@ -51,7 +55,7 @@ def build_v_min(shape: Shape) -> Schedule:
 
     Source: Qi et al., Pipeline Parallelism with Controllable Memory (2024), the V-Min block.
     """
-    return _repeat(_v_min_block(shape.ranks), _v_min_peak(shape.ranks), shape)
+    return _repeat(_v_min_block(shape.ranks), _v_min_peak(shape.ranks), shape, turn=3)
 
 
 def build_v_half(shape: Shape) -> Schedule:
@@ -70,7 +74,7 @@ def build_v_half(shape: Shape) -> Schedule:
 
     Source: Qi et al., Pipeline Parallelism with Controllable Memory (2024), the V-Half block.
     """
-    return _repeat(_v_half_block(shape.ranks), _v_half_peak(shape.ranks), shape)
+    return _repeat(_v_half_block(shape.ranks), _v_half_peak(shape.ranks), shape, turn=2)
 
 
 def _v_min_block(p: int) -> Block:
@@ -95,8 +99,11 @@ def _v_half_peak(ranks: int) -> int:
     return (ranks + 2) // 2
 
 
-def _repeat(block: Block, peak: int, shape: Shape) -> Schedule:
-    """The block repeated for every microbatch, within ``peak`` activations of two chunks each."""
+def _repeat(block: Block, peak: int, shape: Shape, *, turn: int) -> Schedule:
+    """Return the block repeated for every microbatch, within ``peak`` activations of two chunks each.
+
+    ``turn`` is the sort of the op that ends the warm-up of its rank: 2 for a backward of chunk 1, 3 for one of chunk 0.
+    """
     ranks, microbatches = shape.ranks, shape.microbatches
     placement = Placement.v(ranks)
     row = INTERVAL * microbatches
@@ -104,7 +111,7 @@ def _repeat(block: Block, peak: int, shape: Shape) -> Schedule:
     counts = [np.zeros(size, np.int64) for size in (_SORTS * ranks, ranks, ranks)]
     scratch = [np.zeros(size, np.int64) for size in (2 * ranks, ranks)]
     sources = _sources(placement).ravel()
-    inputs = (block.ravel(), sources, _waiting(sources), INTERVAL, 2 * peak, microbatches, ranks)
+    inputs = (block.ravel(), sources, _waiting(sources), INTERVAL, 2 * peak, turn, microbatches, ranks)
     _RUN_BLOCK(inputs, (*counts, order, *scratch), work=len(order))
     rows = [_columns(sorts, rank, shape) for rank, sorts in enumerate(order.reshape(ranks, row))]
     return Schedule.from_rows(placement, microbatches, rows)
