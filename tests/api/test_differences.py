@@ -77,6 +77,29 @@ def test_units_are_those_of_the_run():
     assert diff_timelines(run_of(PLAN), run_of(PLAN, time_unit="")).measured.unit == "ms"
 
 
+@pytest.mark.parametrize("factor", [0.001, 1.0, 20.0, 4e5])
+def test_a_plan_without_a_unit_takes_the_pace_of_the_run(factor):
+    """Whatever 1 stands for, the same is left: what ops take to each other, and what ranks wait."""
+    run = run_of(PLAN, forward_times=(30, 45), backward_times=60, p2p_time=7)
+    slow = Timeline(PLAN, factor * run.start, factor * run.end, "ms", "measured")
+    found = diff("1f1b", slow, ranks=2, microbatches=2)
+    assert found.scale == pytest.approx(factor * 390 / 12)
+    assert found.change == pytest.approx(diff("1f1b", run, ranks=2, microbatches=2).change)
+    assert sum(kind.ops * kind.planned for kind in found.kinds) == pytest.approx(factor * 390)
+    assumed, scaled = found.notes
+    assert "times are assumed" in assumed
+    assert f"1 counts as {found.scale:.4g} ms" in scaled
+    assert "than the plan at the run's pace" in found.sentences[0]
+    assert found.sentences[-1].startswith("The planned times were assumed")
+
+
+def test_a_plan_with_a_unit_stays_as_it_is():
+    run = run_of(PLAN, forward_times=30.0, backward_times=60.0)
+    found = diff_timelines(run_of(PLAN), run)
+    assert (found.scale, found.notes) == (1, ())
+    assert found.change == pytest.approx(29)
+
+
 def test_an_op_out_of_its_order():
     other = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
     departure = diff_timelines(run_of(PLAN), run_of(other)).departure
@@ -183,7 +206,7 @@ def test_how_to_plan_on_a_run_that_was_measured(tmp_path):
     assert "hardly those of this model and machine" in diff_timelines(run_of(PLAN), far).sentences[-1]
     assumed = diff("1f1b", measured, ranks=2, microbatches=2)
     assert assumed.sentences[-1].startswith("The planned times were assumed. To plan on")
-    assert repr(assumed) == "<Diff of 1f1b: 10.5 ms, +16.7% against the planned 9.0 ms>"
+    assert repr(assumed) == "<Diff of 1f1b: 10.5 ms, 0.0% against the planned 10.5 ms>"
 
 
 def test_a_measured_timeline_held_against_itself_says_nothing():

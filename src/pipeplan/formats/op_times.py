@@ -1,4 +1,4 @@
-"""When an annotated op worked: from its stream's first work after what it receives, to the end of its last.
+"""When an annotated op worked: what it had a GPU do after its receive, or what the host did in its annotation.
 
 An annotation says when the host was at an op, and the host waits there for messages, or runs ahead of the GPU. So what
 counts is what the op had done:
@@ -6,10 +6,11 @@ counts is what the op had done:
 * where a GPU works, the kernels that were launched inside the annotation, by any thread: autograd has its own. Kernels that
   move messages (NCCL's) do not compute. An op starts with the first kernel on its stream that starts after the receive has
   ended; what ran before, such as the copies of an FSDP unshard, was not the op's.
-* else the host's operators inside the annotation, from the first one after the last receive has ended. The op ends with
-  the annotation, or where the host turns to sending.
-* An op that has nothing to do, such as PyTorch's ``0I0``, starts when what it waited for is there, and takes the rest of its
-  annotation, or the shortest time that a profiler's clock can tell.
+* else the annotation, whatever the host does in it: not all work is an operator. It starts when the last receive in it has
+  ended, and FSDP has moved what the op needs; with the first operator where the trace does not say when a message had
+  arrived. It ends with the annotation, or where the host turns to sending.
+* An op that launches nothing on a GPU starts when what it waited for is there, and takes the shortest time that a profiler's
+  clock can tell.
 """
 
 from __future__ import annotations
@@ -162,38 +163,54 @@ def _compute_time(recorded: Recorded, number: int, arrival: float, free: float) 
     span = recorded.marks[number].span
     if number in recorded.annotated_work and not len(recorded.kernels):
         return recorded.annotated_work[number]
-    on_gpu = bool(len(recorded.kernels))
-    work = recorded.kernels if on_gpu else recorded.operators
+    work = recorded.kernels
     if not len(work):
-        return span.start, max(span.end, span.start + RESOLUTION)
-    here = _own_work(recorded, number, on_gpu=on_gpu)
+        return _host_time(recorded, number, arrival)
+    here = _own_work(recorded, number, work)
     arrival = max(arrival, _arrival_inside(recorded, number, here, work))
     after = here[work.start[here] >= arrival - RESOLUTION / 2]
-    if on_gpu and not len(after):
+    if not len(after):
         after = here
+    start = end = max(arrival, free, span.start)
     if len(after):
-        start, last = float(work.start[after].min()), float(work.launched[after].max())
-        whole = on_gpu or last > span.end
-        end = float(work.end[after].max()) if whole else _host_end(recorded, span.end, last)
-    elif on_gpu:
-        start = end = max(arrival, free, span.start)
-    else:
-        start = span.end if arrival == -np.inf else min(max(arrival, span.start), span.end)
-        end = span.end
+        start, end = float(work.start[after].min()), float(work.end[after].max())
     return start, max(end, start + RESOLUTION)
 
 
-def _own_work(recorded: Recorded, number: int, *, on_gpu: bool) -> NDArray[np.intp]:
-    """What the host began inside an op's annotation, on its own thread where the host itself works, without FSDP's moves."""
+def _host_time(recorded: Recorded, number: int, arrival: float) -> tuple[float, float]:
+    """Start and end of a compute op of the host: its annotation less the waiting and moving with which it begins."""
+    span, work = recorded.marks[number].span, recorded.operators
+    received = recorded.messages.end[recorded.messages.within(span.start, span.end)]
+    # What arrived after the annotation was not this op's.
+    start = max((end for end in (arrival, *received.tolist()) if end <= span.end), default=span.start)
+    start = max(start, span.start)
+    here = _own_work(recorded, number, work)
+    here = here[work.start[here] >= start - RESOLUTION / 2]
+    first, last = (float(work.launched[here[edge]]) for edge in (0, -1)) if len(here) else (span.end, start)
+    moved = recorded.moves[1, (recorded.moves[0] >= start) & (recorded.moves[0] < first)]
+    start = min(float(moved.max(initial=start)), first)
+    if len(here) and _turns_to_messages(recorded, start, first):
+        start = first
+    end = float(work.end[here].max()) if last > span.end else _host_end(recorded, span.end, last)
+    return start, max(end, start + RESOLUTION)
+
+
+def _own_work(recorded: Recorded, number: int, work: Activities) -> NDArray[np.intp]:
+    """What the host began inside an op's annotation, without FSDP's moves; of operators, those of the op's own thread."""
     span = recorded.marks[number].span
-    work = recorded.kernels if on_gpu else recorded.operators
     here = work.within(span.start, _until(recorded, number))
-    if not on_gpu:
+    if work is recorded.operators:
         here = here[work.stream[here] == recorded.threads.get(span.thread, -1)]
     launched = work.launched[here]
     which = np.searchsorted(recorded.moves[0], launched, side="right") - 1
     moving = (which >= 0) & (launched <= np.append(recorded.moves[1], -np.inf)[which])
     return here[~moving]
+
+
+def _turns_to_messages(recorded: Recorded, start: float, end: float) -> bool:
+    """Whether the host turned to sending or receiving from one time on, before another."""
+    first, stop = np.searchsorted(recorded.handovers, (start, end))
+    return bool(stop > first)
 
 
 def _until(recorded: Recorded, number: int) -> float:
@@ -215,6 +232,6 @@ def _arrival_inside(recorded: Recorded, number: int, here: NDArray[np.intp], wor
 
 
 def _host_end(recorded: Recorded, end: float, last: float) -> float:
-    """The end of an annotation, or the first message that the host turned to after it had begun its last work."""
+    """The end of an annotation, or the first message that the host turned to after its last work had begun."""
     following = np.searchsorted(recorded.handovers, last, side="right")
     return min(end, float(np.append(recorded.handovers, np.inf)[following]))

@@ -91,6 +91,8 @@ def _headline(found: Diff) -> str:
     planned, measured = times.text(found.planned.makespan), times.text(found.measured.makespan)
     if abs(found.change) < NOTHING:
         return f"The run took {measured}, as planned."
+    if found.scale != 1:
+        return f"The run took {measured}, {_longer(found.change)} than the plan at the run's pace ({planned})."
     return f"The run took {measured}, {_longer(found.change)} than the planned {planned}."
 
 

@@ -39,7 +39,7 @@ from pipeplan.costs import Settings
 from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
-from pipeplan.model import Floats, Schedule, Timeline, counted, dependencies, require_order
+from pipeplan.model import TIME_UNITS, Floats, Schedule, Timeline, counted, dependencies, require_order
 from pipeplan.readable import Times, change
 from pipeplan.simulation import compute_only, critical_path
 from pipeplan.strategies import strategy
@@ -50,6 +50,11 @@ if TYPE_CHECKING:
     from pipeplan.formats import Content, Format
 
 FilePath = str | os.PathLike[str]
+
+_SCALED = (
+    "the planned times have no unit: 1 counts as {scale:.4g} {unit}, with which all ops take as long in sum as in the run; "
+    "give the plan its costs with a time unit to compare them as they are"
+)
 
 
 @final
@@ -84,6 +89,8 @@ class Diff(Presentable):
         The file or folder that the run was read from; empty where it was none.
     notes
         What the plan was made of where nobody said it, a sentence each.
+    scale
+        Factor on the times of a plan without a unit of time, which makes its ops take as long in sum as the run's.
     """
 
     planned: Timeline
@@ -103,6 +110,7 @@ class Diff(Presentable):
     measured_of: str = ""
     measured_from: str = ""
     notes: tuple[str, ...] = ()
+    scale: float = 1.0
 
     @property
     def error(self) -> float:
@@ -247,7 +255,8 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **set
     else:
         result = simulated(found, of_run(found, given, run) if isinstance(found, str) else given)
         plan, notes = result.timeline, (*result.notes, *result.warnings)
-    answer = replace(diff_timelines(plan, run.typical), measured_from=source, notes=notes)
+    answer = diff_timelines(plan, run.typical)
+    answer = replace(answer, measured_from=source, notes=(*notes, *answer.notes))
     return answer if isinstance(measured, Timeline | Result) else replace(answer, measured_of=str(run))
 
 
@@ -277,7 +286,10 @@ def _run(measured: FilePath | Timeline | Result) -> tuple[MeasuredRun, str]:
 
 
 def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
-    """Two timelines of the same compute ops; one without a unit of time has that of the other.
+    """Two timelines of the same compute ops.
+
+    A plan without a unit of time is scaled to a run that has one, so that all its ops take as long in sum as the run's: the
+    rest of the difference is that of the ops to each other, and of waiting. A run without a unit has that of the plan.
 
     Raises
     ------
@@ -289,8 +301,11 @@ def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
     for timeline in (planned, measured):
         require_order(timeline.schedule, dependencies(timeline.schedule))
     measured = replace(compute_only(measured), unit=measured.unit or planned.unit)
+    paceless = measured.unit in TIME_UNITS and planned.unit not in TIME_UNITS
     planned = in_unit(compute_only(planned), measured.unit)
     match = _matching(planned.schedule, measured.schedule)
+    scale = _work(measured) / _work(planned) if paceless and _work(planned) else 1.0
+    planned = replace(planned, start=scale * planned.start, end=scale * planned.end)
     before, after = planned.end - planned.start, (measured.end - measured.start)[match]
     if len(after) and after.min() <= 0:
         raise InputError(f"{planned.schedule.place(int(after.argmin()))} takes no time in the run: it was not measured")
@@ -313,7 +328,14 @@ def diff_timelines(planned: Timeline, measured: Timeline) -> Diff:
         path_gaps=path_gaps,
         planned_path_messages=planned_path_messages,
         planned_path_gaps=planned_path_gaps,
+        notes=() if scale == 1 else (_SCALED.format(unit=measured.unit, scale=scale),),
+        scale=scale,
     )
+
+
+def _work(timeline: Timeline) -> float:
+    """The time of all ops in sum."""
+    return float((timeline.end - timeline.start).sum())
 
 
 def _matching(planned: Schedule, measured: Schedule) -> NDArray[np.int64]:
