@@ -1,12 +1,18 @@
 """Machines whose losses between ops are known, and what the losses do to an answer."""
 
 import json
+import re
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pipeplan
+from pipeplan.api.units import in_unit
 from pipeplan.errors import InputError
+from pipeplan.model import tolerances
+from pipeplan.passes import insert_communication
+from pipeplan.simulation import span_bound
 
 
 def test_the_machines_are_listed_with_where_they_come_from(capsys):
@@ -44,7 +50,47 @@ def test_a_step_is_longer_than_its_ops():
 def test_without_a_barrier_the_longest_span_counts():
     result = pipeplan.simulate("zb-h2", ranks=3, microbatches=8, op_gap=0.5, message_time=0.25, step_time=1.0)
     assert result.step_time(barrier=False) < result.step_time() == result.makespan + 1.0
-    assert result.step_time(barrier=False) == pytest.approx(result.timeline.spans.max() + 0.5 + 1.0)
+    assert result.step_time(barrier=False) == pytest.approx(result.timeline.spans.max() + 1.0)
+
+
+UNEVEN: dict[str, Any] = {
+    "ranks": 2,
+    "microbatches": 4,
+    "forward_times": (1, 4),
+    "backward_input_times": (3, 2),
+    "backward_weight_times": (1, 3),
+}
+
+
+@pytest.mark.parametrize("lost", [{"message_time": 0.5}, {"op_gap": 0.25}, {"op_gap": 0.5, "message_time": 0.25}])
+@pytest.mark.parametrize("communication", ["edge", "contended", "blocking"])
+def test_tables_searches_and_bounds_have_one_definition_of_a_span(lost, communication, capsys):
+    settings = UNEVEN | lost | {"communication": communication}
+    published = [pipeplan.simulate(name, **settings) for name in ("1f1b", "zb-h1", "zb-h2", "gpipe")]
+    for result in published:
+        longest = max(result.to_dict()["spans"])
+        assert result.timeline.longest_span == longest == result.step_time(barrier=False)
+        bound = span_bound(result.schedule.placement, 4, result.costs)
+        assert bound.value <= longest * (1 + tolerances.ROUNDING)
+        result.print()
+        assert float(re.findall(r"longest span +(\S+)", capsys.readouterr().out)[0]) == longest
+    found = pipeplan.search(**settings, objective="span", evaluations=200, workers=1)
+    assert found.search is not None
+    assert found.search.value == found.timeline.longest_span
+    assert found.search.value <= min(result.timeline.longest_span for result in published) * (1 + tolerances.ROUNDING)
+
+
+@pytest.mark.parametrize("communication", ["edge", "contended"])
+def test_messages_that_occupy_no_rank_are_in_no_span(communication):
+    settings = {**UNEVEN, "p2p_time": 0.5, "op_gap": 0.25, "communication": communication}
+    bare = pipeplan.simulate("zb-h2", **settings)
+    lowered = pipeplan.simulate(insert_communication(bare.schedule), **settings)
+    assert lowered.timeline.spans.tolist() == bare.timeline.spans.tolist()
+
+
+def test_a_span_is_in_the_unit_of_its_timeline():
+    result = pipeplan.simulate("zb-h2", **UNEVEN, op_gap=0.25, time_unit="ms")
+    assert in_unit(result.timeline, "us").spans == pytest.approx(1000 * result.timeline.spans)
 
 
 def test_an_explanation_says_what_is_lost_between_ops():

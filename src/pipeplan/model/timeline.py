@@ -51,6 +51,9 @@ class Timeline(Displayed):
         The unit of time, for axes: ``us``, ``ms``; empty where none was given.
     source
         Whether the times were simulated or measured.
+    occupied
+        How long each rank is occupied, shape (ranks,), in the unit of the costs: from its first op's start to its last op's
+        end, with what it loses before the one and behind the other. None: these losses are none, or unknown.
 
     Raises
     ------
@@ -65,6 +68,7 @@ class Timeline(Displayed):
     end: Floats
     unit: str = ""
     source: Literal["simulated", "measured"] = "simulated"
+    occupied: Floats | None = None
 
     def __post_init__(self) -> None:
         require_short(self.unit, "a unit of time")
@@ -95,8 +99,18 @@ class Timeline(Displayed):
 
     @cached_property
     def spans(self) -> Floats:
-        """Each rank's time from its first start to its last end, shape (ranks,)."""
-        return self.last_end - self.first_start
+        """Return how long each rank is occupied from its first op to its last, shape (ranks,).
+
+        A simulated rank's own time includes its op gap and messages before the first op, and messages behind the last one:
+        without a barrier between steps, the next step begins behind them. Of measured ranks it is the time from the first
+        start to the last end.
+        """
+        return self.last_end - self.first_start if self.occupied is None else self.occupied
+
+    @property
+    def longest_span(self) -> float:
+        """Return the longest rank's span: the time of a step without a barrier, less what the step adds behind its ops."""
+        return float(self.spans.max(initial=0.0))
 
     @cached_property
     def work(self) -> Floats:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipeplan.simulation.memory import memory_use
     from pipeplan.simulation.reason import Reason
     from pipeplan.simulation.simulator import Communication, Simulation, message_partners, recomputed_stages, simulate
-    from pipeplan.simulation.step import longest_span, step_time
+    from pipeplan.simulation.step import step_time
     from pipeplan.simulation.what_if import WhatIf, what_ifs
     from pipeplan.simulation.window_places import LocatedWindow, located_windows
     from pipeplan.simulation.windows import RoundTrips, Window
@@ -40,7 +40,6 @@ __all__ = [
     "earliest_starts",
     "idle_times",
     "located_windows",
-    "longest_span",
     "lower_bound",
     "memory_use",
     "message_partners",

@@ -77,7 +77,7 @@ def lower_bound(
 def span_bound(
     placement: Placement, microbatches: int, costs: Costs, *, slices: int = 1, limits: Limits | None = None
 ) -> Bound:
-    """A bound on the longest span (a rank's first start to its last end) of any schedule; see :func:`lower_bound`."""
+    """A bound on the longest span (:attr:`Timeline.spans`) of any schedule; see :func:`lower_bound`."""
     classes = [rank.since_start() for rank in rank_classes(placement, microbatches, costs, slices)]
     bounds = []
     for number, rank in enumerate(classes):

@@ -25,7 +25,7 @@ The same input gives the same bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
@@ -169,18 +169,17 @@ def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended
     """Time the compute ops and copies, then lay the communication that the schedule holds beside them."""
     timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
     if timed.all():
-        start, end, _ = _time_compute(schedule, costs, durations, contended=contended)
-        return Timeline(schedule, start, end, costs.time_unit)
+        timeline, _ = _time_compute(schedule, costs, durations, contended=contended)
+        return timeline
     needs = dependencies(schedule)
     _require_runnable(schedule, needs)
-    times = _time_compute(schedule.keep(timed), costs, durations[timed], contended=contended)
-    return Timeline(schedule, *_beside_compute(schedule, needs, timed, times), costs.time_unit)
+    compute, arrival = _time_compute(schedule.keep(timed), costs, durations[timed], contended=contended)
+    start, end = _beside_compute(schedule, needs, timed, (compute.start, compute.end, arrival))
+    return Timeline(schedule, start, end, costs.time_unit, occupied=compute.spans)
 
 
-def _time_compute(
-    schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool
-) -> tuple[Floats, Floats, Floats]:
-    """Start, end, and arrival on the next rank of every op of a schedule of compute ops and copies only."""
+def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> tuple[Timeline, Floats]:
+    """The timeline of a schedule of compute ops and copies only, and each op's arrival on the next rank."""
     copies = not schedule.kinds.isdisjoint(HOST_KINDS)
     shortest = np.where(among(schedule.columns.kind, HOST_KINDS), np.inf, durations) if copies else durations
     if len(shortest) and shortest.min() <= 0:
@@ -209,9 +208,10 @@ def _time_compute(
         done = _TIME_OPS(inputs, (*outputs, *lines), work=len(schedule))
     if done < len(schedule):
         raise _deadlock(schedule, end, source)
+    timeline = Timeline(schedule, start, end, costs.time_unit)
     if costs.overhead.between_ops:
-        start, end = start + before, end - behind
-    return start, end, arrival
+        timeline = replace(timeline, start=start + before, end=end - behind, occupied=timeline.spans)
+    return timeline, arrival
 
 
 def _copies(schedule: Schedule, needs: Dependencies) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -331,4 +331,5 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
         done = _TIME_OPS_AND_COPIES_BLOCKING(inputs, (*outputs, stack, waiting), work=len(schedule))
     if done < len(schedule):
         raise _deadlock(schedule, end, partner)
-    return Timeline(schedule, start + gap, end, costs.time_unit)
+    timeline = Timeline(schedule, start, end, costs.time_unit)
+    return replace(timeline, start=start + gap, occupied=timeline.spans) if costs.overhead.op_gap else timeline

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pipeplan.costs import Costs
 from pipeplan.model import Timeline
 
@@ -18,10 +16,4 @@ def step_time(timeline: Timeline, costs: Costs, *, barrier: bool = True) -> floa
         (post-validation: Qi, Wan, Huang, Lin, Zero Bubble Pipeline Parallelism, ICLR 2024, section 4) a rank goes on to the
         next step as soon as it is done, and the longest span counts.
     """
-    return (timeline.makespan if barrier else longest_span(timeline, costs)) + costs.overhead.step_time
-
-
-def longest_span(timeline: Timeline, costs: Costs) -> float:
-    """The longest time from a rank's first op to its last one, with what these two lose before and behind."""
-    before, behind = costs.lost(timeline.schedule)
-    return float(replace(timeline, start=timeline.start - before, end=timeline.end + behind).spans.max())
+    return (timeline.makespan if barrier else timeline.longest_span) + costs.overhead.step_time

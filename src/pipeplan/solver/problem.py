@@ -29,7 +29,6 @@ from pipeplan.simulation import (
     Communication,
     Simulation,
     earliest_starts,
-    longest_span,
     lower_bound,
     simulate,
     span_bound,
@@ -53,7 +52,8 @@ class Problem:
         The memory limit of every rank; None where there is none.
     objective
         ``makespan``: from 0 to the last end. ``span``: the longest rank's own time from its first start to its last end,
-        which is the step time where the optimizer step needs no barrier. Ops start as soon as they can in both.
+        with what it loses before the one and behind the other, which is the step time where the optimizer step needs no
+        barrier. Ops start as soon as they can in both.
     choices
         What the search may decide beside the order.
     communication
@@ -249,8 +249,8 @@ class Problem:
         return simulate(lowered, self.costs, communication=self.communication, limits=self.limits)
 
     def value(self, timeline: Timeline) -> float:
-        """The objective of a timeline; a span is what a rank is occupied for, with what its first and last op lose."""
-        return timeline.makespan if self.objective == "makespan" else longest_span(timeline, self.costs)
+        """The objective of a timeline."""
+        return timeline.makespan if self.objective == "makespan" else timeline.longest_span
 
 
 def _at_least(size: float) -> str:

@@ -9,7 +9,7 @@ from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, costs_of, estimate, schedule_of, stage_costs
 from pipeplan.planner.layout import StageOption, layout_peaks
 from pipeplan.planner.selection.laid_layers import best_layout_of, held_besides, laid_layers
-from pipeplan.simulation import longest_span, simulate
+from pipeplan.simulation import simulate
 from pipeplan.workload import model
 
 H100S = cluster("h100-sxm:8x8")
@@ -51,7 +51,7 @@ def test_times_and_peaks_are_those_of_the_estimate(name):
     timeline = simulate(schedule, costs).timeline
     # The last op's messages are behind its end, and take its rank's time.
     assert timeline.makespan <= found.makespan * (1 + 1e-9)
-    assert found.makespan == pytest.approx(max(timeline.makespan, longest_span(timeline, costs)))
+    assert found.makespan == pytest.approx(max(timeline.makespan, timeline.longest_span))
     besides = [
         rank.total - peak
         for rank, peak in zip(estimate(shape, H100S, laid, with_error_bar=False).memory, found.peaks, strict=True)

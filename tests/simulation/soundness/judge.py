@@ -11,7 +11,7 @@ from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.errors import DeadlockError, InfeasibleError
 from pipeplan.model import Placement, Schedule, Timeline
 from pipeplan.passes import insert_communication
-from pipeplan.simulation import Bound, Communication, located_windows, longest_span, lower_bound, simulate, span_bound
+from pipeplan.simulation import Bound, Communication, located_windows, lower_bound, simulate, span_bound
 from pipeplan.solver import Choices, Problem
 from pipeplan.solver.periodic.repeated import Repeated
 from tests.simulation.soundness.instances import Instance
@@ -43,7 +43,7 @@ def judge(instance: Instance, *, evaluations: int = 2_000, seconds: float = 1.0)
         found = simulate(schedule, instance.costs)
         value = found.timeline.makespan
         if instance.objective == "span":
-            value = longest_span(found.timeline, instance.costs)
+            value = found.timeline.longest_span
         held = found.memory.peak_activation if instance.limits.in_activations else found.memory.peak_bytes
         assert held is not None
         fits = bool((held <= instance.limits.values * (1 + WITHIN)).all())

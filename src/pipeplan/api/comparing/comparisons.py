@@ -191,7 +191,7 @@ class Comparison(Presentable):
                 "placement": result.schedule.placement.name,
                 "chunks": result.schedule.placement.chunks,
                 "makespan": result.makespan,
-                "longest_span": float(result.timeline.spans.max()),
+                "longest_span": result.timeline.longest_span,
                 "idle_over_total": result.timeline.bubble.idle_over_total,
                 "over_ideal": result.timeline.bubble.over_ideal,
                 "span_bubble": result.timeline.bubble.span,

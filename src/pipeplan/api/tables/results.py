@@ -55,7 +55,7 @@ def _figures(result: Result) -> list[tuple[str, str]]:
     bubble = timeline.bubble
     return [
         ("makespan", times.text(timeline.makespan)),
-        ("longest span", times.text(float(timeline.spans.max()))),
+        ("longest span", times.text(timeline.longest_span)),
         *_step(result, times),
         ("bubble, idle / total", percent(bubble.idle_over_total)),
         ("bubble, over ideal", percent(bubble.over_ideal)),

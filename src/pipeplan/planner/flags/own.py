@@ -17,7 +17,7 @@ from pipeplan.planner.estimates.running import costs_of, schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import stage_costs
 from pipeplan.planner.flags.trainer_flags import TrainerFlags
-from pipeplan.simulation import longest_span, simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies import is_strategy
 from pipeplan.workload import ModelShape
 
@@ -30,7 +30,7 @@ def own(model: ModelShape, cluster: Cluster, configuration: Configuration, sched
     costs = costs_of(stage_costs(model, cluster, configuration), configuration)
     found = estimate(model, cluster, configuration, schedule=schedule, with_error_bar=False)
     timeline = simulate(schedule, costs).timeline
-    pipeline = timeline.makespan if software(configuration.software).barrier else longest_span(timeline, costs)
+    pipeline = timeline.makespan if software(configuration.software).barrier else timeline.longest_span
     stem = file_name(f"{model.name}.{configuration.schedule}")
     files = {f"{stem}.yaml": _settings(configuration, costs, max(found.step_time - pipeline, 0.0))}
     name = configuration.schedule
