@@ -78,9 +78,15 @@ def test_numbers_agree_with_their_nouns(plan, capsys):
 
 
 def test_a_budget_that_ended_early_is_said(plan, capsys):
-    replace(plan, planned=replace(plan.planned, complete=False)).print()
+    early = replace(
+        plan, planned=replace(plan.planned, complete=False, optimality_gap=0.125, left_out=("ZeRO stage 0",))
+    )
+    early.print()
     said = " ".join(capsys.readouterr().out.split())
     assert "note: the budget ended before" in said
+    assert "the choice is at most 12.5% above the best" in said
+    assert "tried only where fixed (--fix): ZeRO stage 0" in said
+    assert early.to_dict()["optimality_gap"] == 0.125
     assert "by their bounds or not reached" in said
     plan.print()
     assert "note:" not in capsys.readouterr().out

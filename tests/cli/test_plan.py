@@ -56,9 +56,13 @@ def test_json_and_nothing_else(run):
 
 
 @pytest.mark.parametrize("trainer", ["megatron", "torchtitan", "pipeplan"])
-def test_the_flags_of_one_trainer_and_nothing_else(run, trainer):
-    code, out, _ = run(f"{QUICK} --flags {trainer} -o train.sh")
+def test_the_flags_of_one_trainer_with_figures_and_notes_on_stderr(run, trainer):
+    code, out, err = run(f"{QUICK} --flags {trainer} -o train.sh -o plan.json")
     assert code == 0
+    step = json.loads(Path("plan.json").read_text())["best"]["step_time_s"]
+    assert float(err.partition(": step ")[2].split()[0]) == pytest.approx(step, rel=1e-3)
+    assert "peak memory" in err
+    assert ("note: the budget ended" in err) != json.loads(Path("plan.json").read_text())["complete"]
     assert out.rstrip("\n") == Path("train.sh").read_text().rstrip("\n")
     assert "llama3-8b on 8" not in out
 

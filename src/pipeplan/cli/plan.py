@@ -76,7 +76,8 @@ def plan(
     flags: Annotated[
         str | None,
         _option(
-            f"Plan what this trainer can run, and print its flags and nothing else: {', '.join(TRAINERS)}.", "--flags"
+            f"Plan for this trainer and print its flags, with step time, memory and notes on stderr: {', '.join(TRAINERS)}.",
+            "--flags",
         ),
     ] = None,
     models: Annotated[bool, _option("List the models that have a name.", "--models")] = False,
@@ -117,6 +118,9 @@ def plan(
     with written(writers):
         if flags is not None:
             print(found.flags_for(flags).text)
+            tell(found.summary)
+            for note in filter(None, (found.unfinished, *found.chosen.assumed)):
+                tell(f"note: {note}")
             for warning in found.flags_for(flags).warnings:
                 tell(f"warning: {warning}")
         elif json:

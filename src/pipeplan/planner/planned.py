@@ -143,6 +143,11 @@ class Planned:
         A better order for a finalist, where a part of the budget found one.
     interrupted
         Whether somebody ended it before its budget did.
+    optimality_gap
+        How far the choice is at most above the best of all legal configurations but those left out, by their bounds;
+        0 where it is complete.
+    left_out
+        Legal values that are tried only where they are fixed, in words.
     """
 
     objective: Objective
@@ -157,3 +162,5 @@ class Planned:
     complete: bool
     searched: SearchedOrder | None = None
     interrupted: bool = False
+    optimality_gap: float = 0.0
+    left_out: tuple[str, ...] = ()

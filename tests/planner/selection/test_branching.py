@@ -15,15 +15,21 @@ SECONDS = value_of("step-time", None)
 
 def _searched(asked, limit, **options):
     known: dict[Configuration, Estimate] = {}
+    leasts: list[float] = []
     branching = Branching([Space.of(asked)], SECONDS, limit, **options)
+    leasts.append(branching.least)
     while branching.price(50):
         pass
     while not branching.exhausted:
+        assert branching.least <= branching.best
+        leasts.append(branching.least)
         for group in branching.round(16):
+            leasts.append(branching.least)
             known[group.configuration] = found = estimate(
                 asked.model, asked.cluster, group.configuration, with_error_bar=False
             )
             branching.learn(group, found)
+    assert max(leasts, default=0.0) <= branching.best
     return branching, known
 
 
@@ -36,7 +42,7 @@ def test_the_best_of_all_is_found_with_a_part_of_the_estimates(limit):
     fitting = [each.step_time for each in every if each.peak_bytes <= limit]
     branching, known = _searched(asked, limit)
     assert branching.exhausted
-    assert branching.best == min(fitting, default=inf)
+    assert branching.best == branching.least == min(fitting, default=inf)
     assert len(known) < len(every)
     assert branching.legal == len(every)
 

@@ -2,7 +2,15 @@
 
 from itertools import islice, product
 
-from pipeplan.planner.selection.candidates import configurations, divisors, frames, savings, variants
+from pipeplan.planner.selection.candidates import (
+    LEFT_OUT,
+    configurations,
+    divisors,
+    frames,
+    left_out,
+    savings,
+    variants,
+)
 from pipeplan.planner.selection.legality import as_draft, broken_rule
 from tests.planner.questions import question
 
@@ -30,9 +38,7 @@ def test_degrees_are_those_that_a_product_of_all_finds():
         }
         tried_context = c == 1 or asked.sequence // c >= 1024
         if broken_rule(asked, draft) is None and t % etp == 0 and tried_context:
-            sizes = [
-                b for b in (1, 2, 4, 8, 16, 32) if asked.global_batch % (d * b) == 0 and b * asked.sequence / c <= 65536
-            ]
+            sizes = [b for b in range(1, asked.global_batch + 1) if asked.global_batch % (d * b) == 0]
             expected |= {(t, c, p, d, e, etp, b) for b in sizes}
     assert found == expected
 
@@ -42,6 +48,22 @@ def test_what_is_fixed_is_the_only_value_tried():
     found = list(configurations(asked))
     assert {each.tensor for each in found} == {2, 4}
     assert {(each.schedule, each.recompute) for each in found} == {("zbv", ("full",))}
+
+
+def test_every_divisor_of_a_replica_s_batch_is_a_microbatch_size():
+    asked = question(global_batch=6 * 7, machines="h100-sxm:2x1")
+    sizes = {(frame["data"], frame["microbatch_size"]) for frame in frames(asked)}
+    assert sizes == {(data, size) for data in (1, 2) for size in (1, 2, 3, 6, 7, 14, 21, 42) if 42 % (data * size) == 0}
+
+
+def test_what_is_left_out_is_said_unless_it_is_fixed_or_there_is_nothing_to_choose():
+    moe = question("mixtral-8x7b", "h100-sxm:8x2", global_batch=32)
+    assert left_out(moe) == tuple(LEFT_OUT.values())
+    assert LEFT_OUT["expert_tensor"] not in left_out(question())
+    fixed = question(fix={"zero": 0, "recompute": "mlp"})
+    assert not {LEFT_OUT["zero"], LEFT_OUT["recompute"]} & set(left_out(fixed))
+    assert not {LEFT_OUT["chunks"], LEFT_OUT["schedule"]} & set(left_out(question(fix={"pp": 1})))
+    assert set(left_out(question(machines="h100-sxm:1x1"))) == {LEFT_OUT["recompute"], LEFT_OUT["offload"]}
 
 
 def test_one_gpu_has_nothing_to_split():

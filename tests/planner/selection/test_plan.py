@@ -78,6 +78,17 @@ def test_counts_add_up(found):
     assert counts.over_memory + counts.too_slow <= counts.legal
 
 
+def test_a_complete_plan_is_no_worse_than_one_with_a_microbatch_size_of_three():
+    asked: dict[str, Any] = {"global_batch": 6, "sequence": 1024}
+    free = planned("a100-80gb:2x1", "gpt2-xl", fix={"offload": 0}, **asked)
+    fixed = planned("a100-80gb:2x1", "gpt2-xl", fix={"offload": 0, "micro": 3, "pp": 1}, **asked)
+    assert free.complete
+    assert free.optimality_gap == 0
+    assert free.best is not None
+    assert fixed.best is not None
+    assert free.best.step_time <= fixed.best.step_time
+
+
 def test_two_workers_choose_what_one_does(found):
     other = planned(workers=2)
     assert other.complete

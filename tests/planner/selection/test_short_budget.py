@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pipeplan.hardware import cluster
-from pipeplan.planner import plan
+from pipeplan.planner import Configuration, estimate, plan
 from pipeplan.workload import model
 
 
@@ -24,3 +26,24 @@ def test_however_short_the_budget_it_is_not_the_one_that_needs_least_memory():
     assert longer.best is not None
     assert short.best.step_time <= 1.1 * longer.best.step_time
     assert short.counts.estimated > 0
+
+
+@pytest.mark.parametrize(
+    ("trainer", "known"),
+    [
+        ("torchtitan", {"tensor": 2, "context": 4, "pipeline": 8, "schedule": "zbv", "chunks": 2, "zero": 3}),
+        ("megatron", {"context": 2, "data": 32, "zero": 3, "offload": 0.5}),
+    ],
+)
+def test_however_short_the_budget_it_is_close_to_what_is_known_to_be_good(trainer, known):
+    """With torchtitan, what splits the model the least does not fit, and what needs the least memory is 11 times slower."""
+    shape, machines, step = model("llama3-70b"), cluster("h100-sxm:8x8"), {"global_batch": 128, "sequence": 8192}
+    software = "torchtitan" if trainer == "torchtitan" else "megatron-core"
+    good = Configuration(**step, software=software, sequence_parallel=known.get("tensor", 1) > 1, **known)
+    least = estimate(shape, machines, good, with_error_bar=False).step_time
+    short = plan(shape, machines, seconds=1e-6, workers=1, order_seconds=0, fix={"trainer": trainer}, **step)
+    assert short.best is not None
+    assert short.best.peak_bytes <= short.memory_limit
+    assert short.best.step_time <= 1.05 * least
+    assert not short.complete
+    assert short.best.step_time <= (1 + short.optimality_gap) * least

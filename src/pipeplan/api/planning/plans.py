@@ -16,6 +16,7 @@ from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import Content, Format, Outcome, TrainerSettings, formats
 from pipeplan.model import counted
+from pipeplan.readable import percent
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -186,6 +187,31 @@ class Plan(Presentable):
         return [self.best, *(runner.estimate for runner in self.planned.runners_up)]
 
     @property
+    def summary(self) -> str:
+        """The choice with its step time and peak memory, in a line. Raises InfeasibleError where nothing fits."""
+        from pipeplan.api.tables.plans import step_in_words
+
+        used, limit = self.chosen.peak_bytes / GIBIBYTE, self.planned.memory_limit / GIBIBYTE
+        return (
+            f"{in_words(self.chosen.configuration)}: step {step_in_words(self.chosen)}, peak memory {used:.1f} of "
+            f"{limit:.1f} GiB"
+        )
+
+    @property
+    def unfinished(self) -> str:
+        """What the budget or an interruption left undone, and what that can be worth; empty where nothing was."""
+        planned = self.planned
+        if planned.complete or self.best is None:
+            return ""
+        why, remedy = (
+            ("it was interrupted", "") if planned.interrupted else ("the budget ended", ": --seconds extends it")
+        )
+        return (
+            f"{why} before every configuration was estimated or ruled out{remedy}; by the bounds of the rest, the choice is "
+            f"at most {percent(planned.optimality_gap)} above the best"
+        )
+
+    @property
     def heading(self) -> str:
         """What is trained, on what, by what."""
         cluster, shown = self.cluster, self.shown
@@ -216,6 +242,8 @@ class Plan(Presentable):
             "counts": asdict(planned.counts),
             "seconds": planned.seconds,
             "complete": planned.complete,
+            "optimality_gap": None if self.best is None else planned.optimality_gap,
+            "left_out": list(planned.left_out),
         }
 
     def cluster_of(self, found: Estimate) -> Cluster:

@@ -199,6 +199,8 @@ class PlanRecord(_Record):
     counts: Counts
     seconds: float
     complete: bool
+    optimality_gap: float | None
+    left_out: list[str]
 
 
 class PresetModelRecord(_Record):

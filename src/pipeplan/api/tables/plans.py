@@ -35,11 +35,8 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
         yield from _nothing(plan)
         return
     yield Padding(facts(_choice(plan, plan.best)), (1, 0))
-    if not plan.planned.complete:
-        why, remedy = "the budget ended", ": --seconds gives it more"
-        if plan.planned.interrupted:
-            why, remedy = "it was interrupted", ""
-        yield line(f"note: {why} before every configuration was estimated or ruled out{remedy}")
+    if plan.unfinished:
+        yield line(f"note: {plan.unfinished}")
         yield Text("")
     yield from _runners_up(plan)
     yield from _front(plan)
@@ -47,6 +44,7 @@ def plan_parts(plan: Plan) -> Iterator[RenderableType]:
     yield from _searched(plan)
     yield from _sensitivity(plan)
     yield from _trust(plan.best)
+    yield from _left_out(plan)
     yield from _flags(plan)
 
 
@@ -224,6 +222,11 @@ def _trust(best: Estimate) -> Iterator[RenderableType]:
             yield line(f"{origin}: {', '.join(kinds)}")
     for assumed in best.assumed:
         yield line(f"assumed: {assumed}")
+
+
+def _left_out(plan: Plan) -> Iterator[RenderableType]:
+    if plan.planned.left_out:
+        yield line(f"tried only where fixed (--fix): {'; '.join(plan.planned.left_out)}")
 
 
 def _flags(plan: Plan) -> Iterator[RenderableType]:

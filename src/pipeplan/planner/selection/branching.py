@@ -7,15 +7,17 @@ simulated. Of what saves memory a variant takes the first set that fits, in the 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, islice
 from math import inf
 from typing import Any
 
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
+from pipeplan.planner.estimates.formats import format_peak
 from pipeplan.planner.estimates.seconds import Factors
 from pipeplan.planner.selection.bounds import Bounds
 from pipeplan.planner.selection.candidates import (
@@ -28,9 +30,16 @@ from pipeplan.planner.selection.candidates import (
 )
 from pipeplan.planner.selection.pricing import Pricing
 from pipeplan.planner.selection.question import Question
+from pipeplan.workload import token_flops
 
 SLACK = 1.03
 """What is at most so much slower than the best is estimated, too: runners-up are compared by estimates, not by bounds."""
+
+STARTS = 512
+"""Maximum number of frames of a sensible part of a space."""
+
+START_CHUNKS = 2
+"""Maximum numbers of chunks per schedule in a sensible part of a space."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,10 +50,14 @@ class Space:
     ----------
     question, pricing
         What is asked, and its layers' costs.
+    sensible
+        Whether only a small part is looked at, in which nearly always one is close to the best: the smallest microbatches,
+        the degrees that split the model the least among those whose parameters fit, and few chunks.
     """
 
     question: Question
     pricing: Pricing
+    sensible: bool = False
     _orders: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
     _savings: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _bounds: dict[tuple[Any, ...], Bounds] = field(default_factory=dict)
@@ -54,17 +67,37 @@ class Space:
         """With nothing priced yet."""
         return cls(question, Pricing(question.model, question.cluster, calibration))
 
+    def sensible_part(self) -> Space:
+        """Return its sensible part, which shares what is known of prices and bounds."""
+        return replace(self, sensible=True, _orders={})
+
+    @property
+    def floor(self) -> float:
+        """Seconds of a step at the peak of every GPU: no configuration takes less."""
+        question = self.question
+        tokens = question.global_batch * question.sequence
+        flops = token_flops(question.model, question.sequence).training * tokens
+        formats = question.fixed.get("precision", ("bf16",))
+        return flops / (question.gpus * max(format_peak(question.cluster.gpu, each) for each in formats))
+
     def frames(self) -> Iterator[dict[str, Any]]:
         """All of them, those that split the model the least first: they are the likeliest to be good."""
-        return iter(sorted(frames(self.question), key=_likely))
+        every = frames(self.question)
+        if not self.sensible:
+            return iter(sorted(every, key=_likely))
+        smallest: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for frame in every:
+            smallest.setdefault(tuple(value for name, value in frame.items() if name != "microbatch_size"), frame)
+        limit = self.question.memory_limit
+        likely = sorted(smallest.values(), key=_likely)
+        return islice((frame for frame in likely if self.bounds(frame).state <= limit), STARTS)
 
     def orders(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
         """Chunks, schedules, groups and layouts that are legal with a frame."""
         key = tuple(frame[name] for name in ("pipeline", "data", "microbatch_size", "software"))
         if key not in self._orders:
-            self._orders[key] = [
-                {name: draft[name] for name in VARIANT_FIELDS} for draft in variants(self.question, frame)
-            ]
+            orders = [{name: draft[name] for name in VARIANT_FIELDS} for draft in variants(self.question, frame)]
+            self._orders[key] = _with_few_chunks(orders) if self.sensible else orders
         return self._orders[key]
 
     def savings(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
@@ -85,8 +118,18 @@ class Space:
 
 
 def _likely(frame: dict[str, Any]) -> tuple[int, ...]:
-    split = frame["tensor"] * frame["context"] * frame["expert_tensor"]
-    return split * frame["pipeline"], split, frame["microbatch_size"], frame["expert"], frame["zero"]
+    """Sort key of frames: powers of two first, which kernels like as microbatch sizes, then those that split the least."""
+    split, size = frame["tensor"] * frame["context"] * frame["expert_tensor"], frame["microbatch_size"]
+    return size & (size - 1) > 0, split * frame["pipeline"], split, size, frame["expert"], frame["zero"]
+
+
+def _with_few_chunks(orders: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep the fewest chunks of each schedule."""
+    kept: dict[str, set[int]] = defaultdict(set)
+    for order in orders:
+        if len(kept[order["schedule"]]) < START_CHUNKS:
+            kept[order["schedule"]].add(order["chunks"])
+    return [order for order in orders if order["chunks"] in kept[order["schedule"]]]
 
 
 @dataclass(slots=True, eq=False)
@@ -184,6 +227,8 @@ class Branching:
         self.exhausted = False
         self.legal = self.over_memory = self.estimated = 0
         self._value, self._limit, self._slack = value, limit, slack
+        self._floor = min((value(space.question, space.floor) for space in spaces), default=inf)
+        self._under_way: dict[Group, float] = {}
         self._numbers = count()
         self._heap: list[tuple[float, int, Group | Frame]] = []
         self._frames = ((space, frame) for space in spaces for frame in space.frames())
@@ -219,14 +264,25 @@ class Branching:
         taken: list[Group] = []
         opened = 0
         while self._promising and len(taken) < most and opened < most:
-            _, _, node = heappop(self._heap)
+            bound, _, node = heappop(self._heap)
             if isinstance(node, Group):
                 taken.append(node)
+                self._under_way[node] = bound
             else:
                 opened += 1
                 self._open(*node)
         self.exhausted = self._priced_all and not taken and not self._promising
         return taken
+
+    @property
+    def least(self) -> float:
+        """Value that no configuration is below: that of the best, or the bound of what is left."""
+        left = [self.best, *self._under_way.values()]
+        if self._heap:
+            left.append(self._heap[0][0])
+        if not self._priced_all:
+            left.append(self._floor)
+        return min(left)
 
     @property
     def _promising(self) -> bool:
@@ -253,6 +309,7 @@ class Branching:
     def learn(self, group: Group, estimate: Estimate | None) -> None:
         """Take the estimate of a group; where it does not fit, the group's next saving is to be tried."""
         self.estimated += 1
+        self._under_way.pop(group, None)
         if estimate is not None and estimate.peak_bytes <= self._limit:
             self.best = min(self.best, self._value(group.space.question, estimate.step_time))
             return

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from math import isqrt
 from typing import Any
 
 from pipeplan.planner.configuration import Configuration
@@ -34,9 +36,6 @@ looped-bfs, eager-1f1b), that keep two copies of the model (dualpipe, chimera), 
 (seq1f1b's slices, hanayo's waves), and those that look for an order themselves: the search of the finalists does
 that."""
 
-MOST_TOKENS = 65_536
-"""Of a microbatch on a rank, where it has more than one sequence; its sizes are powers of two unless they are fixed."""
-
 LEAST_TOKENS = 1024
 """Of a sequence on a rank of the context group; fewer only where it is fixed: kernels are then too short for their
 launches."""
@@ -59,14 +58,11 @@ OFFLOADED = (0.0, 0.5)
 """Shares of the kept bytes that are tried."""
 
 
-def divisors(number: int) -> list[int]:
-    """All of them, the smallest first."""
-    return [each for each in range(1, number + 1) if number % each == 0] if number < 4096 else _large(number)
-
-
-def _large(number: int) -> list[int]:
-    small = [each for each in range(1, int(number**0.5) + 1) if number % each == 0]
-    return sorted({*small, *(number // each for each in small)})
+@lru_cache(maxsize=1024)
+def divisors(number: int) -> tuple[int, ...]:
+    """Return all divisors of a number, the smallest first."""
+    small = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
+    return tuple(sorted({*small, *(number // each for each in small)}))
 
 
 def _rest(question: Question, draft: Draft, *fields: str) -> int:
@@ -111,11 +107,7 @@ def _zero(question: Question, draft: Draft) -> Sequence[int]:
 def _microbatch_size(question: Question, draft: Draft) -> Sequence[int]:
     if question.global_batch % draft["data"]:
         return (1,)
-    share, tokens = question.global_batch // draft["data"], question.sequence / draft["context"]
-    sizes = [1]
-    while share % (2 * sizes[-1]) == 0 and 2 * sizes[-1] * tokens <= MOST_TOKENS:
-        sizes.append(2 * sizes[-1])
-    return sizes
+    return divisors(question.global_batch // draft["data"])
 
 
 def _chunks(question: Question, draft: Draft) -> Sequence[int]:
@@ -181,6 +173,33 @@ SAVING_FIELDS: Mapping[str, Values] = {
     "offload": _always(*OFFLOADED),
 }
 """What saves memory and costs time."""
+
+LEFT_OUT: Mapping[str, str] = {
+    "context": f"context parallelism with fewer than {LEAST_TOKENS:,} tokens of a sequence per rank",
+    "expert_tensor": "expert tensor degrees that do not divide tp",
+    "zero": "ZeRO stages other than 1 and 3 (of torchtitan: other than 3)",
+    "sequence_parallel": "tensor parallelism without sequence parallelism",
+    "chunks": "more chunks per rank with the same number of layers on the fullest stage",
+    "schedule": f"schedules other than {', '.join(SCHEDULES)}",
+    "group_size": "group sizes other than pp",
+    "recompute": "other sets of recomputed modules",
+    "offload": f"offloaded shares other than {' and '.join(f'{share:.0%}' for share in OFFLOADED)}",
+}
+"""Legal values of a field that are tried only where the field is fixed to them: a plan is complete without them."""
+
+_SPLIT = {"chunks": "pipeline", "schedule": "pipeline", "group_size": "pipeline", "sequence_parallel": "tensor"}
+"""Fields with nothing to choose where the degree of another is fixed to 1."""
+
+
+def left_out(question: Question) -> tuple[str, ...]:
+    """Return what the enumeration of a question leaves out, in words: values that must be fixed to be tried."""
+    moot = {field for field, degree in _SPLIT.items() if question.gpus == 1 or question.fixed.get(degree) == (1,)}
+    if question.gpus == 1:
+        moot |= {"context", "expert_tensor", "zero"}
+    if question.model.experts is None:
+        moot.add("expert_tensor")
+    return tuple(words for field, words in LEFT_OUT.items() if field not in question.fixed and field not in moot)
+
 
 _RULES_OF: dict[str, list[Rule]] = {}
 

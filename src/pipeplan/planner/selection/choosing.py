@@ -12,15 +12,17 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from pipeplan.errors import PipeplanError
 from pipeplan.planner.accuracy.error_bars import error_bar
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
+from pipeplan.planner.estimates.estimating import estimate
 from pipeplan.planner.estimates.seconds import Factors
 from pipeplan.planner.planned import Counts, Objective, Planned, SearchedOrder, Sensitivity
 from pipeplan.planner.selection.branching import Branching, Space
+from pipeplan.planner.selection.candidates import left_out
 from pipeplan.planner.selection.closest import closest_miss, thriftiest
 from pipeplan.planner.selection.comparing import front, neighbours, runners_up
-from pipeplan.planner.selection.first import first_that_fit
 from pipeplan.planner.selection.orders import better_order
 from pipeplan.planner.selection.progress import PlanListener, PlanProgress
 from pipeplan.planner.selection.question import Question
@@ -35,11 +37,17 @@ ROUND = 32
 STARTING = 5.0
 """Seconds: with a shorter budget everything is done in this process, others would spend it on loading the planner."""
 
+START_ROUND, START_ROUNDS = 16, 8
+"""Configurations of a round of the sensible part of a space, and the rounds, whatever the budget: a second or two."""
+
 PRICED = 200
 """Frames that are bounded before each round: the likeliest are estimated while the others wait."""
 
 FINALISTS = 4
 """Configurations, each of other degrees or another schedule, whose layers are laid out."""
+
+PRICED_LATE = 1000
+"""Frames that are bounded after the budget has ended, so that the gap is not to the peak of the GPUs."""
 
 LAYOUT_SHARE, LAYOUT_SECONDS = 0.05, 2.0
 """Share of the budget to lay out one of them, and the most seconds: longer searches mostly prove."""
@@ -137,6 +145,7 @@ class Planning:
             seconds=SHARES["varying"] * self._seconds,
         )
         try:
+            self._start()
             with closing(finished):
                 for each in finished:
                     if each.failure is not None and each.failure.kind != "refused":
@@ -151,15 +160,39 @@ class Planning:
                 raise
             self._stopped = True
 
+    def _start(self) -> None:
+        """Estimate the best of the sensible parts: an answer for budgets that end early, and a value to prune by.
+
+        It takes the same work whatever the budget, in this process, so that a loaded machine changes nothing in it.
+        """
+        starting = Branching([space.sensible_part() for space in self._spaces], self._value, self.limit, slack=1.0)
+        starting.price(10**9)
+        for _ in range(START_ROUNDS):
+            for group in starting.round(START_ROUND):
+                question, configuration = group.space.question, group.configuration
+                try:
+                    self._plain[configuration] = estimate(
+                        question.model,
+                        question.cluster,
+                        configuration,
+                        calibration=self._calibration,
+                        with_error_bar=False,
+                    )
+                except PipeplanError as error:
+                    self.refused = str(error)
+                starting.learn(group, self._plain.get(configuration))
+                self._tell()
+            if starting.exhausted:
+                break
+        self._branching.best = starting.best
+
     def fall_back(self) -> None:
-        """Where the budget ended before anything was found that fits: the most promising, or what needs least memory."""
+        """Take what needs the least memory where the budget ended before anything was found that fits."""
         if self.best is not None or self._branching.exhausted:
             return
-        self._plain |= first_that_fit(self._spaces, self._value, self.limit, self._calibration)
-        if self.best is None:
-            found = thriftiest(self._whole, self._calibration)
-            if found is not None:
-                self._plain[found.configuration] = found
+        found = thriftiest(self._whole, self._calibration)
+        if found is not None:
+            self._plain[found.configuration] = found
 
     def search_orders(self, seconds: float, workers: int) -> None:
         """Look for better orders for the finalists, where they are not fixed."""
@@ -190,7 +223,7 @@ class Planning:
         """What is to be tried, round after round; each is known when the next is asked for."""
         yield from self._choose(self._branching, SHARES["choosing"])
         best = self.best
-        if best is None:
+        if best is None or self.spent > self._seconds:
             return
         self._phase = "comparing"
         space = next(space for space in self._spaces if space.question.gpus == best.configuration.gpus)
@@ -242,13 +275,11 @@ class Planning:
     def _finalists(self, most: int | None) -> list[Configuration]:
         """The best of each family of degrees or schedule."""
         found: dict[tuple[Any, ...], Configuration] = {}
-        for configuration, estimate in sorted(
-            self._plain.items(), key=lambda each: (self.value(each[1]), str(each[0]))
-        ):
+        for configuration, plain in sorted(self._plain.items(), key=lambda each: (self.value(each[1]), str(each[0]))):
             family = tuple(
                 getattr(configuration, name) for name in ("tensor", "pipeline", "context", "expert", "schedule", "zero")
             )
-            if estimate.peak_bytes <= self.limit:
+            if plain.peak_bytes <= self.limit:
                 found.setdefault(family, configuration)
         return list(islice(found.values(), most))
 
@@ -294,9 +325,17 @@ class Planning:
             counts=self._counts(),
             seconds=self.spent,
             complete=self._branching.exhausted,
+            optimality_gap=self._gap(best),
+            left_out=left_out(self._whole),
             interrupted=self._stopped,
             searched=self._searched,
         )
+
+    def _gap(self, best: Estimate) -> float:
+        """How much worse the best is than any configuration can be, at most."""
+        if not self._branching.exhausted:
+            self._branching.price(PRICED_LATE)
+        return max(0.0, self.value(best) / self._branching.least - 1)
 
     def nothing_fits(self, objective: Objective) -> Planned:
         """The answer where nothing does."""
@@ -311,6 +350,7 @@ class Planning:
             counts=self._counts(),
             seconds=self.spent,
             complete=self._branching.exhausted,
+            left_out=left_out(self._whole),
             interrupted=self._stopped,
         )
 
@@ -325,5 +365,5 @@ class Planning:
             legal=branching.legal,
             over_memory=over,
             too_slow=max(0, branching.legal - over - branching.estimated),
-            estimated=max(len(self._known), len(self._plain)),
+            estimated=len(self._known) + sum(self._trial(each).key not in self._known for each in self._plain),
         )
