@@ -8,12 +8,15 @@ import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.image import imread
 from matplotlib.text import Text
+from matplotlib.textpath import TextPath
 
 from pipeplan.drawing import DARK, LIGHT, order_of, view_of
 from pipeplan.drawing.front import FrontView, save_front
 from pipeplan.drawing.labels import fit_labels, text_widths
+from pipeplan.drawing.lanes import _reach
 from pipeplan.drawing.legend import legend_entries
 from pipeplan.drawing.memory import lanes_that_matter
 from pipeplan.drawing.notebook import html_of, png_of
@@ -307,3 +310,10 @@ def test_windows_in_which_a_limit_makes_a_rank_idle_are_outlined():
     assert len(marked.collections) == len(plain.collections) + 1
     (path,) = outlines[0].get_paths()
     assert path.get_extents().extents == pytest.approx([1.0, 2 - 0.43, 4.0, 2 + 0.43])
+
+
+@pytest.mark.parametrize("text", ["0", "B12", "rank 3", "S&@%Q", "éΩ…", "\N{REPLACEMENT CHARACTER}"])
+def test_the_reach_of_an_outline_is_its_extent(text):
+    outline = TextPath((0, 0), text, size=100, prop=FontProperties(family=FONT))
+    box = outline.get_extents()
+    assert _reach(outline) == pytest.approx((box.x0, box.x1), abs=1e-9)
