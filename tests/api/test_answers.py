@@ -156,3 +156,12 @@ def test_names_are_no_markup_in_a_notebook(tmp_path):
     path.write_text("0F0,0F0,0B0\n")
     html = pipeplan.check(path)._tables_as_html()
     assert "[bold]plan&lt;b&gt;.csv" in html
+
+
+def test_a_table_in_a_notebook_is_shown_once(monkeypatch):
+    """Where rich finds a notebook, it displays what is printed, even if that is only to be turned into HTML."""
+    displayed: list[object] = []
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    monkeypatch.setattr("rich.jupyter.display", lambda *parts: displayed.append(parts))
+    assert "zbv" in pipeplan.schedules("zbv")._repr_html_()
+    assert displayed == []

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from pipeplan.errors import (
     DeadlockError,
     FormatError,
     InfeasibleError,
+    InputError,
     InvalidScheduleError,
     ShapeError,
     UnknownNameError,
 )
 from pipeplan.model import format_cells, parse_schedule
+from pipeplan.strategies import STRATEGIES
 from tests.conformance import conformance
 from tests.solver.published import model_bytes, times
 
@@ -328,3 +331,28 @@ def test_a_result_says_what_it_is():
     text = repr(pipeplan.simulate(parse_schedule("0F0 0B0\n1F0 1B0", name="mine"), time_unit="ms"))
     assert text.startswith("<Result mine: makespan 6 ms, bubble (idle / total) 50.0%, peak 1 activations")
     assert repr(pipeplan.compare("1f1b", "gpipe")).startswith("<Comparison of 2 schedules, 0 refused\n  <Result 1f1b")
+
+
+@pytest.mark.parametrize("ask", [pipeplan.simulate, pipeplan.explain, pipeplan.export])
+def test_no_schedule_is_not_the_default_one(ask):
+    with pytest.raises(InputError, match="a schedule is a name, a file, a schedule or a timeline, not None"):
+        ask(None)
+    assert ask(ranks=2, microbatches=2)
+
+
+def test_a_strategy_that_is_added_is_found_by_its_name(monkeypatch):
+    added = replace(STRATEGIES["zbv"], name="Mine", aliases=("ours",))
+    monkeypatch.setitem(STRATEGIES, "x", added)
+    for name in ("x", "X", "mine", "Ours"):
+        assert pipeplan.simulate(name, ranks=2, microbatches=2).makespan > 0
+
+
+def test_a_result_of_a_comparison_is_found_by_its_place():
+    table = pipeplan.compare("1f1b", "zbv", ranks=2, microbatches=4)
+    assert table[0] is table.best
+    assert table[-1] is list(table)[-1]
+    with pytest.raises(IndexError):
+        table[2]
+    for place in (0.5, True, None):
+        with pytest.raises(InputError, match="by its name or its place"):
+            table[place]  # type: ignore[index]

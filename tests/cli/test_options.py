@@ -1,9 +1,11 @@
 import json
+import re
 import subprocess
 from dataclasses import fields
 from pathlib import Path
 
 import pipeplan
+from pipeplan.cli.app import command_line
 from pipeplan.cli.options import SettingOptions
 from pipeplan.costs.settings import SETTING_NAMES
 from pipeplan.strategies import STRATEGIES
@@ -76,3 +78,14 @@ def test_a_script_for_the_shell_knows_schedules_and_formats(run, tmp_path, monke
     for command in (["simulate"], ["run"], ["profile"], ["search", "--start"]):
         assert completed("pipeplan", *command, "zb") == zero_bubble
     assert "torchtitan" in completed("pipeplan", "export", "--to", "")
+
+
+def test_every_option_of_a_command_stands_in_its_help(run):
+    app = command_line()
+    commands = [name for name in app if not name.startswith("-") and name != "help"]
+    assert "serve" in commands
+    for command in commands:
+        options = {argument.name for argument in app[command].assemble_argument_collection()}
+        _, out, _ = run(f"{command} --help")
+        shown = set(re.findall(r"--?\w[\w-]*", out))
+        assert (command, {name for name in options if name.startswith("--")} - shown) == (command, set())

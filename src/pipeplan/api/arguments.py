@@ -6,8 +6,11 @@ import os
 from dataclasses import fields
 from typing import cast
 
+from msgspec import UNSET, UnsetType
+
 from pipeplan.api.results import Result
 from pipeplan.costs import Config, Settings, SettingsGiven, merged, settings_given
+from pipeplan.errors import InputError
 from pipeplan.files import path_of
 from pipeplan.model import Schedule, Timeline
 
@@ -36,13 +39,18 @@ def settings_of(given: Given) -> Settings:
     return _laid_over(_config(given), given)
 
 
-def asked(schedule: ScheduleLike | None, given: Given) -> tuple[ScheduleLike, Settings]:
+def asked(schedule: ScheduleLike | UnsetType, given: Given) -> tuple[ScheduleLike, Settings]:
     """The schedule that is meant and the settings; without one it is the config file's, else ``1f1b``.
 
-    Raises what :func:`settings_of` does.
+    Raises what :func:`settings_of` does, and InputError for None, which stands for no schedule.
     """
+    if schedule is None:
+        raise InputError(
+            "a schedule is a name, a file, a schedule or a timeline, not None; leave it out for 1f1b",
+            field="schedule",
+        )
     config = _config(given)
-    meant = config.schedule or DEFAULT_SCHEDULE if schedule is None else schedule
+    meant = config.schedule or DEFAULT_SCHEDULE if schedule is UNSET else schedule
     return meant, _laid_over(config, given)
 
 

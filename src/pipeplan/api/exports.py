@@ -9,6 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Unpack, cast, final
 
+from msgspec import UNSET, UnsetType
+
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.outputs import export_formats, exported, placed, require_export, write_settings
 from pipeplan.api.simulations import simulated, timed
@@ -69,7 +71,7 @@ class Export(str):
 
 
 def export(
-    schedule: ScheduleLike | None = None,
+    schedule: ScheduleLike | UnsetType = UNSET,
     /,
     to: str = "torch-csv",
     *,

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
+from msgspec import UNSET, UnsetType
+
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.sources import label, opened, resolve
@@ -21,7 +23,7 @@ TIME_SETTINGS = tuple(setting.name for setting in SETTINGS.values() if setting.t
 """The settings that a timeline, which has its times, has no use for."""
 
 
-def simulate(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given]) -> Result:
+def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **settings: Unpack[Given]) -> Result:
     """Times, bubble, memory and bound of one schedule.
 
     Parameters

@@ -128,9 +128,9 @@ def _option(
     by_type: dict[str, Any] = (
         {} if convert is None else {"converter": convert}
     )  # None would take the place of the app's own
-    return Parameter(
-        name=names, help=text, group=group, consume_multiple=many, show_default=False, negative_iterable=(), **by_type
-    )
+    if group is not None:  # a group of None would leave the option out of the help
+        by_type["group"] = group
+    return Parameter(name=names, help=text, consume_multiple=many, show_default=False, negative_iterable=(), **by_type)
 
 
 _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {

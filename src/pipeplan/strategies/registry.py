@@ -46,7 +46,7 @@ def strategy(name: str) -> Strategy:
     UnknownNameError
         Naming the nearest one.
     """
-    found = _BY_ANY_NAME.get(name.lower())
+    found = _named(name)
     if found is None:
         raise UnknownNameError("schedule", name, STRATEGIES, field="schedules")
     return found
@@ -54,7 +54,14 @@ def strategy(name: str) -> Strategy:
 
 def is_strategy(name: str) -> bool:
     """Whether a strategy is called this, in any letter case."""
-    return name.lower() in _BY_ANY_NAME
+    return _named(name) is not None
 
 
-_BY_ANY_NAME = {alias.lower(): found for found in STRATEGIES.values() for alias in (*found.aliases, found.name)}
+def _named(name: str) -> Strategy | None:
+    """The strategy of this name or alias, of those that ``STRATEGIES`` holds now; None where there is none."""
+    lower = name.lower()
+    if lower in STRATEGIES:
+        return STRATEGIES[lower]
+    known = ((key, *found.aliases, found.name) for key, found in STRATEGIES.items())
+    pairs = zip(known, STRATEGIES.values(), strict=True)
+    return next((found for names, found in pairs if lower in map(str.lower, names)), None)

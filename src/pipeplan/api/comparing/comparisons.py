@@ -14,7 +14,7 @@ from pipeplan.api.simulations import simulated
 from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
-from pipeplan.model import Schedule, Timeline, require_flags
+from pipeplan.model import Schedule, Timeline, require_flags, shortened
 from pipeplan.simulation import simulate as simulate_schedule
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
 
@@ -58,7 +58,7 @@ class Entrants:
 class Comparison(Presentable):
     """Several schedules on the same ranks, microbatches and costs.
 
-    ``table["zbv"]`` is one result, iteration gives all; ``to_frame()`` has a row a schedule.
+    ``table["zbv"]`` is one result, ``table[0]`` the first, iteration gives all; ``to_frame()`` has a row a schedule.
 
     Attributes
     ----------
@@ -135,16 +135,22 @@ class Comparison(Presentable):
     def __contains__(self, name: object) -> bool:
         return any(result.name == name for result in self.results)
 
-    def __getitem__(self, name: str) -> Result:
-        """The result of a schedule, by its name or an alias.
+    def __getitem__(self, name: str | int) -> Result:
+        """The result of a schedule, by its name or an alias, or by its place: 0 is the first one.
 
         Raises
         ------
+        IndexError
+            For a place that is not here.
         UnknownNameError
             For a name that is not here; the message suggests the nearest one.
         InputError
             For a schedule that was refused, with the reason.
         """
+        if not isinstance(name, str):
+            if isinstance(name, bool) or not hasattr(name, "__index__"):
+                raise InputError(f"a result is found by its name or its place, not by {shortened(repr(name), 60)}")
+            return self.results[name]
         meant = strategy(name).name if is_strategy(name) else name
         found = next((result for result in self.results if result.name == meant), None)
         if found is not None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack, final
 
+from msgspec import UNSET, UnsetType
+
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.explaining.remedies import Remedy, remedies
 from pipeplan.api.explaining.waits import Wait, longest_waits
@@ -154,7 +156,7 @@ class Explanation(Presentable):
         return f"<Explanation of {self.result.name}: idle time goes mostly to {most}>"
 
 
-def explain(schedule: ScheduleLike | None = None, /, **settings: Unpack[Given]) -> Explanation:
+def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **settings: Unpack[Given]) -> Explanation:
     """Why each rank idles, what the critical path is made of, and what would help.
 
     Parameters

@@ -104,7 +104,14 @@ def shown_ranks(ranks: int) -> Sequence[int]:
 def html(*parts: RenderableType) -> str:
     """The same as an HTML fragment for notebooks: lines of one width, in the page's own colours."""
     console = Console(
-        highlight=False, markup=False, emoji=False, width=100, file=io.StringIO(), record=True, force_terminal=False
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=100,
+        file=io.StringIO(),
+        record=True,
+        force_terminal=False,
+        force_jupyter=False,  # in a notebook, rich would display what it prints to the file
     )
     # Plain texts hold names, which are no markup.
     console.print(Group(*(Text(part) if isinstance(part, str) else part for part in parts)))

@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, final, overload
 
+from msgspec import UNSET, UnsetType
+
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.planning.calibrations import CalibrationProfile, calibrate_gpu, calibrate_on_run
 from pipeplan.api.presentable import Presentable
@@ -252,7 +254,7 @@ class CostProfile(Presentable):
 
 
 def run(
-    schedule: ScheduleLike | None = None,
+    schedule: ScheduleLike | UnsetType = UNSET,
     /,
     *,
     model: str | Model = "gpt-tiny",
@@ -477,7 +479,7 @@ def profile(
             samples=repeats,
             progress=lambda share: None if progress is None else progress("measuring kernels", share),
         )
-    meant, given = asked(schedule, settings)
+    meant, given = asked(UNSET if schedule is None else schedule, settings)
     machine = _Machine(
         model=model,
         layout=None if layout is None else tuple(layout),
