@@ -11,7 +11,7 @@ SUITES ?=
 PEERS_TOOLS := pytest pytest-xdist hypothesis
 SOURCES := src tests benchmarks examples deploy docs/build .ci
 
-.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline torture soak web-ui web-ui-check lock audit clean
+.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -68,11 +68,6 @@ bench-search: .venv/.installed-dev
 # Hostile input of every kind, from seeds: SUITES="commands files", all without it. A line for each finding, which shows it again.
 torture: .venv/.installed-dev
 	$(BIN)/python -m tests.torture $(SUITES) --seconds $(SECONDS) --seed $(SEED)
-
-# The web app is asked for an hour: its memory, descriptors and latencies, and what is wrong.
-soak: SECONDS = 3600
-soak: .venv/.installed-dev
-	$(BIN)/python -m tests.torture.soak --seconds $(SECONDS) --seed $(SEED)
 
 bench-sweeps: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.sweeps

@@ -5,11 +5,9 @@ import pytest
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 from pipeplan.web.guard import SECURITY_HEADERS
-from tests.torture.soak import Record, growth, quantile, slope
 from tests.torture.suite import Found
 from tests.torture.web.judging import judged
 from tests.torture.web.markup import TOKEN, looked_into
-from tests.torture.web.served import Figures
 from tests.torture.web.wire import Answer
 
 HEADERS = (*SECURITY_HEADERS.items(), ("content-type", "application/json"))
@@ -62,14 +60,3 @@ def test_what_comes_of_a_text_is_found(chosen, hostile, harmless):
     looked_into(chosen, harmless.encode(), harmless.encode())
     with pytest.raises((Found, ValueError)):
         looked_into(chosen, hostile.encode(), harmless.encode())
-
-
-def test_growth_is_told_from_noise():
-    assert slope([(t, 80.0 + (50 if t == 5 else 0)) for t in range(10)]) == 0
-    assert slope([(t * 60, 80 + t) for t in range(60)]) == pytest.approx(60)
-    looks = [(float(t), Figures((80 << 20) + t * 1000, 200 << 20, 3, 20 + t // 600, 1)) for t in range(0, 3600, 30)]
-    found = growth(Record(looks=looks))
-    assert found["server_mib_per_hour"] == pytest.approx(3600 * 1000 / 2**20)
-    assert found["worker_mib_per_hour"] == 0
-    assert found["descriptors"] >= 2
-    assert [quantile([3, 1, 2], share) for share in (0, 0.5, 0.99)] == [1, 2, 3]

@@ -20,5 +20,5 @@ def address() -> Iterator[str]:
 def client(address: str):
     import httpx
 
-    with httpx.Client(base_url=address, timeout=60) as found:
+    with httpx.Client(base_url=address, timeout=180) as found:
         yield found

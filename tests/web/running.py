@@ -15,16 +15,15 @@ pytest.importorskip("httpx", reason="the web app is tested with the package 'htt
 import uvicorn
 
 from pipeplan.web.app import create_app
-from pipeplan.web.connections import BoundedConnection
 from pipeplan.web.server import listen
 from pipeplan.web.workers import Workers
 
 
 @contextmanager
-def running(workers: Workers | None = None, connection: type[BoundedConnection] = BoundedConnection) -> Iterator[str]:
+def running(workers: Workers | None = None) -> Iterator[str]:
     """The address of a server that runs as long as the block."""
     with listen("127.0.0.1", 0) as listener:
-        config = uvicorn.Config(create_app(workers=workers), http=connection, log_level="error", ws="none")
+        config = uvicorn.Config(create_app(workers=workers), http="h11", log_level="error", ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

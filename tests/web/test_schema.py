@@ -70,6 +70,6 @@ def test_no_request_makes_the_server_fail(schema, method, path, mode):
     )
     @hypothesis.given(case=schema[path][method].as_strategy(generation_mode=mode))
     def asked(case):
-        case.call_and_validate(checks=CHECKS)
+        case.call_and_validate(checks=CHECKS, timeout=120)
 
     asked()

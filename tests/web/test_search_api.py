@@ -113,7 +113,7 @@ def test_who_closes_the_connection_ends_the_search(address):
     import httpx
 
     long = ASKED | {"seconds": 60.0, "session": "a page", "settings": {"ranks": 8, "microbatches": 64}}
-    with httpx.Client(base_url=address, timeout=60) as client:
+    with httpx.Client(base_url=address, timeout=180) as client:
         with client.stream("POST", "/api/search", json=long) as answer:
             assert next(answer.iter_lines())
         *_, last = lines_of(client.post("/api/search", json=ASKED | {"session": "a page"}))

@@ -1,14 +1,14 @@
-"""Work in processes: bounded in time and number, and a process that dies is replaced."""
+"""Work in processes is bounded in time and number, and a process that dies takes no other request with it."""
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
-import signal
 import time
 
 import pytest
+
+pytest.importorskip("pebble", reason="the web app needs the extra 'web'")
 
 from pipeplan.web.workers import BusyError, TooSlowError, WorkError, Workers
 
@@ -26,186 +26,85 @@ def die(code):
     os._exit(code)
 
 
-def die_once(mark):
-    """End the process of the first call, and leave a mark for the second one."""
-    if not mark.exists():
-        mark.touch()
-        os._exit(3)
-    return "lived"
-
-
-def die_once_and_tell(mark, tell):
-    tell(die_once(mark).encode())
-
-
 def tell_and_die(code, tell):
     tell(b"one")
     os._exit(code)
 
 
-def process_of(_):
-    return os.getpid()
+def tell_and_sleep(seconds, tell):
+    tell(b"one")
+    time.sleep(seconds)
 
 
 def fail(message):
     raise ValueError(message)
 
 
-def greedy(_):
+def exhaust(_):
     raise MemoryError
 
 
-def run(coroutine):
-    return asyncio.run(coroutine)
-
-
-async def answers(workers, *asked):
+async def answers(workers, *questions):
     try:
-        return await asyncio.gather(*(workers.ask(work, argument) for work, argument in asked), return_exceptions=True)
+        return await asyncio.gather(
+            *(workers.ask(work, argument) for work, argument in questions), return_exceptions=True
+        )
     finally:
         workers.end()
 
 
 def test_work_is_done():
-    assert run(answers(Workers(1), (double, 2), (double, 3))) == [4, 6]
+    assert asyncio.run(answers(Workers(1), (double, 2), (double, 3))) == [4, 6]
 
 
-def test_what_takes_too_long_is_ended_and_the_next_is_done():
-    slow, next_ = run(answers(Workers(1, seconds=1.5), (sleep, 60), (double, 2)))
-    assert isinstance(slow, TooSlowError)
-    assert next_ == 4
+@pytest.mark.parametrize(
+    ("work", "argument", "error", "message"),
+    [
+        (sleep, 60, TooSlowError, "more than 3 seconds"),
+        (die, 3, WorkError, "probably out of memory"),
+        (exhaust, 0, WorkError, "probably out of memory"),
+        (fail, "why", ValueError, "why"),
+    ],
+)
+def test_work_that_fails_is_refused_and_the_next_is_done(work, argument, error, message):
+    first, then = asyncio.run(answers(Workers(1, seconds=3), (work, argument), (double, 2)))
+    assert isinstance(first, error)
+    assert message in str(first)
+    assert then == 4
 
 
-def test_what_kills_two_processes_is_refused_by_name_and_the_next_is_done():
-    dead, next_ = run(answers(Workers(1), (die, 3), (double, 2)))
-    assert isinstance(dead, WorkError)
-    assert "(die), probably for lack of memory" in str(dead)
-    assert next_ == 4
-
-
-def test_what_a_dead_process_was_asked_is_asked_of_another_one(tmp_path):
-    mark = tmp_path / "once"
-    assert run(answers(Workers(1), (die_once, mark), (double, 2))) == ["lived", 4]
-
-
-def test_processes_that_were_killed_or_stopped_between_requests_cost_no_answer():
-    async def asked():
-        workers = Workers(2, begin=0.5)
+def test_cancelling_ends_the_work():
+    async def cancelled():
+        workers = Workers(1)
         try:
             await workers.start(double, 1)
-            for sign in (signal.SIGKILL, signal.SIGSTOP):
-                for process in multiprocessing.active_children():
-                    assert process.pid is not None
-                    os.kill(process.pid, sign)
-                assert await workers.ask(double, 2) == 4
-                await workers.start(double, 1)
+            asking = asyncio.create_task(workers.ask(sleep, 600))
+            await asyncio.sleep(0.2)
+            asking.cancel()
+            return await asyncio.wait_for(workers.ask(double, 2), 60)
         finally:
             workers.end()
 
-    run(asked())
-
-
-async def _abandoned(workers, *asked):
-    tasks = [asyncio.create_task(workers.ask(work, argument)) for work, argument in asked]
-    await asyncio.sleep(0.05)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def test_who_stops_waiting_leaves_the_queue_and_work_for_nobody_is_ended():
-    async def asked():
-        workers = Workers(1, waiting=2)
-        try:
-            await workers.ask(double, 1)
-            await _abandoned(workers, (sleep, 60), (sleep, 60), (sleep, 60))
-            return await asyncio.wait_for(workers.ask(double, 2), 30)
-        finally:
-            workers.end()
-
-    assert run(asked()) == 4
-
-
-def test_work_for_nobody_that_is_nearly_done_keeps_its_process():
-    async def asked():
-        workers = Workers(1)
-        try:
-            first = await workers.ask(process_of, None)
-            await _abandoned(workers, (sleep, 0.3))
-            return first, await workers.ask(process_of, None)
-        finally:
-            workers.end()
-
-    first, then = run(asked())
-    assert first == then
-
-
-def test_a_process_that_dies_while_it_tells_is_said():
-    async def asked():
-        workers = Workers(1)
-        try:
-            parts = workers.stream(tell_and_die, 3)
-            assert await anext(parts) == b"one"
-            with pytest.raises(WorkError, match="ended, and with it the answer"):
-                await anext(parts)
-            return await workers.ask(double, 2)
-        finally:
-            workers.end()
-
-    assert run(asked()) == 4
-
-
-def test_what_dies_before_it_tells_is_told_by_another_process(tmp_path):
-    async def asked():
-        workers = Workers(1)
-        try:
-            return [part async for part in workers.stream(die_once_and_tell, tmp_path / "once")]
-        finally:
-            workers.end()
-
-    assert run(asked()) == [b"lived"]
-
-
-def test_a_lack_of_memory_is_said():
-    short, next_ = run(answers(Workers(1), (greedy, 0), (double, 2)))
-    assert isinstance(short, WorkError)
-    assert next_ == 4
-
-
-def test_an_error_comes_back_without_ending_the_process():
-    wrong, next_ = run(answers(Workers(1), (fail, "why"), (double, 2)))
-    assert isinstance(wrong, RuntimeError)
-    assert "ValueError: why" in str(wrong)
-    assert next_ == 4
-
-
-@pytest.mark.parametrize("steps", range(6))
-def test_who_leaves_while_a_process_starts_leaves_none(steps):
-    async def asked():
-        workers = Workers(1)
-        asking = asyncio.create_task(workers.ask(double, 1))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        asking.cancel()
-        await asyncio.gather(asking, return_exceptions=True)
-        left = multiprocessing.active_children()
-        workers.end()
-        for process in left:
-            until = time.monotonic() + 30
-            while process.exitcode is None and time.monotonic() < until:  # a thread of theirs waits for it, too
-                await asyncio.sleep(0.01)
-            assert process.exitcode in (0, -signal.SIGKILL)  # and has no traceback to show
-
-    run(asked())
-
-
-def test_nobody_waits_for_ever():
-    slow, next_ = run(answers(Workers(1, patience=0.2), (sleep, 1.0), (double, 2)))
-    assert slow == 1.0
-    assert isinstance(next_, BusyError)
+    assert asyncio.run(cancelled()) == 4
 
 
 def test_too_many_at_once_are_refused():
-    found = run(answers(Workers(1, waiting=1), (sleep, 0.3), (double, 1), (double, 2), (double, 3)))
-    assert found[:2] == [0.3, 2]
-    assert all(isinstance(each, BusyError) for each in found[2:])
+    first, second, third, fourth = asyncio.run(
+        answers(Workers(1, waiting=1), (sleep, 0.3), (double, 1), (double, 2), (double, 3))
+    )
+    assert (first, second) == (0.3, 2)
+    assert isinstance(third, BusyError)
+    assert isinstance(fourth, BusyError)
+
+
+@pytest.mark.parametrize(
+    ("work", "argument", "error"), [(tell_and_die, 3, WorkError), (tell_and_sleep, 600, TooSlowError)]
+)
+def test_a_stream_that_ends_early_says_so(work, argument, error):
+    async def told():
+        parts = Workers(1, seconds=5).stream(work, argument)
+        assert await anext(parts) == b"one"
+        with pytest.raises(error):
+            await anext(parts)
+
+    asyncio.run(told())

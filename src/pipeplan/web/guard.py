@@ -2,8 +2,8 @@
 
 A web page elsewhere must not be able to use a server on this machine. It can name the server by a name of its own whose
 address it changes afterwards (DNS rebinding), so the ``Host`` must be one that the server is known by. It can send requests
-across origins, so an ``Origin`` must be the server's own. Sizes and times are bounded, and every answer carries the headers
-that keep the page from loading or showing anything of others.
+across origins, so an ``Origin`` must be the server's own. Bodies are bounded, and every answer carries the headers that keep
+the page from loading or showing anything of others.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, MutableMapping
-from contextlib import AsyncExitStack
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeplan.web.arriving import (
-    BODY_LIMIT,
-    MOST_PARTS,
-    Arrivals,
-    EndingError,
-    LeftError,
-    NoRoomError,
-    TooLargeError,
-    TooManyPartsError,
-    answered,
-)
 from pipeplan.web.faults import Fault, refusal
+
+BODY_LIMIT = 12 << 20
+"""Largest request in bytes: a file of the largest size as a JSON string, with the other fields."""
+
+MOST_PARTS = 300_000
+"""Most lists, objects and names in a request: parsing millions of them takes seconds, in which nothing else is answered.
+
+A schedule of 65,536 ranks with its times has 200,000.
+"""
+
+_DRAINED = 64 << 20
+"""Bytes of a request that are read and dropped if it is too large, so that its sender can read the answer."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
@@ -46,7 +46,7 @@ SECURITY_HEADERS = {
 
 
 class Guard:
-    """ASGI middleware: host, origin, size and time of requests, and the headers of answers.
+    """ASGI middleware: host, origin and size of requests, and the headers of answers.
 
     Parameters
     ----------
@@ -56,25 +56,12 @@ class Guard:
         The names that the server is known by, without ports.
     any_address
         Whether it is also known by every numeric address, like a server on all interfaces.
-    seconds
-        How long the next part of a request's body may take to arrive.
-    whole
-        How long all of it may.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        hosts: Iterable[str],
-        *,
-        any_address: bool = False,
-        seconds: float = 15.0,
-        whole: float = 60.0,
-    ) -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], *, any_address: bool = False) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._any_address = any_address
-        self._arrivals = Arrivals(seconds, whole)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on valid requests, and refuse the rest."""
@@ -89,18 +76,11 @@ class Guard:
         if fault is not None:
             await refusal(403, fault)(scope, receive, sending)
             return
-        async with AsyncExitStack() as held:
-            try:
-                body = await held.enter_async_context(self._arrivals.body(receive, headers))
-            except LeftError:
-                return
-            except tuple(_UNREAD) as error:
-                await refusal(*_UNREAD[type(error)])(scope, receive, sending)
-                return
-            try:
-                await answered(self._app, scope, body, receive, sending)
-            except EndingError:
-                await refusal(503, Fault(field="", message="this server is being ended"))(scope, receive, sending)
+        body = await _body(receive, headers)
+        if isinstance(body, bytes):
+            await self._app(scope, _replayed(body, receive), sending)
+        elif body is not None:
+            await refusal(413, body)(scope, receive, sending)
 
     def _fault(self, headers: Headers, *, link: bool) -> Fault | None:
         """What is wrong with a request's origin or host; a ``link`` may come from anywhere."""
@@ -124,13 +104,38 @@ class Guard:
         return name in self._hosts or (self._any_address and _is_address(name.strip("[]")))
 
 
-_UNREAD: dict[type[Exception], tuple[int, Fault]] = {
-    TimeoutError: (408, Fault(field="", message="the request did not arrive in time")),
-    TooLargeError: (413, Fault(field="file", message=f"this is too large: the limit is {BODY_LIMIT >> 20} MiB")),
-    TooManyPartsError: (413, Fault(field="", message=f"this has more than {MOST_PARTS:,} lists, groups and names")),
-    NoRoomError: (503, Fault(field="", message="too many large requests at once; try again in a moment")),
-}
-"""What is answered to a request whose body has not been had."""
+async def _body(receive: Receive, headers: Headers) -> bytes | Fault | None:
+    """Return the whole body of a request, what is wrong with its size, or None if the client left before it was whole."""
+    length = headers.get("content-length", "0")
+    size = int(length) if length.isascii() and length.isdecimal() and len(length) < 16 else _DRAINED + 1
+    parts: list[bytes] = []
+    received, more = 0, size <= _DRAINED
+    while more and received <= _DRAINED:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part, more = message.get("body", b""), message.get("more_body", False)
+        received += len(part)
+        if max(size, received) <= BODY_LIMIT:
+            parts.append(part)
+    if max(size, received) > BODY_LIMIT:
+        return Fault(field="file", message=f"this is too large: the limit is {BODY_LIMIT >> 20} MiB")
+    body = b"".join(parts)
+    if sum(map(body.count, (b"[", b"{", b":"))) > MOST_PARTS:
+        return Fault(field="", message=f"this has more than {MOST_PARTS:,} lists, objects and names")
+    return body
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Return a ``receive`` that gives the body first, and then what the client does."""
+    left = [body]
+
+    async def replayed() -> Message:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await receive()
+
+    return replayed
 
 
 def _is_address(text: str) -> bool:

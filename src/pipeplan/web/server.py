@@ -48,7 +48,6 @@ def serve(
         import uvicorn
 
         from pipeplan.web.app import LOOPBACK, create_app
-        from pipeplan.web.connections import BoundedConnection
     except ImportError as error:
         raise MissingExtraError("web", error.name or "fastapi") from None
     with closing(listen(host, port)) as listener:
@@ -63,7 +62,8 @@ def serve(
             webbrowser.open(page)
         config = uvicorn.Config(
             app,
-            http=BoundedConnection,
+            http="h11",
+            limit_concurrency=512,
             log_level="error",
             access_log=False,
             server_header=False,

@@ -1,37 +1,33 @@
-"""Processes that do the work, so that an answer that takes too long or too much memory can be ended.
+"""Processes that do the work, so that an answer that takes too long can be ended.
 
-Each works on one request at a time. Whoever stops waiting leaves the queue at once, and work that nobody waits for any more
-is ended. A process that died takes no request with it: what it was asked is asked once more of another one.
+Questions share a pool of warm processes, which ends a process whose time is up or whose client has left. Plans and
+searches, which tell how far they are, have a process of their own each.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+import multiprocessing
+import signal
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from pipeplan.web.processes import DiedError, Tell, Telling, WorkerProcess, WorkError
+from pebble import ProcessExpired, ProcessPool
 
-__all__ = ["BusyError", "TooSlowError", "WorkError", "Workers"]
+from pipeplan.errors import PipeplanError
+
+Tell = Callable[[bytes], None]
+"""Takes the next part of an answer."""
 
 _Result = TypeVar("_Result")
 
-_GRACE = 1.0
-"""Seconds in which work that nobody waits for may still end by itself; on a slow machine, as long as its processes take to
-start: what is ended earlier costs more than it spares."""
+_SPAWN = multiprocessing.get_context("spawn")
 
-_PATIENCE = 30.0
-"""Seconds that a request waits for its turn."""
 
-_BEGIN = 10.0
-"""Seconds after which a process that has not begun with a request hangs."""
-
-_START = 60.0
-"""The same of a process that is started."""
-
-_LIVES = 2
-"""How many processes a request may cost."""
+class WorkError(Exception):
+    """A request that was not answered; the message says why."""
 
 
 class BusyError(WorkError):
@@ -42,250 +38,126 @@ class TooSlowError(WorkError):
     """The answer took too long."""
 
 
-_BUSY = "too many requests at once; try again in a moment"
-
-
 class Workers:
     """A few processes and a bounded queue in front of them.
 
     Parameters
     ----------
     count
-        How many processes, and so how many requests are worked on at once.
+        Number of requests that are worked on at once.
     seconds
-        How long a request may take.
+        Time limit of a request, or of the wait from one part of an answer to the next.
     waiting
-        How many more requests may wait for their turn.
-    begin
-        Seconds after which a process that has not begun with a request is taken for dead.
-    patience
-        Seconds that a request waits for its turn.
+        Number of further requests that may wait for their turn.
     """
 
-    def __init__(
-        self,
-        count: int = 2,
-        *,
-        seconds: float = 30.0,
-        waiting: int = 16,
-        begin: float = _BEGIN,
-        patience: float = _PATIENCE,
-    ) -> None:
-        self._count, self._seconds, self._most, self._begin = count, seconds, count + waiting, begin
-        self._patience, self._grace = patience, _GRACE
-        self._free: list[WorkerProcess] = []
+    def __init__(self, count: int = 2, *, seconds: float = 30.0, waiting: int = 16) -> None:
+        self._count, self._seconds, self._most = count, seconds, count + waiting
         self._turn = asyncio.Semaphore(count)
         self._asked = 0
-        self._warm: tuple[Callable[[Any], object], object] | None = None
-        self._behind: set[asyncio.Task[None]] = set()
+        self._pool: ProcessPool | None = None
 
     async def ask(self, work: Callable[[Any], _Result], argument: object) -> _Result:
-        """The result of ``work(argument)``, which must be a function of a module that may be called twice.
-
-        Who is cancelled leaves the queue at once; work under way has a second to end, and then its process is ended.
+        """Return ``work(argument)``; ``work`` must be a function of a module. Cancelling ends its process.
 
         Raises
         ------
         BusyError
-            If too many wait, or this one for too long.
+            If too many requests wait.
         TooSlowError
             After ``seconds`` of work.
         WorkError
-            If two processes died of it, most likely for lack of memory.
+            If the process died, most likely for lack of memory.
         """
+        if self._pool is None:
+            self._pool = ProcessPool(max_workers=self._count, initializer=_ignore_interrupts, context=_SPAWN)
         with self._counted():
-            await self._take_turn()
-            tidy: Coroutine[Any, Any, None] | None = None
-            process: WorkerProcess | None = None
             try:
-                for _ in range(_LIVES):
-                    try:
-                        process = await self._process(work, argument)
-                        async with asyncio.timeout(self._seconds):
-                            answer = await process.receive()
-                    except DiedError:
-                        self._ended(process)
-                        process = None
-                        continue
-                    self._free.append(process)
-                    process = None
-                    result: _Result = _result(answer)
-                    return result
-                raise WorkError(_died(work))
+                result: _Result = await asyncio.wrap_future(
+                    self._pool.schedule(work, args=(argument,), timeout=self._seconds)
+                )
             except TimeoutError:
-                tidy = self._replaced()
-                raise TooSlowError(_too_slow(self._seconds)) from None
-            except asyncio.CancelledError:
-                if process is not None:
-                    tidy, process = self._given_up(process), None
-                raise
-            finally:
-                self._ended(process)
-                self._pass_on(tidy)
+                raise TooSlowError(f"this takes more than {self._seconds:g} seconds; try a smaller request") from None
+            except (ProcessExpired, MemoryError):
+                raise WorkError(_DIED) from None
+            return result
 
     async def stream(self, work: Callable[[Any, Tell], None], argument: object) -> AsyncGenerator[bytes]:
-        """What ``work(argument, tell)`` tells, as it comes; ``work`` must be a function of a module.
-
-        Whoever stops listening ends the work.
+        """Yield what ``work(argument, tell)`` tells, as it comes. Closing the generator ends the work.
 
         Raises
         ------
         BusyError, TooSlowError, WorkError
-            As :meth:`ask` does; ``seconds`` are from one part to the next. What has begun to tell is not begun again.
+            As :meth:`ask` does.
         """
         with self._counted():
-            await self._take_turn()
-            process: WorkerProcess | None = None
-            try:
-                process, part = await self._first(work, argument)
-                while isinstance(part, bytes):
-                    yield part
-                    async with asyncio.timeout(self._seconds):
-                        part = await process.receive()
-                self._free.append(process)
-                process = None
-                _result(part)
-            except TimeoutError:
-                raise TooSlowError(_too_slow(self._seconds)) from None
-            except DiedError:
-                raise WorkError("the process at work on this ended, and with it the answer; ask again") from None
-            finally:
-                self._ended(process)
-                self._turn.release()
+            async with self._turn:
+                reader, writer = _SPAWN.Pipe(duplex=False)
+                process = _SPAWN.Process(target=_tell_all, args=(work, argument, writer), daemon=True)
+                process.start()
+                writer.close()
+                try:
+                    while isinstance(part := await self._next(reader), bytes):
+                        yield part
+                finally:
+                    process.kill()  # the reader's end of file, for which a thread may still wait
+                    await asyncio.to_thread(process.join)
+                    reader.close()
+                if part is not None:
+                    raise part
 
-    async def _first(self, work: Callable[[Any, Tell], None], argument: object) -> tuple[WorkerProcess, Any]:
-        """A process at work, and the first part of what it tells."""
-        for _ in range(_LIVES):
-            process = None
-            try:
-                process = await self._process(Telling(work), argument)
-                async with asyncio.timeout(self._seconds):
-                    return process, await process.receive()
-            except DiedError:
-                self._ended(process)
-            except BaseException:
-                self._ended(process)
-                raise
-        raise WorkError(_died(work))
-
-    async def _process(self, work: object, argument: object) -> WorkerProcess:
-        """A process that has begun with this: one that is free, or a new one. Raises DiedError where none does.
-
-        Those that ended while they were free, whoever ended them, are no fault of the work.
-        """
-        while self._free:
-            process = self._free.pop()
-            try:
-                await self._begun(process, work, argument, self._begin)
-            except DiedError:
-                continue
-            return process
-        process = await self._started()
-        await self._begun(process, work, argument, _START)
-        return process
-
-    async def _started(self) -> WorkerProcess:
-        """A new process; notes how long that takes here."""
-        clock = asyncio.get_running_loop().time
-        since = clock()
-        process = await WorkerProcess.begun(_START)
-        self._grace = max(_GRACE, clock() - since)
-        return process
-
-    async def _begun(self, process: WorkerProcess, work: object, argument: object, seconds: float) -> None:
+    async def _next(self, reader: Connection) -> bytes | Exception | None:
+        """Return the next part of an answer, the error that ended it, or None at its end."""
         try:
-            await process.send(work, argument, seconds)
-        except BaseException:
-            process.end()
-            raise
-
-    async def _take_turn(self) -> None:
-        try:
-            async with asyncio.timeout(self._patience):
-                await self._turn.acquire()
+            async with asyncio.timeout(self._seconds):
+                part: bytes | Exception | None = await asyncio.to_thread(reader.recv)
         except TimeoutError:
-            raise BusyError(_BUSY) from None
+            return TooSlowError(f"this takes more than {self._seconds:g} seconds; try a smaller request")
+        except (EOFError, OSError):
+            return WorkError(_DIED)
+        return part
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
         if self._asked >= self._most:
-            raise BusyError(_BUSY)
+            raise BusyError("server busy: too many requests, retry later")
         self._asked += 1
         try:
             yield
         finally:
             self._asked -= 1
 
-    def _ended(self, process: WorkerProcess | None) -> None:
-        if process is not None:
-            process.end()
-
-    def _pass_on(self, first: Coroutine[Any, Any, None] | None) -> None:
-        """Give the turn to the next one, after what has to be done ``first``."""
-        if first is None:
-            self._turn.release()
-            return
-        task = asyncio.get_running_loop().create_task(first)
-        self._behind.add(task)
-        task.add_done_callback(self._behind.discard)
-        task.add_done_callback(lambda _: self._turn.release())
-
-    async def _given_up(self, process: WorkerProcess) -> None:
-        """Let work that nobody waits for end within its grace; otherwise end it, and start another process."""
-        try:
-            async with asyncio.timeout(self._grace):
-                await process.receive()
-        except (TimeoutError, DiedError):
-            process.end()
-            await self._replaced()
-        except BaseException:
-            process.end()
-            raise
-        else:
-            self._free.append(process)
-
-    async def _replaced(self) -> None:
-        """Start a process where one was ended, so that the next request finds it warm."""
-        if self._warm is None or len(self._free) >= self._count:
-            return
-        process: WorkerProcess | None = None
-        try:
-            async with asyncio.timeout(self._seconds):
-                process = await self._started()
-                await process.send(*self._warm, _START)
-                await process.receive()
-        except (TimeoutError, DiedError):
-            self._ended(process)
-        except BaseException:
-            self._ended(process)
-            raise
-        else:
-            self._free.append(process)
-
     async def start(self, work: Callable[[Any], object], argument: object) -> None:
-        """Start all processes and give each some work, so that the first request finds them warm."""
-        self._warm = (work, argument)
+        """Give each process of the pool some work, so that the first request finds it warm."""
         await asyncio.gather(*(self.ask(work, argument) for _ in range(self._count)))
 
     def end(self) -> None:
-        """End all processes that are not at work for somebody."""
-        for task in self._behind:
-            task.cancel()
-        while self._free:
-            self._free.pop().end()
+        """End the processes of the pool."""
+        if self._pool is not None:
+            self._pool.stop()  # type: ignore[no-untyped-call]
+            self._pool.join()
 
 
-def _result(answer: tuple[Any, Exception | None]) -> Any:
-    result, error = answer
-    if error is not None:
-        raise error
-    return result
+_DIED = "the process that worked on this ended, probably out of memory; try a smaller request"
 
 
-def _too_slow(seconds: float) -> str:
-    return f"this takes more than {seconds:g} seconds; ask for less"
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C, which a terminal sends to all of its processes, to the server."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _died(work: Callable[..., object]) -> str:
-    name = work.__name__.replace("_", " ")
-    return f"two processes ended over this ({name}), probably for lack of memory; ask for less"
+def _tell_all(work: Callable[[Any, Tell], None], argument: object, writer: Connection) -> None:
+    """Send each part of an answer, then None or the error that ended it."""
+    _ignore_interrupts()
+    end: Exception | None = None
+    try:
+        work(argument, writer.send)
+    except BrokenPipeError:
+        return  # the server has ended
+    except MemoryError:
+        end = WorkError(_DIED)
+    except PipeplanError as error:
+        end = error
+    except Exception as error:
+        end = RuntimeError(f"{type(error).__name__}: {error}")
+    writer.send(end)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -19,7 +17,7 @@ from tests.torture.web.honest import require_right
 from tests.torture.web.judging import judged
 from tests.torture.web.questions import TEXTS, Description, Operation, as_text, nasty, spoilt
 from tests.torture.web.served import Served
-from tests.torture.web.wire import Answer, Wire, exchange, request
+from tests.torture.web.wire import Wire, exchange, request
 
 LARGE = json.dumps({"settings": {"ranks": 16, "microbatches": 500}}).encode()
 """The whole comparison of a large shape: seconds of work."""
@@ -296,15 +294,6 @@ def hung_up(target: Target, rng: Random) -> str:
     return "left"
 
 
-def half_heads(target: Target, rng: Random) -> str:
-    """Connections with half a head or none, held while somebody honest comes."""
-    with ExitStack() as held:
-        for _ in range(rng.choice((10, 70, 600))):
-            held.enter_context(Wire(target.port)).send(honest(0)[: rng.choice((0, 10, 60, 100))])
-        require_right(target.port, rng.randrange(4), tries=target.tries)
-    return "kept apart"
-
-
 def unread(target: Target, rng: Random) -> str:
     """Clients that ask for much to read and read none or little of it."""
     document = {"settings": {"ranks": 8, "microbatches": 300}, "schedules": ["1f1b"], "reasons": False}
@@ -353,57 +342,6 @@ def at_once(target: Target, rng: Random) -> str:
     return "answered"
 
 
-def killed(target: Target, rng: Random) -> str:
-    """Workers that are killed, between requests or while they work, cost no honest request its answer."""
-    number = rng.randrange(4)
-    answers: list[Answer | None] = []
-    thread: threading.Thread | None = None
-    if rng.random() < 0.5:
-        document = json.dumps({"settings": {"ranks": 8, "microbatches": 200}, "schedules": ["1f1b", "zbv"]}).encode()
-        thread = threading.Thread(
-            target=lambda: answers.append(exchange(target.port, request("POST", "/api/compare", document)))
-        )
-        thread.start()
-        time.sleep(rng.choice((0.0, 0.02, 0.1)))
-    for pid in target.served.workers():
-        if rng.random() < 0.7:
-            with suppress(OSError):
-                os.kill(pid, rng.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV)))
-    require_right(target.port, number, tries=target.tries)
-    if thread is not None:
-        thread.join()
-        if judged(answers[0], "a request whose worker is killed") != "answered":
-            raise Found(f"a request whose worker is killed is refused: {answers[0]}")
-    return "answered"
-
-
-def killed_stream(target: Target, rng: Random) -> str:
-    """A search whose worker is killed says so in its last line."""
-    document = {"settings": {"ranks": 4, "microbatches": 8, "memory_limit": "3act"}, "seconds": 20.0}
-    before = set(target.served.workers())
-    with Wire(target.port) as wire:
-        wire.send(request("POST", "/api/search", json.dumps(document).encode()))
-        # The first line is there when the status is.
-        answers: list[Answer | None] = []
-        reader = threading.Thread(target=lambda: answers.append(wire.answer()))
-        reader.start()
-        until = time.monotonic() + 20
-        while not (new := set(target.served.workers()) - before) and time.monotonic() < until:
-            time.sleep(0.02)
-        time.sleep(rng.uniform(1.5, 4.0))
-        for pid in new or before:
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        reader.join(60)
-    answer = answers[0] if answers else None
-    word = judged(answer, "a search whose worker is killed")
-    assert answer is not None
-    last = json.loads(answer.body.splitlines()[-1])
-    if word == "answered" and not {"errors", "found"} & set(last):
-        raise Found(f"a search whose worker is killed ends with {answer.body.splitlines()[-1][:200]!r}")
-    return "told" if "errors" in last else word
-
-
 def left_streams(target: Target, rng: Random) -> str:
     """Searches and plans whose clients leave."""
     for _ in range(rng.choice((1, 3, 6))):
@@ -440,12 +378,9 @@ ATTACKS: dict[Attack, float] = {
     chunked: 4,
     dribbled: 3,
     hung_up: 1,
-    half_heads: 1.5,
     unread: 1,
     pipelined: 2,
     at_once: 0.3,
-    killed: 1,
-    killed_stream: 0.2,
     left_streams: 0.5,
 }
 """How often each is chosen."""

@@ -9,19 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What a server holds at a moment: resident memory in bytes, of itself and of its workers together, and counts."""
-
-    server: int
-    workers: int
-    processes: int
-    descriptors: int
-    threads: int
 
 
 class Served:
@@ -73,24 +61,9 @@ class Served:
         """Whether it has not ended."""
         return self._process.poll() is None
 
-    def workers(self) -> list[int]:
-        """The processes that work for it."""
-        return [pid for pid in _children(self.pid) if b"spawn_main" in _read(pid, "cmdline")]
-
     def said(self) -> str:
         """What it wrote beside where it listens."""
         return "".join(self.log.read_text(errors="replace").splitlines(keepends=True)[1:]).strip()
-
-    def figures(self) -> Figures:
-        """What it holds now."""
-        workers = self.workers()
-        return Figures(
-            _resident(self.pid),
-            sum(map(_resident, workers)),
-            len(_children(self.pid)),
-            len(os.listdir(f"/proc/{self.pid}/fd")),
-            len(os.listdir(f"/proc/{self.pid}/task")),
-        )
 
     def end(self, seconds: float = 30.0) -> tuple[int | None, list[int]]:
         """End it as Ctrl-C does; its exit code, None where it had to be killed, and the processes that outlived it."""
@@ -122,11 +95,6 @@ def _read(pid: int, name: str) -> bytes:
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
         return b""
-
-
-def _resident(pid: int) -> int:
-    fields = _read(pid, "statm").split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
 
 
 def _runs(pid: int) -> bool:
