@@ -1,7 +1,10 @@
 """The README's commands that take long, with less time; what the others print is compared in ``tests/docs``."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from pipeplan.cli import main
@@ -19,6 +22,33 @@ def test_from_a_config_to_flags(tmp_path, monkeypatch, capsys):
     for line in lines:
         assert main([*line.split()[1:], "--seconds", "3", "--workers", "1"]) == 0
     assert capsys.readouterr().out.rstrip().endswith(")")
+
+
+WITHOUT_TORCH = """#!{python}
+import importlib.metadata, sys
+installed = importlib.metadata.version
+def version(name):
+    if name == "torch":
+        raise importlib.metadata.PackageNotFoundError(name)
+    return installed(name)
+importlib.metadata.version = version
+from pipeplan.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_run_without_pytorch_says_how_to_install_it(tmp_path):
+    """As the README shows it, pipes and redirections included."""
+    (line,) = re.findall(r"^\$ (pipeplan run .*)$", README.read_text(), re.MULTILINE)
+    command = tmp_path / "pipeplan"
+    command.write_text(WITHOUT_TORCH.format(python=sys.executable))
+    command.chmod(0o755)
+    (tmp_path / "better.csv").write_text("0F0,0B0\n1F0,1B0\n")
+    environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    shell = ["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}"]
+    done = subprocess.run(shell, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "needs the package 'torch': pip install 'pipeplan[pytorch]'" in done.stderr
+    assert done.returncode == 2
 
 
 def test_the_example_of_an_estimate(monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """What stands only in ``export`` and ``convert``: their formats, and the passes that they take."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,16 @@ def test_settings_never_overwrite_the_schedule_that_they_are_of(run):
     assert not Path("plan.sh").exists()
     assert run("export plan.csv --to torchtitan -o settings.csv")[0] == 0
     assert Path("settings.order.csv").read_text() == PLAN
+
+
+@pytest.mark.parametrize("to", [each.name for each in export_formats().values() if each.write_settings])
+def test_settings_are_refused_under_the_name_of_a_configuration_file(run, to):
+    code, out, err = run(f"export 1f1b -p 2 -m 2 --to {to} -o run.toml")
+    assert (code, out, list(Path().iterdir())) == (2, "", [])
+    message = re.fullmatch(rf"pipeplan: the settings of {to} are no \.toml file: write them to (\S+)\n", err)
+    assert message, err
+    assert run(f"export 1f1b -p 2 -m 2 --to {to} -o {message[1]}")[0] == 0
+    assert Path(message[1]).is_file()
 
 
 def test_settings_on_stdout_leave_an_input_that_they_would_name_as_it_is(run):

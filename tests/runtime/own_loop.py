@@ -565,10 +565,10 @@ def refused_steps() -> Any:
     def pipeline(how: Any = loss) -> Pipeline:
         return Pipeline("1f1b", [nn.Linear(4, 4)], how, microbatches=4, group=alone)
 
-    def after(first: Any, *then: Any) -> str:
+    def after(first: Any, *then: Any, **keywords: Any) -> str:
         made = pipeline()
         made.step(*first)
-        return refused(lambda: made.step(*then))
+        return refused(lambda: made.step(*then, **keywords))
 
     def without_gradients() -> None:
         with torch.no_grad():
@@ -610,6 +610,7 @@ def refused_steps() -> Any:
         "no targets": refused(lambda: pipeline().step(x)),
         "no_grad": refused(without_gradients),
         "shapes": after((x, y), x[:4], y[:4]),
+        "keyword": after((x, y), x, y, mask=x, scale=2.0),
         "state": refused(lambda: pipeline().load_state_dict({"stages.1.weight": x})),
         "forgotten": None if other is None else list(other.shape),
         "note": note(),

@@ -139,6 +139,7 @@ STEPS = {
     "no targets": "rank 0 holds the last stage and needs the targets",
     "no_grad": "call it outside torch.no_grad(), or call eval()",
     "shapes": "(1, 4) of float32 after (2, 4) of float32",
+    "keyword": "this batch comes with the keywords mask, scale and the ones before it with none",
     "state": "the checkpoint has nothing of stage 0, which rank 0 holds",
 }
 

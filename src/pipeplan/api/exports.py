@@ -23,6 +23,10 @@ from pipeplan.model import Schedule
 from pipeplan.passes import Rearrangement
 
 
+_CONFIGURATION = (".toml", ".yaml", ".yml", ".json")
+"""Endings of files that hold values by name."""
+
+
 class ExportGiven(Given, TrainingGiven, total=False):
     """The settings as keywords, and what a trainer must know beside them."""
 
@@ -52,10 +56,16 @@ class Export(str):
         return export
 
     def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
-        """What :meth:`save` writes: with the name of a CSV beside that file, where none was given; in a pipe, itself."""
+        """What :meth:`save` writes: with the name of a CSV beside that file, where none was given; in a pipe, itself.
+
+        Raises InputError for a trainer's settings under the name of a configuration file: they are code.
+        """
         if self._meant is None or is_stream(Path(path)):
             return TrainerSettings(text=self)
         to, schedule, training = self._meant
+        if (suffix := Path(path).suffix.lower()) in _CONFIGURATION:
+            right = Path(path).with_suffix(export_formats()[to].ending)
+            raise InputError(f"the settings of {to} are no {suffix} file: write them to {right}", field="output")
         return _settings(to, schedule, placed(training, Path(path)))
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -351,6 +351,12 @@ class Pipeline:
         feed = Feed(arguments, named, cut(targets, what="the targets") if wanted else None)
         now = shapes((arguments[0], named[0]))
         before = self._shapes.setdefault(of, now)
+        if _names(now) != _names(before):
+            raise InputError(
+                f"this batch comes with the keywords {_names(now) or 'none'} and the ones before it with "
+                f"{_names(before) or 'none'}: give every batch the same, or call forget_shapes() on all ranks first",
+                field="keywords",
+            )
         if now != before:
             raise InputError(
                 f"this batch has other shapes than the ones before it ({said(now)} after {said(before)}): pad or drop "
@@ -358,6 +364,11 @@ class Pipeline:
                 field="inputs",
             )
         return feed
+
+
+def _names(shapes_of_feed: Shapes) -> str:
+    """The names of the keywords in the shapes of a microbatch's arguments and keywords."""
+    return ", ".join(name for name, _ in shapes_of_feed[1])
 
 
 def _pipeline_group(given: dist.ProcessGroup | DeviceMesh | None) -> Any:
