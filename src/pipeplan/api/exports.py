@@ -22,7 +22,6 @@ from pipeplan.formats import TRAINING_NAMES, Format, TrainerSettings, Training, 
 from pipeplan.model import Schedule
 from pipeplan.passes import Rearrangement
 
-
 _CONFIGURATION = (".toml", ".yaml", ".yml", ".json")
 """Endings of files that hold values by name."""
 
