@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import pipeplan
+from pipeplan.cli import main
+from pipeplan.costs import Setting
 from pipeplan.errors import (
     CostError,
     DeadlockError,
@@ -356,3 +358,24 @@ def test_a_result_of_a_comparison_is_found_by_its_place():
     for place in (0.5, True, None):
         with pytest.raises(InputError, match="by its name or its place"):
             table[place]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("chunks", [(), ("--chunks", "2")])
+def test_settings_are_checked_once(monkeypatch, capsys, chunks):
+    checked: list[str] = []
+    check = Setting.check
+
+    def counted(self: Setting, value: Any) -> None:
+        checked.append(self.name)
+        check(self, value)
+
+    monkeypatch.setattr(Setting, "check", counted)
+    # What an option holds is checked where it is read, too, so that the message can name the option.
+    for command in ("simulate", "compare"):
+        checked.clear()
+        main([command, "interleaved-1f1b", "-p", "2", "-m", "4", *chunks, "--json"])
+        assert (command, checked.count("machine")) == (command, 1)
+    for ask in (pipeplan.simulate, pipeplan.compare):
+        checked.clear()
+        ask("1f1b", ranks=2, microbatches=4, forward_times=[2.0, 2.0])
+        assert checked.count("machine") == 1

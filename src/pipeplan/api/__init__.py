@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from pipeplan.api.arguments import Given, ScheduleLike, as_keywords
     from pipeplan.api.catalogue import fixed_chunks, schedules
     from pipeplan.api.checks import Verdict, check
-    from pipeplan.api.comparing.comparisons import Comparison, compare, compared, settings_for, with_shape_of
+    from pipeplan.api.comparing.comparisons import (
+        Comparison,
+        compare,
+        compared,
+        comparison_of,
+        settings_for,
+        with_shape_of,
+    )
     from pipeplan.api.config_files import load_config
     from pipeplan.api.conversions import convert
     from pipeplan.api.costs_by_name import Shipped, shipped, shipped_costs
@@ -43,7 +50,7 @@ if TYPE_CHECKING:
     from pipeplan.api.searching.fronts import ParetoFront
     from pipeplan.api.searching.search_record import SearchRecord
     from pipeplan.api.searching.search_words import decisions_of, gain_of, gain_of_front
-    from pipeplan.api.simulations import simulate, timed, without_times
+    from pipeplan.api.simulations import simulate, simulated, timed, without_times
     from pipeplan.api.sources import as_taken_by, file_of, read, resolve, same_ranks, shape_of
     from pipeplan.api.training.training_runs import CostProfile, TrainingRun, model_files, profile, run
 
@@ -82,6 +89,7 @@ __all__ = [
     "check",
     "compare",
     "compared",
+    "comparison_of",
     "content_as",
     "contents_of",
     "convert",
@@ -118,6 +126,7 @@ __all__ = [
     "shipped",
     "shipped_costs",
     "simulate",
+    "simulated",
     "text_of",
     "timed",
     "trainers_of",
@@ -132,7 +141,14 @@ if not TYPE_CHECKING:
             "arguments": {"Given", "ScheduleLike", "as_keywords"},
             "catalogue": {"fixed_chunks", "schedules"},
             "checks": {"Verdict", "check"},
-            "comparing.comparisons": {"Comparison", "compare", "compared", "settings_for", "with_shape_of"},
+            "comparing.comparisons": {
+                "Comparison",
+                "compare",
+                "compared",
+                "comparison_of",
+                "settings_for",
+                "with_shape_of",
+            },
             "config_files": {"load_config"},
             "conversions": {"convert"},
             "costs_by_name": {"Shipped", "shipped", "shipped_costs"},
@@ -165,7 +181,7 @@ if not TYPE_CHECKING:
             "searching.fronts": {"ParetoFront"},
             "searching.search_record": {"SearchRecord"},
             "searching.search_words": {"decisions_of", "gain_of", "gain_of_front"},
-            "simulations": {"simulate", "timed", "without_times"},
+            "simulations": {"simulate", "simulated", "timed", "without_times"},
             "sources": {"as_taken_by", "file_of", "read", "resolve", "same_ranks", "shape_of"},
             "training.training_runs": {"CostProfile", "TrainingRun", "model_files", "profile", "run"},
         },

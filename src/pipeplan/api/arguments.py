@@ -9,7 +9,7 @@ from typing import cast
 from msgspec import UNSET, UnsetType
 
 from pipeplan.api.results import Result
-from pipeplan.costs import Config, Settings, SettingsGiven, merged, settings_given
+from pipeplan.costs import Config, Settings, SettingsGiven, merged, settings_from, settings_given
 from pipeplan.errors import InputError
 from pipeplan.files import path_of
 from pipeplan.model import Schedule, Timeline
@@ -65,7 +65,7 @@ def _config(given: Given) -> Config:
 
 def _laid_over(config: Config, given: Given) -> Settings:
     keywords = {name: value for name, value in given.items() if name != "config"}
-    return merged(config.settings, settings_given(keywords))
+    return merged(config.settings, settings_given(keywords)) if config.settings else settings_from(keywords)
 
 
 def as_keywords(settings: Settings) -> Given:

@@ -231,10 +231,10 @@ def same_ranks(settings: Settings) -> Settings:
 
 def as_taken_by(found: Strategy, settings: Settings) -> Settings:
     """The settings without the options that a strategy does not have, for comparing it with those that have them."""
-    return replace(
-        settings,
-        chunks=None if found.fixed_chunks else settings.chunks,
-        slices=settings.slices if found.slices > 1 else None,
-        variant=settings.variant if settings.variant in found.variants else None,
-        group_size=settings.group_size if found.grouped else None,
-    )
+    lacks = {
+        "chunks": found.fixed_chunks,
+        "slices": found.slices <= 1,
+        "variant": settings.variant not in found.variants,
+        "group_size": not found.grouped,
+    }
+    return settings.without(*(name for name, lacking in lacks.items() if lacking))

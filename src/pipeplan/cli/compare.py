@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from pipeplan import api
-from pipeplan.api import as_keywords, require_outputs
+from pipeplan.api import require_outputs
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
@@ -40,7 +40,7 @@ def compare(
     """
     asked = request(names, settings, output)
     require_outputs(asked.outputs, ("record", "report", "pictures"), what="a comparison")
-    comparison = api.compare(*asked.names, leads=leads, **as_keywords(asked.settings))
+    comparison = api.comparison_of(asked.names, asked.settings, leads=leads)
     with written(dict.fromkeys(asked.outputs, partial(comparison.save, **asked.look))):
         if json:
             print_json(comparison.to_dict())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from pipeplan import api
-from pipeplan.api import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
@@ -36,7 +35,7 @@ def explain(
         a run's traces. Default: 1f1b.
     """
     asked = request(() if name is None else (name,), settings, output)
-    explanation = api.explain(asked.name, **as_keywords(asked.settings))
+    explanation = api.explained(asked.name, asked.settings)
     with written(dict.fromkeys(asked.outputs, partial(explanation.save, **asked.look))):
         if json:
             print_json(explanation.to_dict())

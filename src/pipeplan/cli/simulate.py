@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from pipeplan import api
-from pipeplan.api import as_keywords
 from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.names import ScheduleName
 from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
@@ -36,7 +35,7 @@ def simulate(
         Default: 1f1b.
     """
     asked = request(() if name is None else (name,), settings, output, draws=not json)
-    result = api.simulate(asked.name, **as_keywords(asked.settings))
+    result = api.simulated(asked.name, asked.settings)
     with written(dict.fromkeys(asked.outputs, partial(result.save, **asked.look))):
         if json:
             print_json(result.to_dict())

@@ -1,6 +1,6 @@
 """Times and bytes: tables per stage, and the settings they come from."""
 
-from pipeplan.costs.config import Config, load_config, load_layers, merged, settings_given
+from pipeplan.costs.config import Config, load_config, load_layers, merged, settings_from, settings_given
 from pipeplan.costs.costs_file import require_costs_file, write_costs_file
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer, Layout, balanced, balanced_layers, bounds_of, stage_settings
@@ -67,6 +67,7 @@ __all__ = [
     "plain_numbers",
     "require_costs_file",
     "require_settings",
+    "settings_from",
     "settings_given",
     "settings_of",
     "stage_settings",

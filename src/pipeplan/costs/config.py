@@ -141,6 +141,16 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
     ShapeError
         For a count out of its range.
     """
+    return _settings_and_names(values, where)[1]
+
+
+def settings_from(values: Mapping[str, Any]) -> Settings:
+    """The settings of keyword arguments; see :func:`settings_given` for the values and for what it raises."""
+    return _settings_and_names(values, "")[0]
+
+
+def _settings_and_names(values: Mapping[str, Any], where: str) -> tuple[Settings, dict[str, Any]]:
+    """The settings, and those of them that are given, by name."""
     known = _known_names(values, SETTING_NAMES, where)
     given = {name: _plain(name, value) for name, value in known.items() if value is not None}
     if where:
@@ -160,7 +170,7 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
         if where:
             error.args = (f"{where}: {error}",)
         raise
-    return {name: getattr(typed, name) for name in given}
+    return typed, {name: getattr(typed, name) for name in given}
 
 
 def merged(base: Mapping[str, Any], override: Mapping[str, Any]) -> Settings:

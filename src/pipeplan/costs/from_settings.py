@@ -78,6 +78,11 @@ class Settings(SettingsTable):
             )
         return found
 
+    def without(self, *names: str) -> Settings:
+        """The same settings with some of those that may be None left out."""
+        out = {name: None for name in names if getattr(self, name) is not None}
+        return replace(self, **out) if out else self  # type: ignore[arg-type]
+
     @property
     def times_given(self) -> bool:
         """Whether anybody said how long any op takes."""

@@ -245,7 +245,12 @@ def compare(*schedules: ScheduleLike, leads: bool = False, **settings: Unpack[Gi
     ('zbv', 33.0)
     """
     require_flags(leads=leads)
-    entrants, results, refused = _compared(schedules, settings_of(settings))
+    return comparison_of(schedules, settings_of(settings), leads=leads)
+
+
+def comparison_of(schedules: Sequence[ScheduleLike], settings: Settings, *, leads: bool = False) -> Comparison:
+    """See :func:`compare`."""
+    entrants, results, refused = _compared(schedules, settings)
     for error in refused.values():
         if not results or (schedules and isinstance(error, InputError)):
             raise error
@@ -333,4 +338,4 @@ def settings_for(meant: str | Schedule | Timeline, settings: Settings) -> Settin
     """The settings that a schedule has: one that is given as such has its own chunks, groups and slices."""
     if isinstance(meant, str):
         return as_taken_by(strategy(meant), settings)
-    return replace(settings, chunks=None, group_size=None, slices=None, variant=None)
+    return settings.without("chunks", "group_size", "slices", "variant")
