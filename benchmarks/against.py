@@ -10,10 +10,12 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from statistics import median
 
@@ -27,14 +29,22 @@ TIGHT = (
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """What is timed, as the words behind ``pipeplan``; with ``--json`` the answer's makespan is shown too."""
+    """What is timed, as the words behind ``pipeplan``; with ``--json`` the answer's makespan is shown too.
+
+    Without ``cached``, no bytecode of the sources is at hand or kept, as in many containers.
+    """
 
     name: str
     words: str
+    cached: bool = True
 
 
 ERRANDS = (
     Errand("cold start", "simulate -s 4 -b 8 --no-visualization"),
+    Errand("cold start, JSON", "simulate -p 4 -m 8 --json"),
+    Errand("cold start, JSON, no bytecode", "simulate -p 4 -m 8 --json", cached=False),
+    Errand("cold start, picture", "simulate -p 4 -m 8"),
+    Errand("all schedules compared", "compare -p 4 -m 8"),
     Errand("98,304 ops: build, check, simulate", f"simulate {BIG} --no-visualization --json"),
     Errand("98,304 ops: the page", f"simulate {BIG} -o page.html"),
     Errand("search, 60,000 evaluations", f"search {TIGHT} --evaluations 60000 --seed 1 --workers 1 --json"),
@@ -43,11 +53,13 @@ ERRANDS = (
 
 def spend(tree: Path, errand: Errand, folder: Path) -> tuple[float, float | None]:
     """CPU seconds of one run on the sources of ``tree``, and the makespan that it answers."""
+    sources = tree / "src" if errand.cached else _bare(tree, folder)
+    keeps = {} if errand.cached else {"PYTHONDONTWRITEBYTECODE": "1"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-m", "pipeplan", *errand.words.split()],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(tree / "src")},
+        env=os.environ | {"PYTHONPATH": str(sources)} | keeps,
         capture_output=True,
         text=True,
         check=True,
@@ -55,6 +67,14 @@ def spend(tree: Path, errand: Errand, folder: Path) -> tuple[float, float | None
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return seconds, json.loads(done.stdout)["makespan"] if "--json" in errand.words else None
+
+
+def _bare(tree: Path, folder: Path) -> Path:
+    """The sources of ``tree`` without bytecode, which is kept beside them."""
+    bare = folder / f"bare-{sha256(str(tree).encode()).hexdigest()[:8]}"
+    if not bare.exists():
+        shutil.copytree(tree / "src", bare, ignore=shutil.ignore_patterns("__pycache__"))
+    return bare
 
 
 def compare(before: Path, runs: int) -> None:
