@@ -9,9 +9,11 @@ SECONDS ?= 600
 SUITES ?=
 # What the peers' tests need beside pytest's own.
 PEERS_TOOLS := pytest pytest-xdist hypothesis
+# The PyTorch of `make peers-trainer`: the newest; torchtitan's Trainer needs 2.14.
+TRAINER_TORCH ?= 2.15.0
 SOURCES := src tests benchmarks examples deploy docs/build .ci
 
-.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline torture web-ui web-ui-check lock audit clean
+.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -43,11 +45,15 @@ docs-serve: .venv/.installed-docs
 wheel: .venv/.installed-dev
 	PIPEPLAN_WHEEL=dist $(BIN)/python -m pytest -q tests/test_wheel.py
 
-# Other implementations beside ours, in an environment of their own (tests/peers).
+# Other implementations beside ours, in an environment of their own (tests/peers): up to five minutes on two idle cores.
 peers: .venv-peers/.installed
-	.venv-peers/bin/python -m pytest -n 2 --dist worksteal tests/peers
+	.venv-peers/bin/python -m pytest -n 2 --dist loadgroup -m "not nightly" tests/peers
 
-# torchtitan's Trainer and our runtime with PyTorch 2.14, which has no light build everywhere: up to 6 GB of disk.
+# The same with what takes longer or needs a clone: PIPEPLAN_MEGATRON_SOURCE and PIPEPLAN_TORCHTITAN_SOURCE name them.
+peers-all: .venv-peers/.installed
+	.venv-peers/bin/python -m pytest -n 2 --dist loadgroup tests/peers
+
+# torchtitan's Trainer and our runtime with another PyTorch, which has no light build everywhere: up to 6 GB of disk.
 peers-trainer: .venv-trainer/.installed
 	.venv-trainer/bin/python -m pytest tests/peers/torchtitan_trainer tests/runtime
 
@@ -124,11 +130,11 @@ audit: .venv-audit/.installed
 	.venv-peers/bin/python -m tests.peers.install
 	touch $@
 
-.venv-trainer/.installed: pyproject.toml tests/peers/constraints.txt tests/peers/trainer-constraints.txt tests/peers/peers.py
-	@echo "PyTorch 2.14 is installed into .venv-trainer: up to 6 GB where it comes with its CUDA libraries"
+.venv-trainer/.installed: pyproject.toml tests/peers/constraints.txt tests/peers/peers.py
+	@echo "PyTorch $(TRAINER_TORCH) is installed into .venv-trainer: up to 6 GB where it comes with its CUDA libraries"
 	$(PYTHON) -m venv .venv-trainer
 	.venv-trainer/bin/python -m pip install --quiet --upgrade --constraint tests/peers/constraints.txt "pip>=25.1" setuptools wheel
-	.venv-trainer/bin/python -m pip install --quiet --constraint tests/peers/trainer-constraints.txt --editable ".[pytorch,search]" $(PEERS_TOOLS)
+	.venv-trainer/bin/python -m pip install --quiet --editable ".[pytorch,search]" torch==$(TRAINER_TORCH) $(PEERS_TOOLS)
 	.venv-trainer/bin/python -m tests.peers.install torchtitan_trainer
 	touch $@
 

@@ -1,4 +1,4 @@
-"""A peer that is not here is one skip; what ran and what did not stands in a table at the end."""
+"""A peer that is not here is one skip, or an error if it failed to install; a table at the end says what ran."""
 
 import re
 import warnings
@@ -7,19 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers.peers import ELSEWHERE, PEERS, Peer, version, why_absent
+from tests.peers.peers import ELSEWHERE, PEERS, Peer, failed_to_install, version, why_absent
 
 HERE = Path(__file__).parent
 OF_PEERS = "ignore::Warning:({})".format("|".join(sorted({re.escape(peer.module.split(".")[0]) for peer in PEERS})))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "nightly: takes too long for every change, or needs a source: `make peers-all`")
+
+
 class AbsentPeer(pytest.Directory):
-    """The folder of a peer that is not installed: one skip with the reason."""
+    """The folder of a peer that is not installed: one skip with the reason, or an error if it failed to install."""
 
     def collect(self) -> list[pytest.Item]:
         peer = peer_of(self.path)
         assert peer is not None
-        pytest.skip(why_absent(peer) or "")
+        reason = why_absent(peer) or ""
+        if failed_to_install(peer):
+            raise self.CollectError(reason)
+        pytest.skip(reason)
 
 
 def peer_of(path: Path) -> Peer | None:

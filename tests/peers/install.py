@@ -1,6 +1,6 @@
 """Installs peers into this environment: ``python -m tests.peers.install [NAME ...]``, without names all for its PyTorch.
 
-A peer that does not install stops no other: its reason is printed and kept for the tests, which skip with it.
+A peer that does not install stops no other, but it is a failure: its reason is printed, and the exit code is 1.
 """
 
 import json
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.peers.peers import PEERS, REASONS, Peer, torch_release, version, why_absent
+from tests.peers.peers import PEERS, REASONS, Peer, needed_torch, torch_release, version, why_absent
 
 CONSTRAINTS = Path(__file__).parent / "constraints.txt"
 
@@ -19,7 +19,7 @@ def main(names: list[str]) -> None:
         sys.exit(f"the peers are {', '.join(peer.name for peer in PEERS)}; got {' '.join(names)}")
     reasons: dict[str, str] = {}
     for peer in peers:
-        if torch_release() < peer.torch:
+        if torch_release() < peer.torch and not names:
             print(why_absent(peer), flush=True)
             continue
         reason = install(peer)
@@ -29,10 +29,14 @@ def main(names: list[str]) -> None:
             f"{peer.name}: {version(peer)}" if reason is None else f"{peer.name}: not installed: {reason}", flush=True
         )
     REASONS.write_text(json.dumps(reasons, indent=1))
+    if reasons:
+        sys.exit(f"{len(reasons)} of {len(peers)} peers not installed: {', '.join(reasons)}")
 
 
 def install(peer: Peer) -> str | None:
     """Install a peer, what its schedules need beside it, and import it; the reason where that fails."""
+    if torch_release() < peer.torch:
+        return needed_torch(peer)
     how = ["--no-deps", *(["--no-build-isolation"] if peer.built else [])]
     steps = [pip(peer.beside)] if peer.beside else []
     steps += [

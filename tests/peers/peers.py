@@ -64,14 +64,30 @@ def version(peer: Peer) -> str | None:
 
 def why_absent(peer: Peer) -> str | None:
     """Why a peer's tests cannot run here, one sentence; None where they can."""
-    reasons: dict[str, str] = json.loads(REASONS.read_text()) if REASONS.exists() else {}
+    reasons = not_installed()
     if peer.name in reasons:
         return f"{peer.name}: not installed: {reasons[peer.name]}"
     if version(peer) is None:
         return f"{peer.name}: not installed" if reasons else ELSEWHERE
     if torch_release() < peer.torch:
-        return f"{peer.name}: needs PyTorch {peer.torch[0]}.{peer.torch[1]}: `make peers-trainer`"
+        return f"{peer.name}: {needed_torch(peer)}"
     return None
+
+
+def needed_torch(peer: Peer) -> str:
+    """Which PyTorch a peer's tests need, and where they run with it."""
+    return f"needs PyTorch {peer.torch[0]}.{peer.torch[1]}: `make peers-trainer`"
+
+
+def failed_to_install(peer: Peer) -> bool:
+    """Whether a peer should be here and is not."""
+    return peer.name in not_installed()
+
+
+def not_installed() -> dict[str, str]:
+    """The reasons of the peers that were to be installed in this environment and were not, by name."""
+    reasons: dict[str, str] = json.loads(REASONS.read_text()) if REASONS.exists() else {}
+    return reasons
 
 
 def torch_release() -> tuple[int, int]:

@@ -14,8 +14,13 @@ H100S = cluster("h100-sxm:8x8")
 
 PLANS: dict[str, tuple[str, Configuration]] = {
     "even": ("llama-3-70b", DENSE),
+    "two sequences": ("llama-3-70b", replace(DENSE, microbatch_size=2)),
     "uneven": ("llama-3-70b", replace(DENSE, layers=(22, 21, 20, 17))),
     "interleaved": ("llama-3-70b", replace(DENSE, schedule="interleaved-1f1b", chunks=4)),
+    "interleaved by groups": (
+        "llama-3-70b",
+        replace(DENSE, schedule="interleaved-1f1b", chunks=2, group_size=8),
+    ),
     "zero-bubble": ("llama-3-70b", replace(DENSE, schedule="zb-h1")),
     "on a V": ("llama-3-70b", replace(DENSE, schedule="zbv", chunks=2)),
     "recomputed": ("llama-3-70b", replace(DENSE, recompute=("full",))),
@@ -30,6 +35,7 @@ PLANS: dict[str, tuple[str, Configuration]] = {
     "one rank": ("llama-3-70b", replace(DENSE, pipeline=1, data=16, zero=2)),
     "one rank, all sharded": ("llama-3-70b", replace(DENSE, pipeline=1, data=16, zero=3)),
     "replicated": ("llama-3-8b", replace(DENSE, zero=0)),
+    "learned positions": ("gpt2-xl", replace(DENSE, tensor=1, data=16, sequence_parallel=False, sequence=1024)),
     "biases of queries": ("qwen2.5-72b", DENSE),
     "experts": ("qwen3-235b-a22b", replace(EXPERTS, chunks=1, schedule="1f1b")),
     "experts on the host": ("qwen3-235b-a22b", replace(EXPERTS, chunks=1, schedule="1f1b", offload=0.6)),

@@ -1,15 +1,17 @@
-"""A peer that does not install stops no other, and its tests skip with its reason."""
+"""A peer that does not install stops no other, and is a failure with its reason."""
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.peers import install, peers
-from tests.peers.peers import ELSEWHERE, Peer, why_absent
+from tests.peers.peers import ELSEWHERE, Peer, failed_to_install, why_absent
 
 BROKEN = Peer("broken", "broken-package", "broken", torch=(0, 0))
+PEERS_FOLDER = Path(__file__).parent
 SOUND = Peer("sound", "pytest", "pytest", beside=("pluggy",), torch=(0, 0))
 LATER = Peer("later", "pytest", "pytest", torch=(99, 0))
 PIP_SAYS = "Collecting broken-package\nERROR: No matching distribution found for broken-package\n\nhint: try again"
@@ -32,7 +34,8 @@ def reasons(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def test_the_others_install(reasons: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    install.main([])
+    with pytest.raises(SystemExit, match="1 of 3 peers not installed: broken"):
+        install.main([])
     assert capsys.readouterr().out.splitlines() == [
         "broken: not installed: ERROR: No matching distribution found for broken-package",
         f"sound: {pytest.__version__}",
@@ -41,11 +44,40 @@ def test_the_others_install(reasons: Path, capsys: pytest.CaptureFixture[str]) -
     assert list(json.loads(reasons.read_text())) == ["broken"]
 
 
-def test_the_reason_of_the_skip(reasons: Path) -> None:
+def test_the_reason_is_kept(reasons: Path) -> None:
     assert why_absent(BROKEN) == ELSEWHERE
-    install.main([])
+    with pytest.raises(SystemExit):
+        install.main([])
+    assert failed_to_install(BROKEN)
+    assert not failed_to_install(SOUND)
     assert why_absent(BROKEN) == "broken: not installed: ERROR: No matching distribution found for broken-package"
     assert why_absent(SOUND) is None
+
+
+@pytest.mark.usefixtures("reasons")
+def test_a_sound_peer_is_no_failure() -> None:
+    install.main(["sound"])
+
+
+def test_a_peer_that_is_named_and_needs_a_newer_pytorch_is_a_failure(reasons: Path) -> None:
+    with pytest.raises(SystemExit, match="1 of 1 peers not installed: later"):
+        install.main(["later"])
+    assert json.loads(reasons.read_text()) == {"later": "needs PyTorch 99.0: `make peers-trainer`"}
+
+
+def test_the_folder_of_a_peer_that_failed_to_install_is_an_error(tmp_path: Path) -> None:
+    """In an environment whose file of reasons names a peer, its tests are not skipped."""
+    (tmp_path / "peers-not-installed.json").write_text(json.dumps({"dualpipe": "ERROR: no such release"}))
+    code = f"import sys; sys.prefix = {str(tmp_path)!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "-q", "-p", "no:cacheprovider", str(PEERS_FOLDER / "dualpipe")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PEERS_FOLDER.parents[1],
+    )
+    assert done.returncode == pytest.ExitCode.INTERRUPTED
+    assert "dualpipe: not installed: ERROR: no such release" in done.stdout
 
 
 @pytest.mark.usefixtures("reasons")

@@ -15,11 +15,11 @@ import pytest
 import torch
 import torch.nn.functional as functional
 from megatron.core.transformer import MLATransformerConfig, TransformerConfig
-from megatron.core.transformer.enums import AttnBackend, LayerType
-from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
+from megatron.core.transformer.enums import AttnBackend
 from megatron.core.transformer.utils import is_layer_window_attention
 
 from pipeplan.planner import TrainerFlags, flags_of
+from tests.peers.megatron.expected import expected, wrong
 from tests.peers.plans import PLANS, plan
 
 ARRAYS = ("MODEL_ARGS", "PARALLEL_ARGS", "RUN_ARGS", "PIPELINE_ARGS")
@@ -46,6 +46,13 @@ CHOICES = {
     "data-parallel-sharding-strategy": ("no_shard", "optim", "optim_grads", "optim_grads_params"),
 }
 """The flags that only the trainer has."""
+
+
+def _underscored(flag: str) -> str:
+    return flag.replace("-", "_")
+
+
+OF_THE_TRAINER = {*map(_underscored, (*SWITCHES, *NUMBERS, *CHOICES))}
 
 PATTERNS = ("window-size", "window-attn-skip-freq", "moe-layer-freq")
 """Numbers, or lists as Python writes them."""
@@ -88,113 +95,102 @@ def parser() -> ArgumentParser:
         else:
             made.add_argument(*names, dest=each.name, type=kinds[0] if kinds else str, default=MISSING)
     for name in SWITCHES:
-        made.add_argument(f"--{name}", action="store_true")
+        made.add_argument(f"--{name}", action="store_true", default=MISSING)
     for name in NUMBERS:
-        made.add_argument(f"--{name}", type=int)
+        made.add_argument(f"--{name}", type=int, default=MISSING)
     for name, choices in CHOICES.items():
-        made.add_argument(f"--{name}", choices=choices)
+        made.add_argument(f"--{name}", choices=choices, default=MISSING)
     for name in NEGATED:
-        made.add_argument(f"--{name}", dest=name.removeprefix("no-").replace("-", "_"), action="store_false")
+        field = name.removeprefix("no-").replace("-", "_")
+        made.add_argument(f"--{name}", dest=field, action="store_false", default=MISSING)
     return made
 
 
-def configured(name: str) -> tuple[TransformerConfig, dict[str, Any]]:
-    """The configuration that a plan's flags ask for, and what the trainer keeps for itself."""
-    said = {
-        key: value
-        for key, value in vars(parser().parse_args(words_of(flags(name).text))).items()
-        if value is not MISSING
-    }
-    trainers = {key: said.pop(key) for key in [*map(_underscored, (*SWITCHES, *NUMBERS, *CHOICES))]}
-    experts = trainers["num_experts"]
-    layout = said.get("pipeline_model_parallel_layout")
-    chunks = len(layout.split("|")) // said["pipeline_model_parallel_size"] if layout else 1
-    said |= {
-        "attention_backend": AttnBackend[said.get("attention_backend", "auto")],
+def set_by(text: str) -> dict[str, Any]:
+    """What flags set, by the names of arguments."""
+    return {key: value for key, value in vars(parser().parse_args(words_of(text))).items() if value is not MISSING}
+
+
+def configured(explicit: dict[str, Any]) -> TransformerConfig:
+    """The configuration that a plan's flags ask for."""
+    fields_ = {key: value for key, value in explicit.items() if key not in OF_THE_TRAINER}
+    experts, gated = explicit.get("num_experts"), explicit.get("swiglu", False)
+    layout = explicit.get("pipeline_model_parallel_layout")
+    chunks = len(layout.split("|")) // explicit["pipeline_model_parallel_size"] if layout else 1
+    fields_ |= {
+        "attention_backend": AttnBackend[explicit.get("attention_backend", "auto")],
         "num_moe_experts": experts,
-        "gated_linear_unit": trainers["swiglu"],
-        "activation_func": functional.silu if trainers["swiglu"] else functional.gelu,
+        "gated_linear_unit": gated,
+        "activation_func": functional.silu if gated else functional.gelu,
         "params_dtype": torch.bfloat16,
         "pipeline_dtype": torch.bfloat16,
         "virtual_pipeline_model_parallel_size": chunks if chunks > 1 else None,
         "overlap_p2p_comm": chunks > 1,
         "batch_p2p_comm": chunks == 1,
     }
-    if experts is not None and "ffn_hidden_size" not in said:
-        said["ffn_hidden_size"] = said["moe_ffn_hidden_size"]
-    kind = MLATransformerConfig if said.get("multi_latent_attention") else TransformerConfig
-    return kind(**said), trainers
+    if experts is not None and "ffn_hidden_size" not in explicit:
+        fields_["ffn_hidden_size"] = explicit["moe_ffn_hidden_size"]
+    kind = MLATransformerConfig if explicit.get("multi_latent_attention") else TransformerConfig
+    return kind(**fields_)
 
 
-def _underscored(flag: str) -> str:
-    return flag.replace("-", "_")
+def wrong_in(name: str, text: str) -> dict[str, str]:
+    """What is not as a plan of this name has it in the configuration that a text of flags makes."""
+    explicit = set_by(text)
+    config = configured(explicit)
+    trainers = dict.fromkeys(map(_underscored, SWITCHES), False) | {
+        key: value for key, value in explicit.items() if key in OF_THE_TRAINER
+    }
+    parsed = {each.name: getattr(config, each.name) for each in fields(config)} | trainers
+    return wrong(expected(*plan(name)), parsed, set(explicit))
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_every_flag_is_one_and_together_they_make_a_configuration(name: str):
-    shape, _, plan_ = plan(name)
-    config, trainers = configured(name)
-    assert (config.num_layers, config.hidden_size, config.ffn_hidden_size) == (
-        shape.layers,
-        shape.hidden,
-        shape.ffn or (shape.experts.width if shape.experts else None),
-    )
-    assert config.tensor_model_parallel_size == plan_.tensor
-    assert config.pipeline_model_parallel_size == plan_.pipeline
-    assert config.context_parallel_size == plan_.context
-    assert config.sequence_parallel == plan_.sequence_parallel
-    assert trainers["global_batch_size"] == plan_.global_batch
-    assert trainers["seq_length"] == plan_.sequence
-    assert trainers["use_distributed_optimizer"] == (plan_.zero > 0)
-    if shape.experts is not None:
-        assert config.expert_model_parallel_size == plan_.expert
-        assert config.expert_tensor_parallel_size == plan_.expert_tensor
-        freq = config.moe_layer_freq
-        pattern_ = freq if isinstance(freq, list) else [1] * shape.layers
-        assert pattern_ == [int(shape.has_experts(layer)) for layer in range(shape.layers)]
+def test_every_value_is_the_planned_one(name: str):
+    assert wrong_in(name, flags(name).text) == {}
 
 
-@pytest.mark.parametrize("name", [name for name, (_, each) in PLANS.items() if each.pipeline > 1])
-def test_the_layout_has_the_layers_that_were_planned(name: str):
-    shape, _, plan_ = plan(name)
-    layout = configured(name)[0].pipeline_model_parallel_layout
-    assert isinstance(layout, PipelineParallelLayerLayout)
-    stages = [rank[chunk] for chunk in range(len(layout.layout[0])) for rank in layout.layout]
-    counts = [stage.count(LayerType.decoder) for stage in stages]
-    assert sum(counts) == shape.layers
-    assert stages[0][0] == LayerType.embedding
-    assert stages[-1][-1] == LayerType.loss
-    assert stages[-1].count(LayerType.mtp) == shape.mtp_layers
-    if plan_.layers is not None:
-        assert counts == list(plan_.layers)
+PLANTED = {
+    "query groups": ("even", "--num-query-groups 8", "--num-query-groups 4", "num_query_groups"),
+    "top-k": ("experts", "--moe-router-topk 8", "--moe-router-topk 4", "moe_router_topk"),
+    "shared experts": (
+        "latent attention",
+        "--moe-shared-expert-intermediate-size 2048",
+        "--moe-shared-expert-intermediate-size 4096",
+        "moe_shared_expert_intermediate_size",
+    ),
+    "a layer on another stage": ("uneven", "Et*22|t*21|", "Et*21|t*22|", "pipeline_model_parallel_layout"),
+    "batch": ("two sequences", "--micro-batch-size 2", "--micro-batch-size 1", "micro_batch_size"),
+    "vocabulary": ("even", "--vocab-size 128256", "--vocab-size 128000", "vocab_size"),
+    "a switch less": ("even", "    --untie-embeddings-and-output-weights\n", "", "untie_embeddings_and_output_weights"),
+    "a flag more": ("even", "--swiglu", "--swiglu\n    --qk-layernorm", "qk_layernorm"),
+    "module": (
+        "recomputed in part",
+        "--recompute-modules mlp layernorm",
+        "--recompute-modules mlp",
+        "recompute_modules",
+    ),
+    "sharding": ("one rank", "optim_grads", "optim_grads_params", "data_parallel_sharding_strategy"),
+    "an argument that no plan decides": ("even", "--swiglu", "--swiglu\n    --moe-z-loss-coeff 1", "moe_z_loss_coeff"),
+}
+"""By what is planted: the plan, the text to replace, what with, and the argument that must be told."""
 
 
-@pytest.mark.parametrize(
-    ("name", "granularity", "modules"),
-    [
-        ("recomputed", "full", None),
-        ("recomputed by stage", "full", None),
-        ("recomputed in part", "selective", {"layernorm", "mlp"}),
-        ("latent attention", "selective", {"mla_up_proj", "moe_act"}),
-        ("even", None, None),
-    ],
-)
-def test_recomputation_is_asked_for(name: str, granularity: str | None, modules: set[str] | None):
-    config, _ = configured(name)
-    assert config.recompute_granularity == granularity
-    if modules is not None:
-        assert set(config.recompute_modules) == modules
+@pytest.mark.parametrize(("name", "before", "after", "argument"), PLANTED.values(), ids=PLANTED)
+def test_a_planted_fault_is_seen(name: str, before: str, after: str, argument: str):
+    text = flags(name).text
+    assert text.count(before) == 1
+    assert list(wrong_in(name, text.replace(before, after))) == [argument]
 
 
 def test_windows_are_where_they_were(ran: Callable[[str], None]):
     shape, _, _ = plan("windows and sinks")
-    config, _ = configured("windows and sinks")
+    config = configured(set_by(flags("windows and sinks").text))
     found = [
         is_layer_window_attention(config.window_size, config.window_attn_skip_freq, layer + 1)
         for layer in range(shape.layers)
     ]
     assert found == [shape.is_windowed(layer) for layer in range(shape.layers)]
-    assert config.softmax_type == "learnable"
     ran(f"its configuration and layout parser on the flags of {len(PLANS)} plans")
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +9,10 @@ from torchtitan.config import ConfigManager
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
 from torchtitan.distributed.parallel_dims import ParallelDims
 
+from pipeplan.formats import parse_torch_csv
 from pipeplan.planner import TrainerFlags, flags_of
 from tests.peers.plans import PLANS, plan
+from tests.peers.torchtitan.expected import differing, planned_settings, schedule_of, wrong
 from tests.peers.torchtitan.exports import words
 
 POLICIES = {
@@ -36,31 +37,68 @@ def parsed(text: str) -> Any:
     return ConfigManager().parse_args(arguments)
 
 
-@pytest.mark.parametrize("name", [name for name in PLANS if name not in WITHOUT_FLAGS])
-def test_it_is_accepted_and_says_what_was_planned(name: str):
-    _, machines, configuration = plan(name)
-    config = parsed(flags(name).text)
-    said = config.parallelism
-    assert said.tensor_parallel_degree == configuration.tensor
-    assert said.pipeline_parallel_degree == configuration.pipeline
-    assert said.context_parallel_degree == configuration.context
-    assert said.expert_parallel_degree == configuration.expert * configuration.expert_tensor
-    assert said.data_parallel_shard_degree * said.data_parallel_replicate_degree == configuration.data
-    assert said.enable_sequence_parallel == configuration.sequence_parallel or configuration.tensor == 1
-    assert config.training.global_batch_size == configuration.global_batch
-    assert config.training.seq_len == configuration.sequence
-    policy = config.activation_checkpoint
-    assert type(policy) is POLICIES.get(name, type(None))
-    assert config.compile.enable
-    assert config.compile.enable_async_tensor_parallel == (name == "asynchronous")
-    dims = ParallelDims.from_config(said, machines.gpus)
-    assert dims.dp_shard * dims.dp_replicate == configuration.data
+def wrong_in(name: str, text: str) -> dict[str, str]:
+    """What is not as a plan of this name has it in the configuration that a text of flags makes."""
+    model, _, configuration = plan(name)
+    config = parsed(text)
+    parallelism, training = planned_settings(model, configuration, next(iter(flags(name).files), ""))
+    others = {
+        "activation_checkpoint": type(config.activation_checkpoint),
+        "compile": config.compile.enable,
+        "async tensor parallelism": config.compile.enable_async_tensor_parallel,
+    }
+    planned = {
+        "activation_checkpoint": POLICIES.get(name, type(None)),
+        "compile": True,
+        "async tensor parallelism": name == "asynchronous",
+    }
+    return wrong(config.parallelism, parallelism) | wrong(config.training, training) | differing(others, planned)
 
 
-def test_every_layer_of_an_uneven_layout_is_on_its_stage(tmp_path: Path):
-    layout = plan("uneven")[2].layers or ()
-    stages = parsed(flags("uneven").text).parallelism.module_fqns_per_model_part
-    assert [sum(name.startswith("layers.") for name in stage) for stage in stages] == list(layout)
+READ = [name for name in PLANS if name not in WITHOUT_FLAGS]
+
+
+@pytest.mark.parametrize("name", READ)
+def test_every_value_is_the_planned_one(name: str):
+    text = flags(name).text
+    assert wrong_in(name, text) == {}
+    ParallelDims.from_config(parsed(text).parallelism, plan(name)[1].gpus)
+
+
+@pytest.mark.parametrize("name", [name for name in READ if plan(name)[2].pipeline > 1])
+def test_the_csv_has_the_planned_order(name: str):
+    [text] = flags(name).files.values()
+    planned = schedule_of(plan(name)[2])
+    assert parse_torch_csv(text) == planned
+
+
+PLANTED = {
+    "a degree": ("even", "tensor_parallel_degree 4", "tensor_parallel_degree 2", ["tensor_parallel_degree"]),
+    "the batch": ("two sequences", "local_batch_size 16", "local_batch_size 8", ["local_batch_size"]),
+    "microbatches": ("two sequences", "microbatch_size 2", "microbatch_size 1", ["pipeline_parallel_microbatch_size"]),
+    "a layer on another stage": (
+        "uneven",
+        ",layers.21 layers.22,",
+        " layers.21,layers.22,",
+        ["module_fqns_per_model_part"],
+    ),
+    "sequence": ("long", "seq_len 32768", "seq_len 4096", ["seq_len"]),
+    "recomputation": (
+        "recomputed",
+        "activation-checkpoint:full",
+        "activation-checkpoint:none",
+        ["activation_checkpoint"],
+    ),
+    "what no plan decides": ("even", "--compile.enable", "--compile.enable\n    --training.steps 7", ["steps"]),
+}
+"""By what is planted: the plan, the text to replace, what with, and what must be told."""
+
+
+@pytest.mark.parametrize(("name", "before", "after", "fields"), PLANTED.values(), ids=PLANTED)
+def test_a_planted_fault_is_seen(name: str, before: str, after: str, fields: list[str]):
+    text = flags(name).text
+    assert text.count(before) == 1
+    assert list(wrong_in(name, text.replace(before, after))) == fields
 
 
 def test_what_it_has_no_place_for_is_said(ran: Callable[[str], None]):

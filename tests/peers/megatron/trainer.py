@@ -1,0 +1,132 @@
+"""Megatron-LM's own parser and ``validate_args`` from its source, in a process of their own, without a GPU.
+
+``megatron.training`` is imported without its ``__init__``, which imports the whole trainer. Stand-ins replace what is
+missing here (Triton, tokenizers, a GPU, Transformer Engine's release): none of it reads a flag.
+"""
+
+import os
+import sys
+import typing
+from argparse import SUPPRESS, ArgumentParser
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.utils.flop_counter  # Asks for Triton when it is imported: before there is a stand-in.
+import typing_extensions
+from packaging.version import Version
+
+from tests.peers.megatron.expected import wrong
+from tests.peers.shell import Pasted
+
+USERS = ("--mock-data", "--tokenizer-type", "NullTokenizer", "--train-iters", "1", "--lr", "1e-4", "--no-rope-fusion")
+"""What the text leaves to the user; the fusion needs Transformer Engine."""
+
+MISSING = ("six", "triton", "megatron.training.tokenizer")
+TRANSFORMER_ENGINE = "2.10.0"
+"""From this release on, moving activations to the host needs a variable."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a plan's text sets, beside what was planned: the arguments, GPUs, and replicas."""
+
+    pasted: Pasted
+    wanted: dict[str, Any]
+    gpus: int
+    replicas: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cases by name, for the Megatron-LM whose source is in a folder."""
+
+    source: str
+    cases: dict[str, Case]
+
+
+class StandIn(ModuleType):
+    """A module that has any name."""
+
+    __version__ = "99.0"
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return mock.MagicMock(name=name)
+
+
+class StandIns(MetaPathFinder, Loader):
+    """Finds stand-ins for what is missing, and for the modules below it."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if any(name == missing or name.startswith(f"{missing}.") for missing in MISSING):
+            return ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return StandIn(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def main(job: Job) -> dict[str, dict[str, str]]:
+    """What of each case is not as planned, by argument; a refusal stands under the name of its error."""
+    with mock.patch.object(torch, "compile", lambda function, **_: function):
+        arguments = imported(Path(job.source))
+    hopper = SimpleNamespace(major=9, minor=0, name="H100", total_memory=80 << 30)
+    with (
+        mock.patch.object(torch.cuda, "get_device_properties", return_value=hopper),
+        mock.patch.object(torch.cuda, "get_device_capability", return_value=(9, 0)),
+    ):
+        return {name: judged(arguments, case) for name, case in job.cases.items()}
+
+
+def imported(source: Path) -> ModuleType:
+    """``megatron.training.arguments`` of a source."""
+    sys.path.insert(0, str(source))
+    sys.meta_path.insert(0, StandIns())
+    if not hasattr(typing, "override"):
+        typing.override = typing_extensions.override  # type: ignore[attr-defined]
+    training = ModuleType("megatron.training")
+    training.__path__ = [str(source / "megatron" / "training")]
+    sys.modules["megatron.training"] = training
+    variables = import_module("megatron.training.global_vars")
+    for name in ("get_args", "get_timers", "get_adlr_autoresume"):
+        setattr(training, name, getattr(variables, name))
+    utils = import_module("megatron.core.utils")
+    assert Path(str(utils.__file__)).is_relative_to(source)
+    utils._te_version = Version(TRANSFORMER_ENGINE)  # type: ignore[attr-defined]
+    return import_module("megatron.training.arguments")
+
+
+def judged(arguments: Any, case: Case) -> dict[str, str]:
+    variables = case.pasted.variables | {"WORLD_SIZE": str(case.gpus), "RANK": "0"}
+    command = ["pretrain_gpt.py", *USERS, *case.pasted.words]
+    with mock.patch.dict(os.environ, variables), mock.patch.object(sys, "argv", command):
+        try:
+            parsed = arguments.parse_args()
+            arguments.validate_args(parsed)
+            config = arguments.core_transformer_config_from_args(parsed)
+        except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+            return {type(error).__name__: str(error)}
+        except SystemExit:
+            return {"SystemExit": "the parser refuses the flags"}
+    wanted = case.wanted | {"data_parallel_size": case.replicas}
+    values = vars(parsed) | {name: value for name, value in vars(config).items() if name in wanted}
+    return wrong(wanted, values, explicit(arguments, case.pasted.words))
+
+
+def explicit(arguments: Any, words: tuple[str, ...]) -> set[str]:
+    """The names of the arguments that flags set."""
+    parser: ArgumentParser = arguments.add_megatron_arguments(ArgumentParser(allow_abbrev=False))
+    for action in parser._actions:
+        action.default = SUPPRESS
+    return set(vars(parser.parse_args(words)))
