@@ -26,7 +26,7 @@ def cases(ranks: int) -> list[Case]:
     return found
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_gradients_are_those_of_one_process(ranks: int, ran: Callable[[str], None]) -> None:
     """ColossalAI sums the loss in single precision."""
     jobs = cases(ranks)

@@ -20,7 +20,7 @@ def schedules(ranks: int) -> list[str]:
     return [*found, UNEQUAL_WARM_UPS] if ranks == 2 else found
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_losses_and_weights_are_those_of_its_own_order(ranks: int, tmp_path: Path, ran: Callable[[str], None]) -> None:
     """Of the example as a script, by a CSV with transfers, and of its function for each order."""
     plan = tmp_path / "plan.comms.csv"

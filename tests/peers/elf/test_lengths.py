@@ -52,7 +52,13 @@ def shapes(ranks: Iterable[int], least: int = 1) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "theirs_is"), [("gpipe", "afab"), ("1f1b", "1f1b"), ("zb-h1", "zbh1"), ("zb-h2", "zbh2")]
+    ("name", "theirs_is"),
+    [
+        pytest.param("gpipe", "afab", marks=pytest.mark.nightly),
+        pytest.param("1f1b", "1f1b", marks=pytest.mark.nightly),
+        ("zb-h1", "zbh1"),
+        pytest.param("zb-h2", "zbh2", marks=pytest.mark.nightly),
+    ],
 )
 def test_one_chunk_a_rank_is_never_longer_nor_higher(name: str, theirs_is: str, ran: Callable[[str], None]) -> None:
     lengths: Counter[str] = Counter()
