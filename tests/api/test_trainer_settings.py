@@ -149,7 +149,7 @@ def test_what_megatron_does_not_run(schedule: Schedule, message: str):
         (
             named("1f1b", 2, 4),
             Training(trainer_version="0.9.1"),
-            "Megatron-core 0.9.1 is not known here: flags are for 0.14, 0.15 and 0.16",
+            "Megatron-core 0.9.1 is not known here: flags are for 0.14, 0.15, 0.16, 0.17, 0.18 and 0.19",
             "trainer_version",
         ),
         (named("1f1b", 2, 4), Training(layers=(1,)), "layers per stage: 1 values for 2 stages", "layers_per_stage"),

@@ -67,6 +67,13 @@ def test_the_flags_of_one_trainer_with_figures_and_notes_on_stderr(run, trainer)
     assert "llama3-8b on 8" not in out
 
 
+def test_flags_are_for_the_release_that_is_asked_for(run):
+    code, out, _ = run(f"{QUICK} --flags torchtitan --trainer-version main -o train.sh")
+    assert code == 0
+    assert "num_tokens_per_train_step" in out
+    assert out.rstrip("\n") == Path("train.sh").read_text().rstrip("\n")
+
+
 def test_from_a_config_json_to_flags_in_one_command(run):
     Path("config.json").write_text(json.dumps(CONFIG))
     line = "plan --model config.json --cluster h100-sxm:8x1 --global-batch 16 --sequence 2048 --seconds 2 --workers 1"
@@ -131,6 +138,8 @@ def test_models_and_gpus_are_listed(run):
         (f"{ASKED} --seconds 0", "seconds must be more than 0"),
         (f"{ASKED} --flags megatorn", "did you mean 'megatron'"),
         (f"{ASKED} --flags megatron --json", "leave out --json"),
+        (f"{ASKED} --flags megatron --trainer-version 0.7", "Megatron-core 0.7 is not known here"),
+        (f"{ASKED} --trainer-version 0.19", "add --flags"),
         (f"{ASKED} --dask nowhere", "nowhere"),
         (f"{ASKED} --calibration none.yaml", "no such file"),
         (f"{ASKED} -o plan.abc", "unknown ending"),

@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 
 import pipeplan
+from pipeplan.errors import InputError
 from pipeplan.formats import parse_json
 from pipeplan.hardware import cluster
 from pipeplan.model import Schedule
-from pipeplan.planner import Configuration, estimate, flags_of
+from pipeplan.planner import Configuration, estimate, flags_of, require_release
 from pipeplan.planner.flags.offload import offload_modules
-from pipeplan.workload import model
+from pipeplan.workload import model, read_model, short_form
 
 H100S = cluster("h100-sxm:8x8")
 DENSE = Configuration(
@@ -162,9 +163,69 @@ def test_shards_beside_a_pipeline():
     assert "--use-megatron-fsdp" not in flags
     alone = replace(DENSE, pipeline=1, data=16, zero=3, layers=None)
     _, flags = megatron("llama-3-70b", alone)
+    assert value(flags, "--ckpt-format") == "fsdp_dtensor"
     assert value(flags, "--data-parallel-sharding-strategy") == "optim_grads_params"
     assert value(flags, "--num-layers") == "80"
     assert "--pipeline-model-parallel-layout" not in flags
+
+
+@pytest.mark.parametrize("before", [{}, {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}])
+@pytest.mark.parametrize("gpu", ["a100-80gb", "h100-sxm", "b200"])
+@pytest.mark.parametrize(
+    "degrees",
+    [
+        {"pipeline": 4, "data": 16},
+        {"tensor": 4, "pipeline": 4, "data": 4, "sequence_parallel": True},
+        {"context": 2, "pipeline": 4, "data": 8},
+        {"tensor": 4, "data": 16, "sequence_parallel": True, "zero": 3},
+        {"tensor": 4, "data": 16, "sequence_parallel": True, "zero": 1, "offload": 0.5},
+    ],
+)
+def test_the_environment_is_what_validate_args_asks_for(degrees, gpu, before):
+    """Its rules: arguments.py of 0.14 to 0.19, at ``CUDA_DEVICE_MAX_CONNECTIONS`` and ``NVTE_CPU_OFFLOAD_V1``."""
+    configuration = Configuration(sequence=4096, global_batch=64, **degrees)
+    text = flags_of(model("llama-3-70b"), cluster(f"{gpu}:8x8"), configuration)["megatron"].text
+    script = f'{text}\nprintf \'%s %s\' "$CUDA_DEVICE_MAX_CONNECTIONS" "$NVTE_CPU_OFFLOAD_V1"'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True, text=True, env=before)
+    connections, offload = done.stdout.split(" ")
+    fsdp = "--use-megatron-fsdp" in text
+    if fsdp:
+        assert connections != "1"
+    elif configuration.tensor * configuration.context > 1 and gpu != "b200":
+        assert connections == "1"
+    assert (offload == "1") == ("--fine-grained-activation-offloading" in text)
+
+
+HUB = {
+    "model_type": "mistral",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 16,
+    "vocab_size": 32000,
+}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rope_theta": 500000.0, "rms_norm_eps": 1e-6},
+        {"rope_parameters": {"rope_theta": 500000, "rope_type": "default"}, "rms_norm_eps": 1e-6},
+    ],
+)
+def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_config(said):
+    configuration = replace(DENSE, tensor=2, data=8, layers=None)
+    shape = read_model({**HUB, **said})
+    found = flags_of(shape, H100S, configuration)["megatron"]
+    flags = words(found.text, "MODEL_ARGS")
+    assert int(value(flags, "--rotary-base")) == 500000
+    assert float(value(flags, "--norm-epsilon")) == 1e-6
+    assert read_model(short_form(shape)) == shape
+    without = flags_of(read_model(HUB), H100S, configuration)["megatron"].text
+    assert (
+        "--norm-epsilon and --rotary-base and the scaling of rotary positions as in the model's config.json" in without
+    )
+    assert not {"--rotary-base", "--norm-epsilon"} & set(words(without, "MODEL_ARGS"))
 
 
 def test_a_share_on_the_host_becomes_modules_that_hold_it():
@@ -193,7 +254,7 @@ def test_torchtitan_has_the_degrees_and_the_csv():
     assert value(flags, "--parallelism.data_parallel_shard_degree") == "4"
     assert value(flags, "--training.global_batch_size") == "64"
     assert flags[-1] == "activation-checkpoint:full"
-    assert "--nproc-per-node 64 " in found.text
+    assert "--nproc-per-node 8 --nnodes 8 " in found.text
     (name,) = found.files
     assert value(flags, "--parallelism.pipeline_parallel_schedule_csv") == name
 
@@ -216,6 +277,46 @@ def test_what_torchtitan_cannot_be_told(change, said):
 def test_torchtitan_refuses_further_tokens_and_says_so():
     found = flags_of(model("deepseek-v3"), H100S, MOE)["torchtitan"]
     assert "multi-token prediction" in " ".join(found.warnings)
+
+
+@pytest.mark.parametrize("pipeline", [1, 4])
+def test_torchtitan_s_main_branch_counts_tokens(pipeline):
+    configuration = replace(DENSE, pipeline=pipeline, data=16 // pipeline, zero=2, layers=None, microbatch_size=2)
+    found = flags_of(model("llama-3-70b"), H100S, configuration, versions={"torchtitan": "main"})["torchtitan"]
+    flags = words(found.text, "TORCHTITAN_ARGS")
+    assert int(value(flags, "--training.num_tokens_per_microbatch_per_dp_rank")) == 2 * 4096
+    assert int(value(flags, "--training.num_tokens_per_train_step")) == 64 * 4096
+    assert int(value(flags, "--training.max_context_length")) == 4096
+    if pipeline > 1:
+        assert int(value(flags, "--parallelism.num_pp_microbatches")) == configuration.microbatches
+    gone = ("local_batch_size", "global_batch_size", "seq_len", "pipeline_parallel_microbatch_size")
+    assert not [flag for flag in flags if flag.endswith(gone)]
+    assert "main branch" in found.text
+
+
+@pytest.mark.parametrize("release", ["0.14", "0.16.1", "0.17.0", "0.18.2", "0.19"])
+def test_megatron_s_releases_take_the_same_flags(release):
+    found = flags_of(model("llama-3-70b"), H100S, DENSE, versions={"megatron": release})["megatron"]
+    usual = flags_of(model("llama-3-70b"), H100S, DENSE)["megatron"]
+    assert f"Megatron-core {'.'.join(release.split('.')[:2])}, " in found.text
+    assert words(found.text, "PIPELINE_ARGS") == words(usual.text, "PIPELINE_ARGS")
+
+
+@pytest.mark.parametrize(("trainer", "release"), [("megatron", "0.7"), ("torchtitan", "0.2"), ("pipeplan", "0.1")])
+def test_an_unknown_release_is_refused(trainer, release):
+    with pytest.raises(InputError, match=trainer.replace("megatron", "Megatron")):
+        require_release(trainer, release)
+
+
+@pytest.mark.parametrize(
+    ("machines", "nodes"), [("h100-sxm:8x8", (8, 8)), ("h100-sxm:4x16", (4, 16)), ("h100-sxm:64x1", (64, 1))]
+)
+@pytest.mark.parametrize("pipeline", [1, 4])
+def test_torchrun_starts_as_many_processes_as_a_node_has_gpus(machines, nodes, pipeline):
+    configuration = replace(DENSE, pipeline=pipeline, data=16 // pipeline, layers=None)
+    text = flags_of(model("llama-3-70b"), cluster(machines), configuration)["torchtitan"].text
+    (processes,) = re.findall(r"--nproc-per-node (\d+)", text)
+    assert (int(processes), int((re.findall(r"--nnodes (\d+)", text) or ["1"])[0])) == nodes
 
 
 def test_torchtitan_without_a_pipeline_accumulates():

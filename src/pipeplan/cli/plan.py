@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +21,7 @@ from pipeplan.api.planning.planned import (
     PLAN_SETTINGS,
     TRAINERS,
     Plan,
+    require_release,
 )
 from pipeplan.api.planning.planned import plan as plan_for
 from pipeplan.cli.answers import print_json, tell, written
@@ -80,6 +81,14 @@ def plan(
             "--flags",
         ),
     ] = None,
+    trainer_version: Annotated[
+        str | None,
+        _option(
+            "Release of the trainer of --flags, such as 0.19 of megatron or main of torchtitan (default: the newest known "
+            "one that pip installs).",
+            "--trainer-version",
+        ),
+    ] = None,
     models: Annotated[bool, _option("List the models that have a name.", "--models")] = False,
     gpus: Annotated[bool, _option("List the GPUs that have a name.", "--gpus", "--clusters")] = False,
     output: Annotated[
@@ -107,13 +116,19 @@ def plan(
     given = plan.given()
     if flags is not None and json:
         raise InputError("--flags prints the flags and nothing else: leave out --json, which holds them, too")
+    if trainer_version is not None and flags is None:
+        raise InputError("--trainer-version is of the flags of one trainer: add --flags", field="trainer_version")
     if flags is not None:
         given["fix"] = _for_trainer(flags, given.get("fix", ()))
+        if trainer_version is not None:
+            require_release(flags, trainer_version)
     _require(output, plan.files())
     with closing(ShareLine(quiet=json or flags is not None, task="planning")) as line:
         found = plan_for(progress=line.plan, **given)
     if found.best is None:
         return _nothing_fits(found, json=json)
+    if flags is not None and trainer_version is not None:
+        found = replace(found, versions={flags: trainer_version})
     writers = {path: partial(_write, found, flags, look) for path in output}
     with written(writers):
         if flags is not None:

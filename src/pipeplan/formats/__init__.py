@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pipeplan.formats.costs_record import costs_json, is_costs_json, parse_costs_json
     from pipeplan.formats.format import Content, Format, Outcome
     from pipeplan.formats.kineto import parse_kineto
-    from pipeplan.formats.megatron import MegatronOrder, megatron_flags
+    from pipeplan.formats.megatron import MegatronOrder, megatron_flags, megatron_release
     from pipeplan.formats.pipeplan_json import ResultRecord, parse_json, placement_record, schedule_json, timeline_json
     from pipeplan.formats.pytorch_csv import parse_torch_csv, torch_csv
     from pipeplan.formats.reading import (
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from pipeplan.formats.schema import RECORDS, schema_of
     from pipeplan.formats.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
     from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
-    from pipeplan.formats.torchtitan import torchtitan_flags, torchtitan_python
+    from pipeplan.formats.torchtitan import (
+        torchtitan_accumulation,
+        torchtitan_flags,
+        torchtitan_launch,
+        torchtitan_python,
+    )
     from pipeplan.formats.trace import chrome_trace
     from pipeplan.formats.traced_run import MeasuredRun, median_step
     from pipeplan.formats.training import TRAINING_NAMES, TRAINING_SETTINGS, TrainerSettings, Training, TrainingGiven
@@ -57,6 +62,7 @@ __all__ = [
     "is_standard_input",
     "median_step",
     "megatron_flags",
+    "megatron_release",
     "parse",
     "parse_costs_json",
     "parse_json",
@@ -76,7 +82,9 @@ __all__ = [
     "timeline_csv",
     "timeline_json",
     "torch_csv",
+    "torchtitan_accumulation",
     "torchtitan_flags",
+    "torchtitan_launch",
     "torchtitan_python",
     "unpacked_name",
 ]
@@ -88,7 +96,7 @@ if not TYPE_CHECKING:
             "costs_record": {"costs_json", "is_costs_json", "parse_costs_json"},
             "format": {"Content", "Format", "Outcome"},
             "kineto": {"parse_kineto"},
-            "megatron": {"MegatronOrder", "megatron_flags"},
+            "megatron": {"MegatronOrder", "megatron_flags", "megatron_release"},
             "pipeplan_json": {"ResultRecord", "parse_json", "placement_record", "schedule_json", "timeline_json"},
             "reading": {"endings", "parse", "read_file", "read_schedule", "read_schedule_or_timeline", "unpacked_name"},
             "registry": {"formats", "in_order"},
@@ -98,7 +106,12 @@ if not TYPE_CHECKING:
             "standard_input": {"STANDARD_INPUT", "is_standard_input", "read_standard_input"},
             "timeline_table": {"timeline_columns", "timeline_csv"},
             "pytorch_csv": {"parse_torch_csv", "torch_csv"},
-            "torchtitan": {"torchtitan_flags", "torchtitan_python"},
+            "torchtitan": {
+                "torchtitan_accumulation",
+                "torchtitan_flags",
+                "torchtitan_launch",
+                "torchtitan_python",
+            },
             "trace": {"chrome_trace"},
             "traced_run": {"MeasuredRun", "median_step"},
             "training": {"TRAINING_NAMES", "TRAINING_SETTINGS", "TrainerSettings", "Training", "TrainingGiven"},

@@ -18,8 +18,11 @@ from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats.training import TrainerSettings, Training
 from pipeplan.model import Schedule, counted, one_line
 
-RELEASES = ("0.14", "0.15", "0.16")
+RELEASES = ("0.14", "0.15", "0.16", "0.17", "0.18", "0.19")
 """Of Megatron-core, each with the same flags for the same orders; overlapped pairs are of 0.14 and later."""
+
+LATEST = "0.16"
+"""What pip installs."""
 
 _OF_LAYOUTS = (
     "--num-virtual-stages-per-pipeline-rank",
@@ -75,7 +78,7 @@ def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training)
     InputError
         For a release that is not known.
     """
-    release = _known_release(training.trainer_version)
+    release = megatron_release(training.trainer_version)
     _require_order(schedule, order, training)
     warnings = tuple(_warnings(schedule))
     comments = [*_heading(schedule, training, release), *_notes(schedule, order, training)]
@@ -107,9 +110,9 @@ def _times(letter: str, count: int) -> str:
     return f"{letter}*{count}" if count > 1 else letter * count
 
 
-def _known_release(version: str | None) -> str:
-    """The minor release of a version such as 0.16.1. Raises InputError."""
-    release = RELEASES[-1] if version is None else ".".join(version.split(".")[:2])
+def megatron_release(version: str | None) -> str:
+    """Return the known minor release of a version such as 0.16.1, the newest one for None. Raises InputError."""
+    release = LATEST if version is None else ".".join(version.split(".")[:2])
     if release not in RELEASES:
         raise InputError(
             f"Megatron-core {one_line(str(version))} is not known here: flags are for {', '.join(RELEASES[:-1])} and "

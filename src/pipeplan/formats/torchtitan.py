@@ -56,23 +56,26 @@ class Tables:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A state of torchtitan: how it is called in words, and how it says the batch."""
+    """A state of torchtitan: how it is called in words, and how it says the batch.
+
+    A batch is said for a number of microbatches of a pipeline, and of steps of it whose gradients are accumulated.
+    """
 
     words: str
-    batch: Callable[[Schedule, Training], Tables]
+    batch: Callable[[int, int, Training], Tables]
 
 
-def _in_sequences(schedule: Schedule, training: Training) -> Tables:
-    local = schedule.microbatches * training.microbatch_size
+def _in_sequences(microbatches: int, accumulated: int, training: Training) -> Tables:
+    local = microbatches * training.microbatch_size
     batch: dict[str, Any] = {"local_batch_size": local}
-    if training.data_parallel > 1:
-        batch["global_batch_size"] = local * training.data_parallel
+    if training.data_parallel > 1 or accumulated > 1:
+        batch["global_batch_size"] = local * accumulated * training.data_parallel
     if training.sequence_length is not None:
         batch["seq_len"] = training.sequence_length
     return Tables(parallelism={"pipeline_parallel_microbatch_size": training.microbatch_size}, training=batch)
 
 
-def _in_tokens(schedule: Schedule, training: Training) -> Tables:
+def _in_tokens(microbatches: int, accumulated: int, training: Training) -> Tables:
     if training.sequence_length is None:
         raise ShapeError(
             "torchtitan's main branch counts its batch in tokens: say how many a sequence has with sequence_length",
@@ -81,10 +84,10 @@ def _in_tokens(schedule: Schedule, training: Training) -> Tables:
     tokens = training.microbatch_size * training.sequence_length
     batch = {
         "num_tokens_per_microbatch_per_dp_rank": tokens,
-        "num_tokens_per_train_step": tokens * schedule.microbatches * training.data_parallel,
+        "num_tokens_per_train_step": tokens * microbatches * accumulated * training.data_parallel,
         "max_context_length": training.sequence_length,
     }
-    return Tables(parallelism={"num_pp_microbatches": schedule.microbatches}, training=batch)
+    return Tables(parallelism={"num_pp_microbatches": microbatches}, training=batch)
 
 
 RELEASES = {
@@ -97,7 +100,17 @@ LATEST = "0.3"
 """What pip installs."""
 
 
-def torchtitan_flags(schedule: Schedule, training: Training, degrees: Mapping[str, int] = NO_OTHERS) -> TrainerSettings:
+GPUS_PER_NODE = 8
+"""Default maximum number of processes that torchrun starts on a node."""
+
+
+def torchtitan_flags(
+    schedule: Schedule,
+    training: Training,
+    degrees: Mapping[str, int] = NO_OTHERS,
+    *,
+    per_node: int = GPUS_PER_NODE,
+) -> TrainerSettings:
     """A bash array of torchtitan's command-line flags for a schedule, and its CSV.
 
     Parameters
@@ -108,6 +121,8 @@ def torchtitan_flags(schedule: Schedule, training: Training, degrees: Mapping[st
         Layers of each stage, batch and release; without layers, torchtitan splits the model by itself.
     degrees
         Of other parallelism, by the names of ``ParallelismConfig``'s fields.
+    per_node
+        GPUs of a node.
 
     Raises
     ------
@@ -127,13 +142,42 @@ def torchtitan_flags(schedule: Schedule, training: Training, degrees: Mapping[st
     ]
     lines = [
         *_comments(schedule, training, release),
-        f"# torchrun --nproc-per-node {processes} -m torchtitan.train "
-        '--module NAME --config NAME "${TORCHTITAN_ARGS[@]}"',
+        torchtitan_launch(processes, per_node),
         "TORCHTITAN_ARGS=(",
         *(f"    {flag}" for flag in flags),
         ")",
     ]
     return _written(lines, schedule, training)
+
+
+def torchtitan_launch(processes: int, per_node: int) -> str:
+    """Return the comment with torchrun's command line for a number of processes, as many on every node."""
+    here = next(count for count in range(min(processes, per_node), 0, -1) if processes % count == 0)
+    nodes = f" --nnodes {processes // here}" if processes > here else ""
+    return (
+        f"# torchrun --nproc-per-node {here}{nodes} -m torchtitan.train "
+        '--module NAME --config NAME "${TORCHTITAN_ARGS[@]}"'
+    )
+
+
+def torchtitan_accumulation(training: Training, steps: int) -> tuple[str, list[str]]:
+    """Return torchtitan's state in words, and the flags of a batch without a pipeline.
+
+    Parameters
+    ----------
+    training
+        Microbatch size, sequence length, replicas and release.
+    steps
+        Microbatches whose gradients are accumulated in a step.
+
+    Raises
+    ------
+    InputError
+        For an unknown release.
+    """
+    release = _release(training)
+    batch = release.batch(1, steps, training).training
+    return release.words, [_flag(f"training.{name}", value) for name, value in batch.items()]
 
 
 def torchtitan_python(schedule: Schedule, training: Training) -> TrainerSettings:
@@ -195,7 +239,7 @@ def _release(training: Training) -> Release:
 def _tables(schedule: Schedule, training: Training, release: Release) -> Tables:
     """What is set, for a schedule and layers that torchtitan builds."""
     _require_buildable(schedule, training)
-    batch = release.batch(schedule, training)
+    batch = release.batch(schedule.microbatches, 1, training)
     parallelism = {
         "pipeline_parallel_degree": schedule.ranks,
         "pipeline_parallel_schedule": _NAMES[schedule.placement.name],

@@ -14,7 +14,7 @@ from pipeplan.planner.estimates.calibrating import calibrated, updated_by_run
 from pipeplan.planner.estimates.estimating import estimate
 from pipeplan.planner.estimates.running import costs_of, schedule_of
 from pipeplan.planner.estimates.stages import stage_costs
-from pipeplan.planner.flags import TRAINERS, TrainerFlags, flags_of
+from pipeplan.planner.flags import TRAINERS, TrainerFlags, flags_of, require_release
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, SearchedOrder, Sensitivity
 from pipeplan.planner.published_runs.rows import Row, read_rows, row_from
@@ -63,6 +63,7 @@ __all__ = [
     "read_fixed",
     "read_rows",
     "require_calibration_file",
+    "require_release",
     "row_from",
     "schedule_of",
     "short_name",

@@ -85,7 +85,7 @@ class Architecture:
 
 
 ARCHITECTURES: tuple[Architecture, ...] = (
-    Architecture(name="llama", also=("granite",), rules=(attention_biases,)),
+    Architecture(name="llama", also=("granite",), defaults={"rope_theta": 10_000}, rules=(attention_biases,)),
     Architecture(
         name="llama4_text",
         defaults={"head_dim": 128, "attention_chunk_size": 8192},

@@ -13,6 +13,7 @@ from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE
 from pipeplan.workload.architectures import ARCHITECTURES, USUAL_FIELDS, Architecture
 from pipeplan.workload.hub_fields import HubFields
+from pipeplan.workload.hub_rules import norms_and_positions
 from pipeplan.workload.presets import from_dict, known_model, unknown_model
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.short_forms import shape_from
@@ -231,6 +232,7 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
         "learned_positions": None,
         **sizes,
         "tied": fields.switch(names["tied"]),
+        **norms_and_positions(fields),
         **row.always,
     }
     for rule in row.rules:

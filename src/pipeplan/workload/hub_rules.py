@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeplan.errors import InputError
 from pipeplan.workload.hub_fields import HubFields
+from pipeplan.workload.short_forms import as_number
 
 Rule = Callable[[HubFields], dict[str, Any]]
 
@@ -29,6 +30,20 @@ def attention_biases(fields: HubFields) -> dict[str, Any]:
     if ffn and not attention:
         raise fields.wrong("mlp_bias", "true only where attention_bias is, as all published models have it")
     return {"bias_all": True} if ffn else {"bias_qkv": True, "bias_out": True} if attention else {}
+
+
+_EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon")
+_BASES = ("rope_parameters.rope_theta", "rope_theta", "rotary_emb_base")
+
+
+def norms_and_positions(fields: HubFields) -> dict[str, Any]:
+    """Return the epsilon of norms and the base of rotary positions; they cost nothing, so others are left out."""
+    epsilons = [as_number(fields.value(field)) for field in _EPSILONS]
+    bases = [as_number(fields.value(field)) for field in _BASES]
+    return {
+        "norm_epsilon": next((each for each in epsilons if each is not None and 0 < each < 1), None),
+        "rope_theta": next((each for each in bases if each is not None and each >= 1), None),
+    }
 
 
 def query_biases(field: str) -> Rule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from pipeplan.errors import InputError
@@ -127,6 +128,10 @@ class ModelShape:
         Whether queries and keys are normalised, per head with the same weights; with weights for all heads (OLMo 2).
     learned_positions
         How many learned position embeddings there are; None: none.
+    norm_epsilon
+        What norms add to the variance; None where it is unknown.
+    rope_theta
+        Base of rotary positions; None where there are none, or it is unknown.
     attention_sinks
         Whether each head has a learned sink (GPT-OSS).
     sliding_window, sliding_every
@@ -179,6 +184,8 @@ class ModelShape:
     mtp_layers: int = 0
     trained_sequence: int | None = None
     source: str = ""
+    norm_epsilon: float | None = None
+    rope_theta: float | None = None
 
     def __post_init__(self) -> None:
         for field in ("layers", "hidden", "heads", "vocabulary"):
@@ -186,6 +193,12 @@ class ModelShape:
         for field in ("kv_heads", "head_dim", "ffn", "learned_positions", "sliding_window", "trained_sequence"):
             if getattr(self, field) is not None:
                 _check(field, getattr(self, field), at_least=1)
+        if self.rope_theta is not None and not 1 <= self.rope_theta < inf:
+            raise InputError(f"rope_theta is a number from 1 on; it is {self.rope_theta!r}", field="rope_theta")
+        if self.norm_epsilon is not None and not 0 < self.norm_epsilon < 1:
+            raise InputError(
+                f"norm_epsilon is a number between 0 and 1; it is {self.norm_epsilon!r}", field="norm_epsilon"
+            )
         for field, least in (("sliding_every", 1), ("mtp_layers", 0)):
             _check(field, getattr(self, field), at_least=least)
         if self.layers > _MOST_LAYERS:

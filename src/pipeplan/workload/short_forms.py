@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from math import isfinite
 from typing import Any
 
 from pipeplan.errors import InputError, UnknownNameError
@@ -28,6 +29,8 @@ _SHAPE = {
     "qk_norm": "qk_norm",
     "qk_norm_whole": "qk_norm_whole",
     "learned_positions": "learned_positions",
+    "norm_epsilon": "norm_epsilon",
+    "rope_theta": "rope_theta",
     "attention_sinks": "attention_sinks",
     "sliding_window": "sliding_window",
     "sliding_every": "sliding_every",
@@ -58,6 +61,7 @@ _LATENT = {
 _COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
 """What tables of runs say of a model beside its shape: nothing is read from it."""
 
+_NUMBERS = frozenset({"norm_epsilon", "rope_theta"})
 _TEXTS = frozenset({"name", "source", "norm"})
 _SWITCHES = frozenset(
     {
@@ -154,6 +158,11 @@ def _require(given: Mapping[str, Any], keys: tuple[str, ...], what: str) -> None
 
 def _value(key: str, value: Any) -> Any:
     """A value of a key's type; whole numbers are checked by the shape itself."""
+    if key in _NUMBERS:
+        number = as_number(value)
+        if number is None:
+            raise InputError(f"{key} is a number; it is {value!r}", field=key)
+        return number
     kind, wanted = (
         (str, "a text") if key in _TEXTS else (bool, "true or false") if key in _SWITCHES else (object, "anything")
     )
@@ -173,6 +182,17 @@ def short_form(shape: ModelShape) -> dict[str, Any]:
     if shape.latent is not None:
         document["mla"] = {key: getattr(shape.latent, field) for key, field in _LATENT.items()}
     return {key: document[key] for key in KEYS if key in document}
+
+
+def as_number(value: Any) -> float | None:
+    """Return a number as it is, whole ones as integers, and one that YAML reads as text (``1e-5``); None for others."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if isinstance(value, bool) or not isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number
 
 
 def _told(keys: Mapping[str, str], part: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pipeplan.costs import parse_limit, plain_numbers, require_settings
 from pipeplan.errors import CostError, InputError
 from pipeplan.hardware import Cluster
 from pipeplan.model import shortened
-from pipeplan.planner import TRAINERS, Objective, PlanProgress
+from pipeplan.planner import TRAINERS, Objective, PlanProgress, require_release
 from pipeplan.planner import plan as best_plan
 from pipeplan.workload import ModelShape
 
@@ -48,6 +48,7 @@ __all__ = [
     "model_of",
     "plan",
     "read_configuration",
+    "require_release",
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -59,12 +59,15 @@ class Plan(Presentable):
         The planner's answer: ``best``, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, ``counts``.
     calibration
         Of one's own GPU, where it was given.
+    versions
+        Releases that flags are for, by trainer, such as ``{"torchtitan": "main"}``; the newest known one of others.
     """
 
     model: ModelShape
     cluster: Cluster
     planned: Planned
     calibration: Any = None
+    versions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def best(self) -> Estimate | None:
@@ -106,7 +109,8 @@ class Plan(Presentable):
         if self.best is None:
             return {}
         machines = self.cluster_of(self.best)
-        return flags_of(self.model, machines, self.best.configuration, self.result.schedule)
+        schedule = self.result.schedule
+        return flags_of(self.model, machines, self.best.configuration, schedule, versions=self.versions)
 
     @property
     def trainer(self) -> str:

@@ -1,6 +1,6 @@
 """Megatron-LM's flags for a configuration: the model, the degrees, the batch, precision, recomputation, and the pipeline.
 
-Names and rules are those of Megatron-LM's ``arguments.py`` and Megatron-core's ``TransformerConfig`` of 0.14 to 0.16.
+Names and rules are those of Megatron-LM's ``arguments.py`` and Megatron-core's ``TransformerConfig`` of 0.14 to 0.19.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipeplan.model import Kind, Schedule
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import even_layout, layout_of
-from pipeplan.planner.flags.megatron_model import model_flags, routing_flags, unsaid
+from pipeplan.planner.flags.megatron_model import beside, model_flags, routing_flags, unsaid
 from pipeplan.planner.flags.offload import offload_modules
 from pipeplan.planner.flags.stages_alike import (
     by_stage_in_words,
@@ -40,7 +40,13 @@ FSDP = {2: "optim_grads", 3: "optim_grads_params"}
 """What Megatron FSDP calls what is sharded."""
 
 
-def megatron(model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule) -> TrainerFlags:
+FREE_CONNECTIONS = frozenset({"blackwell"})
+"""Generations of GPUs on which the number of connections to a device does not order communication before kernels."""
+
+
+def megatron(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
+) -> TrainerFlags:
     """Bash arrays of Megatron-LM's flags, below comments that say what it does not do as planned.
 
     What it cannot run is replaced by what it runs that is nearest, and said.
@@ -51,7 +57,7 @@ def megatron(model: ModelShape, cluster: Cluster, configuration: Configuration, 
         *_sharding_warnings(configuration),
     ]
     warnings += unsaid(model)
-    pipeline, replaced = _pipeline(model, configuration, schedule)
+    pipeline, replaced = _pipeline(model, configuration, schedule, version)
     warnings = [*replaced, *warnings]
     arrays = {
         "MODEL_ARGS": [*model_flags(model), *_sequence_flags(model, configuration)],
@@ -59,17 +65,34 @@ def megatron(model: ModelShape, cluster: Cluster, configuration: Configuration, 
         "RUN_ARGS": [*PRECISIONS[configuration.precision], *_run_flags(model, configuration)],
     }
     lines = [f"# Beware: {sentence}." for sentence in warnings]
-    lines += ["# Beside these: data, tokenizer, learning rate, checkpoints; rotary positions as the model has them."]
+    lines += [f"# Beside these: {beside(model)}."]
     lines += [
         f"# torchrun --nproc-per-node {cluster.per_node} --nnodes {cluster.nodes} pretrain_gpt.py \\",
         '#   "${MODEL_ARGS[@]}" "${PARALLEL_ARGS[@]}" "${RUN_ARGS[@]}" "${PIPELINE_ARGS[@]}"',
     ]
+    lines += _environment(cluster, configuration)
     for name, flags in arrays.items():
         lines += [f"{name}=(", *(f"    {flag}" for flag in flags), ")"]
     return TrainerFlags(text="\n".join(lines) + "\n" + pipeline, warnings=tuple(warnings))
 
 
-def _pipeline(model: ModelShape, configuration: Configuration, schedule: Schedule) -> tuple[str, list[str]]:
+def _environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]:
+    """The environment of every process, which ``validate_args`` asks for."""
+    if _shards_as_fsdp(configuration):
+        yield "unset CUDA_DEVICE_MAX_CONNECTIONS  # Megatron FSDP refuses 1"
+    elif configuration.tensor * configuration.context > 1 and cluster.gpu.generation not in FREE_CONNECTIONS:
+        yield "export CUDA_DEVICE_MAX_CONNECTIONS=1  # tensor and context parallelism need it before Blackwell"
+    if offloaded_anywhere(configuration) > 0:
+        yield "export NVTE_CPU_OFFLOAD_V1=1  # Transformer Engine from 2.10 on offloads weights, too, without it"
+
+
+def _shards_as_fsdp(configuration: Configuration) -> bool:
+    return configuration.zero in FSDP and configuration.pipeline == 1
+
+
+def _pipeline(
+    model: ModelShape, configuration: Configuration, schedule: Schedule, version: str | None
+) -> tuple[str, list[str]]:
     """The array of the pipeline's flags, and what it replaces."""
     warnings = []
     made, layers = schedule, layout_of(model, configuration)
@@ -85,6 +108,7 @@ def _pipeline(model: ModelShape, configuration: Configuration, schedule: Schedul
         mtp_layers=model.mtp_layers,
         microbatch_size=configuration.microbatch_size,
         data_parallel=configuration.data,
+        trainer_version=version,
     )
     order = replace(_order(made), recompute=recomputed_anywhere(configuration) == ("full",))
     try:
@@ -162,8 +186,9 @@ def _sharding_flags(configuration: Configuration) -> Iterator[str]:
     yield "--use-distributed-optimizer"
     if "data" in hides and "parameters" in hides:
         yield "--overlap-param-gather"
-    if configuration.zero in FSDP and configuration.pipeline == 1:
+    if _shards_as_fsdp(configuration):
         yield "--use-megatron-fsdp"
+        yield "--ckpt-format fsdp_dtensor"
         yield f"--data-parallel-sharding-strategy {FSDP[configuration.zero]}"
         yield "--no-gradient-accumulation-fusion"
 

@@ -12,7 +12,7 @@ from pipeplan.workload import Experts, LatentAttention, ModelShape
 def model_flags(model: ModelShape) -> Iterator[str]:
     """The flags of a model, but for its number of layers, which its layout says.
 
-    What a shape does not hold is left to the user: the base of rotary positions and their scaling, the tokenizer.
+    What a shape does not hold is left to the user: the scaling of rotary positions, the tokenizer.
     """
     yield f"--hidden-size {model.hidden}"
     yield f"--num-attention-heads {model.heads}"
@@ -26,6 +26,15 @@ def model_flags(model: ModelShape) -> Iterator[str]:
         yield from _expert_flags(model, model.experts)
 
 
+def beside(model: ModelShape) -> str:
+    """Return what the user has to add to the flags, as a list in words."""
+    of_config = [] if model.norm_epsilon is not None else ["--norm-epsilon"]
+    if model.learned_positions is None:
+        of_config += [*([] if _has_whole_base(model) else ["--rotary-base"]), "the scaling of rotary positions"]
+    added = f", and {' and '.join(of_config)} as in the model's config.json" if of_config else ""
+    return f"data, tokenizer, learning rate, checkpoints{added}"
+
+
 def unsaid(model: ModelShape) -> Iterator[str]:
     """What of a model no flag says, a sentence each."""
     if model.norms_a_layer > 2:
@@ -37,17 +46,26 @@ def unsaid(model: ModelShape) -> Iterator[str]:
         yield "biases of experts need a layer specification of one's own; --add-qkv-bias and --disable-bias-linear are all"
 
 
+def _has_whole_base(model: ModelShape) -> bool:
+    """Whether the base of rotary positions is known, and whole: Megatron-LM's flag takes no other."""
+    return model.rope_theta is not None and float(model.rope_theta).is_integer()
+
+
 def _embedding_flags(model: ModelShape) -> Iterator[str]:
     if not model.tied_embeddings:
         yield "--untie-embeddings-and-output-weights"
     if model.learned_positions is None:
         yield "--position-embedding-type rope"
+        if _has_whole_base(model):
+            yield f"--rotary-base {model.rope_theta:.0f}"
     else:
         yield "--position-embedding-type learned_absolute"
 
 
 def _kernel_flags(model: ModelShape) -> Iterator[str]:
     yield f"--normalization {'RMSNorm' if model.norm == 'rms' else 'LayerNorm'}"
+    if model.norm_epsilon is not None:
+        yield f"--norm-epsilon {model.norm_epsilon:g}"
     if model.gated:
         yield "--swiglu"
     if not model.bias_all:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from pipeplan.costs import Costs, settings_of
+from pipeplan.errors import InputError
 from pipeplan.files import file_name
 from pipeplan.formats import schedule_json
 from pipeplan.hardware import Cluster
@@ -22,11 +23,20 @@ from pipeplan.strategies import is_strategy
 from pipeplan.workload import ModelShape
 
 
-def own(model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule) -> TrainerFlags:
+def own(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
+) -> TrainerFlags:
     """``pipeplan simulate`` with a config file of the stages' costs; what the step adds behind the pipeline is in it.
 
     A schedule that no strategy makes comes as a file, too.
+
+    Raises
+    ------
+    InputError
+        For any ``version``: the command is of the installed one.
     """
+    if version is not None:
+        raise InputError("pipeplan's own command is of the installed release alone", field="trainer_version")
     costs = costs_of(stage_costs(model, cluster, configuration), configuration)
     found = estimate(model, cluster, configuration, schedule=schedule, with_error_bar=False)
     timeline = simulate(schedule, costs).timeline

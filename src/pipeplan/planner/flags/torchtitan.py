@@ -1,16 +1,18 @@
 """torchtitan's flags for a configuration, and the CSV of its schedule.
 
-Names are those of release 0.3's ``ParallelismConfig`` and ``TrainingConfig``. Experts stand on the ranks of the sharded data
-group, context and tensor parallelism: dp_shard cp tp = efsdp ep; there is no degree of tensor parallelism for experts.
+Names are those of ``ParallelismConfig`` and ``TrainingConfig`` of release 0.3 or of the main branch. Experts stand on the
+ranks of the sharded data group, context and tensor parallelism: dp_shard cp tp = efsdp ep; there is no degree of tensor
+parallelism for experts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pipeplan.errors import PipeplanError
 from pipeplan.files import file_name
-from pipeplan.formats import Training, torchtitan_flags
+from pipeplan.formats import Training, torchtitan_accumulation, torchtitan_flags, torchtitan_launch
 from pipeplan.hardware import Cluster
 from pipeplan.model import Schedule, counted
 from pipeplan.planner.configuration import Configuration
@@ -29,27 +31,34 @@ CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
 """By what a stage computes again, torchtitan's policy: a subcommand, which stands behind all flags."""
 
 
-def torchtitan(model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule) -> TrainerFlags:
+def torchtitan(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
+) -> TrainerFlags:
     """A bash array of torchtitan's flags, below comments that say what it does not do as planned."""
     warnings = [*_warnings(model, configuration)]
     degrees = _degrees(configuration)
     files = {}
+    training = Training(
+        microbatch_size=configuration.microbatch_size,
+        sequence_length=configuration.sequence,
+        data_parallel=configuration.data,
+        trainer_version=version,
+    )
+    accumulated = torchtitan_accumulation(training, configuration.microbatches)
     if configuration.pipeline > 1:
-        training = Training(
+        training = replace(
+            training,
             layers=layout_of(model, configuration),
-            microbatch_size=configuration.microbatch_size,
-            sequence_length=configuration.sequence,
-            data_parallel=configuration.data,
             csv=f"{file_name(f'{model.name}.{schedule.name or configuration.schedule}')}.csv",
         )
         try:
-            settings = torchtitan_flags(schedule, training, degrees)
+            settings = torchtitan_flags(schedule, training, degrees, per_node=cluster.per_node)
         except PipeplanError as error:
             return TrainerFlags(text=f"# {error}.\n", warnings=(str(error), *warnings))
         text, files = settings.text, dict(settings.files)
         warnings = [*settings.warnings, *warnings]
     else:
-        text = _one_rank(configuration, degrees)
+        text = _one_rank(cluster, degrees, *accumulated)
     beside = [*_other_flags(configuration)]
     lines = [
         *(f"# Beware: {sentence}." for sentence in warnings),
@@ -73,19 +82,10 @@ def _degrees(configuration: Configuration) -> dict[str, int]:
     return {name: degree for name, degree in found.items() if degree > 1 or name == "data_parallel_shard_degree"}
 
 
-def _one_rank(configuration: Configuration, degrees: dict[str, int]) -> str:
+def _one_rank(cluster: Cluster, degrees: dict[str, int], release: str, batch: list[str]) -> str:
     """Without a pipeline: gradients are accumulated over the microbatches of a step."""
-    flags = [f"--parallelism.{name} {degree}" for name, degree in degrees.items()]
-    flags += [
-        f"--training.local_batch_size {configuration.microbatch_size}",
-        f"--training.global_batch_size {configuration.global_batch}",
-        f"--training.seq_len {configuration.sequence}",
-    ]
-    heading = [
-        "# torchtitan 0.3: no pipeline.",
-        f"# torchrun --nproc-per-node {configuration.gpus} -m torchtitan.train --module NAME --config NAME "
-        '"${TORCHTITAN_ARGS[@]}"',
-    ]
+    flags = [*(f"--parallelism.{name} {degree}" for name, degree in degrees.items()), *batch]
+    heading = [f"# {release}: no pipeline.", torchtitan_launch(cluster.gpus, cluster.per_node)]
     return "\n".join([*heading, "TORCHTITAN_ARGS=(", *(f"    {flag}" for flag in flags), ")"])
 
 
@@ -120,7 +120,7 @@ def _warnings(model: ModelShape, configuration: Configuration) -> Iterator[str]:
             "recompute every layer, which takes longer than planned"
         )
     if offloaded_anywhere(configuration) > 0:
-        yield "the plan moves activations to the host, which no flag of torchtitan 0.3 does: what is kept may not fit"
+        yield "the plan moves activations to the host, which no flag of torchtitan does: what is kept may not fit"
     if configuration.precision != "bf16":
         yield (
             f"{configuration.precision} is no flag of torchtitan's: take a config function that converts the model, such as "
