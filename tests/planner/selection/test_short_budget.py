@@ -35,9 +35,10 @@ def test_however_short_the_budget_it_is_not_the_one_that_needs_least_memory():
         ("megatron", {"context": 2, "data": 32, "zero": 3, "offload": 0.5}),
     ],
 )
-def test_however_short_the_budget_it_is_close_to_what_is_known_to_be_good(trainer, known):
+def test_however_short_the_budget_it_is_close_to_what_is_known_to_be_good(trainer: str, known: dict[str, Any]):
     """With torchtitan, what splits the model the least does not fit, and what needs the least memory is 11 times slower."""
-    shape, machines, step = model("llama3-70b"), cluster("h100-sxm:8x8"), {"global_batch": 128, "sequence": 8192}
+    shape, machines = model("llama3-70b"), cluster("h100-sxm:8x8")
+    step: dict[str, Any] = {"global_batch": 128, "sequence": 8192}
     software = "torchtitan" if trainer == "torchtitan" else "megatron-core"
     good = Configuration(**step, software=software, sequence_parallel=known.get("tensor", 1) > 1, **known)
     least = estimate(shape, machines, good, with_error_bar=False).step_time
