@@ -33,10 +33,24 @@ CASES: list[dict[str, Any]] = [
         "p2p_time": 0.2,
     },
     {"ranks": 2, "microbatches": 5, "forward_times": 5, "backward_times": (2, 2.5, 1.5, 3), "placement": "v"},
+    {
+        "ranks": 4,
+        "microbatches": 4,
+        "forward_times": 4,
+        "backward_input_times": 4,
+        "backward_weight_times": 2,
+        "op_gap": 0.25,
+        "message_time": 0.5,
+        "placement": "v",
+    },
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=["zb-h2 is optimal", "weight backwards behind sends", "overlapped pairs"])
+@pytest.mark.parametrize(
+    "case",
+    CASES,
+    ids=["zb-h2 is optimal", "weight backwards behind sends", "overlapped pairs", "orders made from costs"],
+)
 def test_a_search_is_no_worse_than_any_published_schedule_as_it_is_simulated(case):
     settings = {name: value for name, value in case.items() if name != "placement"}
     asked = problem_of(Settings(**settings, communication="blocking"), placement=case.get("placement", "linear"))

@@ -13,11 +13,12 @@ from pipeplan.checking import checker, structure
 from pipeplan.kernels import Kernel
 from pipeplan.model import Kind, memory_levels, parse_schedule
 from pipeplan.model import dependency as rules
-from pipeplan.simulation import idle, simulator
+from pipeplan.simulation import Bound, idle, simulator
 from pipeplan.simulation.chain import Chains
-from pipeplan.solver import candidate
+from pipeplan.solver import candidate, problem
 from pipeplan.solver.flattening import flatten
-from tests.torture.schedules import BOUNDS, KERNELS, MUTANTS, PROOFS, SIMULATOR
+from pipeplan.solver.run import Run
+from tests.torture.schedules import BOUNDS, KERNELS, MUTANTS, PROOFS, SEARCHES, SIMULATOR
 from tests.torture.schedules.oracle import Oracle
 from tests.torture.schedules.ways import as_python, both_ways, run_by
 from tests.torture.suite import Found, Suite
@@ -157,3 +158,16 @@ def test_the_oracle_itself():
         wrong = Oracle(schedule.placement, schedule.microbatches, 1, rows).findings()
         assert sorted(map(str, wrong)) == found
         assert checking.check(schedule).valid == (not found)
+
+
+@pytest.mark.skipif(SEARCHES.needs() is not None, reason=str(SEARCHES.needs()))
+def test_searches_that_judge_no_schedule_as_it_is_or_prove_too_much(tmp_path, monkeypatch):
+    def decoded(run, lineage):
+        return replace(lineage, judged=run.judge(run.schedule(lineage)) if run.judge else lineage.value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "take_as_it_is", nothing)
+        patch.setattr(Run, "judged", decoded)
+        finds(SEARCHES, tmp_path, 4, " is found by ", first=275)
+    monkeypatch.setattr(problem, "lower_bound", lambda *given, **more: Bound(1e4, "nothing"))
+    finds(SEARCHES, tmp_path, 12, "the bound is 10000 (nothing)")

@@ -9,6 +9,7 @@ from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Schedule
 from pipeplan.simulation import Bound
 from pipeplan.solver.candidate import Candidate
+from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Published
 from pipeplan.solver.run import Lineage, Run
 
@@ -45,6 +46,11 @@ class PlanRun(Run):
     def is_over(self) -> bool:
         """Whether the part of the budget is spent, or there is nothing left to find, here or as it is judged."""
         return super().is_over or self._whole.is_over
+
+    @property
+    def original(self) -> Problem:
+        """The problem of the whole search: costs of a plan may hold as transfers what messages take from their ranks."""
+        return self._whole.problem
 
     @property
     def needs_no_start(self) -> bool:

@@ -129,6 +129,11 @@ class Run:
         return self.budget.is_spent or self.is_optimal or self._gave_up_on_kernels
 
     @property
+    def original(self) -> Problem:
+        """The problem as it was posed: what strategies that look at costs make their schedules from."""
+        return self.problem
+
+    @property
     def is_optimal(self) -> bool:
         """Whether what the best one is judged to be is the bound."""
         if self.best is None or self.problem.is_sampled:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.torture.schedules import kernels, mutants, simulations
 from tests.torture.suite import Suite
 
-__all__ = ["BOUNDS", "KERNELS", "MUTANTS", "PROOFS", "SCHEDULES", "SIMULATOR"]
+__all__ = ["BOUNDS", "KERNELS", "MUTANTS", "PROOFS", "SCHEDULES", "SEARCHES", "SIMULATOR"]
 
 
 def _ortools() -> str | None:
@@ -22,6 +22,10 @@ def _bounds(seed: int, folder: Path) -> str:
 
 def _proofs(seed: int, folder: Path) -> str:
     return str(import_module("tests.torture.schedules.proofs").attempt(seed, folder))
+
+
+def _searches(seed: int, folder: Path) -> str:
+    return str(import_module("tests.torture.schedules.searches").attempt(seed, folder))
 
 
 MUTANTS = Suite(
@@ -62,5 +66,14 @@ PROOFS = Suite(
     share=2.0,
     needs=_ortools,
 )
+SEARCHES = Suite(
+    "searches",
+    "searches at every level of communication: none worse than published orders as they are, or proven what is not true",
+    _searches,
+    limit=300.0,
+    sample=10,
+    share=2.0,
+    needs=_ortools,
+)
 
-SCHEDULES = (MUTANTS, SIMULATOR, KERNELS, BOUNDS, PROOFS)
+SCHEDULES = (MUTANTS, SIMULATOR, KERNELS, BOUNDS, PROOFS, SEARCHES)

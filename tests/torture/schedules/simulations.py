@@ -90,26 +90,37 @@ def _times(found: Timeline, slow: Timeline, what: str, *, exactly: bool) -> None
             raise Found(f"{what}: the {name} of {where} is {ours[place]}, and {theirs[place]} by the slow simulator")
 
 
-def _sums(timeline: Timeline, costs: Costs, what: str) -> None:
-    """Makespan, spans and idle times, added up turn by turn."""
-    spans, busy = [], []
+def spans_of(timeline: Timeline, costs: Costs) -> list[float]:
+    """Each rank's time from its first start to its last end, with what it loses before and behind, turn by turn."""
+    spans = []
     place = 0
     for row in rows_of(timeline.schedule):
-        first, last, work, lost_first, lost_last = np.inf, 0.0, 0.0, 0.0, 0.0
+        first, last, lost_first, lost_last = np.inf, 0.0, 0.0, 0.0
         for turn in turns(tuple(row)):
             start, end = float(timeline.start[place]), float(timeline.end[place])
             if start < first:
                 first, lost_first = start, _lost(turn, timeline.schedule, costs, lost_before)
             if end >= last:
                 last, lost_last = end, _lost(turn, timeline.schedule, costs, lost_behind)
-            work += (end - start) * (turn[0].kind in COMPUTE)
             place += len(turn)
         first = min(first, last)
         spans.append(last + lost_last - first + lost_first)
+    return spans
+
+
+def _sums(timeline: Timeline, costs: Costs, what: str) -> None:
+    """Makespan, spans and idle times, added up turn by turn."""
+    busy = []
+    place = 0
+    for row in rows_of(timeline.schedule):
+        work = 0.0
+        for turn in turns(tuple(row)):
+            work += float(timeline.end[place] - timeline.start[place]) * (turn[0].kind in COMPUTE)
+            place += len(turn)
         busy.append(work)
     makespan = float(timeline.end.max())
     _equal(f"{what}: the makespan", timeline.makespan, makespan)
-    _equal(f"{what}: the spans", timeline.spans, spans)
+    _equal(f"{what}: the spans", timeline.spans, spans_of(timeline, costs))
     _equal(f"{what}: the work", timeline.work, busy)
     _equal(f"{what}: the idle times", timeline.idle, makespan - np.array(busy))
 

@@ -79,11 +79,11 @@ class DrivenByCosts:
     def __call__(self, run: Run) -> None:
         """Offer them."""
         takes = SECONDS_AN_OP * run.encoder.positions
-        for heuristic, suffix, limits in _heuristics(run.problem, self.activations_a_rank):
+        for heuristic, suffix, limits in _heuristics(run.original, self.activations_a_rank):
             begin = run.budget.seconds
             if run.needs_no_start or run.budget.out_of_time or takes > run.budget.seconds_until(self.until):
                 return
-            if (schedule := _driven(heuristic, run.problem, limits)) is not None:
+            if (schedule := _driven(heuristic, run.original, limits)) is not None:
                 name = heuristic.name + suffix
                 run.offer_published(schedule, name, own=_is_own(name, run.problem))
                 takes = max(takes, run.budget.seconds - begin)
@@ -92,7 +92,7 @@ class DrivenByCosts:
 
 def try_untried(run: Run) -> None:
     """Offer the published schedules that a search has not tried before it ended, where that takes no time."""
-    problem = run.problem
+    problem = run.original
     if problem.placement.ranks * problem.microbatches > EVERYTHING_UP_TO:
         return
     for name, schedule in fixed_orders(problem):

@@ -1,0 +1,220 @@
+"""The suite ``searches``: random searches against every published order and an exact model.
+
+Times are those of the obvious slow simulator, whatever is simulated: published orders exactly as they are, what the search
+starts from, what it finds, and the orders that the model finds. A search is worse than none of them that it has seen, and
+neither a bound nor a proof is above what any of them reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from pipeplan.checking import check
+from pipeplan.costs import Limits, Settings
+from pipeplan.errors import PipeplanError
+from pipeplan.model import Floats, Placement, Schedule
+from pipeplan.passes import insert_communication
+from pipeplan.solver import Objective, Problem, search
+from pipeplan.strategies import STRATEGIES, Strategy
+from tests.slow_simulator import slow_simulate
+from tests.solver.case import Case
+from tests.solver.independent_model import solve
+from tests.solver.replay import schedule_of
+from tests.torture.schedules.problems import random_problem
+from tests.torture.schedules.simulations import spans_of
+from tests.torture.schedules.ways import as_python, run_by
+from tests.torture.suite import Found
+
+CLOSE = 1e-9
+"""The share by which sums of the same numbers in another order may differ."""
+
+MODELLED = 8
+"""Stages times microbatches up to which the exact model answers in a fraction of a second."""
+
+
+def attempt(seed: int, folder: Path) -> str:
+    """One search with a small budget, at one level of communication."""
+    random = Random(f"searches {seed}")
+    problem = _problem(random)
+    orders = {name: schedule for name, schedule in published(problem) if _fits(problem, schedule)}
+    values = {name: value_of(problem, schedule) for name, schedule in orders.items()}
+    starts = []
+    if orders and random.random() < 0.3:
+        starts.append(_start(random, problem, orders[random.choice(sorted(orders))]))
+        values["the start"] = value_of(problem, starts[0])
+    evaluations = random.choice((0, 0, 30, 30, 200, 200, 1000))
+    what = f"{_words(problem)}, {evaluations} evaluations, from {starts or 'no start'}"
+    with run_by(as_python):
+        found = search(problem, evaluations=evaluations, seed=seed, start=starts)
+    check(found.schedule, memory=problem.memory_limit).require_valid()
+    value = value_of(problem, found.schedule)
+    if not np.isclose(value, found.value, rtol=CLOSE):
+        raise Found(f"{what}: {found.value:.12g} is found by {found.found_by}, and takes {value:.12g}")
+    best = min(values, key=values.__getitem__, default=None)
+    if best is not None and value > values[best] * (1 + CLOSE):
+        raise Found(f"{what}: {value:.12g} is found by {found.found_by}, and {best} takes {values[best]:.12g}")
+    told = np.inf if found.published is None else found.published.value
+    if told > min((values[name] for name in orders), default=told) * (1 + CLOSE):
+        raise Found(f"{what}: {found.published} is said to be the best published schedule, and {best} is")
+    reached = min([value, *values.values()])
+    if problem.placement.stages * problem.microbatches <= MODELLED and (case := _case(problem)) is not None:
+        least, known = _modelled(problem, case)
+        if value < least * (1 - CLOSE):
+            raise Found(f"{what}: {value:.12g} is found, and nothing is below {least:.12g}: {case.command()}")
+        reached = min(reached, known)
+    if found.bound.value > reached * (1 + CLOSE):
+        raise Found(
+            f"{what}: the bound is {found.bound.value:.12g} ({found.bound.reason}), and {reached:.12g} is reached"
+        )
+    if found.optimal and value > reached * (1 + CLOSE):
+        raise Found(f"{what}: {value:.12g} is called optimal, and {reached:.12g} is reached")
+    return f"{problem.communication}, {'optimal' if found.optimal else 'searched'}"
+
+
+def _problem(random: Random) -> Problem:
+    """One of any kind, or one of those that strategies are made for, at any level of communication."""
+    problem = random_problem(random, most=random.choice((MODELLED, 16, 24))) if random.random() < 0.5 else _even(random)
+    return replace(problem, communication=random.choice(("edge", "contended", "blocking", "blocking")))
+
+
+def _even(random: Random) -> Problem:
+    """Stages that take the same, and enough microbatches for all ranks."""
+    ranks = random.choice((2, 2, 3, 4))
+    placement = random.choice(
+        (Placement.linear(ranks), Placement.linear(ranks), Placement.v(ranks), Placement.loop(ranks, 2))
+    )
+    microbatches = random.choice((ranks, 2 * ranks, random.randint(1, 10)))
+    forward, inputs, weights = (float(random.choice((1, 2, 2, 3, 5))) for _ in range(3))
+    saved = random.choice((0.0, 0.0, 0.5, 1.0))
+    settings = Settings(
+        forward_times=forward,
+        backward_input_times=inputs,
+        backward_weight_times=weights,
+        backward_times=inputs + weights,
+        overlap_times=forward + inputs + weights - saved if saved else None,
+        p2p_time=random.choice((0.0, 0.2, 1.0)),
+        op_gap=random.choice((0.0, 0.0, 0.25)),
+        message_time=random.choice((0.0, 0.0, 0.5)),
+        times_per="stage",
+    )
+    limit = random.choice((None, None, ranks, 2.0 * ranks))
+    limits = None if limit is None else Limits(np.full(ranks, float(limit)), in_activations=True)
+    objective: Objective = random.choice(("makespan", "makespan", "span"))
+    return Problem(placement, microbatches, settings.costs(placement), limits, objective=objective)
+
+
+def _start(random: Random, problem: Problem, schedule: Schedule) -> Schedule:
+    """A published order as it is, or with messages of its own where they meet."""
+    if problem.communication != "blocking" or random.random() < 0.5:
+        return schedule
+    return insert_communication(schedule, delays=np.array([random.choice((0, 0, 1, 2)) for _ in range(len(schedule))]))
+
+
+def _words(problem: Problem) -> str:
+    return (
+        f"{problem.objective}, {problem.communication}, {problem.placement.rank_of}, {problem.microbatches} microbatches, "
+        f"{problem.slices} slices"
+    )
+
+
+def published(problem: Problem) -> Iterator[tuple[str, Schedule]]:
+    """Every published order of a problem's placement, in every variant and size of groups, by name; each order once."""
+    seen = set()
+    for strategy in STRATEGIES.values():
+        for name, options in _ways(strategy, problem):
+            try:
+                shape = strategy.shape(
+                    problem.placement.ranks, problem.microbatches, problem.placement.chunks, **options
+                )
+                schedule = (
+                    strategy(shape, problem.costs, problem.limits) if strategy.looks_at_costs else strategy(shape)
+                )
+            except PipeplanError:
+                continue
+            order = str([list(map(str, row)) for row in schedule]), str(schedule.columns.group)
+            fits = schedule.placement.rank_of == problem.placement.rank_of and schedule.slices == problem.slices
+            if fits and order not in seen:
+                seen.add(order)
+                yield name, schedule
+
+
+def _ways(strategy: Strategy, problem: Problem) -> Iterator[tuple[str, dict[str, Any]]]:
+    for variant in strategy.variants or (None,):
+        for group in (None, *range(1, problem.microbatches + 1)) if strategy.grouped else (None,):
+            slices = problem.slices if strategy.slices > 1 and problem.slices > 1 else None
+            options = {"variant": variant, "group_size": group, "slices": slices}
+            words = [f"{name}={value}" for name, value in options.items() if value is not None]
+            yield " ".join([strategy.name, *words]), options
+
+
+def _fits(problem: Problem, schedule: Schedule) -> bool:
+    """Whether the search may answer it: within the limits, and of what the problem decides on."""
+    kinds = {kind.name for kind in schedule.kinds}
+    pairs = problem.costs.overlap is not None and not problem.choices.overlap and bool(schedule.joined.any())
+    return (
+        not pairs and ("I" not in kinds or problem.choices.split) and check(schedule, memory=problem.memory_limit).valid
+    )
+
+
+def value_of(problem: Problem, schedule: Schedule) -> float:
+    """The objective of a schedule, by the slow simulator."""
+    costs = problem.costs
+    if problem.communication == "blocking":
+        costs = costs.meeting()
+        schedule = schedule if any(kind.name == "SEND_F" for kind in schedule.kinds) else insert_communication(schedule)
+    timeline = slow_simulate(schedule, problem.costs, problem.communication)
+    return float(timeline.makespan if problem.objective == "makespan" else max(spans_of(timeline, costs)))
+
+
+def _case(problem: Problem) -> Case | None:
+    """The problem in exact numbers, each op with what it loses; None where the model knows less than the search."""
+    costs, rule, choices = problem.occupied, problem.memory_limit, problem.choices
+    pairs = costs.overlap is not None and problem.costs.overhead.message_time > 0
+    if problem.placement.copies > 1 or problem.slices > 1 or choices.frees_memory or pairs:
+        return None
+
+    def exact(values: Floats) -> tuple[Fraction, ...] | None:
+        numbers = tuple(Fraction(float(value)).limit_denominator(8) for value in values)
+        return numbers if [float(number) for number in numbers] == [float(value) for value in values] else None
+
+    limited = bool(np.isfinite(rule.limit).all())
+    overlap = costs.overlap if choices.overlap else None
+    lists: dict[str, Any] = {
+        "forward": costs.forward,
+        "backward": costs.backward,
+        "inputs": costs.backward_input,
+        "weights": costs.backward_weight,
+        "transfer": np.array([costs.transfer.time()]),
+    }
+    lists |= {} if overlap is None else {"overlap": overlap}
+    lists |= {"activation": rule.activation, "kept": rule.freed_by_weight, "limits": rule.limit} if limited else {}
+    given = {name: exact(np.asarray(values, float)) for name, values in lists.items()}
+    if None in given.values() or not (limited or np.isinf(rule.limit).all()):
+        return None
+    transfer = given.pop("transfer")
+    assert transfer is not None
+    return Case(
+        placement="",
+        rank_of=problem.placement.rank_of[0],
+        microbatches=problem.microbatches,
+        transfer=transfer[0],
+        in_activations=False,
+        objective=problem.objective,
+        split=choices.split,
+        **given,  # type: ignore[arg-type]
+    )
+
+
+def _modelled(problem: Problem, case: Case) -> tuple[float, float]:
+    """What no order is below, transfers that hinder each other or not; and what the model's own order takes."""
+    answer = solve(case, seconds=3.0)
+    if answer.rows is None:
+        return float(answer.lowest), np.inf
+    return float(answer.lowest), value_of(problem, schedule_of(answer.shop, answer.rows))
