@@ -47,4 +47,5 @@ def test_however_short_the_budget_it_is_close_to_what_is_known_to_be_good(traine
     assert short.best.peak_bytes <= short.memory_limit
     assert short.best.step_time <= 1.05 * least
     assert not short.complete
+    assert short.counts.legal > short.counts.estimated > 0
     assert short.best.step_time <= (1 + short.optimality_gap) * least

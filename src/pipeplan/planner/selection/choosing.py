@@ -312,6 +312,7 @@ class Planning:
         """The answer where something fits."""
         best = self.best
         assert best is not None
+        gap = self._gap(best)  # which bounds more, so that counts come after it
         known = [*self._plain.values(), *self._laid]
         limits = [of_limit(factor, factor * self.limit, best, known) for factor in LIMITS]
         return Planned(
@@ -325,7 +326,7 @@ class Planning:
             counts=self._counts(),
             seconds=self.spent,
             complete=self._branching.exhausted,
-            optimality_gap=self._gap(best),
+            optimality_gap=gap,
             left_out=left_out(self._whole),
             interrupted=self._stopped,
             searched=self._searched,
