@@ -13,7 +13,7 @@ PEERS_TOOLS := pytest pytest-xdist hypothesis
 TRAINER_TORCH ?= 2.15.0
 SOURCES := src tests benchmarks examples deploy docs/build .ci
 
-.PHONY: demo demo-page test lint docs docs-serve wheel peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline torture web-ui web-ui-check lock audit clean
+.PHONY: axe demo demo-page test lint docs docs-test docs-serve wheel peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -22,8 +22,9 @@ demo: .venv/.installed
 demo-page: .venv/.installed-dev
 	$(BIN)/python -m docs.build.demo build/demo
 
-test: .venv/.installed-dev lint
-	$(BIN)/python -m pytest -n auto
+# The reasons of skipped tests are printed.
+test: .venv/.installed-dev lint axe
+	$(BIN)/python -m pytest -n auto -rs
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check $(SOURCES)
@@ -31,11 +32,14 @@ lint: .venv/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# The site of the documentation, in build/site, and the tests that look at it in a browser. With --quiet, MkDocs would not
-# count the broken links that it keeps quiet about.
+# The site of the documentation. With --quiet, MkDocs would not count the broken links that it keeps quiet about.
 docs: .venv/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
-	PIPEPLAN_SITE=build/site $(BIN)/python -m pytest -q tests/docs/test_site.py
+	@echo "the documentation: $(CURDIR)/build/site/index.html"
+
+# The same, looked at in a browser.
+docs-test: docs axe
+	PIPEPLAN_SITE=build/site $(BIN)/python -m pytest -q -rs tests/docs/test_site.py
 
 # The same at http://127.0.0.1:8000, made again whenever a page is saved.
 docs-serve: .venv/.installed-docs
@@ -86,6 +90,11 @@ web-ui: web_ui/node_modules
 
 web-ui-check: web_ui/node_modules
 	cd web_ui && npm run --silent check && node build.mjs --check
+
+# axe-core, which tests the accessibility of pages, comes with the pages' tools; without npm these tests are skipped.
+axe:
+	@if ! command -v npm >/dev/null; then echo "no npm: accessibility is not tested"; \
+	else $(MAKE) --no-print-directory web_ui/node_modules || echo "npm ci failed: accessibility is not tested"; fi
 
 web_ui/node_modules: web_ui/package-lock.json
 	cd web_ui && npm ci --no-audit --no-fund && touch node_modules

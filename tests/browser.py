@@ -25,6 +25,9 @@ ARGUMENTS = (
 AXE = Path(__file__).parents[1] / "web_ui" / "node_modules" / "axe-core" / "axe.min.js"
 """The accessibility checker, which ``npm ci`` in ``web_ui`` installs."""
 
+TIMEOUT = 180_000
+"""Milliseconds that a page may take: a machine with other work on it is slow, and only what never comes is wrong."""
+
 RUN_AXE = """async within => {
   const { violations } = await axe.run(within ?? document, { preload: false, resultTypes: ["violations"] });
   const bad = violations.filter(({ impact }) => ["serious", "critical"].includes(impact));
@@ -60,7 +63,9 @@ def serious_faults(page: Any, within: str | None = None) -> list[str]:
         A selector of the part to look at; without it, all of the page.
     """
     if not AXE.is_file():
-        pytest.skip("accessibility is checked by axe-core, which is not installed: npm ci in web_ui")
+        pytest.skip(
+            "accessibility is checked by axe-core, which npm installs and is not here: make web_ui/node_modules"
+        )
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
     found: list[str] = page.evaluate(RUN_AXE, within)

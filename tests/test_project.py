@@ -82,4 +82,30 @@ def test_contributors_are_told_of_commands_that_exist():
 
 def test_ci_runs_the_tests_the_site_and_the_wheel():
     run = (ROOT / ".ci" / "run").read_text()
-    assert all(f"make {target}\n" in run for target in ("test", "docs", "wheel"))
+    assert all(f"make {target}\n" in run for target in ("test", "docs-test", "wheel"))
+
+
+def recipe(target: str) -> tuple[list[str], str]:
+    """What a target of the Makefile needs, and its commands."""
+    needs, commands = re.findall(rf"^{target}:(.*)\n((?:\t.*\n)*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[-1]
+    return needs.split(), commands
+
+
+def test_the_site_is_built_and_tested_apart():
+    """A test that fails does not fail the site, whose place is printed."""
+    _, built = recipe("docs")
+    assert "pytest" not in built
+    assert built.rstrip().splitlines()[-1].startswith("\t@echo ")
+    assert "build/site/index.html" in built
+    needs, tested = recipe("docs-test")
+    assert "docs" in needs
+    assert "pytest" in tested
+    assert "make docs-test\n" in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.parametrize("target", ["test", "docs-test"])
+def test_accessibility_is_tested_where_it_can_be_and_skips_are_told(target):
+    needs, commands = recipe(target)
+    assert "axe" in needs
+    assert " -rs" in commands
+    assert "web_ui/node_modules" in recipe("axe")[1]

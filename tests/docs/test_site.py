@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from docs.build import commands, strategies
-from tests.browser import chromium, serious_faults
+from tests.browser import TIMEOUT, chromium, serious_faults
 
 if "PIPEPLAN_SITE" not in os.environ:
-    pytest.skip("the site is looked at where it was built: make docs", allow_module_level=True)
+    pytest.skip("the site is looked at where it was built: make docs-test", allow_module_level=True)
 
 SITE = Path(os.environ["PIPEPLAN_SITE"]).resolve()
 PAGES = ("index.html", "reference/strategies/zbv.html", "reference/commands/simulate.html")
@@ -28,6 +28,7 @@ def opened(browser):
 
     def page_at(path, *, width=1440, scheme="light"):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        context.set_default_timeout(TIMEOUT)
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda request: faults.append(request.url) if request.url.startswith("http") else None)
@@ -52,7 +53,7 @@ def test_the_search_finds_without_a_server(opened):
     page.keyboard.press("f")
     page.keyboard.type("hanayo")
     found = page.locator(".md-search-result__link").first
-    found.wait_for(timeout=10_000)
+    found.wait_for()
     found.click()
     page.wait_for_url("**/hanayo.html**")
 
