@@ -42,6 +42,7 @@ NUMBERS = (
     "num-experts",
 )
 CHOICES = {
+    "ckpt-format": ("torch_dist", "fsdp_dtensor"),
     "position-embedding-type": ("learned_absolute", "rope"),
     "data-parallel-sharding-strategy": ("no_shard", "optim", "optim_grads", "optim_grads_params"),
 }
@@ -131,7 +132,7 @@ def configured(explicit: dict[str, Any]) -> TransformerConfig:
     if experts is not None and "ffn_hidden_size" not in explicit:
         fields_["ffn_hidden_size"] = explicit["moe_ffn_hidden_size"]
     kind = MLATransformerConfig if explicit.get("multi_latent_attention") else TransformerConfig
-    return kind(**fields_)
+    return kind(**{each.name: fields_[each.name] for each in fields(kind) if each.name in fields_})
 
 
 def wrong_in(name: str, text: str) -> dict[str, str]:
@@ -141,7 +142,7 @@ def wrong_in(name: str, text: str) -> dict[str, str]:
     trainers = dict.fromkeys(map(_underscored, SWITCHES), False) | {
         key: value for key, value in explicit.items() if key in OF_THE_TRAINER
     }
-    parsed = {each.name: getattr(config, each.name) for each in fields(config)} | trainers
+    parsed = explicit | {each.name: getattr(config, each.name) for each in fields(config)} | trainers
     return wrong(expected(*plan(name)), parsed, set(explicit))
 
 
@@ -161,6 +162,8 @@ PLANTED = {
     ),
     "a layer on another stage": ("uneven", "Et*22|t*21|", "Et*21|t*22|", "pipeline_model_parallel_layout"),
     "batch": ("two sequences", "--micro-batch-size 2", "--micro-batch-size 1", "micro_batch_size"),
+    "base of rotary positions": ("even", "--rotary-base 500000", "--rotary-base 10000", "rotary_base"),
+    "epsilon of norms": ("even", "--norm-epsilon 1e-05", "--norm-epsilon 1e-06", "layernorm_epsilon"),
     "vocabulary": ("even", "--vocab-size 128256", "--vocab-size 128000", "vocab_size"),
     "a switch less": ("even", "    --untie-embeddings-and-output-weights\n", "", "untie_embeddings_and_output_weights"),
     "a flag more": ("even", "--swiglu", "--swiglu\n    --qk-layernorm", "qk_layernorm"),
