@@ -62,8 +62,8 @@ def batch_settings(
     }
 
 
-def planned_settings(model: ModelShape, plan: Configuration, csv: str) -> tuple[Values, Values]:
-    """The parallelism and the training of a plan in release 0.3."""
+def planned_settings(model: ModelShape, plan: Configuration, csv: str, release: str = "0.3") -> tuple[Values, Values]:
+    """The parallelism and the training of a plan in a release."""
     parallelism = {
         "tensor_parallel_degree": plan.tensor,
         "enable_sequence_parallel": plan.sequence_parallel or plan.tensor == 1,
@@ -73,22 +73,34 @@ def planned_settings(model: ModelShape, plan: Configuration, csv: str) -> tuple[
         "data_parallel_replicate_degree": 1 if plan.zero else plan.data,
     }
     if plan.pipeline == 1:
-        reshard = "never" if plan.zero in (1, 2) else "default"
-        training = {"local_batch_size": plan.microbatch_size, "seq_len": plan.sequence}
-        return parallelism | {"fsdp_reshard_after_forward": reshard}, training | {
-            "global_batch_size": plan.global_batch
-        }
+        parallelism["fsdp_reshard_after_forward"] = "never" if plan.zero in (1, 2) else "default"
+        return parallelism, accumulated_batch(release, plan)
     schedule = schedule_of(plan)
     share, more = divmod(model.layers, schedule.stages)
     layers = plan.layers or tuple(share + (stage < more) for stage in range(schedule.stages))
     of_batch, training = batch_settings(
-        "0.3",
+        release,
         sequence=plan.sequence,
         microbatch_size=plan.microbatch_size,
         microbatches=schedule.microbatches,
         replicas=plan.data,
     )
     return parallelism | order_settings(schedule, layers, csv) | of_batch, training
+
+
+def accumulated_batch(release: str, plan: Configuration) -> Values:
+    """The batch of a step that accumulates gradients without a pipeline."""
+    if release == "main":
+        return {
+            "num_tokens_per_microbatch_per_dp_rank": plan.microbatch_size * plan.sequence,
+            "num_tokens_per_train_step": plan.global_batch * plan.sequence,
+            "max_context_length": plan.sequence,
+        }
+    return {
+        "local_batch_size": plan.microbatch_size,
+        "global_batch_size": plan.global_batch,
+        "seq_len": plan.sequence,
+    }
 
 
 def wrong(parsed: Any, wanted: Values) -> dict[str, str]:
