@@ -64,7 +64,7 @@ def batch_settings(
 
 def planned_settings(model: ModelShape, plan: Configuration, csv: str, release: str = "0.3") -> tuple[Values, Values]:
     """The parallelism and the training of a plan in a release."""
-    parallelism = {
+    parallelism: Values = {
         "tensor_parallel_degree": plan.tensor,
         "enable_sequence_parallel": plan.sequence_parallel or plan.tensor == 1,
         "context_parallel_degree": plan.context,
