@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pipeplan.checking.problem import Problem
-from pipeplan.checking.structure import SHOWN, counts_by_key
+from pipeplan.checking.structure import SHOWN, present
 from pipeplan.model import COMMUNICATION_KINDS, RECEIVE_KINDS, Bools, Dependencies, Kind, Op, Schedule
 
 PARTNER = {
@@ -47,8 +47,7 @@ def check_messages(schedule: Schedule) -> Iterator[Problem]:
     leaves, arrives = np.concatenate((onward, beyond)).ravel(), np.concatenate((beyond, onward)).ravel()
     expected = {Kind.SEND_F: leaves, Kind.RECV_B: leaves, Kind.RECV_F: arrives, Kind.SEND_B: arrives}
     for kind in COMMUNICATION_KINDS:
-        present = counts_by_key(schedule, kind) > 0
-        missing = np.flatnonzero(expected[kind] & ~present)
+        missing = np.flatnonzero(expected[kind] & ~present(schedule, kind))
         yield from (_missing(schedule, kind, key) for key in missing[:SHOWN].tolist())
         if len(missing) > SHOWN:
             yield Problem("message", "", f"{len(missing) - SHOWN} more {kind.name} are missing")

@@ -8,18 +8,16 @@ import numpy as np
 
 from pipeplan.checking.problem import Problem
 from pipeplan.checking.structure import SHOWN
-from pipeplan.model import MISSING, Dependencies, Progress, Schedule, progress
+from pipeplan.model import Dependencies, Progress, Schedule, disordered, progress
 
 
 def check_order(schedule: Schedule, needs: Dependencies) -> Iterator[Problem]:
     """On each rank, every op comes after those that it waits for there."""
-    position = np.arange(len(schedule), dtype=np.int32)
-    for sources in needs.all:
-        for op in np.flatnonzero(sources == MISSING)[:SHOWN].tolist():
+    for sources, absent, late in disordered(schedule, needs):
+        for op in absent[:SHOWN].tolist():
             message = "waits for an op that is not in the schedule: the rank would wait for ever"
             yield Problem("order", schedule.place(op), message, op)
-        late = (sources >= position - schedule.joined) & (schedule.rank[sources] == schedule.rank)
-        for op in np.flatnonzero(late)[:SHOWN].tolist():
+        for op in late[:SHOWN].tolist():
             source = int(sources[op])
             message = f"waits for {schedule.op(source)}, which does not come before it on its rank"
             yield Problem("order", schedule.place(op), message, op)

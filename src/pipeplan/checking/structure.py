@@ -10,15 +10,17 @@ from pipeplan.checking.problem import Problem
 from pipeplan.model import (
     BACKWARD_KINDS,
     HOST_KINDS,
+    MISSING,
     NO_GROUP,
     NO_MICROBATCH,
     STAGE_WIDE_KINDS,
     Bools,
-    Ints,
     Kind,
     Op,
     Schedule,
     among,
+    is_constant,
+    positions_of,
 )
 
 SHOWN = 20
@@ -43,14 +45,15 @@ def check_structure(schedule: Schedule) -> Iterator[Problem]:
     yield from _overlaps(schedule)
 
 
-def counts_by_key(schedule: Schedule, kind: Kind) -> Ints:
-    """How often a kind stands for each (stage, microbatch, slice), by :attr:`Schedule.key`; shape (keys,)."""
-    keys = schedule.key[schedule.where(kind)]
-    return np.bincount(keys[keys >= 0], minlength=schedule.keys)
+def present(schedule: Schedule, kind: Kind) -> Bools:
+    """Return whether a kind stands for each (stage, microbatch, slice), by :attr:`Schedule.key`; shape (keys,)."""
+    return positions_of(schedule).table(kind) != MISSING
 
 
 def _microbatch_given(schedule: Schedule) -> Iterator[Problem]:
     columns = schedule.columns
+    if schedule.kinds.isdisjoint(STAGE_WIDE_KINDS) and columns.microbatch.min(initial=0) > NO_MICROBATCH:
+        return
     without = columns.microbatch == NO_MICROBATCH
     stage_wide = among(columns.kind, STAGE_WIDE_KINDS)
     for position in np.flatnonzero(without != stage_wide)[:SHOWN].tolist():
@@ -58,21 +61,22 @@ def _microbatch_given(schedule: Schedule) -> Iterator[Problem]:
 
 
 def _duplicates(schedule: Schedule) -> Iterator[Problem]:
+    positions = positions_of(schedule)
     for kind in sorted(schedule.kinds):
         if kind.is_stage_wide:
             continue
-        repeated = np.flatnonzero(counts_by_key(schedule, kind) > 1)
-        if not repeated.size:
+        where, keys = positions.where[kind], positions.keys(kind)
+        if np.count_nonzero(positions.table(kind) != MISSING) == len(keys):
             continue
-        where = schedule.where(kind)
+        repeated = np.flatnonzero(np.bincount(keys[keys >= 0], minlength=schedule.keys) > 1)
         for key in repeated[:SHOWN].tolist():
-            first, second = where[schedule.key[where] == key][:2].tolist()
+            first, second = where[keys == key][:2].tolist()
             message = f"occurs a second time; the first is at {schedule.place(first)}"
             yield Problem("duplicate", schedule.place(second), message, second)
 
 
 def _absent(schedule: Schedule) -> Iterator[Problem]:
-    forward, full, inputs, weights = (counts_by_key(schedule, kind) > 0 for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
+    forward, full, inputs, weights = (present(schedule, kind) for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
     yield from _list_keys(schedule, ~forward, Kind.F, "is missing: its stage never runs forward on this microbatch")
     yield from _list_keys(schedule, ~(full | inputs | weights), Kind.B, "is missing, and so are I and W in its place")
     yield from _list_keys(schedule, full & (inputs | weights), Kind.B, "occurs beside I or W: backward would run twice")
@@ -86,7 +90,7 @@ def _offloads(schedule: Schedule) -> Iterator[Problem]:
     """What a microbatch leaves on a stage is kept, recomputed, or offloaded and reloaded: one of these."""
     if schedule.kinds.isdisjoint(HOST_KINDS):
         return
-    gone, back, again = (counts_by_key(schedule, kind) > 0 for kind in (*HOST_KINDS, Kind.R))
+    gone, back, again = (present(schedule, kind) for kind in (*HOST_KINDS, Kind.R))
     lost = "is missing: what its OFFLOAD copied to the host never comes back for the backward"
     yield from _list_keys(schedule, gone & ~back, Kind.RELOAD, lost, rule="offload")
     nothing = "is missing: its RELOAD would bring back what was never copied to the host"
@@ -110,21 +114,20 @@ def _list_keys(
 
 
 def _wrong_ranks(schedule: Schedule) -> Iterator[Problem]:
-    columns = schedule.columns
-    right = schedule.placement.ranks_of(columns.stage, np.maximum(columns.microbatch, 0), schedule.microbatches)
-    wrong = right != schedule.rank
-    if schedule.placement.copies > 1:
-        wrong &= columns.microbatch != NO_MICROBATCH
-    for position in np.flatnonzero(wrong)[:SHOWN].tolist():
-        message = f"its stage is held by rank {right[position]} for this microbatch"
+    for position in schedule.misplaced[:SHOWN].tolist():
+        op = schedule.op(position)
+        right = schedule.placement.ranks_of(
+            np.array([op.stage]), np.array([max(op.microbatch, 0)]), schedule.microbatches
+        )
+        message = f"its stage is held by rank {right[0]} for this microbatch"
         yield Problem("rank", schedule.place(position), message, position)
 
 
 def _overlaps(schedule: Schedule) -> Iterator[Problem]:
     group, kind = schedule.columns.group, schedule.columns.kind
-    grouped = np.flatnonzero(group != NO_GROUP)
-    if not grouped.size:
+    if is_constant(group) and group[0] == NO_GROUP:
         return
+    grouped = np.flatnonzero(group != NO_GROUP)
     second = schedule.joined
     first = np.append(second[1:], False) & ~second
     lone = ~(first | second)

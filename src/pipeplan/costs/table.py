@@ -328,8 +328,7 @@ class Costs:
         table[Kind.R] = self.recompute
         if not schedule.kinds.isdisjoint(HOST_KINDS):
             table[list(HOST_KINDS)] = self.require_offload(schedule.name)
-        columns = schedule.columns
-        times = table[columns.kind, columns.stage]
+        times: Floats = table.ravel()[schedule.sort]
         second = np.flatnonzero(schedule.joined)
         if second.size:
             times[second] = times[second - 1] = self._pair_times(schedule, second, times)

@@ -2,13 +2,15 @@
 
 from pipeplan.model import tolerances
 from pipeplan.model.arrays import Bools, Floats, Ints
-from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, ops, overlap
+from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, is_constant, ops, overlap
 from pipeplan.model.dependency import (
     MISSING,
     NONE,
     Dependencies,
     crosses_ranks,
     dependencies,
+    disordered,
+    positions_of,
     received_when_needed,
     require_order,
     source_of,
@@ -109,6 +111,7 @@ __all__ = [
     "counted",
     "crosses_ranks",
     "dependencies",
+    "disordered",
     "farthest",
     "format_cells",
     "format_schedule",
@@ -117,6 +120,7 @@ __all__ = [
     "in_activations",
     "in_digits",
     "infer_placement",
+    "is_constant",
     "kept_and_moved",
     "memory_changes",
     "memory_levels",
@@ -126,6 +130,7 @@ __all__ = [
     "overlap",
     "parse_cell",
     "parse_schedule",
+    "positions_of",
     "progress",
     "received_when_needed",
     "rendezvous",

@@ -30,7 +30,10 @@ Span = slice
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """A run of ops as five arrays of one length: kind (int8), stage, microbatch (int32), slice (int16), group (int32)."""
+    """A run of ops as five arrays of one length: kind (int8), stage, microbatch (int32), slice (int16), group (int32).
+
+    A column that is the same throughout, such as the slices of whole microbatches, may be one number broadcast.
+    """
 
     kind: NDArray[np.int8]
     stage: NDArray[np.int32]
@@ -47,12 +50,13 @@ class Columns:
             yield Op(Kind(kind), *rest)
 
     def __getitem__(self, where: Span | NDArray[np.intp] | Bools) -> Columns:
+        kind = self.kind[where]
         return Columns(
-            kind=self.kind[where],
+            kind=kind,
             stage=self.stage[where],
             microbatch=self.microbatch[where],
-            slice=self.slice[where],
-            group=self.group[where],
+            slice=_chosen(self.slice, where, len(kind)),
+            group=_chosen(self.group, where, len(kind)),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -63,6 +67,24 @@ class Columns:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def is_constant(column: NDArray[Any]) -> bool:
+    """Whether a column is one number broadcast: then its first item stands for all, and nothing needs to be copied."""
+    return column.strides == (0,) and len(column) > 0
+
+
+def _chosen(column: NDArray[Any], where: Span | NDArray[np.intp] | Bools, length: int) -> NDArray[Any]:
+    """Return the chosen part of a column, which has this length."""
+    return _constant(column, length) if is_constant(column) else column[where]
+
+
+def _constant(number: NDArray[Any], length: int) -> NDArray[Any]:
+    """Return the first number of a column so many times, without copies; ``np.broadcast_to`` takes far longer."""
+    one = number.reshape(-1)[:1]
+    constant: NDArray[Any] = np.ndarray((length,), one.dtype, one, strides=(0,))
+    constant.flags.writeable = False
+    return constant
 
 
 def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: ArrayLike = 0) -> Columns:
@@ -78,10 +100,12 @@ def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: 
     shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes((1,), *shapes)
     # Numbers are checked and converted before they are broadcast: most are few then.
     columns = [_column(name, values) for name, values in zip(_TYPES, given, strict=False)]
-    kinds, stages, microbatches, slices = (_spread(column, shape) for column in columns)
-    return Columns(
-        kind=kinds, stage=stages, microbatch=microbatches, slice=slices, group=np.full(shape, NO_GROUP, np.int32)
-    )
+    kinds, stages, microbatches = (_spread(column, shape) for column in columns[:3])
+    slices = _constant(columns[3], *shape) if columns[3].size == 1 else _spread(columns[3], shape)
+    return Columns(kind=kinds, stage=stages, microbatch=microbatches, slice=slices, group=_constant(_NO_GROUP, *shape))
+
+
+_NO_GROUP = np.array([NO_GROUP], np.int32)
 
 
 def _spread(column: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -110,20 +134,33 @@ def concatenate(*phrases: Columns) -> Columns:
     """One phrase after the other; groups of different phrases stay apart."""
     if not phrases:
         return from_ops(())
-    groups: list[NDArray[np.int32]] = []
-    used = 0
-    for phrase in phrases:
-        more = int(phrase.group.max(initial=NO_GROUP)) + 1
-        numbered = np.where(phrase.group == NO_GROUP, NO_GROUP, phrase.group + used) if more and used else phrase.group
-        groups.append(numbered.astype(np.int32, copy=False))
-        used += more
     return Columns(
         kind=np.concatenate([phrase.kind for phrase in phrases]),
         stage=np.concatenate([phrase.stage for phrase in phrases]),
         microbatch=np.concatenate([phrase.microbatch for phrase in phrases]),
-        slice=np.concatenate([phrase.slice for phrase in phrases]),
-        group=np.concatenate(groups),
+        slice=_joined([phrase.slice for phrase in phrases]),
+        group=_joined(_apart([phrase.group for phrase in phrases])),
     )
+
+
+def _joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return one column behind the other; those that are the same number throughout stay one number."""
+    filled = [column for column in columns if len(column)]
+    if filled and all(map(is_constant, filled)) and len({int(column[0]) for column in filled}) == 1:
+        return _constant(filled[0], sum(map(len, filled)))
+    return np.concatenate(columns)
+
+
+def _apart(groups: list[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
+    """Return the groups of several phrases with other numbers in each."""
+    numbered: list[NDArray[np.int32]] = []
+    used = 0
+    for group in groups:
+        more = int((group[:1] if is_constant(group) else group).max(initial=NO_GROUP)) + 1
+        renumbered = np.where(group == NO_GROUP, NO_GROUP, group + used).astype(np.int32) if more and used else group
+        numbered.append(renumbered)
+        used += more
+    return numbered
 
 
 def alternate(*phrases: Columns) -> Columns:
@@ -131,18 +168,32 @@ def alternate(*phrases: Columns) -> Columns:
 
     A phrase that is shorter than the others drops out where it ends.
     """
-    lengths = [len(phrase) for phrase in phrases]
-    order = np.empty(sum(lengths), np.intp)
-    first = 0
-    for voice, length in enumerate(lengths):
-        turn = np.arange(length)
-        place = turn.copy()
-        for other, limit in enumerate(lengths):
-            if other != voice:
-                place += np.minimum(turn + (other < voice), limit)
-        order[place] = np.arange(first, first + length)
-        first += length
-    return concatenate(*phrases)[order]
+    slices, groups = [phrase.slice for phrase in phrases], _apart([phrase.group for phrase in phrases])
+    return Columns(
+        kind=_alternated([phrase.kind for phrase in phrases]),
+        stage=_alternated([phrase.stage for phrase in phrases]),
+        microbatch=_alternated([phrase.microbatch for phrase in phrases]),
+        slice=_alternated(slices),
+        group=_alternated(groups),
+    )
+
+
+def _alternated(voices: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return the first number of each voice, then the second of each, and so on."""
+    if all(map(is_constant, voices)):
+        joined = _joined(voices)
+        if is_constant(joined):
+            return joined
+    whole = np.empty(sum(map(len, voices)), voices[0].dtype)
+    done = first = 0
+    # From one voice's end to the next, those that are left take turns.
+    for length in sorted({len(voice) for voice in voices}):
+        left = [voice for voice in voices if len(voice) >= length]
+        stop = first + (length - done) * len(left)
+        for turn, voice in enumerate(left):
+            whole[first + turn : stop : len(left)] = voice[done:length]
+        done, first = length, stop
+    return whole
 
 
 def overlap(first: Columns, second: Columns) -> Columns:

@@ -24,13 +24,14 @@ think in stages, before there is one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import InvalidScheduleError
-from pipeplan.model.arrays import Bools, Floats
+from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.op import BACKWARD_KINDS, PASS_KINDS, RECEIVE_KINDS, Kind, among
 from pipeplan.model.schedule import Schedule
 
@@ -80,11 +81,14 @@ class Dependencies:
         The op of its own stage that must be done.
     previous_slice
         The neighbouring slice that must be done; None where sequences are not cut.
+    crossing
+        The same as ``arrival`` where that comes from another rank, and else ``NONE``.
     """
 
     arrival: NDArray[np.int32]
     own_stage: NDArray[np.int32]
     previous_slice: NDArray[np.int32] | None
+    crossing: NDArray[np.int32]
 
     @property
     def all(self) -> tuple[NDArray[np.int32], ...]:
@@ -104,11 +108,23 @@ def dependencies(schedule: Schedule) -> Dependencies:
     InvalidScheduleError
         For a schedule so incomplete that most of what its ops would wait for cannot be there.
     """
-    positions = _Positions(schedule)
+    if (known := vars(schedule).get(_KEPT)) is not None:
+        needs: Dependencies = known
+        return needs
+    positions = positions_of(schedule)
     arrival = positions.sources(ARRIVAL)
     own_stage = positions.sources(OWN_STAGE)
     previous = positions.neighbours(SLICE_STEP) if schedule.slices > 1 else None
-    return Dependencies(arrival, own_stage, previous)
+    crossing = np.where(crosses_ranks(schedule, arrival), arrival, NONE).astype(np.int32, copy=False)
+    for array in (arrival, own_stage, crossing):
+        array.flags.writeable = False
+    # Schedules do not change. Like their cached properties, this is worked out once for checker, simulator and passes.
+    needs = vars(schedule)[_KEPT] = Dependencies(arrival, own_stage, previous, crossing)
+    vars(schedule).pop(_POSITIONS, None)
+    return needs
+
+
+_KEPT = "_dependencies"
 
 
 def source_of(kind: Kind, stage: int, stages: int, *, backward: Kind = Kind.I) -> tuple[Kind, int] | None:
@@ -132,12 +148,24 @@ def source_of(kind: Kind, stage: int, stages: int, *, backward: Kind = Kind.I) -
 
 def crosses_ranks(schedule: Schedule, arrival: NDArray[np.int32]) -> Bools:
     """Whether what arrives for each op comes from another rank: then a transfer is paid. Shape (ops,)."""
-    crosses: Bools = (arrival >= 0) & (schedule.rank != schedule.rank[np.maximum(arrival, 0)])
+    crosses: Bools = schedule.rank[np.maximum(arrival, 0)] != schedule.rank if len(arrival) else np.zeros(0, np.bool_)
+    crosses &= arrival >= 0
     return crosses
 
 
-class _Positions:
-    """Looks up where the op of a kind, stage, microbatch and slice stands."""
+class Positions:
+    """Looks up where the op of a kind, stage, microbatch and slice stands.
+
+    Attributes
+    ----------
+    where
+        Positions of the ops of each kind that occurs, in order.
+
+    Raises
+    ------
+    InvalidScheduleError
+        For a schedule so incomplete that a table of its ops would be far larger than itself.
+    """
 
     def __init__(self, schedule: Schedule) -> None:
         if schedule.keys > 100 * len(schedule) + 1_000_000:
@@ -147,43 +175,61 @@ class _Positions:
             )
         self.schedule = schedule
         self.where = {kind: schedule.where(kind) for kind in schedule.kinds}
-        self.tables: dict[tuple[Kind, ...], NDArray[np.int32]] = {}
+        self._keys: dict[Kind, Ints] = {}
+        self._tables: dict[tuple[Kind, ...], NDArray[np.int32]] = {}
 
-    def table(self, kinds: tuple[Kind, ...]) -> NDArray[np.int32]:
-        """Position by key of the ops of these kinds, ``MISSING`` where there is none."""
-        if kinds not in self.tables:
-            table = np.full(self.schedule.keys, MISSING, np.int32)
-            for kind in kinds:
-                if kind in self.where:
-                    table[self.schedule.key[self.where[kind]]] = self.where[kind]
-            self.tables[kinds] = table
-        return self.tables[kinds]
+    def table(self, *kinds: Kind) -> NDArray[np.int32]:
+        """Return the position by key of the ops of these kinds, ``MISSING`` where there is none; shape (keys,)."""
+        stage = self._one_stage
+        return self._padded(kinds)[stage : stage + self.schedule.keys]
+
+    @property
+    def _one_stage(self) -> int:
+        """Keys from one stage to the next."""
+        return self.schedule.microbatches * self.schedule.slices
+
+    def _padded(self, kinds: tuple[Kind, ...]) -> NDArray[np.int32]:
+        """The table with a stage before the first and one behind the last, for which there is nothing to wait."""
+        present = tuple(kind for kind in kinds if kind in self.where)
+        if present not in self._tables:
+            stage = self._one_stage
+            table = np.full(self.schedule.keys + 2 * stage, MISSING, np.int32)
+            table[:stage] = table[-stage:] = NONE
+            for kind in present:
+                table[stage:-stage][self.keys(kind)] = self.where[kind]
+            self._tables[present] = table
+        return self._tables[present]
+
+    def keys(self, kind: Kind) -> Ints:
+        """Return the key of every op of a kind that occurs, in order."""
+        if kind not in self._keys:
+            self._keys[kind] = self.schedule.key[self.where[kind]]
+        return self._keys[kind]
 
     def sources(self, rules: dict[Kind, tuple[Source, ...]]) -> NDArray[np.int32]:
+        """Return what each op waits for by these rules, shape (ops,)."""
         found = np.full(len(self.schedule), NONE, np.int32)
         for kind, alternatives in rules.items():
             if kind in self.where:
-                found[self.where[kind]] = self._first(self.where[kind], alternatives)
+                found[self.where[kind]] = self._first(kind, alternatives)
         return found
 
-    def _first(self, where: NDArray[np.intp], alternatives: tuple[Source, ...]) -> NDArray[np.int32]:
-        """For the ops at ``where``: the first alternative that the schedule holds."""
-        found = np.full(len(where), MISSING, np.int32)
-        for kinds, step in alternatives:
-            if not any(kind in self.where for kind in kinds) and (kinds, step) != alternatives[-1]:
-                continue
-            found = np.where(found == MISSING, self._step(where, kinds, step), found)
+    def _first(self, kind: Kind, alternatives: tuple[Source, ...]) -> NDArray[np.int32]:
+        """For the ops of a kind: the first alternative that the schedule holds."""
+        *others, last = alternatives
+        held = [source for source in others if any(kind in self.where for kind in source[0])]
+        first, *rest = (*held, last)
+        found = self._step(kind, *first)
+        for kinds, step in rest:
+            found = np.where(found == MISSING, self._step(kind, kinds, step), found)
         return found
 
-    def _step(self, where: NDArray[np.intp], kinds: tuple[Kind, ...], step: int) -> NDArray[np.int32]:
-        schedule = self.schedule
-        key = schedule.key[where] + step * schedule.microbatches * schedule.slices
-        if step == 0:
-            return self.table(kinds)[key]
-        inside = (key >= 0) & (key < schedule.keys)
-        return np.where(inside, self.table(kinds)[np.where(inside, key, 0)], NONE)
+    def _step(self, kind: Kind, kinds: tuple[Kind, ...], step: int) -> NDArray[np.int32]:
+        found: NDArray[np.int32] = self._padded(kinds)[self.keys(kind) + (1 + step) * self._one_stage]
+        return found
 
     def neighbours(self, steps: dict[Kind, int]) -> NDArray[np.int32]:
+        """Return the neighbouring slice that each op waits for, shape (ops,)."""
         found = np.full(len(self.schedule), NONE, np.int32)
         for kind, step in steps.items():
             if kind not in self.where:
@@ -192,8 +238,18 @@ class _Positions:
             neighbour = self.schedule.columns.slice[where] + step
             inside = (neighbour >= 0) & (neighbour < self.schedule.slices)
             kinds = BACKWARD_KINDS if kind in BACKWARD_KINDS else (kind,)
-            found[where[inside]] = self.table(kinds)[self.schedule.key[where[inside]] + step]
+            found[where[inside]] = self.table(*kinds)[self.schedule.key[where[inside]] + step]
         return found
+
+
+def positions_of(schedule: Schedule) -> Positions:
+    """Return where the ops of a schedule stand, kept until :func:`dependencies`. Raises what :class:`Positions` does."""
+    positions: Positions = vars(schedule).get(_POSITIONS) or Positions(schedule)
+    vars(schedule)[_POSITIONS] = positions
+    return positions
+
+
+_POSITIONS = "_positions"
 
 
 def received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Floats:
@@ -209,6 +265,26 @@ def received_when_needed(schedule: Schedule, start: Floats, end: Floats) -> Floa
     return until
 
 
+def disordered(
+    schedule: Schedule, needs: Dependencies
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.intp], NDArray[np.intp]]]:
+    """Yield each column of sources, the ops whose source is missing, and those whose source comes later on their rank."""
+    first_of_group = np.arange(len(schedule), dtype=np.int32)
+    if schedule.joined.any():
+        first_of_group -= schedule.joined
+    for sources in needs.all:
+        absent = np.flatnonzero(sources == MISSING) if sources.min(initial=NONE) == MISSING else _NOWHERE
+        if sources is needs.arrival:
+            late = np.flatnonzero((sources >= first_of_group) & (needs.crossing == NONE))
+        else:
+            late = np.flatnonzero(sources >= first_of_group)
+            late = late[schedule.rank[sources[late]] == schedule.rank[late]]
+        yield sources, absent, late
+
+
+_NOWHERE = np.empty(0, np.intp)
+
+
 def require_order(schedule: Schedule, needs: Dependencies) -> None:
     """Check that everything that ops wait for is there, and that what is on the same rank comes first.
 
@@ -217,15 +293,11 @@ def require_order(schedule: Schedule, needs: Dependencies) -> None:
     InvalidScheduleError
         For an op that waits for one that is missing, or that comes later on its own rank; the message says which.
     """
-    position = np.arange(len(schedule), dtype=np.int32)
-    first_of_group = position - schedule.joined
-    for sources in needs.all:
-        absent = np.flatnonzero(sources == MISSING)
+    for sources, absent, late in disordered(schedule, needs):
         if absent.size:
             raise InvalidScheduleError(
                 f"incomplete: {schedule.place(int(absent[0]))} waits for an op that is not there"
             )
-        late = np.flatnonzero((sources >= first_of_group) & (schedule.rank[sources] == schedule.rank))
         if late.size:
             op = int(late[0])
             raise InvalidScheduleError(

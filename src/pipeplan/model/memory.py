@@ -124,7 +124,7 @@ def memory_levels(
 ) -> Floats:
     """What each op's rank holds after it, shape (ops,), given what each stage holds for a whole microbatch."""
     columns = schedule.columns
-    changes = memory_changes(activation, freed_by_weight, recompute_keeps, offloaded)[columns.kind, columns.stage]
+    changes = memory_changes(activation, freed_by_weight, recompute_keeps, offloaded).ravel()[schedule.sort]
     if schedule.has(Kind.R):
         recomputed = np.zeros(schedule.keys, np.bool_)
         recomputed[schedule.key[schedule.where(Kind.R)]] = True

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipeplan.kernels import Kernel
 from pipeplan.model.arrays import Bools, Ints
-from pipeplan.model.dependency import NONE, Dependencies, crosses_ranks
+from pipeplan.model.dependency import NONE, Dependencies
 from pipeplan.model.op import RECEIVE_KINDS
 from pipeplan.model.running_kernel import run_rows
 from pipeplan.model.schedule import Schedule
@@ -46,7 +46,7 @@ def progress(schedule: Schedule, needs: Dependencies) -> Progress:
 
     What an op waits for on its own rank is taken for granted: it must come earlier in the row.
     """
-    return _run(schedule, np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, NONE))
+    return _run(schedule, needs.crossing)
 
 
 def farthest(schedule: Schedule, needs: Dependencies, blocked: Bools) -> Progress:
@@ -54,7 +54,7 @@ def farthest(schedule: Schedule, needs: Dependencies, blocked: Bools) -> Progres
 
     Neither does what waits for them, on their rank or on another one.
     """
-    source = np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, NONE)
+    source = needs.crossing.copy()
     # An op that waits for itself is never reached.
     source[blocked] = np.flatnonzero(blocked)
     return _run(schedule, source)
@@ -75,7 +75,7 @@ def rendezvous(schedule: Schedule, needs: Dependencies) -> Progress:
 
 
 def _run(schedule: Schedule, source: NDArray[np.signedinteger]) -> Progress:
-    source = source.astype(np.int32)
+    source = source.astype(np.int32, copy=False)
     step = np.zeros(len(schedule), np.int32)
     reached = np.zeros(schedule.ranks, np.int64)
     scratch = np.full(2 * schedule.ranks, -1, np.int64), np.zeros(schedule.ranks + 1, np.int64)

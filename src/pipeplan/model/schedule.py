@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import InvalidScheduleError, ShapeError
 from pipeplan.model.arrays import Bools, Ints
-from pipeplan.model.columns import Columns, concatenate
+from pipeplan.model.columns import Columns, concatenate, is_constant
 from pipeplan.model.display import Displayed
 from pipeplan.model.names import require_short
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
@@ -69,7 +69,8 @@ class Schedule(Displayed):
         return columns.kind, columns.stage, columns.microbatch, columns.slice, columns.group
 
     def _check_range(self, what: str, values: NDArray[np.signedinteger], low: int, stop: int) -> None:
-        if len(values) and (values.min() < low or values.max() >= stop):
+        seen = values[:1] if is_constant(values) else values
+        if len(values) and (seen.min() < low or seen.max() >= stop):
             where = int(np.flatnonzero((values < low) | (values >= stop))[0])
             op = next(iter(self.columns[where : where + 1]))
             raise InvalidScheduleError(
@@ -148,9 +149,22 @@ class Schedule(Displayed):
     def key(self) -> Ints:
         """A number for each op's (stage, microbatch, slice), dense from 0 to ``keys``; stage-wide ops have none (-1)."""
         columns = self.columns
-        key = (columns.stage.astype(np.int64) * self.microbatches + columns.microbatch) * self.slices + columns.slice
-        key[columns.microbatch == NO_MICROBATCH] = -1
+        key = columns.stage.astype(np.int64)
+        key *= self.microbatches
+        key += columns.microbatch
+        if self.slices > 1:
+            key = key * self.slices + columns.slice
+        if columns.microbatch.min(initial=0) == NO_MICROBATCH:
+            key[columns.microbatch == NO_MICROBATCH] = -1
         return key
+
+    @cached_property
+    def sort(self) -> NDArray[np.intp]:
+        """A number for each op's (kind, stage), ``kind * stages + stage``: what looks up a cost by kind and stage."""
+        sort = self.columns.kind.astype(np.intp)
+        sort *= self.stages
+        sort += self.columns.stage
+        return sort
 
     @property
     def keys(self) -> int:
@@ -162,10 +176,22 @@ class Schedule(Displayed):
         """Whether each op runs overlapped with the op right before it on its rank, shape (ops,)."""
         group = self.columns.group
         joined = np.zeros(len(self), np.bool_)
+        if is_constant(group) and group[0] == NO_GROUP:
+            return joined
         joined[1:] = (group[1:] != NO_GROUP) & (group[1:] == group[:-1])
         starts = self.offsets[:-1]
         joined[starts[starts < len(self)]] = False
         return joined
+
+    @cached_property
+    def misplaced(self) -> NDArray[np.intp]:
+        """Positions of the ops that are not on the rank that holds their stage for their microbatch, in order."""
+        columns, placement = self.columns, self.placement
+        microbatch = columns.microbatch if placement.copies == 1 else np.maximum(columns.microbatch, 0)
+        wrong = placement.ranks_of(columns.stage, microbatch, self.microbatches) != self.rank
+        if placement.copies > 1:
+            wrong &= columns.microbatch != NO_MICROBATCH
+        return np.flatnonzero(wrong)
 
     def where(self, *kinds: Kind) -> NDArray[np.intp]:
         """Positions of the ops of these kinds, in order."""

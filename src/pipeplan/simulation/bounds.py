@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 
@@ -118,12 +118,10 @@ def _one_machine(rank: RankClasses) -> float:
 
     It is how long Jackson's preemptive schedule takes, in which the longest tail always runs first (Carlier 1982).
     """
-    order = np.argsort(rank.head, axis=None)
+    classes = zip(*(column.ravel().tolist() for column in (rank.head, rank.work, rank.tail)), strict=True)
     clock = end = 0.0
     ready: list[tuple[float, float]] = []
-    for head, work, tail in zip(
-        *(column.ravel()[order].tolist() for column in (rank.head, rank.work, rank.tail)), strict=True
-    ):
+    for head, work, tail in sorted(classes, key=itemgetter(0)):
         while ready and clock < head:
             shortest, left = heappop(ready)
             done = min(left, head - clock)

@@ -37,7 +37,7 @@ def time_ops_and_copies(
     source: Sequence[int],
     joined: Sequence[bool],
     duration: Sequence[float],
-    delay: Sequence[float],
+    delay: float,
     link: Sequence[int],
     copied: Sequence[int],
     awaited: Sequence[int],
@@ -57,6 +57,7 @@ def time_ops_and_copies(
     ``copied`` says which ops are copies, and in which direction (else -1). ``awaited`` is the op of its own rank that a copy
     to the host copies, or the reload that an op needs back (else -1).
     """
+    contended = len(link) > 0
     top = len(cursor)
     for rank in range(top):
         stack[rank] = top - 1 - rank
@@ -85,10 +86,12 @@ def time_ops_and_copies(
                     begin = end[awaited[member]]
                 needed = source[member]
                 if needed >= 0:
-                    arrived = arrival[needed]
+                    arrived = arrival[needed] if contended else end[needed]
                     if arrived < 0:
                         blocker = needed
                         break
+                    if not contended:
+                        arrived += delay
                     if arrived > begin:
                         begin = arrived
             if blocker >= 0:
@@ -99,13 +102,10 @@ def time_ops_and_copies(
             for member in range(op, after):
                 start[member] = begin
                 end[member] = clock
-                sent = clock
-                wire = link[member]
-                if wire >= 0:
-                    if link_free[wire] > sent:
-                        sent = link_free[wire]
-                    link_free[wire] = sent + delay[member]
-                arrival[member] = sent + delay[member]
+                if contended:
+                    wire = link[member]
+                    if wire >= 0:
+                        arrival[member] = link_free[wire] = max(link_free[wire], clock) + delay
                 woken = waiter[member]
                 while woken >= 0:
                     stack[top] = woken

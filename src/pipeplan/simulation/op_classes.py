@@ -96,11 +96,12 @@ def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 
     down = np.concatenate(([0.0], np.cumsum(forward[:-1] + hops)))
     turn = down[-1] + forward[-1]
     up = turn + np.concatenate((np.cumsum((inputs[1:] + hops)[::-1])[::-1], [0.0]))
-    tail_inputs = np.empty(len(forward))
-    tail_inputs[0] = weights[0]
-    for stage in range(1, len(forward)):
-        onward = hops[stage - 1] + inputs[stage - 1] + tail_inputs[stage - 1]
-        tail_inputs[stage] = max(weights[stage], onward)
+    tail = 0.0
+    tails = []
+    for weight, onward in zip(weights.tolist(), [0.0, *(hops + inputs[:-1]).tolist()], strict=True):
+        tail = max(weight, onward + tail) if tails else weight
+        tails.append(tail)
+    tail_inputs = np.array(tails)
     last_tail = inputs[-1] + tail_inputs[-1]
     tail_forward = last_tail + np.concatenate((np.cumsum((forward[1:] + hops)[::-1])[::-1], [0.0]))
     return OpClasses(

@@ -156,7 +156,9 @@ def simulate(
     DeadlockError
         If ranks wait for each other; ``pipeplan check`` spells out the cycle.
     """
-    durations = costs.durations(schedule) * (1.0 if factors is None else factors)
+    durations = costs.durations(schedule)
+    if factors is not None:
+        durations = durations * factors
     if communication == "blocking":
         costs = costs.meeting()
         timeline = _blocking(schedule, costs, durations)
@@ -167,19 +169,24 @@ def simulate(
 
 def _unblocked(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> Timeline:
     """Time the compute ops and copies, then lay the communication that the schedule holds beside them."""
-    timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
-    if timed.all():
+    if schedule.kinds.issubset((*COMPUTE_KINDS, *HOST_KINDS)):
         timeline, _ = _time_compute(schedule, costs, durations, contended=contended)
         return timeline
+    timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS))
     needs = dependencies(schedule)
     _require_runnable(schedule, needs)
     compute, arrival = _time_compute(schedule.keep(timed), costs, durations[timed], contended=contended)
+    if not contended:
+        arrival = arrival + costs.transfer.time(schedule.slices)
     start, end = _beside_compute(schedule, needs, timed, (compute.start, compute.end, arrival))
     return Timeline(schedule, start, end, costs.time_unit, occupied=compute.spans)
 
 
 def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, contended: bool) -> tuple[Timeline, Floats]:
-    """The timeline of a schedule of compute ops and copies only, and each op's arrival on the next rank."""
+    """Return the timeline of a schedule of compute ops and copies only, and when each result leaves its rank.
+
+    Where transfers are ``contended``, that is when it reaches the other rank.
+    """
     copies = not schedule.kinds.isdisjoint(HOST_KINDS)
     shortest = np.where(among(schedule.columns.kind, HOST_KINDS), np.inf, durations) if copies else durations
     if len(shortest) and shortest.min() <= 0:
@@ -190,15 +197,11 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
         occupied = before + durations + behind
     needs = dependencies(schedule)
     _require_runnable(schedule, needs)
-    crosses = crosses_ranks(schedule, needs.arrival)
-    source = np.where(crosses, needs.arrival, NONE).astype(np.int32)
-    delay, link = np.zeros(len(schedule)), np.full(len(schedule), NONE, np.int32)
-    delay[source[crosses]] = costs.transfer.time(schedule.slices)
-    if contended:
-        link[source[crosses]] = schedule.rank[source[crosses]] * schedule.ranks + schedule.rank[crosses]
-        link[source[crosses]] = np.unique(link[source[crosses]], return_inverse=True)[1]
-    start, end, arrival = (np.full(len(schedule), -1.0) for _ in range(3))
-    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, delay, link)
+    source, transfer = needs.crossing, costs.transfer.time(schedule.slices)
+    link = _links(schedule, source) if contended else _NO_LINKS
+    start, end = np.empty(len(schedule)), np.full(len(schedule), -1.0)
+    arrival = np.full(len(link), -1.0)
+    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, transfer, link)
     cursor, free, link_free, *lines = _scratch(schedule, int(link.max(initial=-1)) + 1)
     outputs = (start, end, arrival, cursor, free, link_free)
     if copies:
@@ -211,7 +214,20 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
     timeline = Timeline(schedule, start, end, costs.time_unit)
     if costs.overhead.between_ops:
         timeline = replace(timeline, start=start + before, end=end - behind, occupied=timeline.spans)
-    return timeline, arrival
+    return timeline, arrival if contended else end
+
+
+_NO_LINKS = np.empty(0, np.int32)
+
+
+def _links(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the number of the link that each op's result takes to another rank, from 0; -1 where it takes none."""
+    crosses = np.flatnonzero(source >= 0)
+    senders = source[crosses]
+    link = np.full(len(schedule), NONE, np.int32)
+    ends = schedule.rank[senders] * schedule.ranks + schedule.rank[crosses]
+    link[senders] = np.unique(ends, return_inverse=True)[1]
+    return link
 
 
 def _copies(schedule: Schedule, needs: Dependencies) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -248,19 +264,23 @@ def _require_runnable(schedule: Schedule, needs: Dependencies) -> None:
 def _require_handing_on(schedule: Schedule, needs: Dependencies) -> None:
     """What comes from another rank is handed on: by a message or, where the schedule holds none, from stage to stage."""
     columns, arrival = schedule.columns, needs.arrival
-    receives = schedule.where(*RECEIVE_KINDS)
-    unsent = receives[arrival[receives] == NONE]
-    if unsent.size:
-        raise InvalidScheduleError(f"incomplete: nobody sends what {schedule.place(int(unsent[0]))} waits for")
-    received = np.zeros(len(schedule), np.bool_)
+    within_ranks = list(needs.all[1:]) if schedule.misplaced.size else []
+    receives = _NO_OPS if schedule.kinds.isdisjoint(RECEIVE_KINDS) else schedule.where(*RECEIVE_KINDS)
     if receives.size:
+        unsent = receives[arrival[receives] == NONE]
+        if unsent.size:
+            raise InvalidScheduleError(f"incomplete: nobody sends what {schedule.place(int(unsent[0]))} waits for")
         received = (arrival >= 0) & among(columns.kind[arrival], RECEIVE_KINDS)
-    for sources in (np.where(received, arrival, NONE), *needs.all[1:]):
-        apart = np.flatnonzero((sources >= 0) & (schedule.rank[sources] != schedule.rank))
+        within_ranks.insert(0, np.where(received, arrival, NONE))
+    for sources in within_ranks:
+        apart = np.flatnonzero(crosses_ranks(schedule, sources))
         if apart.size:
             op = int(apart[0])
             there = schedule.place(int(sources[op]))
             raise InvalidScheduleError(f"on the wrong rank: {schedule.place(op)} waits for {there}")
+
+
+_NO_OPS = np.empty(0, np.intp)
 
 
 def _deadlock(schedule: Schedule, end: Floats, source: NDArray[np.int32]) -> DeadlockError:

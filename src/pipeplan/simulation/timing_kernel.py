@@ -8,7 +8,7 @@ def time_ops(
     source: Sequence[int],
     joined: Sequence[bool],
     duration: Sequence[float],
-    delay: Sequence[float],
+    delay: float,
     link: Sequence[int],
     start: MutableSequence[float],
     end: MutableSequence[float],
@@ -27,9 +27,13 @@ def time_ops(
     when the op has run. Every op is visited once, so the time is linear in the ops whatever their order.
 
     ``source`` is the op of another rank to wait for, or -1; ``joined`` marks the second op of an overlapped pair, which
-    starts and ends with the first. ``arrival`` (-1: not yet) is when an op's result reaches the other rank: ``delay``
-    after its end, and where it has a ``link`` (else -1), not before that link is free.
+    starts and ends with the first. A result reaches the other rank ``delay`` after its op's ``end`` (-1: not yet).
+
+    Where links carry one transfer at a time, ``link`` numbers the one that an op's result takes (-1: none), and ``arrival``
+    (-1: not yet) is when it reaches the other rank: ``delay`` after the op's end, and not before the link is free. Elsewhere
+    both are empty.
     """
+    contended = len(link) > 0
     top = len(cursor)
     for rank in range(top):
         stack[rank] = top - 1 - rank
@@ -50,10 +54,12 @@ def time_ops(
             for member in range(op, after):
                 needed = source[member]
                 if needed >= 0:
-                    arrived = arrival[needed]
+                    arrived = arrival[needed] if contended else end[needed]
                     if arrived < 0:
                         blocker = needed
                         break
+                    if not contended:
+                        arrived += delay
                     if arrived > begin:
                         begin = arrived
             if blocker >= 0:
@@ -64,13 +70,10 @@ def time_ops(
             for member in range(op, after):
                 start[member] = begin
                 end[member] = clock
-                sent = clock
-                wire = link[member]
-                if wire >= 0:
-                    if link_free[wire] > sent:
-                        sent = link_free[wire]
-                    link_free[wire] = sent + delay[member]
-                arrival[member] = sent + delay[member]
+                if contended:
+                    wire = link[member]
+                    if wire >= 0:
+                        arrival[member] = link_free[wire] = max(link_free[wire], clock) + delay
                 woken = waiter[member]
                 while woken >= 0:
                     stack[top] = woken

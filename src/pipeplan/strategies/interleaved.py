@@ -126,9 +126,10 @@ def _rows(shape: Shape, group: int, backward: Kind, row: Callable[[Columns, Colu
     """The schedule whose ranks run ``row(forwards, backwards, rank)``, each in the order of the groups."""
     p, m, v = shape.ranks, shape.microbatches, shape.chunks
     chunk, microbatch = in_groups(m, v, group)
-    forward, reverse = chunk * p, (v - 1 - chunk) * p
+    # On rank 0; rank r runs the same for the stages r further on.
+    forwards, backwards = ops(Kind.F, chunk * p, microbatch), ops(backward, (v - 1 - chunk) * p, microbatch)
     rows = [
-        row(ops(Kind.F, forward + rank, microbatch), ops(backward, reverse + rank, microbatch), rank)
+        row(replace(forwards, stage=forwards.stage + rank), replace(backwards, stage=backwards.stage + rank), rank)
         for rank in range(p)
     ]
     return Schedule.from_rows(Placement.loop(p, v), m, rows)
