@@ -1,6 +1,13 @@
-"""What a timeline says of its ranks."""
+"""What a timeline says of its ranks, and which timelines cannot be."""
+
+import numpy as np
+import pytest
 
 import pipeplan
+from pipeplan.errors import CostError
+from pipeplan.model import Kind, Timeline, parse_schedule, tolerances
+from pipeplan.passes import insert_communication
+from pipeplan.strategies import STRATEGIES
 
 
 def test_a_rank_that_is_always_busy_idles_for_no_time_at_all():
@@ -14,3 +21,57 @@ def test_what_little_a_rank_idles_counts():
     timeline = pipeplan.simulate("1f1b", ranks=2, microbatches=1, forward_times=[1.0, 1e-6]).timeline
     assert (timeline.idle > 0).all()
     assert timeline.idle[0] < 1e-5
+
+
+PAIR = "0F0 (0F1;0B0)OVERLAP_F_B 0B1"
+
+
+def timeline_of(text, start, end, source="simulated"):
+    return Timeline(parse_schedule(text), np.array(start, float), np.array(end, float), source=source)
+
+
+@pytest.mark.parametrize("source", ["simulated", "measured"])
+def test_an_op_does_not_end_before_it_starts(source):
+    with pytest.raises(CostError, match=r"rank 0, op 1 \(0B0\) ends at 1, before it starts at 3"):
+        timeline_of("0F0 0B0", [0, 3], [1, 1], source)
+
+
+@pytest.mark.parametrize("source", ["simulated", "measured"])
+@pytest.mark.parametrize(
+    ("start", "end", "first", "second"),
+    [
+        ([0, 0, 2, 4], [2, 2, 4, 6], "0F0", r"op 1 \(0F1\)"),
+        ([0, 2, 3, 4], [10, 3, 4, 6], "0F0", r"op 1 \(0F1\)"),
+        ([5, 0, 2, 4], [6, 2, 6, 4.5], "0B0", r"op 3 \(0B1\)"),
+    ],
+)
+def test_a_rank_computes_one_op_at_a_time(source, start, end, first, second):
+    with pytest.raises(CostError, match=rf"rank 0, {second} runs while {first} does"):
+        timeline_of("0F0 0F1 0B0 0B1", start, end, source)
+
+
+def test_on_another_rank_and_in_a_pair_two_ops_run_at_once():
+    assert timeline_of("0F0 0B0\n1F0 1B0", [0, 2, 0, 2], [2, 4, 2, 4]).makespan == 4
+    assert timeline_of(PAIR, [0, 1, 1.5, 4], [1, 4, 3, 6]).makespan == 6
+    with pytest.raises(CostError, match=r"op 3 \(0B1\) runs while 0F1 does"):
+        timeline_of(PAIR, [0, 1, 1.5, 3], [1, 4, 3, 6])
+
+
+def test_messages_run_beside_ops():
+    schedule = insert_communication(STRATEGIES["1f1b"](STRATEGIES["1f1b"].shape(2, 4)))
+    timeline = pipeplan.simulate(schedule, p2p_time=1.5).timeline
+    receives = timeline.schedule.where(Kind.RECV_F)
+    assert (timeline.start[receives[1:]] < timeline.end[receives[1:] - 1]).any()
+
+
+def test_measured_ops_may_touch():
+    inside, beyond = 1 - 0.9 * tolerances.MEASURED, 1 - 1.1 * tolerances.MEASURED
+    assert timeline_of("0F0 0B0", [0, inside], [1, 4], "measured").makespan == 4
+    with pytest.raises(CostError, match="runs while 0F0 does"):
+        timeline_of("0F0 0B0", [0, beyond], [1, 4], "measured")
+    with pytest.raises(CostError, match="runs while 0F0 does"):
+        timeline_of("0F0 0B0", [0, inside], [1, 4])
+
+
+def test_sums_that_are_rounded_are_no_overlap():
+    assert timeline_of("0F0 0B0", [0, 1 - 1e-12], [1, 3]).makespan == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,9 +174,6 @@ class Costs:
         nobody said: then nothing can be offloaded.
     communication
         How transfers behave on the machine. A file of costs keeps it; a simulation takes it as an argument of its own.
-    messages
-        The part of a stage's F, B and I that messages take, where these times include it (see :meth:`occupied`); None: no
-        part. An overlapped pair has its forward's part and its backward's, each of its own stage.
 
     Raises
     ------
@@ -198,7 +195,6 @@ class Costs:
     name: str = ""
     offload: Floats | None = None
     communication: Communication = "edge"
-    messages: Floats | None = None
 
     def __post_init__(self) -> None:
         for name in ("forward", "backward", "backward_input", "backward_weight", "recompute", "overlap", "offload"):
@@ -265,17 +261,24 @@ class Costs:
             return self
         messages = message_times(self.overhead, placement) * slices
         lost = self.overhead.op_gap * slices + messages
-        return replace(
-            self,
-            forward=self.forward + lost[Kind.F],
-            backward=self.backward + lost[Kind.B],
-            backward_input=self.backward_input + lost[Kind.I],
-            backward_weight=self.backward_weight + lost[Kind.W],
-            recompute=self.recompute + lost[Kind.R],
-            overlap=None if self.overlap is None else self.overlap + lost[Kind.F],
-            overhead=Overhead(step_time=self.overhead.step_time),
-            messages=messages[Kind.F],
+        return _OccupiedCosts(
+            **{field.name: getattr(self, field.name) for field in fields(self)}
+            | {
+                "forward": self.forward + lost[Kind.F],
+                "backward": self.backward + lost[Kind.B],
+                "backward_input": self.backward_input + lost[Kind.I],
+                "backward_weight": self.backward_weight + lost[Kind.W],
+                "recompute": self.recompute + lost[Kind.R],
+                "overlap": None if self.overlap is None else self.overlap + lost[Kind.F],
+                "overhead": Overhead(step_time=self.overhead.step_time),
+                "of_messages": messages[Kind.F],
+            }
         )
+
+    @property
+    def messages(self) -> Floats:
+        """The part of a stage's F, B and I that messages take, shape (stages,): none, but see :meth:`occupied`."""
+        return np.zeros(self.stages)
 
     def meeting(self) -> Costs:
         """The costs of the same stages where both ends of a message meet: what it takes from them is time of its transfer.
@@ -385,12 +388,21 @@ class Costs:
         """
         if self.overlap is None:
             raise ValueError("the costs have no overlap times")
-        together: Floats
-        if self.messages is None:
-            together = np.maximum(self.overlap[forward], alone)
-        else:
-            together = np.maximum(self.overlap[forward] + self.messages[backward], alone + self.messages[forward])
+        messages = self.messages
+        together: Floats = np.maximum(self.overlap[forward] + messages[backward], alone + messages[forward])
         return together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OccupiedCosts(Costs):
+    """Costs whose times are what ops occupy their ranks for; of that, messages take ``of_messages``, shape (stages,)."""
+
+    of_messages: Floats = field(default_factory=lambda: NOT_GIVEN)
+
+    @property
+    def messages(self) -> Floats:
+        """The part of a stage's F, B and I that messages take. An overlapped pair has that of both its stages."""
+        return self.of_messages
 
 
 def per_stage(

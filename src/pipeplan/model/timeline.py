@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from pipeplan.model import tolerances
 from pipeplan.model.arrays import Floats
 from pipeplan.model.display import Displayed
 from pipeplan.model.names import require_short
-from pipeplan.model.op import COMPUTE_KINDS, among
+from pipeplan.model.op import COMPUTE_KINDS, NO_GROUP, among
 from pipeplan.model.quantities import LARGEST
 from pipeplan.model.schedule import Schedule
 
@@ -60,7 +61,9 @@ class Timeline(Displayed):
     InputError
         For a unit that nobody can read to its end.
     CostError
-        For a time that is not finite, or too large to compute with.
+        For a time that is not finite, or too large to compute with; an op that ends before it starts; two ops that compute
+        at once on a rank, and are no overlapped pair. Messages, copies and ops of whole stages may run beside others. Of
+        measured ops the ends may overlap a little; see :data:`tolerances.MEASURED`.
     """
 
     schedule: Schedule
@@ -75,12 +78,64 @@ class Timeline(Displayed):
         for array in (self.start, self.end):
             if array.shape != (len(self.schedule),):
                 raise ValueError(f"a timeline of {len(self.schedule)} ops needs that many times, not {array.shape}")
-            if not -LARGEST <= array.min(initial=0.0) <= array.max(initial=0.0) <= LARGEST:
+            array.flags.writeable = False
+        first, last = self.start, self.end
+        if plain := self._follow_each_other():
+            filled = np.diff(self.schedule.offsets) > 0
+            first, last = first[self.schedule.offsets[:-1][filled]], last[self.schedule.offsets[1:][filled] - 1]
+        for times in (first, last):
+            if not -LARGEST <= times.min(initial=0.0) <= times.max(initial=0.0) <= LARGEST:
                 raise CostError(
                     f"the times of {self.schedule.name or 'the schedule'} add up to more than {LARGEST:g}, or are not "
                     "finite; choose a larger unit"
                 )
-            array.flags.writeable = False
+        if not plain:
+            self._require_possible()
+
+    def _follow_each_other(self) -> bool:
+        """Whether ranks do nothing but compute one op after the other, in the order of their rows.
+
+        Most simulations are such. Each rank's first start and last end are then its extremes.
+        """
+        schedule, start, end = self.schedule, self.start, self.end
+        if not schedule.kinds.issubset(COMPUTE_KINDS) or schedule.joined.any() or not (start <= end).all():
+            return False
+        after = start[1:] >= end[:-1]
+        starts = schedule.offsets[1:-1]
+        after[starts[(starts > 0) & (starts < len(start))] - 1] = True
+        return bool(after.all())
+
+    def _require_possible(self) -> None:
+        """Check that no op ends before it starts, and that no rank computes two at once. Raises CostError."""
+        schedule, slack = self.schedule, tolerances.ROUNDING * self.makespan
+        backwards = np.flatnonzero(self.end < self.start - slack)
+        if backwards.size:
+            op = int(backwards[0])
+            raise CostError(f"{schedule.place(op)} ends at {self.end[op]:g}, before it starts at {self.start[op]:g}")
+        computes = among(schedule.columns.kind, COMPUTE_KINDS) & (self.end > self.start)
+        share = tolerances.MEASURED if self.source == "measured" else 0.0
+        for first, stop in pairwise(schedule.offsets.tolist()):
+            ops = first + np.flatnonzero(computes[first:stop])
+            ops = ops[np.argsort(self.start[ops], kind="stable")]
+            # Of the ops before each, the one that ends last.
+            ends = self.end[ops]
+            latest = np.maximum.accumulate(np.where(ends >= np.maximum.accumulate(ends), np.arange(len(ops)), 0))
+            before, after = ops[latest[:-1]], ops[1:]
+            shared = np.minimum(self.end[before], self.end[after]) - self.start[after]
+            shorter = np.minimum(self.end[before] - self.start[before], self.end[after] - self.start[after])
+            pairs = (schedule.columns.group[after] != NO_GROUP) & (
+                schedule.columns.group[after] == schedule.columns.group[before]
+            )
+            wrong = np.flatnonzero(~pairs & (shared > slack + share * shorter))
+            if wrong.size:
+                raise CostError(self._at_once(int(before[wrong[0]]), int(after[wrong[0]])))
+
+    def _at_once(self, before: int, after: int) -> str:
+        times = (f"{self.start[op]:g} to {self.end[op]:g}" for op in (after, before))
+        return (
+            f"{self.schedule.place(after)} runs while {self.schedule.op(before)} does ({' and '.join(times)}): a rank "
+            "computes one op at a time, or an overlapped pair"
+        )
 
     @cached_property
     def makespan(self) -> float:

@@ -9,6 +9,9 @@ from __future__ import annotations
 ROUNDING = 1e-9
 """Two sums of the same times, taken in another order, differ by less; what differs by more is meant to."""
 
+MEASURED = 0.1
+"""Part of the shorter of two measured ops in which both may run: kernels end while the next op's begin on another stream."""
+
 MEMORY = 1e-9
 """By how much what a rank holds may pass its limit: a sum of fractions that often meets it exactly, and is rounded."""
 

@@ -44,7 +44,7 @@ def flatten(encoder: Encoder) -> FlatProblem:
         full_time=full_time,
         full_growth=np.where(encoder.is_forward, growth, -held),
         overlap=time if overlap is None else overlap[encoder.stage_of] / problem.slices,
-        messages=np.zeros(encoder.classes) if messages is None else messages[encoder.stage_of] / problem.slices,
+        messages=messages[encoder.stage_of] / problem.slices,
         slices=problem.slices,
     )
     return flat._replace(more=_widen(encoder, flat, crosses) if encoder.is_wide else NO_WIDE_PROBLEM)

@@ -174,7 +174,7 @@ class Problem:
         if costs.overlap is None or not self.choices.overlap:
             return np.zeros(costs.stages, np.bool_)
         # The messages of a backward are not overlapped.
-        alone = backward if costs.messages is None else backward - costs.messages
+        alone = backward - costs.messages
         gains: NDArray[np.bool_] = (costs.overlap - costs.forward).min() < alone * (1 - tolerances.LAST_DIGITS)
         return gains
 
