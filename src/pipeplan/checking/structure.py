@@ -47,7 +47,8 @@ def check_structure(schedule: Schedule) -> Iterator[Problem]:
 
 def present(schedule: Schedule, kind: Kind) -> Bools:
     """Return whether a kind stands for each (stage, microbatch, slice), by :attr:`Schedule.key`; shape (keys,)."""
-    return positions_of(schedule).table(kind) != MISSING
+    stands: Bools = positions_of(schedule).table(kind) != MISSING
+    return stands
 
 
 def _microbatch_given(schedule: Schedule) -> Iterator[Problem]:

@@ -97,7 +97,7 @@ def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 
     turn = down[-1] + forward[-1]
     up = turn + np.concatenate((np.cumsum((inputs[1:] + hops)[::-1])[::-1], [0.0]))
     tail = 0.0
-    tails = []
+    tails: list[float] = []
     for weight, onward in zip(weights.tolist(), [0.0, *(hops + inputs[:-1]).tolist()], strict=True):
         tail = max(weight, onward + tail) if tails else weight
         tails.append(tail)

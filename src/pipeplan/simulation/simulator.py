@@ -62,7 +62,7 @@ from pipeplan.simulation.timing_kernel import time_ops
 
 Communication = Literal["edge", "blocking", "contended"]
 
-_Arrays = tuple[NDArray[Any], ...]
+_Arrays = tuple[NDArray[Any] | float, ...]
 
 _TIME_OPS = Kernel(time_ops)
 _TIME_OPS_BLOCKING = Kernel(time_ops_blocking)
