@@ -341,7 +341,7 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
     ranks = schedule.ranks
     inputs: _Arrays = (schedule.offsets, partner, schedule.rank, schedule.joined, gap + durations)
-    outputs: _Arrays = (start, end, np.zeros(ranks, np.int64), np.zeros(ranks))
+    outputs: tuple[NDArray[Any], ...] = (start, end, np.zeros(ranks, np.int64), np.zeros(ranks))
     stack, waiting = np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_)
     if schedule.kinds.isdisjoint(HOST_KINDS):
         done = _TIME_OPS_BLOCKING(inputs, (*outputs, stack, waiting), work=len(schedule))
