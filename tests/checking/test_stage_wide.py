@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipeplan.checking import check
-from pipeplan.model import Kind, Schedule, parse_schedule
+from pipeplan.model import Kind, Schedule, among, parse_schedule
 from pipeplan.passes import lower_for_torch
 from tests.passes.plans import PLANS
 
@@ -53,9 +53,9 @@ def test_a_plan_of_compute_needs_no_reduction_unless_asked():
 @settings(max_examples=30, deadline=None)
 @given(PLANS.filter(lambda plan: plan.placement.copies == 1 and plan.slices == 1))
 def test_what_is_lowered_for_pytorch_is_right(plan: Schedule):
-    lowered = lower_for_torch(plan)
+    lowered = lower_for_torch(plan, waits=True)
     report = check(lowered)
     assert report.problems == ()
     assert {note.rule for note in report.notes} <= {"buffers"}
-    lost = lowered.keep(lowered.columns.kind != Kind.REDUCE_GRAD)
+    lost = lowered.keep(~among(lowered.columns.kind, (Kind.REDUCE_GRAD, Kind.WAIT_REDUCE_GRAD)))
     assert {problem.rule for problem in check(lost).problems} == {"reduce-grad"}

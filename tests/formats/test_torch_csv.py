@@ -1,9 +1,12 @@
+from importlib.metadata import PackageNotFoundError
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.errors import FormatError, InvalidScheduleError
-from pipeplan.formats import parse_torch_csv, read_schedule, torch_csv
+from pipeplan.errors import FormatError, InputError, InvalidScheduleError
+from pipeplan.formats import parse_torch_csv, read_schedule, torch_csv, torch_release
+from pipeplan.formats.pytorch_csv import torch_csv_comms, torch_csv_compute
 from pipeplan.model import format_cells, format_schedule, parse_schedule
 from pipeplan.passes import insert_communication
 from tests.conformance import conformance
@@ -86,3 +89,54 @@ def test_pytorchs_own_orders():
         text = "".join(row.replace(" ", ",").replace(".", "") + "\n" for row in rows)
         cells = [[cell for cell in row.split() if cell != "."] for row in rows]
         assert [format_cells(row) for row in parse_torch_csv(text, name=name)] == cells
+
+
+ONE = (
+    "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,{}0REDUCE_GRAD,{}0RESHARD\n"
+    "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,{}1RESHARD{}\n"
+)
+UNTIL_2_14 = ONE.format("", "", "", "")
+FROM_2_15 = ONE.format("0WAIT_SEND_F0,", "0WAIT_REDUCE_GRAD,", "1WAIT_REDUCE_GRAD,", ",1WAIT_SEND_B0")
+
+
+@pytest.mark.parametrize("release", ["2.13", "2.14.1", "2.15", "2.15.0+cu132"])
+@pytest.mark.parametrize("source", ["0F0,0B0\n1F0,1B0\n", UNTIL_2_14, FROM_2_15])
+def test_communication_is_written_in_the_form_of_a_release(source, release):
+    expected = FROM_2_15 if release.startswith("2.15") else UNTIL_2_14
+    assert torch_csv_comms(parse_torch_csv(source, name="plan"), release) == expected
+
+
+@pytest.mark.parametrize("text", [UNTIL_2_14, FROM_2_15])
+def test_the_forms_of_all_releases_are_read(text):
+    assert torch_csv(parse_torch_csv(text, name="plan")) == text
+
+
+@pytest.mark.parametrize("release", ["2.12", "2.150", "2", "", "x", "2.15x1", "2.15\n"])
+def test_an_unknown_release_is_refused(release):
+    with pytest.raises(InputError, match=r"unknown release of PyTorch .*: expected one of 2\.13"):
+        torch_release(release)
+
+
+def test_the_release_is_that_of_the_installed_pytorch_or_the_newest(monkeypatch):
+    def version(name):
+        if installed is None:
+            raise PackageNotFoundError(name)
+        return installed
+
+    monkeypatch.setattr("pipeplan.formats.torch_releases.version", version)
+    plan = parse_torch_csv("0F0,0B0\n1F0,1B0\n", name="plan")
+    for installed in ("2.13.0+cpu", "2.14.1"):
+        assert torch_csv_comms(plan) == UNTIL_2_14
+    for installed in ("2.15.0", "2.16.0a0+git1", None):
+        assert torch_csv_comms(plan) == FROM_2_15
+
+
+def test_a_compute_file_holds_compute_alone():
+    """PyTorch refuses any other op where it adds communication by itself."""
+    assert torch_csv_compute(parse_torch_csv(FROM_2_15, name="plan")) == "0F0,0B0\n1F0,1B0\n"
+
+
+def test_microbatches_are_numbered_in_the_order_of_their_losses():
+    plan = parse_torch_csv("0F0,0F1,0B0,0B1\n1F1,1F0,1B1,1B0\n", name="plan")
+    assert torch_csv_compute(plan) == "0F1,0F0,0B1,0B0\n1F0,1F1,1B0,1B1\n"
+    assert "1F0,1F1,1B0" in torch_csv_comms(plan, "2.13")

@@ -6,6 +6,7 @@ from pipeplan.model import (
     HOST_KINDS,
     RECEIVE_KINDS,
     SEND_KINDS,
+    SEND_WAIT_KINDS,
     STAGE_WIDE_KINDS,
     Kind,
     among,
@@ -14,7 +15,7 @@ from pipeplan.model import (
 
 def test_every_kind_is_of_one_sort():
     sorts = (COMPUTE_KINDS, COMMUNICATION_KINDS, STAGE_WIDE_KINDS, HOST_KINDS)
-    assert sorted(kind for sort in sorts for kind in sort) == list(Kind)
+    assert sorted(kind for sort in (*sorts, SEND_WAIT_KINDS) for kind in sort) == list(Kind)
     assert {*SEND_KINDS, *RECEIVE_KINDS} == {*COMMUNICATION_KINDS}
     for kind in Kind:
         asked = (kind.is_compute, kind.is_communication, kind.is_stage_wide, kind.is_host_copy)

@@ -7,6 +7,7 @@ from pipeplan.model import Schedule, format_schedule, schedule_from_cells
 from pipeplan.runtime import from_torch, torch_internals
 from pipeplan.strategies import strategy
 from tests.conformance import conformance
+from tests.runtime.lowered import as_until_2_14
 
 ORDERS = {
     "GPipe": "0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1",
@@ -35,11 +36,12 @@ def test_every_recorded_order_is_read() -> None:
 
 
 def test_every_recorded_lowering_is_read() -> None:
+    """They are of a release whose runtime has no ops that wait."""
     lowered = conformance("torch_orders.json")["lowered"]
     kept = {key: cells for key, cells in lowered.items() if shape(key)[0] not in ("GPipe", "1F1B")}
     assert kept
     for key, cells in kept.items():
-        assert from_torch(*shape(key), communication=True) == rows(cells), key
+        assert as_until_2_14(from_torch(*shape(key), communication=True)) == rows(cells), key
 
 
 @pytest.mark.parametrize("name", torch_internals.SCHEDULE_CLASSES)

@@ -9,7 +9,7 @@ from pipeplan.lazy import lazy_names
 if TYPE_CHECKING:
     from pipeplan.api.arguments import Given, ScheduleLike, as_keywords
     from pipeplan.api.catalogue import fixed_chunks, schedules
-    from pipeplan.api.checks import Verdict, check
+    from pipeplan.api.checks import TRAINERS, Verdict, check
     from pipeplan.api.comparing.comparisons import (
         Comparison,
         compare,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pipeplan.api.training.training_runs import CostProfile, TrainingRun, model_files, profile, run
 
 __all__ = [
+    "TRAINERS",
     "CalibrationProfile",
     "Comparison",
     "CostProfile",
@@ -140,7 +141,7 @@ if not TYPE_CHECKING:
         {
             "arguments": {"Given", "ScheduleLike", "as_keywords"},
             "catalogue": {"fixed_chunks", "schedules"},
-            "checks": {"Verdict", "check"},
+            "checks": {"TRAINERS", "Verdict", "check"},
             "comparing.comparisons": {
                 "Comparison",
                 "compare",

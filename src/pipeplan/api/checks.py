@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack, final
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final
 
 from pipeplan.api.arguments import Given, ScheduleLike, settings_of
 from pipeplan.api.presentable import Presentable
@@ -14,7 +14,8 @@ from pipeplan.checking import Problem
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import Settings
 from pipeplan.drawing import View, order_of
-from pipeplan.errors import InvalidScheduleError
+from pipeplan.errors import InputError, InvalidScheduleError, UnknownNameError
+from pipeplan.formats import has_waits, torch_release
 from pipeplan.model import MemoryRule, Schedule
 
 if TYPE_CHECKING:
@@ -86,13 +87,34 @@ def _record(problem: Problem) -> dict[str, str]:
     return {"rule": problem.rule, "where": problem.where, "message": problem.message}
 
 
-def check(schedule: ScheduleLike, /, **settings: Unpack[Given]) -> Verdict:
+TRAINERS = ("pytorch", "torchtitan", "megatron")
+"""The trainers for which a schedule can be checked."""
+
+
+class _Rules(TypedDict, total=False):
+    waits: bool
+    losses_in_order: bool
+
+
+def check(
+    schedule: ScheduleLike,
+    /,
+    *,
+    trainer: str | None = None,
+    trainer_version: str | None = None,
+    **settings: Unpack[Given],
+) -> Verdict:
     """All that is wrong with a schedule: structure, order, deadlock, channels, and with ``memory_limit`` its memory.
 
     Parameters
     ----------
     schedule
         A file, a strategy's name or a schedule. Of a timeline, simulated or measured, the order of ops is checked.
+    trainer
+        ``pytorch``, ``torchtitan`` or ``megatron``: what this trainer cannot run, or would train on wrong gradients, is a
+        problem. Of PyTorch the schedule is checked as it stands, of the others whether it can be exported to them.
+    trainer_version
+        The release of PyTorch; None: the installed one, or without one the newest known release.
     **settings
         Of the shape and costs, what the check depends on: ``memory_limit`` with its bytes, ``communication="blocking"`` for
         sends that wait for their receives.
@@ -100,13 +122,16 @@ def check(schedule: ScheduleLike, /, **settings: Unpack[Given]) -> Verdict:
     Raises
     ------
     InputError
-        For a file that cannot be read or understood, and settings that cannot be.
+        For a file that cannot be read or understood, settings that cannot be, and a release that is not known.
+    UnknownNameError
+        For an unknown trainer.
 
     Examples
     --------
     >>> pipeplan.check("1f1b", ranks=4, microbatches=8, memory_limit="3act").problems[0].rule
     'memory'
     """
+    rules = _rules_of(trainer, trainer_version)
     given = settings_of(settings)
     name = label(schedule)
     try:
@@ -114,8 +139,29 @@ def check(schedule: ScheduleLike, /, **settings: Unpack[Given]) -> Verdict:
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
         return Verdict(name, None, (Problem("structure", name, str(error)),))
-    report = check_schedule(found, memory=memory_rule(found, given), sends=sends(given))
-    return Verdict(name, found, report.problems, report.notes)
+    report = check_schedule(found, memory=memory_rule(found, given), sends=sends(given), **rules)
+    problems = report.problems
+    if trainer is not None and not problems:
+        problems = _refused_by(trainer, found)
+    return Verdict(name, found, problems, report.notes)
+
+
+def _rules_of(trainer: str | None, release: str | None) -> _Rules:
+    """Return the rules of a trainer that no other has. Raises UnknownNameError, and InputError for a wrong release."""
+    if trainer is not None and trainer not in TRAINERS:
+        raise UnknownNameError("trainer", trainer, TRAINERS, field="trainer")
+    if trainer != "pytorch":
+        if release is not None:
+            raise InputError("trainer_version is for checks for pytorch", field="trainer_version")
+        return {}
+    return {"waits": has_waits(torch_release(release)), "losses_in_order": True}
+
+
+def _refused_by(trainer: str, schedule: Schedule) -> tuple[Problem, ...]:
+    from pipeplan.api.editing.trainers import refusal  # brings every format of answers, which other checks do without
+
+    reason = refusal("torch-csv-comms" if trainer == "pytorch" else trainer, schedule)
+    return (Problem("trainer", "", reason),) if reason else ()
 
 
 def memory_rule(schedule: Schedule, settings: Settings) -> MemoryRule | None:

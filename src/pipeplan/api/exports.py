@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from pipeplan.api.arguments import Given, ScheduleLike, asked
 from pipeplan.api.outputs import export_formats, exported, placed, require_export, write_settings
+from pipeplan.api.results import Result
 from pipeplan.api.simulations import simulated, timed
 from pipeplan.api.sources import resolve
 from pipeplan.costs import Settings
@@ -39,7 +40,7 @@ class Export(str):
     files
         The text of each file that it names, by the path that it names it with: a trainer's settings name a CSV.
     warnings
-        What goes wrong with a trainer's settings, a sentence each.
+        What goes wrong with a trainer's settings, and what was changed in an order for its trainer, a sentence each.
     """
 
     files: Mapping[str, str] = MappingProxyType({})
@@ -135,13 +136,24 @@ def export(
         known, training = _laid_out(known, training)
     result = simulated(wanted(resolve(meant, known)), known) if wanted else timed(meant, known)
     if chosen.write_settings is None:
-        return Export(exported(result, to))
+        return _of_schedule(chosen, result, training)
     made = Export.of_settings(to, result.schedule, training)
     if training.csv is not None and not made.files:
         raise InputError(
             f"the settings of {to} name no CSV: it makes the order of ops from them by itself", field="csv"
         )
     return made
+
+
+def _of_schedule(chosen: Format, result: Result, training: Training) -> Export:
+    """Return a result in a format that holds no trainer's settings."""
+    if chosen.write_for_release is None:
+        export = Export(exported(result, chosen.name))
+    else:
+        export = Export(chosen.write_for_release(result.schedule, training.trainer_version))
+    if chosen.warnings is not None:
+        export.warnings = chosen.warnings(result.schedule)
+    return export
 
 
 def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSettings:
@@ -162,7 +174,9 @@ def _laid_out(settings: Settings, training: Training) -> tuple[Settings, Trainin
 
 def _require_trainer(chosen: Format, said: Mapping[str, Any]) -> None:
     """Refuse what is said of a training to a format that has no use for it. Raises InputError."""
-    if said and chosen.write_settings is None:
-        name = next(iter(said))
+    used = {"trainer_version"} if chosen.write_for_release is not None else set()
+    unused = [name for name in said if name not in used]
+    if unused and chosen.write_settings is None:
+        name = unused[0]
         trainers = ", ".join(each.name for each in export_formats().values() if each.write_settings is not None)
         raise InputError(f"{name} is for the settings of a trainer ({trainers}), not for {chosen.name}", field=name)

@@ -7,12 +7,14 @@ from typing import Literal
 
 from pipeplan.checking.buffers import check_buffers
 from pipeplan.checking.channels import check_channels, check_messages, communicates
+from pipeplan.checking.losses import check_losses
 from pipeplan.checking.memory import check_memory
 from pipeplan.checking.order import check_order, check_progress
 from pipeplan.checking.problem import Problem, Report
 from pipeplan.checking.rendezvous import check_rendezvous
 from pipeplan.checking.stage_wide import check_reduce_grad, check_sharding, note_no_reduce_grad
 from pipeplan.checking.structure import check_structure
+from pipeplan.checking.waits import check_progress_of_waits, check_waits, note_no_waits
 from pipeplan.model import MemoryRule, Schedule, dependencies
 
 Sends = Literal["buffered", "blocking"]
@@ -25,6 +27,8 @@ def check(
     sends: Sends = "buffered",
     reduce_grad: bool | None = None,
     buffers: int | None = None,
+    waits: bool | None = None,
+    losses_in_order: bool = False,
 ) -> Report:
     """All problems of a schedule: structure first, and where that is right, whether it runs and on the right data.
 
@@ -39,23 +43,34 @@ def check(
         Whether every stage needs a REDUCE_GRAD; None: where the schedule has any op of a whole stage.
     buffers
         How many received messages may wait for their ops on a rank. None: a generous number, and more is only a note.
+    waits
+        Whether the runtime requires ops that wait for sends and reduced gradients, or, False, refuses them; None: where the
+        schedule holds some it must hold all, and a schedule with communication without them is a note.
+    losses_in_order
+        Whether the runtime takes the k-th loss for microbatch k, as PyTorch's does. False: a schedule of which that is wrong
+        is a note.
     """
-    problems = list(check_structure(schedule)) or list(_check_content(schedule, reduce_grad))
     notes: list[Problem] = []
+    problems = list(check_structure(schedule))
+    if not problems:
+        (problems if losses_in_order else notes).extend(check_losses(schedule))
+        problems += _check_content(schedule, reduce_grad, waits if communicates(schedule) or waits is False else None)
     if not problems and communicates(schedule):
         needs = dependencies(schedule)
         (problems if sends == "blocking" else notes).extend(check_rendezvous(schedule, needs))
         (notes if buffers is None else problems).extend(check_buffers(schedule, needs, limit=buffers))
         notes += note_no_reduce_grad(schedule)
+        notes += note_no_waits(schedule)
     if memory is not None:
         problems += check_memory(schedule, memory)
     return Report(schedule, tuple(problems), tuple(notes))
 
 
-def _check_content(schedule: Schedule, reduce_grad: bool | None) -> Iterator[Problem]:
+def _check_content(schedule: Schedule, reduce_grad: bool | None, waits: bool | None) -> Iterator[Problem]:
     yield from check_sharding(schedule)
     yield from check_reduce_grad(schedule, wanted=reduce_grad)
     lost = list(check_messages(schedule)) if communicates(schedule) else []
+    lost += check_waits(schedule, wanted=waits)
     yield from lost
     if not lost:
         yield from _check_run(schedule)
@@ -66,6 +81,9 @@ def _check_run(schedule: Schedule) -> Iterator[Problem]:
     disordered = list(check_order(schedule, needs))
     yield from disordered
     if not disordered:
-        yield from check_progress(schedule, needs)
+        stuck = list(check_progress(schedule, needs))
+        yield from stuck
         if communicates(schedule):
+            if not stuck:
+                yield from check_progress_of_waits(schedule, needs)
             yield from check_channels(schedule, needs)

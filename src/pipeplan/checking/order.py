@@ -27,8 +27,13 @@ def check_progress(schedule: Schedule, needs: Dependencies) -> Iterator[Problem]
     """No ranks wait for each other; where they do, the cycle op by op. Needs :func:`check_order` to find nothing."""
     run = progress(schedule, needs)
     if not run.complete:
-        cycle = blocking_cycle(schedule, run)
-        yield Problem("deadlock", schedule.place(cycle[0]), _spell(schedule, run, cycle), cycle[0], tuple(cycle[1:]))
+        yield spelled_deadlock(schedule, run)
+
+
+def spelled_deadlock(schedule: Schedule, run: Progress) -> Problem:
+    """Return the cycle of waits in which a run that is not complete ended, op by op."""
+    cycle = blocking_cycle(schedule, run)
+    return Problem("deadlock", schedule.place(cycle[0]), _spell(schedule, run, cycle), cycle[0], tuple(cycle[1:]))
 
 
 def blocking_cycle(schedule: Schedule, run: Progress) -> list[int]:

@@ -17,7 +17,8 @@ class Problem:
     rule
         The rule it breaks, in one word. Of any schedule: ``incomplete``, ``duplicate``, ``microbatch``, ``rank``,
         ``overlap``, ``order``, ``deadlock``, ``memory``. Of messages: ``message`` (missing or one too many), ``channel``
-        (out of order), ``rendezvous``, ``buffers``. Of whole stages: ``reduce-grad``, ``sharding``.
+        (out of order), ``rendezvous``, ``buffers``, ``wait``. Of whole stages: ``reduce-grad``, ``sharding``. Of a
+        trainer: ``losses``, ``trainer``.
     where
         The place: rank, number of the op in its row, the op.
     message

@@ -31,6 +31,9 @@ KIND_TITLES: dict[Kind, str] = {
     Kind.REDUCE_GRAD: "reduce gradients",
     Kind.OFFLOAD: "offload to the host",
     Kind.RELOAD: "reload from the host",
+    Kind.WAIT_SEND_F: "wait for a send forward",
+    Kind.WAIT_SEND_B: "wait for a send backward",
+    Kind.WAIT_REDUCE_GRAD: "wait for reduced gradients",
 }
 """What a legend calls each kind."""
 
@@ -110,10 +113,14 @@ class Theme:
         }
 
 
+_FORWARD_MESSAGES = (Kind.SEND_F, Kind.RECV_F, Kind.WAIT_SEND_F)
+_BACKWARD_MESSAGES = (Kind.SEND_B, Kind.RECV_B, Kind.WAIT_SEND_B)
+
+
 def _ramps(shift: float) -> dict[Kind, Ramp]:
     """The kinds' ramps; ``shift`` lifts the darkest, so that they stand out from a dark page."""
-    messages = {kind: Ramp(0.50 + shift, 0.50 + shift, 0.02, 250) for kind in (Kind.SEND_F, Kind.RECV_F)}
-    messages |= {kind: Ramp(0.66 + shift, 0.66 + shift, 0.02, 250) for kind in (Kind.SEND_B, Kind.RECV_B)}
+    messages = {kind: Ramp(0.50 + shift, 0.50 + shift, 0.02, 250) for kind in _FORWARD_MESSAGES}
+    messages |= {kind: Ramp(0.66 + shift, 0.66 + shift, 0.02, 250) for kind in _BACKWARD_MESSAGES}
     parameters = {kind: Ramp(0.74, 0.74, 0.06, 130) for kind in Kind if kind.is_stage_wide}
     copies = {
         Kind.OFFLOAD: Ramp(0.37 + shift / 2, 0.37 + shift / 2, 0.12, 150),

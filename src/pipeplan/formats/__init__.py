@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pipeplan.formats.schema import RECORDS, schema_of
     from pipeplan.formats.standard_input import STANDARD_INPUT, is_standard_input, read_standard_input
     from pipeplan.formats.timeline_table import timeline_columns, timeline_csv
+    from pipeplan.formats.torch_releases import TORCH_RELEASES, has_waits, torch_release
     from pipeplan.formats.torchtitan import (
         torchtitan_accumulation,
         torchtitan_flags,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RECORDS",
     "STANDARD_INPUT",
+    "TORCH_RELEASES",
     "TRAINING_NAMES",
     "TRAINING_SETTINGS",
     "Content",
@@ -56,6 +58,7 @@ __all__ = [
     "costs_json",
     "endings",
     "formats",
+    "has_waits",
     "holds_run",
     "in_order",
     "is_costs_json",
@@ -82,6 +85,7 @@ __all__ = [
     "timeline_csv",
     "timeline_json",
     "torch_csv",
+    "torch_release",
     "torchtitan_accumulation",
     "torchtitan_flags",
     "torchtitan_launch",
@@ -106,6 +110,7 @@ if not TYPE_CHECKING:
             "standard_input": {"STANDARD_INPUT", "is_standard_input", "read_standard_input"},
             "timeline_table": {"timeline_columns", "timeline_csv"},
             "pytorch_csv": {"parse_torch_csv", "torch_csv"},
+            "torch_releases": {"TORCH_RELEASES", "has_waits", "torch_release"},
             "torchtitan": {
                 "torchtitan_accumulation",
                 "torchtitan_flags",

@@ -60,6 +60,10 @@ class Format:
         Its media type.
     write_schedule, write_timeline, write_costs, write_record
         Its text of a schedule, an outcome, costs, or the record of an answer of any kind; None for what it cannot hold.
+    write_for_release
+        Like ``write_schedule``, where the text depends on the trainer's release: takes its name too, None for the default.
+    warnings
+        What the user must know of a schedule that is written in this format, a sentence each.
     write_settings
         A trainer's settings for a schedule, which takes what it must know beside.
     convert_schedule
@@ -84,6 +88,8 @@ class Format:
     media: str
     write_schedule: Callable[[Schedule], str] | None = None
     convert_schedule: Callable[[Schedule], str] | None = None
+    write_for_release: Callable[[Schedule, str | None], str] | None = None
+    warnings: Callable[[Schedule], tuple[str, ...]] | None = None
     write_settings: Callable[[Schedule, Training], TrainerSettings] | None = None
     write_timeline: Callable[[Outcome], str] | None = None
     write_costs: Callable[[Costs], str] | None = None

@@ -1,7 +1,9 @@
 """PyTorch's schedule CSV: a line a rank, cells apart by commas, no header; an empty cell is a bubble.
 
 This is what ``torch.distributed.pipelining`` reads with ``_load_csv`` and writes with ``_dump_csv``, in both of its forms:
-compute only, and with communication. Read strictly: nothing is skipped but empty cells.
+compute only, and with communication. Read strictly: nothing is skipped but empty cells. The forms of all releases are read.
+Writing numbers microbatches in the order of their losses (:func:`~pipeplan.passes.in_order_of_losses`), and adds the ops
+that wait where the release of PyTorch requires them (:mod:`pipeplan.formats.torch_releases`).
 """
 
 from __future__ import annotations
@@ -10,8 +12,18 @@ from collections.abc import Iterator
 
 from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.formats.format import Format
-from pipeplan.model import HOST_KINDS, Kind, Schedule, format_cells, parse_cell, schedule_from_cells
-from pipeplan.passes import lower_for_torch, without_communication
+from pipeplan.formats.torch_releases import TORCH_RELEASES, has_waits, torch_release
+from pipeplan.model import (
+    HOST_KINDS,
+    STAGE_WIDE_KINDS,
+    Kind,
+    Schedule,
+    among,
+    format_cells,
+    parse_cell,
+    schedule_from_cells,
+)
+from pipeplan.passes import in_order_of_losses, lower_for_torch, without_communication
 
 
 def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
@@ -85,6 +97,43 @@ def torch_csv(schedule: Schedule) -> str:
     return "".join(",".join(format_cells(row)) + "\n" for row in schedule)
 
 
+def torch_csv_compute(schedule: Schedule) -> str:
+    """Return the text of a schedule's CSV with its compute ops alone.
+
+    Raises
+    ------
+    FormatError
+        As :func:`torch_csv`.
+    """
+    compute = without_communication(schedule)
+    return torch_csv(in_order_of_losses(compute.keep(~among(compute.columns.kind, STAGE_WIDE_KINDS))))
+
+
+def torch_csv_comms(schedule: Schedule, release: str | None = None) -> str:
+    """Return the text of a schedule's CSV with communication, for a release of PyTorch; None: the installed one.
+
+    Raises
+    ------
+    FormatError
+        As :func:`torch_csv`.
+    ShapeError, DeadlockError
+        As :func:`~pipeplan.passes.lower_for_torch`.
+    InputError
+        For an unknown release.
+    """
+    lowered = lower_for_torch(schedule, waits=has_waits(torch_release(release)))
+    return torch_csv(in_order_of_losses(lowered))
+
+
+def _warnings(schedule: Schedule) -> tuple[str, ...]:
+    if in_order_of_losses(schedule) is schedule:
+        return ()
+    return (
+        "microbatches are numbered in the order in which the last stage runs their forwards, since PyTorch takes the k-th "
+        "loss for microbatch k; compare a run with this file, not with the schedule that it was made from",
+    )
+
+
 def _read(text: str, name: str, keep_duplicates: bool) -> Schedule:
     return parse_torch_csv(text, name=name, keep_duplicates=keep_duplicates)
 
@@ -96,17 +145,23 @@ FORMATS = (
         help="The order of compute ops, as torch.distributed.pipelining and torchtitan read it.",
         ending=".csv",
         media="text/csv; charset=utf-8",
-        write_schedule=lambda schedule: torch_csv(without_communication(schedule)),
-        convert_schedule=torch_csv,
+        write_schedule=torch_csv_compute,
+        convert_schedule=lambda schedule: torch_csv(in_order_of_losses(schedule)),
+        warnings=_warnings,
         read=_read,
     ),
     Format(
         name="torch-csv-comms",
         title="PyTorch CSV with communication",
-        help="Compute ops with sends, receives and sharding, as PyTorch's runtime executes them.",
+        help=(
+            "Compute ops with sends, receives and sharding, as PyTorch's runtime executes them: of the release that "
+            f"--trainer-version names, else of the installed one, else of {TORCH_RELEASES[-1]}."
+        ),
         ending=".comms.csv",
         media="text/csv; charset=utf-8",
-        write_schedule=lambda schedule: torch_csv(lower_for_torch(schedule)),
+        write_schedule=torch_csv_comms,
+        write_for_release=torch_csv_comms,
+        warnings=_warnings,
         read=_read,
     ),
 )

@@ -13,22 +13,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.files import file_name
 from pipeplan.formats.format import Format
-from pipeplan.formats.pytorch_csv import torch_csv
+from pipeplan.formats.pytorch_csv import torch_csv_compute
 from pipeplan.formats.training import TrainerSettings, Training
-from pipeplan.model import HOST_KINDS, NO_MICROBATCH, Kind, Schedule, one_line
-from pipeplan.passes import without_communication, without_recompute
+from pipeplan.model import HOST_KINDS, Kind, Schedule, one_line, order_of_losses
+from pipeplan.passes import without_recompute
 
 Fields = Mapping[str, Any]
 """Values by the names of a config's fields."""
@@ -328,7 +327,7 @@ def _comments(schedule: Schedule, training: Training, release: Release) -> list[
         lines.append("# Every stage recomputes in full (FullAC), which on the command line must come last.")
     if schedule.joined.any():
         lines.append("# Overlapped pairs run one op after the other: torchtitan overlaps only its own DualPipeV's.")
-    if (np.diff(_taken_by_the_last_stage(schedule)) < 0).any():
+    if (np.diff(order_of_losses(schedule)) < 0).any():
         lines += [
             "# Microbatches are numbered anew, in the order in which the last stage takes them, as PyTorch counts losses:",
             "# train with the CSV that is written with these settings; by another one the gradients are wrong.",
@@ -360,34 +359,10 @@ def _python_table(name: str, table: Fields) -> list[str]:
 
 
 def _written(lines: list[str], schedule: Schedule, training: Training) -> TrainerSettings:
-    order = torch_csv(in_order_of_losses(without_recompute(without_communication(schedule))))
+    order = torch_csv_compute(without_recompute(schedule))
     return TrainerSettings(
         text="\n".join(lines) + "\n", files={_csv_name(schedule, training): order}, warnings=_warnings(schedule)
     )
-
-
-def in_order_of_losses(schedule: Schedule) -> Schedule:
-    """The schedule with its microbatches numbered in the order in which the last stage takes them forward.
-
-    PyTorch keeps the losses of a step in the order in which they come and takes the k-th for microbatch k: where another
-    microbatch's was the k-th, the gradients are wrong without a word. Which sequences a microbatch holds is the same to the
-    schedule, so only its number changes.
-    """
-    taken = _taken_by_the_last_stage(schedule)
-    number = np.empty(schedule.microbatches, np.int32)
-    number[taken] = np.arange(schedule.microbatches)
-    microbatch = schedule.columns.microbatch
-    numbered = np.where(microbatch == NO_MICROBATCH, microbatch, number[microbatch])
-    return replace(schedule, columns=replace(schedule.columns, microbatch=numbered))
-
-
-def _taken_by_the_last_stage(schedule: Schedule) -> NDArray[np.int32]:
-    """The microbatches in the order of their forwards there."""
-    forwards = schedule.where(Kind.F)
-    taken: NDArray[np.int32] = schedule.columns.microbatch[
-        forwards[schedule.columns.stage[forwards] == schedule.stages - 1]
-    ]
-    return taken
 
 
 FORMATS = (

@@ -36,7 +36,8 @@ class Training:
     csv
         The path of the schedule's CSV on the machines that train; None: a name made of the schedule's.
     trainer_version
-        The release that is trained with; None: the newest one that can be installed and is known.
+        The release that is trained with; None: the newest one that can be installed and is known, and for PyTorch's
+        schedules with communication (``torch-csv-comms``) the installed one where there is one.
 
     Raises
     ------
@@ -62,7 +63,8 @@ class Training:
         kind="text", title="CSV", help="The path of the schedule's CSV on the machines that train.", longest=10_000
     )  # fmt: skip
     trainer_version: str | None = _said(
-        kind="text", title="Release", help="The trainer's release; the newest known one without it."
+        kind="text", title="Release",
+        help="The trainer's release (default: the newest known one; for torch-csv-comms the installed PyTorch).",
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from pipeplan.model.dependency import (
     source_of,
 )
 from pipeplan.model.flags import require_flags
+from pipeplan.model.losses import order_of_losses
 from pipeplan.model.memory import (
     NOT_GIVEN,
     MemoryRule,
@@ -46,7 +47,10 @@ from pipeplan.model.op import (
     PASS_KINDS,
     RECEIVE_KINDS,
     SEND_KINDS,
+    SEND_WAIT_KINDS,
     STAGE_WIDE_KINDS,
+    WAIT_KINDS,
+    WAIT_OF,
     WEIGHT_KINDS,
     Kind,
     Op,
@@ -86,9 +90,12 @@ __all__ = [
     "PASS_KINDS",
     "RECEIVE_KINDS",
     "SEND_KINDS",
+    "SEND_WAIT_KINDS",
     "SMALLEST",
     "STAGE_WIDE_KINDS",
     "TIME_UNITS",
+    "WAIT_KINDS",
+    "WAIT_OF",
     "WEIGHT_KINDS",
     "Bools",
     "Bubble",
@@ -127,6 +134,7 @@ __all__ = [
     "memory_moments",
     "one_line",
     "ops",
+    "order_of_losses",
     "overlap",
     "parse_cell",
     "parse_schedule",

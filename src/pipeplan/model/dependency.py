@@ -15,11 +15,13 @@ SEND_F(s)                                                                  F(s)
 RECV_F(s)   SEND_F(s-1)
 SEND_B(s)                                                                  B(s) or I(s)
 RECV_B(s)   SEND_B(s+1)
+WAIT_..(s)                                                                 SEND_F(s), SEND_B(s)
 ==========  =============================================================  ==========================  ==============
 
-Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD) wait for nothing but their turn on the rank. A transfer is paid only where
-what arrives comes from another rank. :func:`dependencies` answers for the ops of a schedule, :func:`source_of` for those who
-think in stages, before there is one.
+Stage-wide ops (UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD) wait for nothing but their turn on the rank. A WAIT_SEND_F
+or WAIT_SEND_B also needs the next rank to have posted the receive, which takes no time and only the checker looks at. A
+transfer is paid only where what arrives comes from another rank. :func:`dependencies` answers for the ops of a schedule,
+:func:`source_of` for those who think in stages, before there is one.
 """
 
 from __future__ import annotations
@@ -62,6 +64,8 @@ OWN_STAGE: dict[Kind, tuple[Source, ...]] = {
     Kind.RELOAD: (((Kind.OFFLOAD,), 0),),
     Kind.SEND_F: (((Kind.F,), 0),),
     Kind.SEND_B: ((BACKWARD_KINDS, 0),),
+    Kind.WAIT_SEND_F: (((Kind.SEND_F,), 0),),
+    Kind.WAIT_SEND_B: (((Kind.SEND_B,), 0),),
 }
 """What the same stage must have done for the same microbatch and slice."""
 

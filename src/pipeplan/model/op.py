@@ -15,7 +15,7 @@ NO_GROUP = -1
 """The group of an op that overlaps with no other."""
 
 NO_MICROBATCH = -1
-"""The microbatch of an op that belongs to a whole stage: UNSHARD, RESHARD, REDUCE_GRAD."""
+"""The microbatch of an op that belongs to a whole stage: UNSHARD, RESHARD, REDUCE_GRAD, WAIT_REDUCE_GRAD."""
 
 
 class Kind(IntEnum):
@@ -49,6 +49,12 @@ class Kind(IntEnum):
     """copy what a forward keeps to the host's memory, and free it on the rank"""
     RELOAD = 13
     """copy it back before the backward that needs it"""
+    WAIT_SEND_F = 14
+    """wait until a SEND_F is done, and let go of what it sent"""
+    WAIT_SEND_B = 15
+    """wait until a SEND_B is done, and let go of what it sent"""
+    WAIT_REDUCE_GRAD = 16
+    """wait until a REDUCE_GRAD is done"""
 
     @property
     def is_compute(self) -> bool:
@@ -88,7 +94,18 @@ RECEIVE_KINDS = (Kind.RECV_F, Kind.RECV_B)
 COMMUNICATION_KINDS = (Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
 """The two ends of point-to-point messages."""
 
-STAGE_WIDE_KINDS = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD)
+WAIT_OF = {
+    Kind.SEND_F: Kind.WAIT_SEND_F,
+    Kind.SEND_B: Kind.WAIT_SEND_B,
+    Kind.REDUCE_GRAD: Kind.WAIT_REDUCE_GRAD,
+}
+"""The kind that waits until an op is done that its rank only starts. PyTorch's runtime has these ops since 2.15."""
+
+WAIT_KINDS = tuple(WAIT_OF.values())
+SEND_WAIT_KINDS = tuple(WAIT_OF[kind] for kind in SEND_KINDS)
+"""The kinds that wait for a send of one microbatch."""
+
+STAGE_WIDE_KINDS = (Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD, Kind.WAIT_REDUCE_GRAD)
 """The kinds that belong to a stage and to no microbatch."""
 
 HOST_KINDS = (Kind.OFFLOAD, Kind.RELOAD)

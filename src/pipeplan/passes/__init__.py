@@ -6,13 +6,23 @@ from pipeplan.passes.offload import insert_offload, without_offload
 from pipeplan.passes.rearrangement import Rearrangement
 from pipeplan.passes.recompute import insert_recompute, without_recompute
 from pipeplan.passes.retime import retime
-from pipeplan.passes.torch_lowering import add_reduce_grad, add_unshard_reshard, lower_for_torch, require_expressible
+from pipeplan.passes.torch_lowering import (
+    add_reduce_grad,
+    add_unshard_reshard,
+    add_waits,
+    in_order_of_losses,
+    lower_for_torch,
+    require_expressible,
+    without_waits,
+)
 
 __all__ = [
     "Rearrangement",
     "Receives",
     "add_reduce_grad",
     "add_unshard_reshard",
+    "add_waits",
+    "in_order_of_losses",
     "insert_communication",
     "insert_offload",
     "insert_recompute",
@@ -24,4 +34,5 @@ __all__ = [
     "without_communication",
     "without_offload",
     "without_recompute",
+    "without_waits",
 ]

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pipeplan.errors import DeadlockError
 from pipeplan.model import (
     COMMUNICATION_KINDS,
+    SEND_WAIT_KINDS,
     Columns,
     Dependencies,
     Ints,
@@ -83,8 +84,8 @@ def insert_communication(schedule: Schedule, *, receives: Receives = "early", de
 
 
 def without_communication(schedule: Schedule) -> Schedule:
-    """The schedule without its SENDs and RECVs."""
-    return schedule.keep(~among(schedule.columns.kind, COMMUNICATION_KINDS))
+    """The schedule without its SENDs and RECVs, and without the waits for the SENDs."""
+    return schedule.keep(~among(schedule.columns.kind, (*COMMUNICATION_KINDS, *SEND_WAIT_KINDS)))
 
 
 def _steps(schedule: Schedule, needs: Dependencies) -> NDArray[np.int32]:

@@ -1,7 +1,9 @@
-"""What PyTorch's pipeline runtime wants in a schedule beside compute and transfers: UNSHARD, RESHARD, REDUCE_GRAD.
+"""What PyTorch's pipeline runtime wants in a schedule beside compute and transfers.
 
-The rules are those of ``torch.distributed.pipelining`` 2.13 and 2.14 (``_add_unshard_reshard``, ``_add_reduce_grad``), for
-stages that are sharded over a data-parallel group (FSDP); on other stages these ops do nothing.
+UNSHARD, RESHARD and REDUCE_GRAD follow the rules of ``torch.distributed.pipelining`` 2.13 to 2.15 (``_add_unshard_reshard``,
+``_add_reduce_grad``), for stages that are sharded over a data-parallel group (FSDP); on other stages these ops do nothing.
+From 2.15 on every SEND and every REDUCE_GRAD also needs an op that waits for it (``_add_wait_send``), which older releases
+refuse. Every release numbers losses in the order in which they are computed.
 """
 
 from __future__ import annotations
@@ -15,9 +17,13 @@ from numpy.typing import NDArray
 
 from pipeplan.errors import ShapeError
 from pipeplan.model import (
+    BACKWARD_KINDS,
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,
     NO_MICROBATCH,
+    SEND_KINDS,
+    SEND_WAIT_KINDS,
+    WAIT_KINDS,
     WEIGHT_KINDS,
     Columns,
     Kind,
@@ -25,6 +31,7 @@ from pipeplan.model import (
     among,
     concatenate,
     ops,
+    order_of_losses,
 )
 from pipeplan.passes.communication import Receives, insert_communication
 
@@ -32,10 +39,18 @@ ACTIVE_STAGES = 3
 """How many stages of a rank hold their gathered parameters at once: one forward, one backward, one fetched ahead."""
 
 
-def lower_for_torch(schedule: Schedule, *, receives: Receives = "early") -> Schedule:
+def lower_for_torch(schedule: Schedule, *, receives: Receives = "early", waits: bool | None = None) -> Schedule:
     """The schedule as PyTorch's runtime executes it.
 
     A schedule that holds communication keeps it as it is. What it holds of UNSHARD, RESHARD and REDUCE_GRAD is kept too.
+
+    Parameters
+    ----------
+    receives
+        Where inserted receives stand.
+    waits
+        Whether ops wait for sends and for reduced gradients, as the runtime of PyTorch 2.15 requires and older ones refuse;
+        None: those that the schedule holds, and no others.
 
     Raises
     ------
@@ -51,7 +66,9 @@ def lower_for_torch(schedule: Schedule, *, receives: Receives = "early") -> Sche
         schedule = add_reduce_grad(schedule)
     if schedule.kinds.isdisjoint(COMMUNICATION_KINDS):
         schedule = insert_communication(schedule, receives=receives)
-    return schedule
+    if waits is None:
+        return schedule
+    return add_waits(schedule) if waits else without_waits(schedule)
 
 
 def require_expressible(schedule: Schedule) -> None:
@@ -86,6 +103,55 @@ def add_reduce_grad(schedule: Schedule) -> Schedule:
     return _insert(
         schedule, last[stages] + 1 + pair_goes_on[last[stages]], ops(Kind.REDUCE_GRAD, stages, NO_MICROBATCH)
     )
+
+
+def add_waits(schedule: Schedule) -> Schedule:
+    """Return the schedule with an op that waits for every REDUCE_GRAD and every SEND, as PyTorch 2.15 places them.
+
+    The wait for a REDUCE_GRAD stands right behind it. The wait for a SEND_F stands behind the backward of its microbatch on
+    its stage, which proves that the next stage has received the output; that of any other SEND at the end of its rank's row.
+    What the schedule holds of either sort stays where it is, and no more of that sort is added.
+    """
+    if not schedule.has(Kind.WAIT_REDUCE_GRAD):
+        reductions = schedule.where(Kind.REDUCE_GRAD)
+        stages = schedule.columns.stage[reductions]
+        schedule = _insert(schedule, reductions + 1, ops(Kind.WAIT_REDUCE_GRAD, stages, NO_MICROBATCH))
+    sends = schedule.where(*SEND_KINDS)
+    if not sends.size or not schedule.kinds.isdisjoint(SEND_WAIT_KINDS):
+        return schedule
+    before = schedule.offsets[schedule.rank[sends] + 1]
+    backwards = schedule.where(*BACKWARD_KINDS)
+    backward_of = np.full(schedule.keys, -1, np.int64)
+    backward_of[schedule.key[backwards]] = backwards
+    backward = np.where(schedule.columns.kind[sends] == Kind.SEND_F, backward_of[schedule.key[sends]], -1)
+    before = np.where(backward > sends, backward + 1, before)
+    order = np.argsort(before, kind="stable")
+    sent = schedule.columns[sends[order]]
+    waits = np.where(sent.kind == Kind.SEND_F, Kind.WAIT_SEND_F, Kind.WAIT_SEND_B)
+    return _insert(schedule, before[order], ops(waits, sent.stage, sent.microbatch))
+
+
+def without_waits(schedule: Schedule) -> Schedule:
+    """Return the schedule without ops that wait for sends and for reduced gradients."""
+    return schedule.keep(~among(schedule.columns.kind, WAIT_KINDS))
+
+
+def in_order_of_losses(schedule: Schedule) -> Schedule:
+    """Return the schedule with its microbatches numbered in the order in which the last stage takes them forward.
+
+    PyTorch takes the k-th loss of a step for microbatch k: where it is another's, the gradients are wrong without a word.
+    Which samples a microbatch holds is the same to the schedule, so only its number changes. A schedule that PyTorch cannot
+    run, of two copies of the model or with forwards missing, stays as it is.
+    """
+    taken = order_of_losses(schedule)
+    numbers = np.arange(schedule.microbatches)
+    if np.array_equal(taken, numbers) or not np.array_equal(np.sort(taken), numbers) or schedule.placement.copies > 1:
+        return schedule
+    number = np.empty(schedule.microbatches, np.int32)
+    number[taken] = numbers
+    microbatch = schedule.columns.microbatch
+    numbered = np.where(microbatch == NO_MICROBATCH, microbatch, number[microbatch])
+    return replace(schedule, columns=replace(schedule.columns, microbatch=numbered))
 
 
 def add_unshard_reshard(schedule: Schedule, *, active: int = ACTIVE_STAGES) -> Schedule:

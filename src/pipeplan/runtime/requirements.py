@@ -5,11 +5,12 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from pipeplan.errors import InputError, MissingExtraError
+from pipeplan.formats import TORCH_RELEASES
 
-RUNTIME_VERSIONS = ("2.13", "2.14")
+RUNTIME_VERSIONS = TORCH_RELEASES
 """Versions whose pipeline runtime this package loads schedules into and reads schedules from."""
 
-BACKWARD_VERSIONS = ("2.11", "2.12", "2.13", "2.14")
+BACKWARD_VERSIONS = ("2.11", "2.12", *TORCH_RELEASES)
 """Versions whose split backward (input gradients apart from weight gradients) this package measures."""
 
 

@@ -12,7 +12,8 @@ from torchtitan.config import ParallelismConfig, TrainingConfig
 import pipeplan
 from pipeplan.checking import check
 from pipeplan.errors import ShapeError
-from pipeplan.formats.torchtitan import in_order_of_losses, module_names
+from pipeplan.formats.torchtitan import module_names
+from pipeplan.passes import in_order_of_losses
 from pipeplan.runtime import from_torch
 from pipeplan.strategies import STRATEGIES
 from tests.peers.torchtitan.exports import Case, exported, layout, published

@@ -12,7 +12,7 @@ import torch
 
 import pipeplan
 from pipeplan.formats import Training, parse_torch_csv
-from pipeplan.formats.torchtitan import in_order_of_losses
+from pipeplan.passes import in_order_of_losses
 from pipeplan.model import Schedule, format_cells, parse_schedule
 from pipeplan.passes import insert_recompute
 from pipeplan.strategies import STRATEGIES

@@ -9,7 +9,7 @@ from pipeplan.errors import PipeplanError
 from pipeplan.formats import Training
 from pipeplan.model import Schedule
 
-_TRAINERS = {"torch-csv-comms": "PyTorch", "torchtitan": "torchtitan", "megatron": "Megatron-LM"}
+_TITLES = {"torch-csv-comms": "PyTorch", "torchtitan": "torchtitan", "megatron": "Megatron-LM"}
 """Each trainer by the format that is written for it."""
 
 
@@ -29,10 +29,11 @@ class TrainerVerdict:
 
 def trainers_of(schedule: Schedule) -> tuple[TrainerVerdict, ...]:
     """What PyTorch's runtime, torchtitan and Megatron-LM say to a schedule: whether it can be written for them."""
-    return tuple(TrainerVerdict(title, name, _refusal(name, schedule)) for name, title in _TRAINERS.items())
+    return tuple(TrainerVerdict(title, name, refusal(name, schedule)) for name, title in _TITLES.items())
 
 
-def _refusal(name: str, schedule: Schedule) -> str:
+def refusal(name: str, schedule: Schedule) -> str:
+    """Return why a schedule cannot be written in the format of this name; empty where it can."""
     chosen = export_formats()[name]
     try:
         if chosen.write_settings is not None:

@@ -11,9 +11,9 @@ What is used, and why nothing public serves:
 * ``stage.PipelineStage.backward_weight_one_chunk`` and ``perform_reduce_grad``, overridden: a W computes gradients without
   the hooks on which DDP's reduction hangs, so that its replicas would drift apart without a word. DDP's ``reducer`` is told
   to reduce at REDUCE_GRAD.
-* ``PipelineStage.backward_one_chunk``, overridden, with the states that it keeps (``fwd_cache``, ``backward_state``,
-  ``bwd_cache``, ``args_recv_info``) and ``backward_maybe_with_nosync``: where no input of a stage needs a gradient, an I
-  finds no weights, and its W would leave them without gradients.
+* ``PipelineStage.backward_one_chunk``, overridden, with the states that it keeps (``fwd_cache`` or
+  ``_forward_chunk_states``, ``backward_state``, ``bwd_cache``, ``args_recv_info``) and ``backward_maybe_with_nosync``:
+  where no input of a stage needs a gradient, an I finds no weights, and its W would leave them without gradients.
 * ``_PipelineScheduleRuntime._comp_type_to_function_map``: the one place that takes functions for types of actions, here R,
   OFFLOAD and RELOAD; the public ``register_custom_function`` takes PyTorch's own types alone. A recomputed or offloaded
   microbatch changes what ``fwd_cache`` holds; ``get_fwd_send_ops`` is overridden to see when its output has gone.
@@ -30,9 +30,13 @@ By version:
 * 2.11, 2.12: only ``_backward`` is used, to measure.
 * 2.13: the buffers of the modules (running means, counters) keep what looking ahead did to them, so they are put back here.
 * 2.14: puts the buffers back itself (``PipelineStage._pre_metadata_inference_backup``), takes microbatches that are split
-  already in ``step`` (not used: 2.13 does not), and can send forwards and backwards through communicators of their own
-  (``torch.distributed.config.pipeline_per_direction_p2p``), under which orders for one channel are right as well. Its
-  schedules, lowering and split backward are those of 2.13.
+  already in ``step`` (not used: 2.13 does not), and from 2.14.1 on can send forwards and backwards through communicators of
+  their own (``torch.distributed.config.pipeline_per_direction_p2p``), under which orders for one channel are right as well.
+  Its schedules, lowering and split backward are those of 2.13.
+* 2.15: a send and a reduction of gradients end where ``WAIT_SEND_F``, ``WAIT_SEND_B`` and ``WAIT_REDUCE_GRAD`` stand. Where
+  a schedule has none, they are put where PyTorch puts them, and no observer is told of them. What a forward leaves is kept
+  otherwise (``kept_forwards``), and receive buffers are taken when they are needed. Messages can have a communicator for
+  each edge and direction (``pipeline_per_edge_p2p``, in place of 2.14's).
 
 Every entry point first calls :func:`~pipeplan.runtime.requirements.require_torch`, which refuses versions that nobody
 has checked. The tests run against the installed one.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch.distributed.pipelining.schedules import _Action, _ComputationType
 
-from pipeplan.model import NO_MICROBATCH, Kind, Op
+from pipeplan.model import NO_MICROBATCH, WAIT_KINDS, Kind, Op, Schedule
+from pipeplan.passes import add_waits
+
+HAS_WAITS = Kind.WAIT_SEND_F.name in _ComputationType.__members__
+"""Whether the installed runtime requires actions that wait for sends and for reduced gradients."""
 
 
 class Added(StrEnum):
@@ -21,23 +25,57 @@ class Added(StrEnum):
 
 def actions_of(row: Iterable[Op]) -> list[Any]:
     """One rank's ops as the runtime's actions; an overlapped pair is one action of two."""
-    actions: list[Any] = []
-    pair: list[Any] = []
+    return [_action_of(cell) for cell in _cells(row)]
+
+
+def _cells(row: Iterable[Op]) -> Iterator[tuple[Op, ...]]:
+    """Yield each op alone, and the two of an overlapped pair together."""
+    pair: tuple[Op, ...] = ()
     for op in row:
-        microbatch = None if op.microbatch == NO_MICROBATCH else op.microbatch
-        action = _Action(op.stage, _type_of(op.kind), microbatch)
         if op.group < 0:
-            actions.append(action)
+            yield (op,)
             continue
-        pair.append(action)
+        pair = (*pair, op)
         if len(pair) == 2:
-            actions.append(_Action(-1, _ComputationType.OVERLAP_F_B, None, tuple(pair)))
-            pair = []
-    return actions
+            yield pair
+            pair = ()
+
+
+def _action_of(cell: tuple[Op, ...]) -> Any:
+    actions = [
+        _Action(op.stage, _type_of(op.kind), None if op.microbatch == NO_MICROBATCH else op.microbatch) for op in cell
+    ]
+    return actions[0] if len(cell) == 1 else _Action(-1, _ComputationType.OVERLAP_F_B, None, tuple(actions))
 
 
 def _type_of(kind: Kind) -> Any:
     return Added(kind.name) if kind.name in Added.__members__ else _ComputationType(kind.name)
+
+
+class Entry(NamedTuple):
+    """What a rank turns to: the number of a cell of its row, an action of the runtime, or both."""
+
+    cell: int | None
+    action: Any
+
+
+def entries_of(schedule: Schedule, rank: int) -> list[Entry]:
+    """Return a rank's row as the installed runtime runs it.
+
+    A runtime that requires waits for sends and reductions gets those that the schedule lacks; they belong to no cell.
+    One without such actions passes over the schedule's own. Behind the last cell stands the row's end, which has no action;
+    only waits that were added can follow it.
+    """
+    added = [kind for kind in WAIT_KINDS if not schedule.has(kind)]
+    entries: list[Entry] = []
+    cells = 0
+    for op_or_pair in _cells(add_waits(schedule)[rank] if HAS_WAITS else schedule[rank]):
+        own = op_or_pair[0].kind not in added
+        passed_over = op_or_pair[0].kind in WAIT_KINDS and not HAS_WAITS
+        entries.append(Entry(cells if own else None, None if passed_over else _action_of(op_or_pair)))
+        cells += own
+    end = 1 + max((number for number, entry in enumerate(entries) if entry.cell is not None), default=-1)
+    return [*entries[:end], Entry(cells, None), *entries[end:]]
 
 
 def ops_of(actions: Iterable[Any]) -> list[Op]:

@@ -21,7 +21,7 @@ SCHEDULE_CLASSES = (
     "ZBVZeroBubble",
     "DualPipeV",
 )
-"""The schedules of PyTorch 2.13 and 2.14, by the names that ``get_schedule_class`` takes."""
+"""The schedules of PyTorch 2.13 to 2.15, by the names that ``get_schedule_class`` takes."""
 
 Rows = list[list[Op]]
 
@@ -121,6 +121,7 @@ def stand_in(index: int, ranks: int, stages: int, row: list[Op] | None = None) -
         forward_one_chunk=compute(Kind.F),
         backward_one_chunk=compute(Kind.B),
         perform_reduce_grad=lambda _: None,
+        release_fwd_send_outputs=lambda _: None,
         **none,
     )
 

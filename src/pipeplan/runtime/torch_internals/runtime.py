@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.model import Kind, Schedule
 from pipeplan.runtime.offloading import Offloading
-from pipeplan.runtime.torch_internals.actions import Added, actions_of
+from pipeplan.runtime.torch_internals.actions import Added, Entry, entries_of
 from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer
 
 Loss = Callable[[Any, Any], Tensor]
@@ -84,8 +84,9 @@ class Runtime(_PipelineScheduleRuntime):
         self.stage_index_to_group_rank = rank_of
         for stage in stages:
             stage.stage_index_to_group_rank = rank_of
-        order: dict[int, list[Any]] = {rank: actions_of(row) for rank, row in enumerate(schedule)}
-        order[self.rank] = _ObservedActions(order[self.rank], observer)
+        rows = [entries_of(schedule, rank) for rank in range(schedule.ranks)]
+        order: dict[int, list[Any]] = {rank: _actions(row) for rank, row in enumerate(rows)}
+        order[self.rank] = _ObservedActions(rows[self.rank], observer)
         self.pipeline_order_with_comms = order
         # The public way to add functions takes types of PyTorch's own alone.
         added = {Added.R: self._recompute, Added.OFFLOAD: self._offload, Added.RELOAD: self._reload}
@@ -178,18 +179,23 @@ class Runtime(_PipelineScheduleRuntime):
         """Nothing: losses are kept by the number of their microbatch."""
 
 
-class _ObservedActions(list[Any]):
-    """One rank's actions; iterating over them tells the observer which one the runtime turns to."""
+def _actions(row: Iterable[Entry]) -> list[Any]:
+    return [entry.action for entry in row if entry.action is not None]
 
-    def __init__(self, actions: Iterable[Any], observer: Observer) -> None:
-        super().__init__(actions)
-        self._observer = observer
+
+class _ObservedActions(list[Any]):
+    """One rank's actions; iterating over them tells the observer which cell of its row the runtime turns to."""
+
+    def __init__(self, row: Sequence[Entry], observer: Observer) -> None:
+        super().__init__(_actions(row))
+        self._row, self._observer = row, observer
 
     def __iter__(self) -> Iterator[Any]:
-        for position, action in enumerate(super().__iter__()):
-            self._observer.turn(position)
-            yield action
-        self._observer.turn(len(self))
+        for cell, action in self._row:
+            if cell is not None:
+                self._observer.turn(cell)
+            if action is not None:
+                yield action
 
     def __deepcopy__(self, memo: Any) -> list[Any]:
         """A plain list: the runtime copies its rows to print them when an op fails."""

@@ -18,6 +18,7 @@ from pipeplan.runtime.offloading import Offloading
 from pipeplan.runtime.recomputation import Recomputation, forgetting
 from pipeplan.runtime.saved_tensors import Staying, vacate
 from pipeplan.runtime.stage_parts import Part
+from pipeplan.runtime.torch_internals.kept_forwards import BUFFERS_STAY, KeptForwards
 
 
 class Observer(Protocol):
@@ -71,6 +72,7 @@ class ObservedStage(PipelineStage):
         self._observer, self._part, self._offloading = observer, part, offloading
         self._recomputation = Recomputation(self.submod, self.device)
         self._staying = Staying(self.submod, self.device)
+        self._forwards = KeptForwards(self)
         self._reduction_due = False
         self._whole: set[int] = set()
         self._left: set[int] = set()
@@ -114,6 +116,7 @@ class ObservedStage(PipelineStage):
 
     def recompute_one_chunk(self, microbatch: int, args: Any, kwargs: Any) -> Any:
         """R: the forward again, with all that its backward needs."""
+        self._forwards.put_back_received(microbatch)
         return self._observed(super().forward_one_chunk, (microbatch, args, kwargs), {"save_forward_output": False})
 
     def get_fwd_send_ops(self, fwd_chunk_id: int) -> list[Any]:
@@ -150,7 +153,7 @@ class ObservedStage(PipelineStage):
 
     def _take_buffers(self, infos: Any) -> None:
         for info in infos:
-            if info.buffer is None and info.tensor_meta is not None and not info.is_root_arg:
+            if BUFFERS_STAY and info.buffer is None and info.tensor_meta is not None and not info.is_root_arg:
                 info.buffer = _make_tensor_from_meta(info.tensor_meta, self.device)
 
     def _used_up(self, microbatch: int) -> None:
@@ -166,14 +169,14 @@ class ObservedStage(PipelineStage):
 
     def _vacate(self, microbatch: int) -> None:
         """Inputs that came from another stage, and outputs: the backward needs them as ends of its graph alone."""
-        outputs, inputs = self.fwd_cache[microbatch]
-        buffers = [info.buffer for info in self.args_recv_info[microbatch]]
-        for tensor in (*outputs, *(value for value in inputs if any(value is buffer for buffer in buffers))):
-            vacate(tensor)
+        outputs, inputs = self._forwards.of(microbatch)
+        received = () if self.is_first else inputs[: len(self.args_recv_info[microbatch])]
+        for tensor in (*outputs, *received):
+            if tensor is not None:
+                vacate(tensor)
 
     def _forget_output(self, microbatch: int) -> None:
-        _, inputs = self.fwd_cache[microbatch]
-        self.fwd_cache[microbatch] = ((), inputs)
+        self._forwards.forget_output(microbatch)
 
     def backward_one_chunk(self, bwd_chunk_id: int, *args: Any, full_backward: bool = True, **kwargs: Any) -> None:
         """B, or I."""
@@ -208,12 +211,12 @@ class ObservedStage(PipelineStage):
         super().perform_reduce_grad(grad_scale_factor)
 
     def _needs_no_input_gradient(self, microbatch: int) -> bool:
-        _, inputs = self.fwd_cache[microbatch]
+        _, inputs = self._forwards.of(microbatch)
         return not any(isinstance(value, Tensor) and value.requires_grad for value in inputs)
 
     def _postpone(self, microbatch: int, loss: Tensor | None = None, **_: Any) -> None:
         """An I with nothing to do: what its W needs is kept, and the stage before is told of no gradient."""
-        output, inputs = self.fwd_cache.pop(microbatch)
+        output, inputs = self._forwards.take(microbatch)
         gradients = None if self.is_last else self._retrieve_recv_grads(microbatch)
         self.backward_state[microbatch] = (inputs, None, loss if self.is_last else output, gradients)
         self.bwd_cache[microbatch] = (None,) * len(self.args_recv_info[microbatch])
