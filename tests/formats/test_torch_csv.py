@@ -118,17 +118,19 @@ def test_an_unknown_release_is_refused(release):
 
 
 def test_the_release_is_that_of_the_installed_pytorch_or_the_newest(monkeypatch):
+    installed = None
+
     def version(name):
         if installed is None:
             raise PackageNotFoundError(name)
         return installed
 
-    monkeypatch.setattr("pipeplan.formats.torch_releases.version", version)
+    monkeypatch.setattr("importlib.metadata.version", version)
     plan = parse_torch_csv("0F0,0B0\n1F0,1B0\n", name="plan")
-    for installed in ("2.13.0+cpu", "2.14.1"):
-        assert torch_csv_comms(plan) == UNTIL_2_14
-    for installed in ("2.15.0", "2.16.0a0+git1", None):
-        assert torch_csv_comms(plan) == FROM_2_15
+    assert torch_csv_comms(plan) == FROM_2_15
+    forms = {"2.13.0+cpu": UNTIL_2_14, "2.14.1": UNTIL_2_14, "2.15.0": FROM_2_15, "2.16.0a0+git1": FROM_2_15}
+    for installed, form in forms.items():
+        assert torch_csv_comms(plan) == form, installed
 
 
 def test_a_compute_file_holds_compute_alone():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError, version
 
 from pipeplan.errors import InputError
 from pipeplan.model import one_line
@@ -29,10 +28,7 @@ def torch_release(name: str | None = None) -> str:
         For a name that is not one of a known release.
     """
     if name is None:
-        try:
-            return _minor(version("torch")) or TORCH_RELEASES[-1]
-        except PackageNotFoundError:
-            return TORCH_RELEASES[-1]
+        return _installed() or TORCH_RELEASES[-1]
     release = _minor(name)
     if release not in TORCH_RELEASES:
         raise InputError(
@@ -49,6 +45,16 @@ def has_waits(release: str) -> bool:
     """
     major, minor = map(int, release.split("."))
     return (major, minor) >= _FIRST_WITH_WAITS
+
+
+def _installed() -> str:
+    """Return the minor release of the installed PyTorch; empty without one."""
+    from importlib.metadata import PackageNotFoundError, version  # takes longer to load than what most commands do
+
+    try:
+        return _minor(version("torch"))
+    except PackageNotFoundError:
+        return ""
 
 
 def _minor(name: str) -> str:
