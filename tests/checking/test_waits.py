@@ -23,9 +23,9 @@ AGAIN = RIGHT.replace("1WAIT_REDUCE_GRAD", "1WAIT_REDUCE_GRAD 1WAIT_REDUCE_GRAD"
 TWO_AT_ONCE = "0F0 1F0 1B0 1REDUCE_GRAD 0B0 0REDUCE_GRAD 1WAIT_REDUCE_GRAD 0WAIT_REDUCE_GRAD"
 
 
-def rules(text: str, **how: bool) -> list[tuple[str, str]]:
+def rules(text: str, *, waits: bool | None = None) -> list[tuple[str, str]]:
     schedule = parse_schedule(text, keep_duplicates=True)
-    return [(problem.rule, problem.where) for problem in check(schedule, **how).problems]
+    return [(problem.rule, problem.where) for problem in check(schedule, waits=waits).problems]
 
 
 def test_each_send_and_each_reduction_is_waited_for():
