@@ -34,7 +34,9 @@ def test_every_public_name_is_there():
 
 def test_every_command_has_its_function():
     commands = "simulate compare explain search pareto plan estimate check export convert profile run diff schedules"
-    assert sorted(FUNCTIONS) == sorted([*commands.split(), "models", "gpus", "read", "save", "steady_state"])
+    assert sorted(FUNCTIONS) == sorted(
+        [*commands.split(), "models", "gpus", "read", "read_schedule", "save", "steady_state"]
+    )
 
 
 def test_names_that_are_not_there():

@@ -29,7 +29,9 @@ def test_the_limit_that_a_message_names_is_feasible_and_a_smaller_one_is_not(siz
 
     with pytest.raises(InfeasibleError) as raised:
         limited(share * min(sizes))
-    least = float(re.search(r"needs (\S+) there: the least feasible limit$", str(raised.value))[1])
+    named = re.search(r"needs (\S+) there: the least feasible limit$", str(raised.value))
+    assert named is not None
+    least = float(named[1])
     limited(least)
     with pytest.raises(InfeasibleError):
         limited(least * (1 - 2e-5))

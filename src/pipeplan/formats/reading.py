@@ -77,6 +77,13 @@ def read_schedule_or_timeline(path: FilePath, *, keep_duplicates: bool = False) 
 def read_schedule(path: FilePath, *, keep_duplicates: bool = False) -> Schedule:
     """Return the schedule that a file holds, or the schedule of its timeline.
 
+    Parameters
+    ----------
+    path
+        The file; its ending names the format.
+    keep_duplicates
+        Whether ops that stand twice are kept, for the checker to report, instead of being refused.
+
     Raises
     ------
     UnknownNameError
