@@ -1,6 +1,10 @@
+import pickle
+
+import numpy as np
 import pytest
 
-from pipeplan.model import Kind, Op, alternate, concatenate, from_ops, ops, overlap
+from pipeplan.model import Kind, Op, Schedule, alternate, concatenate, from_ops, is_constant, ops, overlap
+from pipeplan.strategies import STRATEGIES
 
 
 def words(columns):
@@ -39,3 +43,21 @@ def test_single_ops_become_columns_and_come_back():
     assert len(from_ops([])) == 0
     assert from_ops(row) == from_ops(row)
     assert from_ops(row) != from_ops(row[:1])
+
+
+@pytest.mark.parametrize("name", ["1f1b", "interleaved-zb", "zbv", "v-min"])
+def test_slices_and_groups_that_a_schedule_does_not_have_take_no_memory(name):
+    schedule = STRATEGIES[name](STRATEGIES[name].shape(4, 8))
+    assert is_constant(schedule.columns.slice)
+    assert is_constant(schedule.columns.group)
+    again = Schedule.from_rows(schedule.placement, 8, [from_ops(row) for row in schedule])
+    assert schedule == again
+    assert pickle.loads(pickle.dumps(schedule)) == schedule
+
+
+@pytest.mark.parametrize("lengths", [(3, 3), (2, 5, 3), (0, 4), (1, 0, 2, 2)])
+def test_voices_take_turns_until_they_end(lengths):
+    voices = [ops(Kind.F, voice, np.arange(length)) for voice, length in enumerate(lengths)]
+    turns = sorted((turn, voice) for voice, length in enumerate(lengths) for turn in range(length))
+    found = alternate(*voices)
+    assert list(zip(found.microbatch.tolist(), found.stage.tolist(), strict=True)) == turns

@@ -2,6 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeplan.checking import check
+from pipeplan.costs import Settings
 from pipeplan.errors import InvalidScheduleError
 from pipeplan.model import (
     MISSING,
@@ -16,6 +18,9 @@ from pipeplan.model import (
     parse_schedule,
     source_of,
 )
+from pipeplan.model import dependency as dependency_module
+from pipeplan.simulation import simulate
+from pipeplan.strategies import STRATEGIES
 
 
 def waits(text, **shape):
@@ -113,3 +118,19 @@ def depth_first(placement, microbatches, *, split):
 def test_a_transfer_is_paid_between_different_ranks_only():
     assert Placement.v(3).crosses.tolist() == [[True, True, False, True, True]]
     assert Placement.bidirectional(2).crosses.tolist() == [[True], [True]]
+
+
+def test_what_waits_for_what_is_worked_out_once_for_checker_and_simulator(monkeypatch):
+    schedule = STRATEGIES["zb-h1"](STRATEGIES["zb-h1"].shape(2, 4))
+    built, positions = [], dependency_module.Positions
+
+    def counted(of):
+        built.append(of)
+        return positions(of)
+
+    monkeypatch.setattr(dependency_module, "Positions", counted)
+    assert check(schedule).valid
+    simulate(schedule, Settings().costs(schedule.placement))
+    assert len(built) == 1
+    with pytest.raises(ValueError, match="read-only"):
+        dependencies(schedule).arrival[0] = NONE
