@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeplan.checking.order import spelled_deadlock
 from pipeplan.checking.problem import Problem
-from pipeplan.checking.structure import SHOWN, counts_by_key
+from pipeplan.checking.structure import SHOWN, present
 from pipeplan.model import (
     RECEIVE_KINDS,
     SEND_KINDS,
@@ -51,7 +51,7 @@ def check_waits(schedule: Schedule, *, wanted: bool | None = None) -> Iterator[P
 
 def _check_sends(schedule: Schedule) -> Iterator[Problem]:
     for kind in SEND_KINDS:
-        sent, awaited = counts_by_key(schedule, kind) > 0, counts_by_key(schedule, WAIT_OF[kind]) > 0
+        sent, awaited = present(schedule, kind), present(schedule, WAIT_OF[kind])
         sends, waits = schedule.where(kind), schedule.where(WAIT_OF[kind])
         for position in sends[~awaited[schedule.key[sends]]][:SHOWN].tolist():
             message = f"is never waited for: {WAIT_OF[kind].name} is missing, and PyTorch 2.15 refuses the schedule"
