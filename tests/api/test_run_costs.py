@@ -200,3 +200,33 @@ def test_copies_to_the_host_are_found_where_there_are_some():
     assert with_op_times(timeline, Settings(offload_bandwidth=3.0)) == Settings(
         forward_times=(3.0, 4.0), backward_times=(6.0, 8.0), offload_times=(1.5, 1.5), time_unit="ms"
     )
+
+
+def waiting_as_work(timeline: Timeline) -> Timeline:
+    """A timeline whose ops begin when their rank was free: what they waited for counts as work."""
+    start = timeline.start.copy()
+    same = np.diff(timeline.schedule.rank) == 0
+    start[1:][same] = timeline.end[:-1][same]
+    return replace(timeline, start=start)
+
+
+def test_waiting_that_counts_as_work_is_never_written_without_a_word(tmp_path, capsys):
+    """As a trace shows it whose op times include the receive: messages would arrive before they were sent."""
+    times: dict[str, Any] = {"forward_times": [1.0, 1.5, 2.0], "backward_times": [2.5, 3.75, 5.0], "p2p_time": 0.1}
+    true = measured("gpipe", ranks=3, microbatches=4, time_unit="ms", **times)
+    assert costs_of(true, pauses=(0.5,)).doubts() == []
+    wrong = costs_of(waiting_as_work(true), pauses=(-4.0,))
+    assert [reason.partition(":")[0] for reason in wrong.doubts()] == ["transfer between ranks", "end of a step"]
+    assert all("is negative and counts as 0" in reason for reason in wrong.doubts())
+    wrong.write(tmp_path / "costs.yaml")
+    assert (tmp_path / "costs.yaml").read_text().count("# warning: ") == 2
+    pipeplan.api.CostProfile(wrong).print()
+    assert capsys.readouterr().out.count("warning: ") == 2
+    assert wrong.doubts() == list(pipeplan.api.CostProfile(wrong).checks()[1:3])
+
+
+def test_op_times_that_exceed_the_run_are_never_written_without_a_word():
+    true = measured("gpipe", ranks=3, microbatches=4, time_unit="ms")
+    longer = replace(costs_of(true), measured_steps=Spread.of([0.5 * true.makespan]))
+    (reason,) = longer.doubts()
+    assert reason.startswith(f"the op times of a step add up to {true.makespan:.4g} ms, more than")

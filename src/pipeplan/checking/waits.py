@@ -97,10 +97,9 @@ def check_progress_of_waits(schedule: Schedule, needs: Dependencies) -> Iterator
     receives = schedule.where(*RECEIVE_KINDS)
     received = np.full(len(schedule), -1, np.int32)
     received[needs.arrival[receives]] = receives
-    arrival = needs.arrival.copy()
-    arrival[waits] = received[needs.own_stage[waits]]
-    awaited = replace(needs, arrival=arrival)
-    run = progress(schedule, awaited)
+    crossing = needs.crossing.copy()
+    crossing[waits] = received[needs.own_stage[waits]]
+    run = progress(schedule, replace(needs, crossing=crossing))
     if not run.complete:
         yield spelled_deadlock(schedule, run)
 

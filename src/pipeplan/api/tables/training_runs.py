@@ -43,6 +43,7 @@ def run_cost_parts(costs: RunCosts) -> tuple[RenderableType, ...]:
     notes = [line(costs.provenance()[0])]
     if costs.run.left_out:
         notes.append(line(f"left out, without times of a run: {len(costs.run.left_out)} file(s)"))
+    notes += [line(f"warning: {reason}", "yellow") for reason in costs.doubts()]
     return *notes, Padding(facts(rows), (1, 0)), table
 
 

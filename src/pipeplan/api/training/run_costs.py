@@ -33,6 +33,12 @@ _TIMED = {
 }
 """The setting of each kind's times."""
 
+_TOO_LONG = 0.1
+"""By how much more than a measured step a predicted one may take, as a share, before its op times are doubted."""
+
+_NOISE = 0.01
+"""How far below zero a time may be by noise, as a share of the step."""
+
 PAIR = "F+B"
 """What an overlapped forward and backward are called together."""
 
@@ -96,6 +102,24 @@ class RunCosts:
         """What the run's own schedule takes on these costs, in milliseconds: beside the measured steps, a check of them."""
         return _length(simulate(self.schedule, self.settings().costs(self.schedule.placement)).timeline)
 
+    def doubts(self) -> list[str]:
+        """Return what cannot be true of these times, a sentence each: they count waiting as work, or clocks differ.
+
+        By noise alone a time that is 0 may be a little below: what counts is a share of the step, and both quartiles.
+        """
+        noise = _NOISE * self.measured_steps.median
+        reasons = [
+            f"{words}: {spread} ms is negative and counts as 0; op times may include waiting, or ranks' clocks may differ"
+            for words, spread in self.between()
+            if spread is not None and spread.high < 0 and spread.median < -noise
+        ]
+        if self.predicted_step > self.measured_steps.high * (1 + _TOO_LONG):
+            reasons.append(
+                f"the op times of a step add up to {self.predicted_step:.4g} ms, more than it took "
+                f"({self.measured_steps.high:.4g} ms); some of them may include waiting"
+            )
+        return reasons
+
     def provenance(self) -> list[str]:
         """Where the numbers come from, in lines."""
         schedule = self.schedule
@@ -103,6 +127,7 @@ class RunCosts:
         return [
             f"{Path(self.source).name}: {self.run}; {shape}",
             self.check(),
+            *(f"warning: {reason}" for reason in self.doubts()),
             "milliseconds, medians (quartiles):",
             *(
                 f"stage {number}, " + ", ".join(f"{kind} {times[kind]}" for kind in times)

@@ -199,7 +199,7 @@ class CostProfile(Presentable):
         """What a run's own steps say about its costs, and whether the machine was noisy, a sentence each."""
         if isinstance(self.measured, RunCosts):
             noise = noise_of_steps(self.measured.measured_steps, "ms")
-            return [self.measured.check(), *([] if noise is None else [noise])]
+            return [self.measured.check(), *self.measured.doubts(), *([] if noise is None else [noise])]
         noise = noise_of_ops(
             (f"{words} of stage {number}", spread)
             for number, stage in enumerate(self.measured.stages)
