@@ -53,8 +53,10 @@ def check(
     notes: list[Problem] = []
     problems = list(check_structure(schedule))
     if not problems:
-        (problems if losses_in_order else notes).extend(check_losses(schedule))
+        problems += check_losses(schedule) if losses_in_order else ()
         problems += _check_content(schedule, reduce_grad, waits if communicates(schedule) or waits is False else None)
+    if not problems and not losses_in_order:
+        notes += check_losses(schedule)
     if not problems and communicates(schedule):
         needs = dependencies(schedule)
         (problems if sends == "blocking" else notes).extend(check_rendezvous(schedule, needs))
