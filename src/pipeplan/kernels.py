@@ -54,7 +54,8 @@ class Kernel:
         self.evaluations += work
         if self._compiled is not None:
             return self._compiled(*inputs, *outputs)
-        if self.evaluations >= self.compile_after:
+        if self.evaluations >= self.compile_after and not are_being_compiled():
+            # One is compiled at a time: waiting for another would stop a search that goes on without it.
             return self.compile(inputs, outputs)
         return self._run_on_lists(inputs, outputs)
 

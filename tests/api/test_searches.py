@@ -1,5 +1,6 @@
 import json
 import re
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from pipeplan.api.tables.parts import number
 from pipeplan.cli import main
 from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
+from pipeplan.kernels import Kernel
 from pipeplan.readable import percent
 from pipeplan.simulation import Bound, Simulation
 from pipeplan.solver.candidate import Encoder
@@ -36,6 +38,25 @@ def test_a_search_is_a_result_like_any_other():
 def test_the_same_seed_and_evaluations_give_the_same_answer():
     runs = [pipeplan.search(**SHAPE, placement="v", evaluations=3000, seed=5) for _ in range(2)]
     assert runs[0].schedule == runs[1].schedule
+
+
+def test_a_search_without_compiled_kernels_says_so(monkeypatch, capsys):
+    go_on = threading.Event()
+    monkeypatch.setattr("pipeplan.solver.run.PATIENCE", 0.05)
+    monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
+    monkeypatch.setattr(Kernel, "compile", lambda *_: go_on.wait())
+    hard: dict[str, Any] = {"ranks": 4, "microbatches": 8, "forward_times": (1.0, 1.3, 0.7, 1.1), "p2p_time": 0.3}
+    try:
+        found = pipeplan.search(**hard, memory_limit="2act", placement="linear", seconds=1.0)
+    finally:
+        go_on.set()
+    assert found.to_dict()["compiled_after"] is None
+    assert found.search is not None
+    said = f"tried only {found.search.evaluations:,} schedules"
+    assert [warning for warning in found.warnings if said in warning and "compiled kernels" in warning]
+    found.print()
+    assert "without compiled kernels" in " ".join(capsys.readouterr().out.split())
+    assert found.search.seconds < 10  # the budget ends the search, not the compiler
 
 
 @pytest.mark.parametrize(

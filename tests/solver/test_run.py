@@ -3,9 +3,12 @@
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
+from pipeplan import kernels
+from pipeplan.kernels import Kernel
 from pipeplan.model import Placement
 from pipeplan.solver import Run
 from pipeplan.solver.budget import Budget
@@ -19,9 +22,11 @@ class SlowToCompile:
 
     def __init__(self):
         self.go_on = threading.Event()
+        self.ready = threading.Event()
 
     def compile(self, inputs, outputs):
         self.go_on.wait()
+        self.ready.set()
 
 
 def run_of(seconds, report=None):
@@ -51,9 +56,64 @@ def test_a_search_goes_without_kernels_that_take_too_long(slow, monkeypatch):
     monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
     run = run_of(0.1)
     run.compile(slow, (), ())
-    assert run.is_over
-    assert list(run.rounds(1, 1)) == []
-    assert not run.budget.stopped.is_set()
+    assert not run.is_over
+    assert next(run.rounds(1, 1)) == (0, 1)
+    assert run.compiled_after is None
+
+
+def test_a_search_says_after_how_many_seconds_a_late_kernel_was_ready(slow, monkeypatch):
+    monkeypatch.setattr("pipeplan.solver.run.PATIENCE", 0.05)
+    monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
+    now = [0.0]
+    run = Run(problem(Placement.v(4), 8), Budget(0.01, None, lambda: now[0]))
+    assert run.compiled_after == 0
+    run.compile(slow, (), ())
+    assert run.lacks_kernels
+    now[0] = 0.005
+    slow.go_on.set()
+    wait_until(lambda: not run.lacks_kernels)
+    assert run.compiled_after == 0.005
+
+
+def test_a_kernel_that_is_not_begun_when_the_search_ends_is_never_compiled(slow, monkeypatch):
+    monkeypatch.setattr("pipeplan.solver.run.PATIENCE", 0.01)
+    monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
+    run, second = run_of(0.01), SlowToCompile()
+    run.compile(slow, (), ())
+    run.compile(second, (), ())
+    run.end()
+    for kernel in (second, slow):
+        kernel.go_on.set()
+    assert slow.ready.wait(10)
+    assert run.compiled_after is None
+    assert not second.ready.is_set()
+
+
+def test_loops_run_as_plain_python_while_another_kernel_is_compiled(slow, monkeypatch):
+    monkeypatch.setattr("pipeplan.solver.run.PATIENCE", 0.01)
+    monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
+    behind = Kernel(len)
+    monkeypatch.setattr(kernels, "compile_loop", lambda function: lambda *_: slow.compile((), ()))
+    calls: list[object] = []
+    counting = Kernel(lambda *_: calls.append(1), compile_after=1)
+    run = run_of(0.01)
+    run.compile(behind, (), ())
+    wait_until(kernels.are_being_compiled)
+    counting((), (), work=10)
+    assert calls == [1]
+    slow.go_on.set()
+    wait_until(lambda: not kernels.are_being_compiled())
+    counting((), (), work=10)
+    assert calls == [1]  # compiled from now on
+
+
+def wait_until(holds):
+    """Wait until something holds that another thread brings about."""
+    for _ in range(1000):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it does not hold after ten seconds")
 
 
 def test_who_stops_a_search_that_waits_for_its_kernels_does_not_wait(slow, monkeypatch):

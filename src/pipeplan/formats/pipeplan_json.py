@@ -154,6 +154,7 @@ class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     evaluations: int | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
     interrupted: bool | UnsetType = UNSET
+    compiled_after: float | UnsetType | None = UNSET
     objective: ObjectiveRecord | UnsetType = UNSET
     jitter: JitterRecord | UnsetType | None = UNSET
     slow_rank: SlowRankRecord | UnsetType | None = UNSET

@@ -69,6 +69,7 @@ class Answer:
     published_robustness: Robustness | None = None
     published: Published | None = None
     every_published: bool = False
+    compiled_after: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +188,7 @@ def _answer(found: Found) -> Answer:
         published_robustness=found.published_robustness,
         published=found.published,
         every_published=found.every_published,
+        compiled_after=found.compiled_after,
     )
 
 
@@ -205,6 +207,7 @@ def _found(problem: Problem, answer: Answer) -> Found:
         published_robustness=answer.published_robustness,
         published=answer.published,
         every_published=answer.every_published,
+        compiled_after=answer.compiled_after,
     )
 
 

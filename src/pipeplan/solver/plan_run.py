@@ -57,6 +57,11 @@ class PlanRun(Run):
         """Whether no schedule is better as it is judged, whatever the plan says."""
         return self._whole.needs_no_start
 
+    @property
+    def lacks_kernels(self) -> bool:
+        """Whether the whole search goes on while a kernel is still being compiled."""
+        return self._whole.lacks_kernels
+
     def take(self, lineage: Lineage) -> None:
         """Take a lineage if it is the best of its name, and have it judged then."""
         super().take(lineage)

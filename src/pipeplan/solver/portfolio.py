@@ -130,8 +130,11 @@ def search(
                 engine(searched)
     except KeyboardInterrupt:
         run.budget.stopped.set()
-    _compare_with_published(run, plan)
-    return _answer(run, every_published=plan.every_published)
+    try:
+        _compare_with_published(run, plan)
+        return _answer(run, every_published=plan.every_published)
+    finally:
+        run.end()
 
 
 def _compare_with_published(run: Run, plan: Run) -> None:
@@ -191,6 +194,7 @@ def _answer(run: Run, *, every_published: bool) -> Found:
         published_robustness=None if run.published_schedule is None else _robustness(problem, run.published_schedule),
         published=run.published,
         every_published=every_published,
+        compiled_after=run.compiled_after,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from pipeplan.model import Schedule, Timeline, tolerances
@@ -108,6 +108,8 @@ class Found:
         The best published schedule of this placement within the limits, as it is published; None where none fits.
     every_published
         Whether all of them were tried: a search that is stopped, or soon proves something optimal, has not.
+    compiled_after
+        Seconds of the budget after which the search ran on compiled kernels, 0 from its start; None: some were never ready.
     """
 
     problem: Problem
@@ -122,6 +124,7 @@ class Found:
     published_robustness: Robustness | None = None
     published: Published | None = None
     every_published: bool = False
+    compiled_after: float | None = 0.0
 
     @property
     def schedule(self) -> Schedule:
@@ -157,6 +160,12 @@ class Found:
         Of spans it is proven for schedules whose ops start as soon as they can.
         """
         return not self.problem.is_sampled and self.judged <= self.bound.value * (1 + tolerances.ROUNDING)
+
+
+def latest_compiled(found: Iterable[Found]) -> float | None:
+    """Return :attr:`Found.compiled_after` of the search that waited the longest; None where kernels were never ready."""
+    waits = [each.compiled_after for each in found]
+    return None if None in waits else max((wait for wait in waits if wait is not None), default=0.0)
 
 
 def optimality_gap(value: float, bound: float) -> float:

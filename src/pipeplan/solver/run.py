@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
-from threading import Thread
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -29,7 +26,7 @@ from pipeplan.solver.robustness import Judge, bound_of
 from pipeplan.solver.variation import Jitter
 
 PATIENCE = 60.0
-"""Seconds that a search with a shorter budget waits for its kernels, all together; then it goes without."""
+"""Seconds that a search with a shorter budget waits for its kernels, all together; then it goes on as plain Python."""
 
 REPORT_EVERY = 0.5
 """Seconds between two reports while nothing else is to be said."""
@@ -120,13 +117,25 @@ class Run:
         self._reported = 0.0
         self._share = 0.0
         self._waited = 0.0
-        self._gave_up_on_kernels = False
+        self._compiler: ThreadPoolExecutor | None = None
+        self._late: Future[object] | None = None
+        self._compiled_after = 0.0
         self._has_evaluator = False
 
     @property
     def is_over(self) -> bool:
-        """Whether the budget is spent, the best is optimal, or kernels were not ready in time."""
-        return self.budget.is_spent or self.is_optimal or self._gave_up_on_kernels
+        """Whether the budget is spent, or the best is optimal."""
+        return self.budget.is_spent or self.is_optimal
+
+    @property
+    def compiled_after(self) -> float | None:
+        """Seconds of the budget after which no kernel was missing, 0 where none ever was; None: one still is."""
+        return None if self.lacks_kernels else self._compiled_after
+
+    @property
+    def lacks_kernels(self) -> bool:
+        """Whether the search goes on while a kernel that it waited for is still being compiled."""
+        return self._late is not None and (self._late.cancelled() or not self._late.done())
 
     @property
     def original(self) -> Problem:
@@ -308,7 +317,8 @@ class Run:
         Kernels run without the GIL. If the user stops the search, the budget says so, tasks end early, and what they have
         found until then is returned.
         """
-        with ThreadPoolExecutor(self.workers) as pool:
+        # Plain Python holds the GIL: more threads would only slow the compiler down.
+        with ThreadPoolExecutor(1 if self.lacks_kernels else self.workers) as pool:
             futures = [pool.submit(work, task) for task in tasks]
             try:
                 while wait(futures, timeout=REPORT_EVERY).not_done:
@@ -326,28 +336,39 @@ class Run:
         With a budget in evaluations alone it is compiled when there is enough to do.
 
         The user may stop the search meanwhile, which ends the wait at once. Where compiling takes longer than ``PATIENCE``
-        and longer than the budget, the search is over: what it has found without is the answer.
+        and longer than the budget, the search goes on: loops run as plain Python until their kernels are ready.
         """
         limit = self.budget.limit_seconds
         if limit is None or self.is_over:
             return
-        work = _Compiling(kernel, inputs, outputs)
+        if self._compiler is None:
+            self._compiler = ThreadPoolExecutor(1)
+        work = self._compiler.submit(kernel.compile, inputs, outputs)
         most = max(PATIENCE, limit)
         with self.budget.paused():
             begin = time.monotonic()
-            work.start()
             try:
-                while work.is_alive() and self._waited + time.monotonic() - begin < most:
-                    work.join(REPORT_EVERY)
+                while not work.done() and self._waited + time.monotonic() - begin < most:
+                    wait([work], timeout=REPORT_EVERY)
                     self.report()
             except KeyboardInterrupt:
                 self.budget.stopped.set()
             self._waited += time.monotonic() - begin
-        if work.error is not None:
-            raise work.error
-        self._gave_up_on_kernels = work.is_alive()
-        if self._gave_up_on_kernels:
-            atexit.register(work.join)  # an interpreter that ends before would take LLVM apart under it, and be aborted
+        if work.done():
+            work.result()
+        else:
+            self._late = work
+            work.add_done_callback(self._note_compiled)
+
+    def _note_compiled(self, work: Future[object]) -> None:
+        """Note when a late kernel was ready."""
+        if not work.cancelled():
+            self._compiled_after = self.budget.seconds
+
+    def end(self) -> None:
+        """Compile no more kernels; one that is being compiled cannot be stopped, and this process ends after it."""
+        if self._compiler is not None:
+            self._compiler.shutdown(wait=False, cancel_futures=True)
 
     def compile_evaluator(self) -> None:
         """Have compiled what times candidates, as :meth:`compile` does: of large ones a few are enough work for that."""
@@ -393,21 +414,6 @@ def value_as_is(schedule: Schedule, problem: Problem) -> float:
     if split or pairs or again or away or any(check_memory(schedule, problem.memory_limit)):
         return np.inf
     return problem.value(problem.simulated(schedule).timeline)
-
-
-class _Compiling(Thread):
-    """A kernel while it is compiled. Nothing can end that, so it is left alone when nobody waits for it any more."""
-
-    def __init__(self, kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
-        super().__init__(daemon=True)
-        self.error: BaseException | None = None
-        self._compile = partial(kernel.compile, inputs, outputs)
-
-    def run(self) -> None:
-        try:
-            self._compile()
-        except Exception as error:
-            self.error = error
 
 
 class Engine(Protocol):

@@ -14,7 +14,7 @@ from pipeplan.solver.budget import Budget
 from pipeplan.solver.independent import Effort, InterruptedSearch, Question, Spread, answers, plain
 from pipeplan.solver.portfolio import require_shape
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import Found, SearchProgress
+from pipeplan.solver.result import Found, SearchProgress, latest_compiled
 
 
 def search_seeds(
@@ -135,6 +135,7 @@ def _best(found: Sequence[Found]) -> Found:
         published=published,
         published_robustness=of_published,
         every_published=any(each.every_published for each in found),
+        compiled_after=latest_compiled(found),
         bound=max((each.bound for each in found), key=attrgetter("value")),
         evaluations=sum(each.evaluations for each in found),
         seconds=sum(each.seconds for each in found),

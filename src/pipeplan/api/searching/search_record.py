@@ -66,6 +66,8 @@ class SearchRecord:
         What the search spent.
     interrupted
         Whether the user stopped it before its budget was spent.
+    compiled_after
+        Seconds of the budget after which it ran on compiled kernels, 0 from its start; None: some were never ready.
     decided
         What the schedule decided beside its order, and what the search was free to decide.
     communication
@@ -92,6 +94,7 @@ class SearchRecord:
     decided: Decided
     nominal: Bound | None = None
     interrupted: bool = False
+    compiled_after: float | None = 0.0
     communication: Communication = "edge"
     jitter: float | None = None
     slow_rank: float | None = None
@@ -139,6 +142,7 @@ class SearchRecord:
             "evaluations": self.evaluations,
             "seconds": self.seconds,
             "interrupted": self.interrupted,
+            "compiled_after": self.compiled_after,
             "objective": {
                 "name": self.objective,
                 "of": self.of,

@@ -51,6 +51,23 @@ def decisions_of(result: Result) -> tuple[str, ...]:
     return tuple(f"It {clause}." for clause in decided_in_words(result.search.decided))
 
 
+def slow_start(record: SearchRecord) -> Iterator[str]:
+    """Warn of a search whose kernels were not compiled in time: as plain Python it tries far fewer schedules."""
+    if record.compiled_after == 0:
+        return
+    count = f"{record.evaluations:,} schedule{'' if record.evaluations == 1 else 's'}"
+    if record.compiled_after is None:
+        yield (
+            f"compiled kernels were not ready within the {record.seconds:.1f} s of the search, so it tried only {count}: "
+            "compiling happens once on a machine; repeat the search, with more seconds if this warning returns"
+        )
+    else:
+        yield (
+            f"compiled kernels were ready only after {record.compiled_after:.1f} of {record.seconds:.1f} s, so the search "
+            f"tried only {count}: compiling happens once on a machine; repeat the search"
+        )
+
+
 def gain_words(record: SearchRecord, unit: str) -> str:
     """The first sentence of :func:`gain_of`."""
     return next(_gains(record, unit))

@@ -17,6 +17,7 @@ from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
 from pipeplan.api.searching.problems import Names, problem_of
 from pipeplan.api.searching.published import least_need, published_elsewhere, published_here, published_under
 from pipeplan.api.searching.search_record import PublishedSchedule, SearchRecord
+from pipeplan.api.searching.search_words import slow_start
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import label, resolve
 from pipeplan.costs import SEARCH_SETTINGS, Settings, plain_numbers, require_settings
@@ -263,6 +264,7 @@ def result_found(found: Found, settings: Settings, others: Iterable[PublishedSch
         seconds=found.seconds,
         decided=decided_in(found.schedule, problem),
         interrupted=found.interrupted,
+        compiled_after=found.compiled_after,
         communication=problem.communication,
         jitter=variation.deviation if isinstance(variation, Jitter) else None,
         slow_rank=variation.share if isinstance(variation, SlowRank) else None,
@@ -274,11 +276,13 @@ def result_found(found: Found, settings: Settings, others: Iterable[PublishedSch
             (each for each in (here, *others) if each is not None), key=attrgetter("value"), default=None
         ),
     )
+    said = assumed_times(settings, found.schedule)
     return result_of(
         replace(simulation, timeline=timeline),
         limits=problem.limits,
         search=record,
-        **assumed_times(settings, found.schedule),
+        warnings=(*said["warnings"], *slow_start(record)),
+        notes=said["notes"],
     )
 
 

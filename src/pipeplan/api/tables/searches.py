@@ -33,7 +33,7 @@ def search_parts(result: Result) -> tuple[RenderableType, ...]:
     search = result.search
     assert search is not None
     times = Times.of((search.value, search.bound.value), result.timeline.unit)
-    stopped = ", stopped by the user" if search.interrupted else ""
+    stopped = _uncompiled(search) + (", stopped by the user" if search.interrupted else "")
     tried = "schedule" if search.evaluations == 1 else "schedules"
     rows = [
         ("gain", " ".join(gain_of(result))),
@@ -52,6 +52,13 @@ def search_parts(result: Result) -> tuple[RenderableType, ...]:
     if (judged := judged_in_words(search, result.timeline.unit)) is not None:
         rows.append(judged)
     return (Padding(facts(rows), (1, 0, 0, 0)),)
+
+
+def _uncompiled(search: SearchRecord) -> str:
+    """How much of the search ran without compiled kernels."""
+    if search.compiled_after is None:
+        return " without compiled kernels"
+    return f", the first {search.compiled_after:.1f} s without compiled kernels" if search.compiled_after else ""
 
 
 def _made_small(search: SearchRecord, times: Times) -> list[tuple[str, str]]:
