@@ -12,6 +12,7 @@ from typing import Annotated, TypedDict
 from cyclopts import Group, Parameter
 
 from pipeplan.api import as_keywords, file_of, holds_schedule, require_outputs
+from pipeplan.api.searching.problems import AUTO
 from pipeplan.api.searching.searches import pareto
 from pipeplan.api.searching.searches import search as search_schedule
 from pipeplan.api.searching.steady_states import steady_state
@@ -58,10 +59,11 @@ class Search:
     placement: Annotated[
         str,
         _option(
-            "linear, loop, v, wave, bidirectional, bidirectional-v, or the rank of each stage: 0,1,1,0 (linear).",
+            "auto: every placement that can win; or linear, loop, v, wave, bidirectional, bidirectional-v, or the rank of "
+            "each stage: 0,1,1,0 (default: auto; with --steady-state: linear).",
             "--placement",
         ),
-    ] = "linear"
+    ] = AUTO
     objective: Annotated[
         Objective,
         _option(
@@ -212,7 +214,7 @@ def _steady_state(search: Search, asked: Request, *, json: bool) -> int:
         )
     require_outputs(asked.outputs, ("record",), what="a steady state")
     found = steady_state(
-        placement=search.placement,
+        placement="linear" if search.placement == AUTO else search.placement,
         seconds=10.0 if search.seconds is None else search.seconds,
         seed=search.seed,
         workers=1 if search.workers is None else search.workers,

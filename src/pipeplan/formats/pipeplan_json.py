@@ -120,6 +120,15 @@ class PublishedRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     value: float
 
 
+class PlacementRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a search knows of a placement: the best proven bound, and the best value found; null where it cannot win."""
+
+    placement: str
+    chunks: int
+    lower_bound: float
+    value: float | None
+
+
 class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The JSON of one result: of ``pipeplan simulate --json``, of the web API and of ``Result.to_dict()``.
 
@@ -155,6 +164,7 @@ class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     seconds: float | UnsetType = UNSET
     interrupted: bool | UnsetType = UNSET
     compiled_after: float | UnsetType | None = UNSET
+    placements: list[PlacementRecord] | UnsetType = UNSET
     objective: ObjectiveRecord | UnsetType = UNSET
     jitter: JitterRecord | UnsetType | None = UNSET
     slow_rank: SlowRankRecord | UnsetType | None = UNSET

@@ -21,7 +21,8 @@ from pipeplan.solver.independent import Effort, Spread
 from pipeplan.solver.limit_searches import Point, peak_of
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.periodic import Pattern, SteadyState, steady_state
-from pipeplan.solver.portfolio import ENGINES, search
+from pipeplan.solver.placements import Entry, PlacementTried, Turn, best_of_starts, best_placement, searched_here
+from pipeplan.solver.portfolio import ENGINES, require_shape, search
 from pipeplan.solver.problem import Objective, Problem
 from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Judge, Robustness, robustness
@@ -41,6 +42,7 @@ __all__ = [
     "EarlyProof",
     "Effort",
     "Engine",
+    "Entry",
     "Exact",
     "FewRanks",
     "FixedOrders",
@@ -55,6 +57,7 @@ __all__ = [
     "Move",
     "Objective",
     "Pattern",
+    "PlacementTried",
     "Point",
     "Problem",
     "Proving",
@@ -66,15 +69,20 @@ __all__ = [
     "SlowRank",
     "Spread",
     "SteadyState",
+    "Turn",
     "Variation",
+    "best_of_starts",
+    "best_placement",
     "best_published",
     "fixed_orders",
     "pareto",
     "peak_of",
     "published",
+    "require_shape",
     "robustness",
     "search",
     "search_seeds",
+    "searched_here",
     "steady_state",
     "value_as_is",
 ]

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pipeplan.costs import SEARCH_SETTINGS, require_settings
-from pipeplan.model import tolerances
+from pipeplan.errors import InfeasibleError
+from pipeplan.model import Schedule, tolerances
 from pipeplan.simulation import simulate
-from pipeplan.solver.engines.published import published
+from pipeplan.solver.engines.published import best_published, published
 from pipeplan.solver.independent import Effort, Spread, plain
 from pipeplan.solver.limit_searches import LimitSearches, Point, limited, peak_of
+from pipeplan.solver.placements import Entry, Turn, best_placement
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import SearchProgress
+from pipeplan.solver.result import Found, SearchProgress
 
-"""Limits of a front: each takes a search of its own."""
+Report = Callable[[float, SearchProgress], None]
+"""Takes a limit and how far its search is."""
+
+PublishedAt = Callable[[float], Sequence[Entry]]
+"""Gives the published schedules under a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,7 @@ class Front:
 
 
 def pareto(
-    problem: Problem,
+    problems: Problem | Sequence[Problem],
     *,
     points: int = 8,
     seconds: float | None = None,
@@ -59,8 +67,12 @@ def pareto(
     progress: Callable[[float, SearchProgress], None] | None = None,
     dask: str | None = None,
     store: Path | None = None,
+    published_at: PublishedAt | None = None,
 ) -> Front:
     """The best schedules of a problem from the least feasible memory limit to none at all.
+
+    Of several problems, which differ in their placement alone, each point is the best of all: every limit is searched as
+    :func:`~pipeplan.solver.placements.best_placement` does.
 
     The problem's own limit is among those tried, if it is the same for all ranks and in the front's unit of memory.
 
@@ -87,6 +99,8 @@ def pareto(
         The address of a Dask scheduler, whose workers search.
     store
         File that keeps each point; the same front asked again goes on from there.
+    published_at
+        Gives the published schedules under a limit, infinite for none, that no point is to be worse than.
 
     Raises
     ------
@@ -95,8 +109,10 @@ def pareto(
         ``search``.
     """
     require_settings(SEARCH_SETTINGS, points=points, seed=seed, workers=workers)
-    own = _own_limit(problem)
-    problem = replace(problem, limits=None)
+    given = [problems] if isinstance(problems, Problem) else list(problems)
+    own = next((limit for problem in given if (limit := _own_limit(problem)) is not None), None)
+    free_problems = [replace(problem, limits=None) for problem in given]
+    problem = free_problems[0]
     if seconds is None and evaluations is None:
         seconds = 10.0 * points
     effort = Effort(
@@ -106,11 +122,20 @@ def pareto(
     )
     asked = {
         "command": "search --pareto",
-        "problem": plain(problem),
+        "problem": plain(problem) if len(given) == 1 else [plain(each) for each in free_problems],
         "limit": own,
         "seconds": effort.seconds,
         "evaluations": effort.evaluations,
     }
+    if len(given) > 1 or published_at is not None:
+        spread = Spread(store=store)
+        several = _Placements(
+            free_problems,
+            lambda problem, report: LimitSearches(problem, seed, spread, asked, report),
+            progress,
+            published_at,
+        )
+        return several.front(effort, own, points)
     limits = LimitSearches(problem, seed, Spread(dask=dask, store=store), asked, progress)
     marks = _marks(problem)
     limits.expected = points
@@ -121,6 +146,67 @@ def pareto(
     found = limits.one_after_another(levels, effort) if dask is None else limits.at_once(levels, effort)
     points_found = _with_bounds_of_larger_limits(_no_slower_with_more([*found, free]))
     return Front(_undominated(points_found), tuple(marks), problem.costs.memory.in_bytes)
+
+
+class _Placements:
+    """A front over several placements: under every limit, the best of all."""
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        searches_of: Callable[[Problem, Report | None], LimitSearches],
+        progress: Report | None,
+        published_at: PublishedAt | None,
+    ) -> None:
+        self._problems = problems
+        self._progress, self._expected, self._done, self._share = progress, 1, 0, 0.0
+        self._published_at = published_at
+        report = None if progress is None else self._report
+        self._searches = [searches_of(problem, report) for problem in problems]
+
+    def front(self, effort: Effort, own: float | None, points: int) -> Front:
+        """Return the front of these problems, with their own limit among those tried, on this effort a limit."""
+        self._expected = points
+        marks = sorted(
+            (mark for each in self._problems for mark in _marks(each)), key=lambda mark: (mark.peak, mark.value)
+        )
+        free = self._point(np.inf, effort, ())
+        peaks = [mark.peak for mark in _undominated_marks(marks)]
+        tightest = min(
+            self._problems, key=lambda each: float(limited(each, np.finfo(np.float64).max).least_limit.max())
+        )
+        levels = _levels(tightest, free.peak, [*peaks, *([] if own is None else [own])], points - 1)
+        self._expected = 1 + len(levels)
+        found: list[Point] = []
+        for limit in levels:
+            below = min(found, key=lambda point: point.value, default=None)
+            found.append(self._point(limit, effort, () if below is None else (below.result.schedule,)))
+        known = _with_bounds_of_larger_limits(_no_slower_with_more([*found, free]))
+        return Front(_undominated(known), tuple(marks), tightest.costs.memory.in_bytes)
+
+    def _point(self, limit: float, effort: Effort, start: tuple[Schedule, ...]) -> Point:
+        """Return the best schedule under a limit."""
+        searches: dict[Problem, LimitSearches] = {}
+        for problem, search in zip(self._problems, self._searches, strict=True):
+            with suppress(InfeasibleError):
+                searches[limited(problem, limit)] = search
+
+        def searcher(turn: Turn) -> Found:
+            placement = turn.problem.placement
+            name = f", {placement.name} of {placement.chunks}{', again' if turn.again else ''}"
+            found = searches[turn.problem].find([limit], turn.effort, {limit: turn.start}, name, goes_on=turn.again)
+            return found[limit].result
+
+        entries = () if self._published_at is None else self._published_at(limit)
+        best = best_placement(list(searches), effort, searcher, published=entries, start=start)
+        self._done += 1
+        return Point(limit, peak_of(best.found.schedule, best.found.problem), best.found, best.tried)
+
+    def _report(self, limit: float, news: SearchProgress) -> None:
+        """Tell how far the search under a limit is, as a share of the whole front; it never goes back."""
+        assert self._progress is not None
+        self._share = max(self._share, min((self._done + news.share) / self._expected, 1.0))
+        self._progress(limit, replace(news, share=self._share))
 
 
 def _own_limit(problem: Problem) -> float | None:
@@ -137,19 +223,33 @@ def _no_slower_with_more(points: list[Point]) -> list[Point]:
     known: list[Point] = []
     for point in points:
         if known and known[-1].value < point.value:
-            own = {name: getattr(point.result, name) for name in ("problem", "bound", "published", "every_published")}
-            result = replace(known[-1].result, **own)
+            result = replace(known[-1].result, **_of_limit(known[-1], point))
             point = replace(point, peak=known[-1].peak, result=result)  # noqa: PLW2901
         known.append(point)
     return known
+
+
+def _of_limit(below: Point, point: Point) -> dict[str, Any]:
+    """Return what an answer of a smaller limit says under the limit of a point: problem, bound, published rival."""
+    if _placed(below) == _placed(point):
+        return {name: getattr(point.result, name) for name in ("problem", "bound", "published", "every_published")}
+    problem = limited(replace(below.result.problem, limits=None), point.limit)
+    return {"problem": problem, "bound": problem.bound, "published": best_published(problem), "every_published": True}
+
+
+def _placed(point: Point) -> tuple[object, int]:
+    """Return which placement and slices a point is of: bounds hold for one of them."""
+    problem = point.result.problem
+    return problem.placement.rank_of, problem.slices
 
 
 def _with_bounds_of_larger_limits(points: list[Point]) -> list[Point]:
     """The points, by limit, each with the best bound that was proven under its own limit or under a larger one."""
     known: list[Point] = []
     for point in reversed(points):
-        if known and known[-1].result.bound.value > point.result.bound.value:
-            point = replace(point, result=replace(point.result, bound=known[-1].result.bound))  # noqa: PLW2901
+        larger = next((each for each in reversed(known) if _placed(each) == _placed(point)), None)
+        if larger is not None and larger.result.bound.value > point.result.bound.value:
+            point = replace(point, result=replace(point.result, bound=larger.result.bound))  # noqa: PLW2901
         known.append(point)
     return known[::-1]
 

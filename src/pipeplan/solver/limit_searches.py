@@ -13,6 +13,7 @@ from pipeplan.costs import Limits
 from pipeplan.model import Schedule
 from pipeplan.simulation import simulate
 from pipeplan.solver.independent import Effort, InterruptedSearch, Question, Spread, answers
+from pipeplan.solver.placements import PlacementTried
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Found, SearchProgress
 
@@ -29,11 +30,14 @@ class Point:
         What the worst rank does hold.
     result
         The schedule and its bound.
+    tried
+        What is known of each placement under the limit.
     """
 
     limit: float
     peak: float
     result: Found
+    tried: tuple[PlacementTried, ...] = ()
 
     @property
     def value(self) -> float:
@@ -65,7 +69,8 @@ class LimitSearches:
         """Each limit, from the schedule found under the one below."""
         found: list[Point] = []
         for limit in limits:
-            found.append(self.find([limit], effort, {limit: found[-1:]})[limit])
+            below = [point.result.schedule for point in found[-1:]]
+            found.append(self.find([limit], effort, {limit: below})[limit])
         return found
 
     def at_once(self, limits: Sequence[float], effort: Effort) -> list[Point]:
@@ -73,7 +78,9 @@ class LimitSearches:
         first = self.find(limits, effort.part(2), name=", apart")
         points = [first[limit] for limit in limits]
         starts = {
-            limit: [points[number], min(points[: number + 1], key=attrgetter("value"))]
+            limit: [
+                point.result.schedule for point in (points[number], min(points[: number + 1], key=attrgetter("value")))
+            ]
             for number, limit in enumerate(limits)
         }
         second = self.find(limits, effort.part(2), starts, name=", again")
@@ -83,8 +90,10 @@ class LimitSearches:
         self,
         limits: Sequence[float],
         effort: Effort,
-        starts: Mapping[float, Sequence[Point]] | None = None,
+        starts: Mapping[float, Sequence[Schedule]] | None = None,
         name: str = "",
+        *,
+        goes_on: bool = False,
     ) -> dict[float, Point]:
         """What is found under each of some limits, which need nothing of each other."""
         questions = {
@@ -92,7 +101,8 @@ class LimitSearches:
                 f"limit {limit!r}, seed {self._seed}{name}",
                 limited(self._problem, limit),
                 self._seed,
-                tuple(start.result.schedule for start in (starts or {}).get(limit, ())),
+                tuple((starts or {}).get(limit, ())),
+                goes_on,
             ): limit
             for limit in limits
         }

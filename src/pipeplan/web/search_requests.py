@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pipeplan.api.searching.problems import DEFAULT_CHUNKS
+from pipeplan.api.searching.problems import AUTO, DEFAULT_CHUNKS
 from pipeplan.solver import CHOICES, Choice
 from pipeplan.web.requests import FileIn, Name, SettingsIn, Strict
 
@@ -18,14 +18,16 @@ MOST_POINTS = 12
 
 Seconds = Annotated[float, Field(gt=0, le=MOST_SECONDS)]
 Session = Annotated[str, Field(min_length=1, max_length=80)]
-PlacementName: Any = Literal[tuple(DEFAULT_CHUNKS)]
+PlacementName: Any = Literal[(AUTO, *DEFAULT_CHUNKS)]
 
 
 class _Searched(Strict):
     """What every search is told."""
 
     settings: SettingsIn = SettingsIn()
-    placement: PlacementName = Field(default="linear", description="Which rank holds each stage.")
+    placement: PlacementName = Field(
+        default=AUTO, description="Which rank holds each stage; auto: every placement that can win."
+    )
     objective: Literal["makespan", "span"] = Field(
         default="makespan", description="What should be small; span: the longest rank's own span."
     )

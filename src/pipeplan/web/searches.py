@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeplan.api import ParetoFront, Result, decisions_of, gain_of, gain_of_front, timed
-from pipeplan.api.searching.problems import DEFAULT_CHUNKS
+from pipeplan.api.searching.problems import AUTO, DEFAULT_CHUNKS
 from pipeplan.api.searching.searches import pareto, search, usable_cores
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError, ShapeError
@@ -160,7 +160,8 @@ def _progress(found: SearchProgress) -> Line:
 
 def _servable(settings: Settings, placement: str) -> Settings:
     """The settings, where what is searched for is not too large here. Raises ShapeError."""
-    chunks = settings.chunks or DEFAULT_CHUNKS[placement]
+    most = max(DEFAULT_CHUNKS.values()) if placement == AUTO else DEFAULT_CHUNKS[placement]
+    chunks = settings.chunks or most
     ops = 3 * settings.pipeline_ranks(chunks) * chunks * (settings.microbatches or 1)
     if ops > MOST_OPS:
         raise ShapeError(

@@ -7,6 +7,7 @@ import type { SearchProgress } from "./search_api.js";
 
 /** The placements, as people call them. */
 export const PLACEMENTS: readonly Choice[] = [
+  ["auto", "auto: any that can win"],
   ["v", "V, 2 chunks a rank"],
   ["linear", "linear, 1 chunk"],
   ["loop", "loop (interleaved)"],

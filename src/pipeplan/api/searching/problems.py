@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict, get_args
+from dataclasses import replace
+from typing import TypedDict, Unpack, get_args
+
+import numpy as np
 
 from pipeplan.api.sources import DEFAULT_MICROBATCHES
-from pipeplan.costs import Costs, Settings
-from pipeplan.errors import InputError, ShapeError, UnknownNameError
+from pipeplan.costs import Costs, Limits, Settings
+from pipeplan.errors import CostError, InfeasibleError, InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.model import Placement, require_flags, require_text, shortened
 from pipeplan.solver import Choices, Jitter, Objective, Problem, SlowRank, Variation
 
@@ -16,6 +19,9 @@ DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1,
 
 FIXED_CHUNKS = {"linear", "v", "bidirectional", "bidirectional-v"}
 """Those that have no other number of chunks."""
+
+AUTO = "auto"
+"""Every placement of ``DEFAULT_CHUNKS`` that can win."""
 
 _LONGEST_PLACEMENT = 200_000
 """Letters: the rank of each of ten thousands of stages."""
@@ -68,6 +74,67 @@ def problem_of(
         slices=settings.slices or 1,
         variation=_variation(jitter, slow_rank),
     )
+
+
+def problems_of(settings: Settings, **options: Unpack[Asked]) -> list[Problem]:
+    """Return the problem of each placement that is searched: one where a placement is named, else those that can be.
+
+    As in a comparison, ``chunks`` is for the placements that can have several numbers of chunks (``loop``, ``wave``); the
+    others keep theirs. Stages and ranks together leave the placements of so many stages. A placement is left out that the
+    microbatches, a list of costs per stage or the memory limit rule out, and one that holds the model twice unless the
+    memory limit counts its second copy of the parameters.
+
+    Raises what :func:`pipeplan.search` does; where every placement is ruled out, for the one that comes the nearest.
+    """
+    if options.get("placement", AUTO) != AUTO:
+        return [problem_of(settings, **options)]
+    problems: list[Problem] = []
+    refused: list[tuple[float, PipeplanError]] = []
+    for name in DEFAULT_CHUNKS:
+        there = _settings_of_placement(name, settings)
+        if there is None:
+            continue
+        try:
+            problem = problem_of(there, **(options | {"placement": name}))
+            known = {each.placement.rank_of for each in problems}
+            counted = problem.placement.copies == 1 or counts_parameters(problem)
+            if counted and problem.placement.rank_of not in known:
+                problems.append(problem)
+        except InfeasibleError as error:
+            refused.append((_least_limit(there, options | {"placement": name}), error))
+        except (CostError, ShapeError) as error:
+            refused.append((float("inf"), error))
+    if problems:
+        return problems
+    if not refused:
+        return [problem_of(settings, **(options | {"placement": "linear"}))]
+    raise min(refused, key=lambda each: each[0])[1]
+
+
+def counts_parameters(problem: Problem) -> bool:
+    """Return whether the memory limit counts what parameters take, of each copy of the model."""
+    limits = problem.limits
+    return limits is not None and not limits.in_activations and bool(problem.costs.memory.static.any())
+
+
+def _settings_of_placement(name: str, settings: Settings) -> Settings | None:
+    """Return the settings with the ranks and chunks of a placement; None where stages and ranks rule it out."""
+    chunks = DEFAULT_CHUNKS[name] if name in FIXED_CHUNKS or settings.chunks is None else settings.chunks
+    if settings.stages is None or settings.ranks is None:
+        ranks = settings.pipeline_ranks(settings.chunks or 1)
+        return replace(settings, ranks=ranks, chunks=chunks, stages=None)
+    if name not in FIXED_CHUNKS and settings.chunks is None:
+        chunks = settings.stages // settings.ranks
+    return replace(settings, chunks=chunks) if chunks * settings.ranks == settings.stages else None
+
+
+def _least_limit(settings: Settings, options: Asked) -> float:
+    """Return the least limit for all ranks under which a placement has schedules."""
+    limits = settings.limits(placement_named(options["placement"], settings))
+    assert limits is not None
+    free = problem_of(replace(settings, memory_limit=None), **options)
+    unlimited = Limits(np.full(len(limits.values), np.inf), limits.in_activations)
+    return float(replace(free, limits=unlimited).least_limit.max())
 
 
 def names_of(given: Names) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
 from operator import attrgetter
 
 import numpy as np
@@ -17,6 +18,7 @@ from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.solver import (
     EVERYTHING_UP_TO,
+    Entry,
     Found,
     Judge,
     Problem,
@@ -60,28 +62,47 @@ def least_need(problem: Problem) -> Need | None:
     return min(needs, key=attrgetter("memory"), default=None)
 
 
-def published_elsewhere(problem: Problem, settings: Settings) -> list[tuple[PublishedSchedule, float]]:
-    """The published schedules of other placements, and those that cut sequences, that are within the settings' limits.
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedEntry:
+    """A published schedule that fits, as a search reports it and as it competes with what is found.
 
-    Each with what its worst rank holds, in the unit of a front. Of shapes that are too large none is looked at.
+    ``peak``: what its worst rank holds, in the unit of a front.
     """
-    return list(_elsewhere(problem, settings)) if _size(problem) <= ORDERS_UP_TO else []
+
+    published: PublishedSchedule
+    entry: Entry
+    peak: float
+
+    def is_of(self, problem: Problem) -> bool:
+        """Whether it is a schedule of a problem's placement and slices."""
+        own = self.entry.problem
+        return own.placement.rank_of == problem.placement.rank_of and own.slices == problem.slices
 
 
-def published_under(
-    problem: Problem, settings: Settings, limits: Iterable[float], *, in_bytes: bool
-) -> Iterator[list[PublishedSchedule]]:
-    """Under each limit, infinite for none, what :func:`published_elsewhere` gives; settings have none of their own.
+def published_everywhere(problem: Problem, settings: Settings) -> list[PublishedEntry]:
+    """Return the published schedules of all placements that are within the settings' limits.
+
+    They are those that a comparison lists for the same shape, costs and limit. Of shapes that are too large there are none.
+    """
+    return list(_entries(problem, settings)) if _size(problem) <= ORDERS_UP_TO else []
+
+
+def published_under(problem: Problem, settings: Settings, *, in_bytes: bool) -> Callable[[float], list[PublishedEntry]]:
+    """Return what gives :func:`published_everywhere` under a limit, infinite for none; settings have none of their own.
 
     An order stays what it is; strategies that look at costs are asked again, as they make another one under each limit.
     """
-    free = published_elsewhere(problem, settings)
-    for limit in limits:
-        found = [each for each, peak in free if within(peak, limit)]
+    free = published_everywhere(problem, settings)
+
+    @cache
+    def under(limit: float) -> list[PublishedEntry]:
+        found = [each for each in free if within(each.peak, limit)]
         if np.isfinite(limit) and _size(problem) <= EVERYTHING_UP_TO:
-            under = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
-            found += [each for each, _ in _elsewhere(problem, under, made_from_costs=True)]
-        yield found
+            limited = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
+            found += _entries(problem, limited, made_from_costs=True)
+        return found
+
+    return under
 
 
 def within(peak: float, limit: float) -> bool:
@@ -93,9 +114,7 @@ def _size(problem: Problem) -> int:
     return problem.placement.ranks * problem.microbatches
 
 
-def _elsewhere(
-    problem: Problem, settings: Settings, *, made_from_costs: bool = False
-) -> Iterator[tuple[PublishedSchedule, float]]:
+def _entries(problem: Problem, settings: Settings, *, made_from_costs: bool = False) -> Iterator[PublishedEntry]:
     """Of all strategies, or of those alone that make a schedule from its costs."""
     alike = replace(settings, ranks=problem.placement.ranks, stages=None)
     for strategy in STRATEGIES.values():
@@ -110,11 +129,9 @@ def _elsewhere(
             yield found
 
 
-def _of(strategy: Strategy, settings: Settings, problem: Problem) -> tuple[PublishedSchedule, float] | None:
-    """What a strategy makes of the settings, and its peak, unless it is of the problem's own kind or does not fit."""
+def _of(strategy: Strategy, settings: Settings, problem: Problem) -> PublishedEntry | None:
+    """What a strategy makes of the settings; None where that does not fit."""
     placement = strategy.placed(shape_of(strategy, settings))
-    if placement.rank_of == problem.placement.rank_of and strategy.slices == 1:
-        return None
     there = replace(
         problem, placement=placement, costs=settings.costs(placement), limits=settings.limits(placement), slices=1
     )
@@ -125,7 +142,10 @@ def _of(strategy: Strategy, settings: Settings, problem: Problem) -> tuple[Publi
         value = value_as_is(schedule, there)
     if np.isinf(value):
         return None
+    there = replace(there, slices=schedule.slices)
     if there.variation is not None:
-        value = Judge(replace(there, slices=schedule.slices))(schedule)
+        value = Judge(there)(schedule)
     cut = f", {schedule.slices} slices" if schedule.slices > 1 else ""
-    return PublishedSchedule(name, placement.name + cut, value), peak_of(schedule, there)
+    schedule = schedule.renamed(name)
+    published = PublishedSchedule(name, placement.name + cut, value)
+    return PublishedEntry(published, Entry(there, schedule, value), peak_of(schedule, there))

@@ -12,7 +12,7 @@ from pipeplan.simulation import Bound
 if TYPE_CHECKING:
     from pipeplan.api.searching.decisions import Decided
     from pipeplan.simulation import Communication
-    from pipeplan.solver import Objective, Robustness
+    from pipeplan.solver import Objective, PlacementTried, Robustness
 
 Of = Literal["plan", "p95", "worst"]
 
@@ -68,6 +68,8 @@ class SearchRecord:
         Whether the user stopped it before its budget was spent.
     compiled_after
         Seconds of the budget after which it ran on compiled kernels, 0 from its start; None: some were never ready.
+    placement, tried
+        The name of the schedule's placement, and what is known of each placement that could have won.
     decided
         What the schedule decided beside its order, and what the search was free to decide.
     communication
@@ -95,6 +97,8 @@ class SearchRecord:
     nominal: Bound | None = None
     interrupted: bool = False
     compiled_after: float | None = 0.0
+    placement: str = ""
+    tried: tuple[PlacementTried, ...] = ()
     communication: Communication = "edge"
     jitter: float | None = None
     slow_rank: float | None = None
@@ -143,6 +147,15 @@ class SearchRecord:
             "seconds": self.seconds,
             "interrupted": self.interrupted,
             "compiled_after": self.compiled_after,
+            "placements": [
+                {
+                    "placement": each.placement.name,
+                    "chunks": each.placement.chunks,
+                    "lower_bound": each.bound,
+                    "value": each.value,
+                }
+                for each in self.tried
+            ],
             "objective": {
                 "name": self.objective,
                 "of": self.of,

@@ -68,6 +68,19 @@ def slow_start(record: SearchRecord) -> Iterator[str]:
         )
 
 
+def placements_in_words(record: SearchRecord, times: Times) -> str:
+    """Name the placement of the answer, what was found on the others, and which of them cannot be shorter."""
+    others = [each for each in record.tried if each.placement.name != record.placement]
+    searched = [f"{each.placement.name} {times.text(each.value)}" for each in others if each.value is not None]
+    beaten = [each.placement.name for each in others if each.value is None]
+    said = [record.placement]
+    if searched:
+        said.append(f"best of others: {', '.join(searched)}")
+    if beaten:
+        said.append(f"not searched, as their bounds are no shorter: {', '.join(beaten)}")
+    return "; ".join(said)
+
+
 def gain_words(record: SearchRecord, unit: str) -> str:
     """The first sentence of :func:`gain_of`."""
     return next(_gains(record, unit))

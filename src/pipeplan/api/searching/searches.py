@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -14,19 +14,40 @@ from pipeplan.api.outputs import FilePath
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.searching.decisions import decided_in
 from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
-from pipeplan.api.searching.problems import Names, problem_of
-from pipeplan.api.searching.published import least_need, published_elsewhere, published_here, published_under
-from pipeplan.api.searching.search_record import PublishedSchedule, SearchRecord
+from pipeplan.api.searching.problems import AUTO, Names, counts_parameters, problems_of
+from pipeplan.api.searching.published import (
+    PublishedEntry,
+    least_need,
+    published_everywhere,
+    published_here,
+    published_under,
+)
+from pipeplan.api.searching.search_record import SearchRecord
 from pipeplan.api.searching.search_words import slow_start
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import label, resolve
 from pipeplan.costs import SEARCH_SETTINGS, Settings, plain_numbers, require_settings
-from pipeplan.errors import ShapeError
+from pipeplan.errors import InputError, ShapeError
 from pipeplan.files import path_of
 from pipeplan.model import Schedule, require_text
-from pipeplan.solver import Effort, Found, Jitter, Objective, Problem, SearchProgress, SlowRank, Spread, search_seeds
+from pipeplan.solver import (
+    Effort,
+    Found,
+    Jitter,
+    Objective,
+    PlacementTried,
+    Problem,
+    SearchProgress,
+    SlowRank,
+    Spread,
+    Turn,
+    best_of_starts,
+    best_placement,
+    require_shape,
+    search_seeds,
+    searched_here,
+)
 from pipeplan.solver import pareto as front_of
-from pipeplan.solver import search as search_for
 
 SEARCHES_ON_A_CLUSTER = 8
 """Independent searches, where nobody says how many."""
@@ -34,7 +55,7 @@ SEARCHES_ON_A_CLUSTER = 8
 
 def search(
     *,
-    placement: str = "linear",
+    placement: str = AUTO,
     objective: Objective = "makespan",
     seconds: float | None = None,
     evaluations: int | None = None,
@@ -61,8 +82,9 @@ def search(
     Parameters
     ----------
     placement
-        ``linear``, ``loop``, ``v``, ``wave``, ``bidirectional`` or ``bidirectional-v`` (two copies of the model, in a line
-        or on a V, from both ends), or the rank of each stage, apart by commas: ``0,1,1,0``.
+        ``auto``: every placement that can win (the default); the answer names its own. Or ``linear``, ``loop``, ``v``,
+        ``wave``, ``bidirectional`` or ``bidirectional-v`` (two copies of the model, in a line or on a V, from both ends), or
+        the rank of each stage, apart by commas: ``0,1,1,0``.
     objective
         ``makespan``, or ``span``: the longest rank's own span, with ops that start as soon as they can. That is what is
         compared, and what ``optimal`` is about; a rank that began later could have a shorter span.
@@ -118,7 +140,7 @@ def search(
     searches, rounds, jitter, slow_rank = plain_numbers(searches, rounds, jitter, slow_rank)
     kept = _kept_in(store, dask)
     given = settings_of(settings)
-    problem = problem_of(
+    problems = problems_of(
         given,
         placement=placement,
         objective=objective,
@@ -129,40 +151,43 @@ def search(
         slow_rank=slow_rank,
     )
     starts = start if isinstance(start, list | tuple) else [start]
-    schedules = [_start(source, given, problem) for source in starts]
+    schedules = [resolve(source, given) for source in starts]
+    for source, schedule in zip(starts, schedules, strict=True):
+        _require_problem(schedule, label(source), problems, given, any_placement=placement == AUTO)
     workers = usable_cores() if workers is None else workers
     if searches is None:
         searches = SEARCHES_ON_A_CLUSTER if dask else 1
+    if seconds is None and evaluations is None:
+        seconds = 10.0
+    effort = Effort(seconds=seconds, evaluations=evaluations, workers=workers)
+    everywhere = published_everywhere(problems[0], given)
+    here = searched_here(seed=seed, workers=workers, effort=effort, progress=progress)
+    competing = [each.entry for each in everywhere] if placement == AUTO else []
     if searches == rounds == 1 and dask is None and store is None:
-        found = search_for(
-            problem,
-            seconds=seconds,
-            evaluations=evaluations,
-            seed=seed,
-            start=schedules,
-            workers=workers,
-            progress=progress,
-        )
+        best = best_placement(problems, effort, here, published=competing, start=schedules)
     else:
         processes = max(1, min(workers, searches))
-        found = search_seeds(
-            problem,
-            searches,
-            Effort(seconds=seconds, evaluations=evaluations, workers=1 if dask else workers // processes),
-            Spread(workers=processes, dask=dask, store=kept),
-            seed=seed,
-            rounds=rounds,
-            start=schedules,
-            progress=progress,
-        )
-    others = published_elsewhere(problem, given)
-    return result_found(found, given, [each for each, _ in others])
+
+        def seeds(turn: Turn) -> Found:
+            return search_seeds(
+                turn.problem,
+                searches,
+                replace(turn.effort, workers=1 if dask else workers // processes),
+                Spread(workers=processes, dask=dask, store=kept),
+                seed=seed,
+                rounds=rounds,
+                start=turn.start,
+                progress=progress,
+            )
+
+        best = best_of_starts(problems, effort, seeds, published=competing, start=schedules)
+    return result_found(best.found, given, everywhere, best.tried)
 
 
 def pareto(
     *,
     points: int = 8,
-    placement: str = "linear",
+    placement: str = AUTO,
     objective: Objective = "makespan",
     seconds: float | None = None,
     evaluations: int | None = None,
@@ -206,11 +231,17 @@ def pareto(
     points, seconds, evaluations, seed, workers = plain_numbers(points, seconds, evaluations, seed, workers)
     kept = _kept_in(store, dask)
     asked = settings_of(settings)
-    problem = problem_of(
+    problems = problems_of(
         asked, placement=placement, objective=objective, full_backward=full_backward, decide=decide, leave=leave
     )
+    if dask is not None and len(problems) > 1:
+        raise InputError(
+            "a front on a cluster is of one placement: name it, as in placement='v', not 'auto'", field="placement"
+        )
+    given = replace(asked, memory_limit=None)
+    everywhere = published_under(problems[0], given, in_bytes=problems[0].costs.memory.in_bytes)
     found = front_of(
-        problem,
+        problems,
         points=points,
         seconds=seconds,
         evaluations=evaluations,
@@ -219,18 +250,16 @@ def pareto(
         progress=progress,
         dask=dask,
         store=kept,
+        published_at=(lambda limit: [each.entry for each in everywhere(limit)]) if placement == AUTO else None,
     )
-    given = replace(asked, memory_limit=None)
-    limits = [point.limit for point in found.points]
-    others = published_under(problem, given, limits, in_bytes=found.in_bytes)
     front = tuple(
         FrontPoint(
             None if point.limit == float("inf") else point.limit,
             point.peak,
             point.value,
-            result_found(point.result, given, published),
+            result_found(point.result, given, everywhere(point.limit), point.tried),
         )
-        for point, published in zip(found.points, others, strict=True)
+        for point in found.points
     )
     return ParetoFront(front, found.marks, found.in_bytes)
 
@@ -247,9 +276,18 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def result_found(found: Found, settings: Settings, others: Iterable[PublishedSchedule] = ()) -> Result:
-    """What the solver found as a result, under the name of a search; ``others`` are published ones of other placements."""
+def result_found(
+    found: Found,
+    settings: Settings,
+    published: Iterable[PublishedEntry] = (),
+    tried: tuple[PlacementTried, ...] = (),
+) -> Result:
+    """Return what the solver found as a result, under the name of a search.
+
+    ``published`` are the published schedules of all placements, ``tried`` what is known of each placement.
+    """
     simulation, problem = found.simulation, found.problem
+    others = [each.published for each in published if not each.is_of(problem)]
     variation = problem.variation
     timeline = replace(simulation.timeline, schedule=found.schedule.renamed("search"))
     here = published_here(found)
@@ -265,6 +303,8 @@ def result_found(found: Found, settings: Settings, others: Iterable[PublishedSch
         decided=decided_in(found.schedule, problem),
         interrupted=found.interrupted,
         compiled_after=found.compiled_after,
+        placement=problem.placement.name,
+        tried=tried,
         communication=problem.communication,
         jitter=variation.deviation if isinstance(variation, Jitter) else None,
         slow_rank=variation.share if isinstance(variation, SlowRank) else None,
@@ -281,17 +321,40 @@ def result_found(found: Found, settings: Settings, others: Iterable[PublishedSch
         replace(simulation, timeline=timeline),
         limits=problem.limits,
         search=record,
-        warnings=(*said["warnings"], *slow_start(record)),
+        warnings=(*said["warnings"], *slow_start(record), *_second_copy(problem, tried)),
         notes=said["notes"],
     )
 
 
-def _start(source: ScheduleLike, settings: Settings, problem: Problem) -> Schedule:
-    schedule = resolve(source, settings)
-    if schedule.placement.rank_of != problem.placement.rank_of:
+def _second_copy(problem: Problem, tried: tuple[PlacementTried, ...]) -> Iterator[str]:
+    """Warn of a placement that holds the model twice, which was not named, where no limit counts that."""
+    if len(tried) > 1 and problem.placement.copies > 1 and not counts_parameters(problem):
+        yield (
+            f"the {problem.placement.name} placement holds the model twice, and no memory limit counts its parameters: "
+            "give static_bytes and a limit in bytes, or name another placement"
+        )
+
+
+def _require_problem(
+    schedule: Schedule, name: str, problems: list[Problem], settings: Settings, *, any_placement: bool
+) -> None:
+    """Check that a start is of a problem that is searched; with any placement, add the problem of its own.
+
+    Raises
+    ------
+    ShapeError
+        For a start of another placement, or of other microbatches or slices.
+    """
+    own = next((each for each in problems if each.placement.rank_of == schedule.placement.rank_of), None)
+    if own is None and any_placement and schedule.ranks == problems[0].placement.ranks:
+        there = schedule.placement
+        own = replace(problems[0], placement=there, costs=settings.costs(there), limits=settings.limits(there))
+        problems.append(own)
+    if own is None:
+        first = problems[0].placement
         raise ShapeError(
-            f"cannot start from {label(source)}: its placement is {schedule.placement.name} with {schedule.stages} stages, "
-            f"and the search is for {problem.placement.name} with {problem.placement.stages}",
+            f"cannot start from {name}: its placement is {schedule.placement.name} with {schedule.stages} stages, "
+            f"and the search is for {first.name} with {first.stages}",
             field="start",
         )
-    return schedule
+    require_shape(schedule, own)

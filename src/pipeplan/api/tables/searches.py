@@ -10,7 +10,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from pipeplan.api.searching.decision_words import decided_in_words, judged_in_words
-from pipeplan.api.searching.search_words import costs_in_words, gain_of, gain_of_front, limit_in_words
+from pipeplan.api.searching.search_words import (
+    costs_in_words,
+    gain_of,
+    gain_of_front,
+    limit_in_words,
+    placements_in_words,
+)
 from pipeplan.api.tables.parts import columns, facts, line, sizes
 from pipeplan.model import one_line
 from pipeplan.readable import Times, percent
@@ -42,6 +48,7 @@ def search_parts(result: Result) -> tuple[RenderableType, ...]:
             "found by",
             f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
         ),
+        *([("placement", placements_in_words(search, times))] if search.tried else []),
         ("costs", costs_in_words(result.costs, result.schedule.placement)),
         ("memory limit", limit_in_words(result.limits)),
     ]
@@ -77,9 +84,9 @@ def front_parts(front: ParetoFront) -> tuple[RenderableType, ...]:
     unit = first.timeline.unit
     times = Times.of((value for point in front for value in (point.value, _bound_of(point.result))), unit)
     in_unit = f" ({times.unit})" if times.unit else ""
-    table = columns(
-        "limit", "peak", f"time{in_unit}", "gain", "over", "gap to\nbound", padding=1, least=["gap to\nbound"]
-    )
+    several = any(point.result.search is not None and len(point.result.search.tried) > 1 for point in front)
+    names = ["limit", "peak", f"time{in_unit}", *(["placement"] if several else []), "gain", "over", "gap to\nbound"]
+    table = columns(*names, padding=1, least=["gap to\nbound"])
     limits = _memories([point.limit for point in front], in_bytes=front.in_bytes)
     peaks = _memories([point.peak for point in front], in_bytes=front.in_bytes)
     for point, limit, peak in zip(front, limits, peaks, strict=True):
@@ -88,7 +95,8 @@ def front_parts(front: ParetoFront) -> tuple[RenderableType, ...]:
         gain = "" if search.gain is None else percent(search.gain)
         over = "none fits" if search.best_published is None else one_line(search.best_published.name)
         verdict = "optimal" if search.optimal else percent(search.gap)
-        table.add_row(limit, peak, times.number(point.value), gain, over, verdict)
+        placed = [search.placement] if several else []
+        table.add_row(limit, peak, times.number(point.value), *placed, gain, over, verdict)
     kept = front.best_published
     published = columns("published", "peak", f"time{in_unit}", padding=1)
     for mark, peak in zip(kept, _memories([mark.peak for mark in kept], in_bytes=front.in_bytes), strict=True):

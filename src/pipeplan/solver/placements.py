@@ -1,0 +1,301 @@
+"""The search over placements: each that can win is bounded, and the budget goes to those that can.
+
+Of every placement a bound is known before anything is searched. The search opens with those whose bound is below the best
+schedule so far, the published ones included, on a share of the budget; what is left goes to the best of them. A placement
+whose bound is not below the best schedule cannot win and is left out, whenever that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from pipeplan.errors import InfeasibleError
+from pipeplan.model import Placement, Schedule, tolerances
+from pipeplan.simulation import Bound
+from pipeplan.solver.independent import Effort
+from pipeplan.solver.portfolio import engines_going_on, search
+from pipeplan.solver.problem import Problem
+from pipeplan.solver.result import Found, SearchProgress, latest_compiled
+from pipeplan.solver.robustness import bound_of
+
+OPENING = 0.4
+"""Share of the budget that the first searches have together, one for each placement that can win."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementTried:
+    """What a search knows of one placement: the best proven bound, and the best value found; None where it cannot win."""
+
+    placement: Placement
+    bound: float
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """A published schedule as it stands, with the problem that it answers and its value."""
+
+    problem: Problem
+    schedule: Schedule
+    value: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """One search of a placement: from which schedules, on which budget, which part of the whole search it is.
+
+    ``again``: whether it goes on from what a search of the same placement has found.
+    """
+
+    problem: Problem
+    start: tuple[Schedule, ...]
+    effort: Effort
+    again: bool
+
+
+Searcher = Callable[[Turn], Found]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BestPlacement:
+    """The best schedule of all placements, and what is known of each."""
+
+    found: Found
+    tried: tuple[PlacementTried, ...]
+
+
+def best_placement(
+    problems: Sequence[Problem],
+    effort: Effort,
+    searcher: Searcher,
+    *,
+    published: Sequence[Entry] = (),
+    start: Sequence[Schedule] = (),
+) -> BestPlacement:
+    """Search the placements of several problems that differ in nothing else.
+
+    Parameters
+    ----------
+    problems
+        At least one; each of another placement.
+    effort
+        The budget of all together.
+    searcher
+        Carries out one search; raises InfeasibleError if the user ends it before it has found anything.
+    published
+        Schedules that the answer is never worse than: candidates as they stand.
+    start
+        Schedules to go on from, each by the search of its own placement.
+
+    Returns
+    -------
+    BestPlacement
+        Its evaluations and seconds are those of all searches.
+    """
+    starts = {problem: tuple(each for each in start if _is_of(each, problem)) for problem in problems}
+    bounds = {problem: _bound(problem).value for problem in problems}
+    found: dict[Problem, Found] = {}
+    limit = min((entry.value for entry in published), default=float("inf"))
+    order = sorted(problems, key=lambda problem: bounds[problem])
+    stopped = False
+    for number, problem in enumerate(order):
+        if found and not starts[problem] and not _can_win(bounds[problem], _least(found, limit)):
+            continue
+        left = _left(effort, found)
+        share = OPENING / len(order[number:]) if len(order) > 1 else 1.0
+        try:
+            found[problem] = searcher(Turn(problem, starts[problem], _share(left, share), again=False))
+        except InfeasibleError:
+            if not found:
+                raise
+            stopped = True
+        if stopped or found[problem].interrupted:
+            stopped = True
+            break
+    if len(order) > 1 and not stopped:
+        _go_on(found, effort, searcher, limit)
+    best = min(found.values(), key=attrgetter("judged"))
+    entry = min(published, key=attrgetter("value"), default=None)
+    if entry is not None and entry.value < best.judged * (1 - tolerances.ROUNDING):
+        best = min(best, as_it_stands(entry), key=attrgetter("judged"))
+    bounds |= {problem: each.bound.value for problem, each in found.items()}
+    tried = tuple(
+        PlacementTried(problem.placement, bounds[problem], found[problem].judged if problem in found else None)
+        for problem in problems
+    )
+    every = found.values()
+    whole = replace(
+        best,
+        evaluations=sum(each.evaluations for each in every),
+        seconds=sum(each.seconds for each in every),
+        interrupted=stopped or any(each.interrupted for each in every),
+        compiled_after=latest_compiled(every),
+    )
+    return BestPlacement(whole, tried)
+
+
+def best_of_starts(
+    problems: Sequence[Problem],
+    effort: Effort,
+    searcher: Searcher,
+    *,
+    published: Sequence[Entry] = (),
+    start: Sequence[Schedule] = (),
+) -> BestPlacement:
+    """Give the whole budget to the placement whose starts are the best; the rest is as in :func:`best_placement`.
+
+    Several searches, which a store keeps, are of one problem: which it is does not depend on time.
+    """
+    chosen = problems[0]
+    tried: tuple[PlacementTried, ...] = ()
+    if len(problems) > 1:
+        begun = best_placement(problems, Effort(seconds=None, evaluations=0), _starts_of, published=(), start=start)
+        tried = begun.tried
+        chosen = next(each for each in problems if each.placement.rank_of == begun.found.problem.placement.rank_of)
+    best = best_placement([chosen], effort, searcher, published=published, start=start)
+    own = {each.placement.rank_of: each for each in best.tried}
+    return replace(best, tried=tuple(own.get(each.placement.rank_of, each) for each in tried) or best.tried)
+
+
+def _starts_of(turn: Turn) -> Found:
+    """Return the best start of a problem."""
+    return search(turn.problem, evaluations=0, start=turn.start)
+
+
+def _go_on(found: dict[Problem, Found], effort: Effort, searcher: Searcher, limit: float) -> None:
+    """Spend what is left of the budget: a fifth of it on the second best that can win, the rest on the best."""
+    ranked = sorted(found, key=lambda problem: found[problem].judged)
+    best, *others = ranked
+    for problem in [*others[:1], best]:
+        before, left = found[problem], _left(effort, found)
+        least = _least({each: found[each] for each in found if each is not problem}, limit)
+        if before.optimal or not _can_win(before.bound.value, least) or _is_nothing(left):
+            continue
+        share = 1.0 if problem is best else 0.5 * OPENING
+        origin = before.schedule.renamed(before.found_by.removeprefix("local search from "))
+        after = searcher(Turn(problem, (origin,), _share(left, share), again=True))
+        found[problem] = together(before, after)
+        if after.interrupted:
+            return
+
+
+def together(before: Found, after: Found) -> Found:
+    """Return the better of two searches of one problem, with what both have proven and spent."""
+    best = min((before, after), key=attrgetter("judged"))
+    told = [each for each in (before, after) if each.published is not None]
+    published = min(told, key=lambda each: each.published.value if each.published else 0.0, default=before)
+    return replace(
+        best,
+        bound=max(before.bound, after.bound, key=attrgetter("value")),
+        evaluations=before.evaluations + after.evaluations,
+        seconds=before.seconds + after.seconds,
+        history=(*before.history, *after.history),
+        interrupted=after.interrupted,
+        published=published.published,
+        published_robustness=published.published_robustness,
+        every_published=before.every_published or after.every_published,
+        compiled_after=latest_compiled((before, after)),
+    )
+
+
+def as_it_stands(entry: Entry) -> Found:
+    """Return a published schedule as the answer of its problem; of no further search."""
+    return search(entry.problem, evaluations=0, start=entry.schedule, engines=())
+
+
+def searched_here(
+    *, seed: int, workers: int, effort: Effort, progress: Callable[[SearchProgress], None] | None
+) -> Searcher:
+    """Return what carries out searches in this process, and tells how far the whole is."""
+    told = _Told(effort, progress)
+
+    def searcher(turn: Turn) -> Found:
+        found = search(
+            turn.problem,
+            seconds=turn.effort.seconds,
+            evaluations=turn.effort.evaluations,
+            seed=seed,
+            start=turn.start,
+            workers=workers,
+            progress=None if progress is None else told,
+            **({"engines": engines_going_on(0)} if turn.again else {}),  # type: ignore[arg-type]
+        )
+        told.take(found)
+        return found
+
+    return searcher
+
+
+class _Told:
+    """Tells how far a search over several placements is, of which one is under way."""
+
+    def __init__(self, effort: Effort, progress: Callable[[SearchProgress], None] | None) -> None:
+        self._effort, self._progress = effort, progress
+        self._evaluations, self._seconds, self._share = 0, 0.0, 0.0
+        self._best: SearchProgress | None = None
+        self._latest: SearchProgress | None = None
+
+    def __call__(self, news: SearchProgress) -> None:
+        assert self._progress is not None
+        self._latest = news
+        best = news if self._best is None or news.value <= self._best.value else self._best
+        evaluations, seconds = self._evaluations + news.evaluations, self._seconds + news.seconds
+        shares = [self._share]
+        if self._effort.seconds:
+            shares.append(seconds / self._effort.seconds)
+        if self._effort.evaluations:
+            shares.append(evaluations / self._effort.evaluations)
+        self._share = min(max(shares), 1.0)
+        self._progress(replace(best, evaluations=evaluations, seconds=seconds, share=self._share))
+
+    def take(self, found: Found) -> None:
+        """Add a search that has ended."""
+        self._evaluations += found.evaluations
+        self._seconds += found.seconds
+        if self._latest is not None and (self._best is None or self._latest.value <= self._best.value):
+            self._best = self._latest
+        self._latest = None
+
+
+def _is_of(schedule: Schedule, problem: Problem) -> bool:
+    return schedule.placement.rank_of == problem.placement.rank_of and schedule.slices == problem.slices
+
+
+def _bound(problem: Problem) -> Bound:
+    """A lower bound on what the search makes small."""
+    return bound_of(problem) if problem.is_judged else problem.bound
+
+
+def _can_win(bound: float, value: float) -> bool:
+    """Whether a schedule of this bound may be shorter than one of this value."""
+    return bound < value * (1 - tolerances.ROUNDING)
+
+
+def _least(found: dict[Problem, Found], limit: float) -> float:
+    return min([limit, *(each.judged for each in found.values())])
+
+
+def _left(effort: Effort, found: dict[Problem, Found]) -> Effort:
+    """What is left of a budget."""
+    seconds = sum(each.seconds for each in found.values())
+    evaluations = sum(each.evaluations for each in found.values())
+    return replace(
+        effort,
+        seconds=None if effort.seconds is None else max(effort.seconds - seconds, 0.0),
+        evaluations=None if effort.evaluations is None else max(effort.evaluations - evaluations, 0),
+    )
+
+
+def _is_nothing(effort: Effort) -> bool:
+    return effort.seconds == 0 or effort.evaluations == 0
+
+
+def _share(effort: Effort, share: float) -> Effort:
+    """A share of a budget."""
+    return replace(
+        effort,
+        seconds=None if effort.seconds is None else share * effort.seconds,
+        evaluations=None if effort.evaluations is None else int(share * effort.evaluations),
+    )

@@ -1,0 +1,131 @@
+"""The search over every placement that can win."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pipeplan
+from pipeplan.api.searching.problems import DEFAULT_CHUNKS, problems_of
+from pipeplan.cli import main
+from pipeplan.costs import Settings
+from pipeplan.errors import InfeasibleError, InputError, ShapeError
+from pipeplan.kernels import Kernel
+from pipeplan.model import tolerances
+
+UP = 1 + tolerances.ROUNDING
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """Kernels stay plain Python, which is faster where there is little to do."""
+    monkeypatch.setattr(Kernel, "__call__", lambda self, inputs, outputs, *, work: self._run_on_lists(inputs, outputs))
+
+
+@st.composite
+def shapes(draw) -> dict[str, Any]:
+    shape: dict[str, Any] = {"ranks": draw(st.integers(2, 4)), "microbatches": draw(st.integers(2, 7))}
+    for name in ("forward_times", "backward_input_times", "backward_weight_times", "p2p_time"):
+        shape[name] = draw(st.sampled_from([0.25, 0.5, 1.0, 1.5]))
+    if draw(st.booleans()):
+        shape["memory_limit"] = f"{draw(st.integers(2, 5))}act"
+    if draw(st.booleans()):
+        shape["chunks"] = draw(st.integers(2, 3))
+    if draw(st.booleans()):
+        shape["communication"] = "contended"
+    return shape
+
+
+@given(shapes())
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.usefixtures("interpreted")
+def test_a_search_is_never_worse_than_a_schedule_that_a_comparison_lists(shape):
+    found = pipeplan.search(**shape, evaluations=50, workers=1)
+    listed = [each for each in pipeplan.compare(**shape) if each.fits]
+    assert found.fits
+    assert found.makespan <= min((each.makespan for each in listed), default=float("inf")) * UP
+    assert found.search is not None
+    placements = found.to_dict()["placements"]
+    for each in placements:
+        assert each["lower_bound"] <= (each["value"] or float("inf")) * UP
+        # A placement that was not searched cannot be shorter than the answer.
+        assert each["value"] is not None or each["lower_bound"] >= found.makespan / UP
+    assert found.search.placement == found.schedule.placement.name
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_point_of_a_front_is_never_worse_than_a_schedule_that_a_comparison_lists():
+    shape: dict[str, Any] = {"ranks": 3, "microbatches": 5, "p2p_time": 0.25}
+    front = pipeplan.pareto(**shape, points=4, evaluations=200, workers=1)
+    for point in front:
+        assert len(point.result.to_dict()["placements"]) > 1
+        limit = {} if point.limit is None else {"memory_limit": f"{point.limit}act"}
+        listed = [each.makespan for each in pipeplan.compare(**shape, **limit) if each.fits]
+        assert point.value <= min(listed, default=float("inf")) * UP
+    values = [point.value for point in front]
+    assert values == sorted(values, reverse=True)
+
+
+def test_one_placement_is_searched_as_it_was_with_no_other():
+    shape: dict[str, Any] = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25, "memory_limit": "2act"}
+    found = pipeplan.search(**shape, placement="linear", evaluations=300)
+    (only,) = found.to_dict()["placements"]
+    assert only == {"placement": "linear", "chunks": 1, "lower_bound": found.search.bound.value, "value": found.makespan}
+
+
+def test_chunks_are_for_the_placements_that_can_have_several_numbers():
+    chunks = {
+        problem.placement.name: problem.placement.chunks for problem in problems_of(Settings(ranks=4, chunks=3))
+    }
+    assert chunks == {"linear": 1, "loop": 3, "v": 2} | ({"wave": 3} if "wave" in chunks else {})
+    alike = [problem.placement.name for problem in problems_of(Settings(ranks=4, chunks=1))]
+    assert alike == ["linear", "v"]  # a loop of one chunk is linear
+
+
+def test_stages_and_ranks_leave_the_placements_of_so_many_stages():
+    problems = problems_of(Settings(ranks=4, stages=8))
+    assert {problem.placement.name for problem in problems} == {"loop", "v"}
+    assert {problem.placement.stages for problem in problems} == {8}
+
+
+def test_lists_per_stage_leave_the_placements_that_they_fit():
+    problems = problems_of(Settings(ranks=4, forward_times=(1.0, 2.0, 1.0, 1.0)))
+    assert {problem.placement.name for problem in problems} == {"linear"}
+
+
+def test_a_model_held_twice_competes_where_a_limit_counts_its_parameters():
+    held: dict[str, Any] = {"ranks": 4, "activation_bytes": 1.0, "static_bytes": 4.0}
+    names = {problem.placement.name for problem in problems_of(Settings(**held))}
+    counted = {problem.placement.name for problem in problems_of(Settings(**held, memory_limit=40.0))}
+    assert names == {"linear", "loop", "v", "wave"}
+    assert counted == set(DEFAULT_CHUNKS)
+
+
+def test_of_limits_that_rule_out_every_placement_the_nearest_is_named():
+    with pytest.raises(InfeasibleError, match="the least feasible limit") as raised:
+        pipeplan.search(ranks=4, microbatches=4, memory_limit="0.1act")
+    least = float(str(raised.value).split("alone needs ")[1].split()[0])
+    assert pipeplan.search(ranks=4, microbatches=4, memory_limit=f"{least}act", evaluations=0).fits
+
+
+def test_a_start_brings_its_placement(capsys):
+    found = pipeplan.search(start="chimera", ranks=4, microbatches=4, evaluations=20)
+    assert "bidirectional" in {each["placement"] for each in found.to_dict()["placements"]}
+    with pytest.raises(ShapeError, match="cannot start from chimera"):
+        pipeplan.search(start="chimera", ranks=4, microbatches=4, evaluations=20, placement="linear")
+    assert main(["search", "-p", "3", "-m", "4", "--evaluations", "20", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["placements"]
+
+
+def test_several_searches_are_of_the_placement_whose_starts_are_the_best(tmp_path):
+    shape: dict[str, Any] = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25, "evaluations": 40, "workers": 1}
+    first, again = (pipeplan.search(**shape, searches=2, store=tmp_path / "s.db") for _ in range(2))
+    assert first.schedule == again.schedule
+    assert len(first.to_dict()["placements"]) > 1
+
+
+def test_a_front_on_a_cluster_is_of_a_placement_that_is_named():
+    with pytest.raises(InputError, match="name it"):
+        pipeplan.pareto(ranks=3, microbatches=4, dask="tcp://127.0.0.1:1", evaluations=10)
