@@ -68,17 +68,33 @@ def test_a_point_of_a_front_is_never_worse_than_a_schedule_that_a_comparison_lis
     assert values == sorted(values, reverse=True)
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize("placement", ["auto", "v"])
+def test_no_point_is_worse_than_a_start_that_is_within_its_limit(placement, tmp_path):
+    shape: dict[str, Any] = {"ranks": 3, "microbatches": 6, "p2p_time": 0.25}
+    found = pipeplan.search(**shape, placement="v", memory_limit="3act", evaluations=4000, workers=1)
+    found.save(tmp_path / "found.csv")
+    less = {"points": 3, "evaluations": 60, "workers": 1, "memory_limit": "3act"}
+    front = pipeplan.pareto(**shape, **less, placement=placement, start=tmp_path / "found.csv")
+    rows = [point.value for point in front if point.limit is None or point.limit >= 3]
+    assert rows or front.points[-1].value <= found.makespan * UP
+    assert all(value <= found.makespan * UP for value in rows)
+
+
 def test_one_placement_is_searched_as_it_was_with_no_other():
     shape: dict[str, Any] = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25, "memory_limit": "2act"}
     found = pipeplan.search(**shape, placement="linear", evaluations=300)
     (only,) = found.to_dict()["placements"]
-    assert only == {"placement": "linear", "chunks": 1, "lower_bound": found.search.bound.value, "value": found.makespan}
+    assert only == {
+        "placement": "linear",
+        "chunks": 1,
+        "lower_bound": found.search.bound.value,
+        "value": found.makespan,
+    }
 
 
 def test_chunks_are_for_the_placements_that_can_have_several_numbers():
-    chunks = {
-        problem.placement.name: problem.placement.chunks for problem in problems_of(Settings(ranks=4, chunks=3))
-    }
+    chunks = {problem.placement.name: problem.placement.chunks for problem in problems_of(Settings(ranks=4, chunks=3))}
     assert chunks == {"linear": 1, "loop": 3, "v": 2} | ({"wave": 3} if "wave" in chunks else {})
     alike = [problem.placement.name for problem in problems_of(Settings(ranks=4, chunks=1))]
     assert alike == ["linear", "v"]  # a loop of one chunk is linear

@@ -272,10 +272,10 @@ def test_a_front_has_points_and_the_best_bound_proven_for_each(capsys):
     assert "memory against time" in capsys.readouterr().out
 
 
-def test_a_front_takes_no_start(capsys):
-    for option in ("--start 1f1b", "--jitter 0.1", "--slow-rank 0.1", "--searches 2"):
+def test_a_front_is_of_runs_as_planned_each_searched_once(capsys):
+    for option in ("--jitter 0.1", "--slow-rank 0.1", "--searches 2"):
         assert main(f"search -p 2 -m 2 --pareto {option}".split()) == 2
-        assert "--pareto takes neither --start nor --jitter nor --slow-rank" in capsys.readouterr().err
+        assert "--pareto takes neither --jitter nor --slow-rank" in capsys.readouterr().err
 
 
 def test_several_searches_and_a_front_are_kept_in_a_store(tmp_path, capsys, monkeypatch):

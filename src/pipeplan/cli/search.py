@@ -174,15 +174,16 @@ def search(
 def _front(search: Search, asked: Request, *, json: bool) -> int:
     """The trade-off between memory and time."""
     several = search.searches is not None or search.rounds != 1
-    if search.start or search.jitter is not None or search.slow_rank is not None or several:
+    if search.jitter is not None or search.slow_rank is not None or several:
         raise InputError(
-            "--pareto takes neither --start nor --jitter nor --slow-rank nor --searches nor --rounds: it starts from "
-            "everything that fits, once a limit, and what varies is no part of it"
+            "--pareto takes neither --jitter nor --slow-rank nor --searches nor --rounds: it searches once a limit, and "
+            "what varies is no part of it"
         )
     require_outputs(asked.outputs, ("record", "front picture"), what="a front")
     with _progress(asked, [], quiet=json) as line:
         front = pareto(
             points=search.points,
+            start=search.start,
             progress=lambda _, progress: line(progress),
             **search.common(),
             **as_keywords(asked.settings),

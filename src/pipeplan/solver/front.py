@@ -67,6 +67,7 @@ def pareto(
     progress: Callable[[float, SearchProgress], None] | None = None,
     dask: str | None = None,
     store: Path | None = None,
+    start: Sequence[Schedule] = (),
     published_at: PublishedAt | None = None,
 ) -> Front:
     """The best schedules of a problem from the least feasible memory limit to none at all.
@@ -99,6 +100,8 @@ def pareto(
         The address of a Dask scheduler, whose workers search.
     store
         File that keeps each point; the same front asked again goes on from there.
+    start
+        Schedules to go on from, under every limit that they are within.
     published_at
         Gives the published schedules under a limit, infinite for none, that no point is to be worse than.
 
@@ -127,16 +130,19 @@ def pareto(
         "seconds": effort.seconds,
         "evaluations": effort.evaluations,
     }
+    if start:
+        asked["start"] = plain(start)
     if len(given) > 1 or published_at is not None:
         spread = Spread(store=store)
         several = _Placements(
             free_problems,
             lambda problem, report: LimitSearches(problem, seed, spread, asked, report),
             progress,
+            start,
             published_at,
         )
         return several.front(effort, own, points)
-    limits = LimitSearches(problem, seed, Spread(dask=dask, store=store), asked, progress)
+    limits = LimitSearches(problem, seed, Spread(dask=dask, store=store), asked, progress, start=start)
     marks = _marks(problem)
     limits.expected = points
     free = limits.find([np.inf], effort)[np.inf]
@@ -156,9 +162,10 @@ class _Placements:
         problems: Sequence[Problem],
         searches_of: Callable[[Problem, Report | None], LimitSearches],
         progress: Report | None,
+        start: Sequence[Schedule],
         published_at: PublishedAt | None,
     ) -> None:
-        self._problems = problems
+        self._problems, self._start = problems, start
         self._progress, self._expected, self._done, self._share = progress, 1, 0, 0.0
         self._published_at = published_at
         report = None if progress is None else self._report
@@ -198,7 +205,7 @@ class _Placements:
             return found[limit].result
 
         entries = () if self._published_at is None else self._published_at(limit)
-        best = best_placement(list(searches), effort, searcher, published=entries, start=start)
+        best = best_placement(list(searches), effort, searcher, published=entries, start=(*self._start, *start))
         self._done += 1
         return Point(limit, peak_of(best.found.schedule, best.found.problem), best.found, best.tried)
 

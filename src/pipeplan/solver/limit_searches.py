@@ -55,8 +55,11 @@ class LimitSearches:
         spread: Spread,
         asked: Mapping[str, object],
         progress: Callable[[float, SearchProgress], None] | None,
+        *,
+        start: Sequence[Schedule] = (),
     ) -> None:
         self._problem = problem
+        self._start = start
         self._seed = seed
         self._spread = spread
         self._asked = asked
@@ -101,7 +104,7 @@ class LimitSearches:
                 f"limit {limit!r}, seed {self._seed}{name}",
                 limited(self._problem, limit),
                 self._seed,
-                tuple((starts or {}).get(limit, ())),
+                (*self._start, *(starts or {}).get(limit, ())),
                 goes_on,
             ): limit
             for limit in limits

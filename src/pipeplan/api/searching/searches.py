@@ -192,6 +192,7 @@ def pareto(
     seconds: float | None = None,
     evaluations: int | None = None,
     seed: int = 0,
+    start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...] = (),
     workers: int | None = None,
     dask: str | None = None,
     store: FilePath | None = None,
@@ -209,6 +210,8 @@ def pareto(
         About how many limits to try, at least 2; the peaks of published schedules that no other beats are among them.
     placement, objective, seed, workers, full_backward, decide, leave
         As for :func:`pipeplan.search`.
+    start
+        A schedule to go on from, or several: no point whose limit it is within is worse.
     dask
         Address of a Dask scheduler, whose workers search under all limits at once.
     store
@@ -234,6 +237,10 @@ def pareto(
     problems = problems_of(
         asked, placement=placement, objective=objective, full_backward=full_backward, decide=decide, leave=leave
     )
+    starts = start if isinstance(start, list | tuple) else [start]
+    schedules = [resolve(source, asked) for source in starts]
+    for source, schedule in zip(starts, schedules, strict=True):
+        _require_problem(schedule, label(source), problems, asked, any_placement=placement == AUTO)
     if dask is not None and len(problems) > 1:
         raise InputError(
             "a front on a cluster is of one placement: name it, as in placement='v', not 'auto'", field="placement"
@@ -250,6 +257,7 @@ def pareto(
         progress=progress,
         dask=dask,
         store=kept,
+        start=schedules,
         published_at=(lambda limit: [each.entry for each in everywhere(limit)]) if placement == AUTO else None,
     )
     front = tuple(

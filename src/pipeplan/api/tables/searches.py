@@ -48,7 +48,7 @@ def search_parts(result: Result) -> tuple[RenderableType, ...]:
             "found by",
             f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
         ),
-        *([("placement", placements_in_words(search, times))] if search.tried else []),
+        *([("placement", placements_in_words(search, times))] if len(search.tried) > 1 else []),
         ("costs", costs_in_words(result.costs, result.schedule.placement)),
         ("memory limit", limit_in_words(result.limits)),
     ]
