@@ -11,7 +11,7 @@ import pipeplan
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS, problems_of
 from pipeplan.cli import main
 from pipeplan.costs import Settings
-from pipeplan.errors import InfeasibleError, InputError, ShapeError
+from pipeplan.errors import InfeasibleError, ShapeError
 from pipeplan.kernels import Kernel
 from pipeplan.model import tolerances
 
@@ -142,6 +142,7 @@ def test_several_searches_are_of_the_placement_whose_starts_are_the_best(tmp_pat
     assert len(first.to_dict()["placements"]) > 1
 
 
-def test_a_front_on_a_cluster_is_of_a_placement_that_is_named():
-    with pytest.raises(InputError, match="name it"):
-        pipeplan.pareto(ranks=3, microbatches=4, dask="tcp://127.0.0.1:1", evaluations=10)
+def test_slices_that_are_given_are_those_of_the_answer():
+    for slices in (1, 2):
+        found = pipeplan.search(ranks=2, microbatches=4, slices=slices, evaluations=20)
+        assert found.schedule.slices == slices

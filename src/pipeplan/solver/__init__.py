@@ -21,7 +21,15 @@ from pipeplan.solver.independent import Effort, Spread
 from pipeplan.solver.limit_searches import Point, peak_of
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.periodic import Pattern, SteadyState, steady_state
-from pipeplan.solver.placements import Entry, PlacementTried, Turn, best_of_starts, best_placement, searched_here
+from pipeplan.solver.placements import (
+    Entry,
+    PlacementTried,
+    Turn,
+    best_of_starts,
+    best_placement,
+    problem_of_best_starts,
+    searched_here,
+)
 from pipeplan.solver.portfolio import ENGINES, require_shape, search
 from pipeplan.solver.problem import Objective, Problem
 from pipeplan.solver.result import Found, Improvement, Published, SearchProgress
@@ -77,6 +85,7 @@ __all__ = [
     "fixed_orders",
     "pareto",
     "peak_of",
+    "problem_of_best_starts",
     "published",
     "require_shape",
     "robustness",

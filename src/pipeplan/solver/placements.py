@@ -148,15 +148,21 @@ def best_of_starts(
 
     Several searches, which a store keeps, are of one problem: which it is does not depend on time.
     """
-    chosen = problems[0]
-    tried: tuple[PlacementTried, ...] = ()
-    if len(problems) > 1:
-        begun = best_placement(problems, Effort(seconds=None, evaluations=0), _starts_of, published=(), start=start)
-        tried = begun.tried
-        chosen = next(each for each in problems if each.placement.rank_of == begun.found.problem.placement.rank_of)
+    chosen, tried = problem_of_best_starts(problems, start)
     best = best_placement([chosen], effort, searcher, published=published, start=start)
     own = {each.placement.rank_of: each for each in best.tried}
     return replace(best, tried=tuple(own.get(each.placement.rank_of, each) for each in tried) or best.tried)
+
+
+def problem_of_best_starts(
+    problems: Sequence[Problem], start: Sequence[Schedule] = ()
+) -> tuple[Problem, tuple[PlacementTried, ...]]:
+    """Return the problem whose starts are the best, and what that tells of every placement."""
+    if len(problems) == 1:
+        return problems[0], ()
+    begun = best_placement(problems, Effort(seconds=None, evaluations=0), _starts_of, start=start)
+    placement = begun.found.problem.placement
+    return next(each for each in problems if each.placement.rank_of == placement.rank_of), begun.tried
 
 
 def _starts_of(turn: Turn) -> Found:

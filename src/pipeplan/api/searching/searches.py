@@ -27,11 +27,12 @@ from pipeplan.api.searching.search_words import slow_start
 from pipeplan.api.simulations import assumed_times
 from pipeplan.api.sources import label, resolve
 from pipeplan.costs import SEARCH_SETTINGS, Settings, plain_numbers, require_settings
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.errors import ShapeError
 from pipeplan.files import path_of
 from pipeplan.model import Schedule, require_text
 from pipeplan.solver import (
     Effort,
+    Entry,
     Found,
     Jitter,
     Objective,
@@ -43,6 +44,7 @@ from pipeplan.solver import (
     Turn,
     best_of_starts,
     best_placement,
+    problem_of_best_starts,
     require_shape,
     search_seeds,
     searched_here,
@@ -162,7 +164,7 @@ def search(
     effort = Effort(seconds=seconds, evaluations=evaluations, workers=workers)
     everywhere = published_everywhere(problems[0], given)
     here = searched_here(seed=seed, workers=workers, effort=effort, progress=progress)
-    competing = [each.entry for each in everywhere] if placement == AUTO else []
+    competing = _competing(everywhere, given) if placement == AUTO else []
     if searches == rounds == 1 and dask is None and store is None:
         best = best_placement(problems, effort, here, published=competing, start=schedules)
     else:
@@ -241,10 +243,8 @@ def pareto(
     schedules = [resolve(source, asked) for source in starts]
     for source, schedule in zip(starts, schedules, strict=True):
         _require_problem(schedule, label(source), problems, asked, any_placement=placement == AUTO)
-    if dask is not None and len(problems) > 1:
-        raise InputError(
-            "a front on a cluster is of one placement: name it, as in placement='v', not 'auto'", field="placement"
-        )
+    if dask is not None:
+        problems = [problem_of_best_starts(problems, schedules)[0]]
     given = replace(asked, memory_limit=None)
     everywhere = published_under(problems[0], given, in_bytes=problems[0].costs.memory.in_bytes)
     found = front_of(
@@ -258,7 +258,9 @@ def pareto(
         dask=dask,
         store=kept,
         start=schedules,
-        published_at=(lambda limit: [each.entry for each in everywhere(limit)]) if placement == AUTO else None,
+        published_at=(
+            (lambda limit: _competing(everywhere(limit), given)) if placement == AUTO and dask is None else None
+        ),
     )
     front = tuple(
         FrontPoint(
@@ -332,6 +334,13 @@ def result_found(
         warnings=(*said["warnings"], *slow_start(record), *_second_copy(problem, tried)),
         notes=said["notes"],
     )
+
+
+def _competing(published: Iterable[PublishedEntry], settings: Settings) -> list[Entry]:
+    """Return the published schedules that an answer is never worse than: all, or those of as many slices as are given."""
+    return [
+        each.entry for each in published if settings.slices is None or each.entry.schedule.slices == settings.slices
+    ]
 
 
 def _second_copy(problem: Problem, tried: tuple[PlacementTried, ...]) -> Iterator[str]:
