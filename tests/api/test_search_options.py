@@ -199,7 +199,7 @@ def test_a_search_that_may_recompute_needs_less_memory_and_is_held_against_recom
 
 
 def test_sequences_that_are_cut():
-    found = pipeplan.search(ranks=2, microbatches=2, slices=2, evaluations=200)
+    found = pipeplan.search(ranks=2, microbatches=2, slices=2, placement="linear", evaluations=200)
     assert found.schedule.slices == 2
     assert found.search is not None
     assert found.search.best_published is not None

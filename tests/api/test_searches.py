@@ -109,12 +109,12 @@ def test_the_command_and_its_front(tmp_path, capsys):
 ENDINGS = ("json", "csv", "trace.json", "png", "svg", "pdf", "html")
 
 
-@pytest.mark.parametrize("options", ["", "--jitter 0.1", "--objective span", "--placement v", "--leave split"])
+@pytest.mark.parametrize("options", ["", "--jitter 0.1", "--objective span", "--placement v", "--leave split --placement linear"])
 def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, options):
     files = [tmp_path / f"best.{ending}" for ending in ENDINGS]
     outputs = " ".join(f"-o {path}" for path in files)
     shape = "-p 2 -m 3 --memory-limit 2act"
-    assert main(f"search {shape} --placement linear --evaluations 100 --json {options} {outputs}".split()) == 0
+    assert main(f"search {shape} --evaluations 100 --json {options} {outputs}".split()) == 0
     answer = capsys.readouterr()
     document = json.loads(answer.out)
     assert [path.stat().st_size > 0 for path in files] == [True] * len(files)
