@@ -9,6 +9,7 @@ pays neither Numba's import (0.3 s) nor compilation, and there is one source.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import cache
 from hashlib import sha256
 from threading import RLock
@@ -54,8 +55,8 @@ class Kernel:
         self.evaluations += work
         if self._compiled is not None:
             return self._compiled(*inputs, *outputs)
-        if self.evaluations >= self.compile_after and not are_being_compiled():
-            # One is compiled at a time: waiting for another would stop a search that goes on without it.
+        if self.evaluations >= self.compile_after and not _LATE:
+            # One is compiled at a time: waiting for a late one would stop the search that goes on without it.
             return self.compile(inputs, outputs)
         return self._run_on_lists(inputs, outputs)
 
@@ -79,6 +80,15 @@ class Kernel:
 
 
 _BEING_COMPILED: list[Kernel] = []
+
+
+_LATE: set[Future[Any]] = set()
+
+
+def go_on_without(compiling: Future[Any]) -> None:
+    """Run every loop as it is, plain Python or compiled, until a kernel that is late has been compiled."""
+    _LATE.add(compiling)
+    compiling.add_done_callback(_LATE.discard)
 
 
 def are_being_compiled() -> bool:

@@ -109,7 +109,9 @@ def test_the_command_and_its_front(tmp_path, capsys):
 ENDINGS = ("json", "csv", "trace.json", "png", "svg", "pdf", "html")
 
 
-@pytest.mark.parametrize("options", ["", "--jitter 0.1", "--objective span", "--placement v", "--leave split --placement linear"])
+@pytest.mark.parametrize(
+    "options", ["", "--jitter 0.1", "--objective span", "--placement v", "--leave split --placement linear"]
+)
 def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, options):
     files = [tmp_path / f"best.{ending}" for ending in ENDINGS]
     outputs = " ".join(f"-o {path}" for path in files)

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeplan.checking import check_memory
 from pipeplan.errors import DeadlockError
-from pipeplan.kernels import Argument, Kernel, Output
+from pipeplan.kernels import Argument, Kernel, Output, go_on_without
 from pipeplan.model import HOST_KINDS, Kind, Schedule, tolerances
 from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
@@ -359,6 +359,7 @@ class Run:
         else:
             self._late = work
             work.add_done_callback(self._note_compiled)
+            go_on_without(work)
 
     def _note_compiled(self, work: Future[object]) -> None:
         """Note when a late kernel was ready."""
