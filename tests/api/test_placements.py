@@ -61,7 +61,7 @@ def test_a_point_of_a_front_is_never_worse_than_a_schedule_that_a_comparison_lis
     front = pipeplan.pareto(**shape, points=4, evaluations=200, workers=1)
     for point in front:
         assert len(point.result.to_dict()["placements"]) > 1
-        limit = {} if point.limit is None else {"memory_limit": f"{point.limit}act"}
+        limit: dict[str, Any] = {} if point.limit is None else {"memory_limit": f"{point.limit}act"}
         listed = [each.makespan for each in pipeplan.compare(**shape, **limit) if each.fits]
         assert point.value <= min(listed, default=float("inf")) * UP
     values = [point.value for point in front]
@@ -74,7 +74,7 @@ def test_no_point_is_worse_than_a_start_that_is_within_its_limit(placement, tmp_
     shape: dict[str, Any] = {"ranks": 3, "microbatches": 6, "p2p_time": 0.25}
     found = pipeplan.search(**shape, placement="v", memory_limit="3act", evaluations=4000, workers=1)
     found.save(tmp_path / "found.csv")
-    less = {"points": 3, "evaluations": 60, "workers": 1, "memory_limit": "3act"}
+    less: dict[str, Any] = {"points": 3, "evaluations": 60, "workers": 1, "memory_limit": "3act"}
     front = pipeplan.pareto(**shape, **less, placement=placement, start=tmp_path / "found.csv")
     rows = [point.value for point in front if point.limit is None or point.limit >= 3]
     assert rows or front.points[-1].value <= found.makespan * UP
@@ -84,6 +84,7 @@ def test_no_point_is_worse_than_a_start_that_is_within_its_limit(placement, tmp_
 def test_one_placement_is_searched_as_it_was_with_no_other():
     shape: dict[str, Any] = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25, "memory_limit": "2act"}
     found = pipeplan.search(**shape, placement="linear", evaluations=300)
+    assert found.search is not None
     (only,) = found.to_dict()["placements"]
     assert only == {
         "placement": "linear",
