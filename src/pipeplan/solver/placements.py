@@ -180,7 +180,7 @@ def _go_on(found: dict[Problem, Found], effort: Effort, searcher: Searcher, limi
         if before.optimal or not _can_win(before.bound.value, least) or _is_nothing(left):
             continue
         share = 1.0 if problem is best else 0.5 * OPENING
-        origin = before.schedule.renamed(before.found_by.removeprefix("local search from "))
+        origin = before.schedule.renamed(before.found_by.rsplit(" from ", 1)[-1])
         after = searcher(Turn(problem, (origin,), _share(left, share), again=True))
         found[problem] = together(before, after)
         if after.interrupted:
