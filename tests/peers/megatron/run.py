@@ -116,9 +116,13 @@ def ran(case: Case) -> Ran:
 def join(ranks: int, chunks: int | None, experts: int = 1) -> None:
     """Make the groups of pipelines of these ranks, and of as many ranks as share the experts of a layer.
 
-    Megatron is told how many chunks a rank has, None for one.
+    Megatron is told how many chunks a rank has, None for one. It forgets the groups of the case before, and each would keep
+    its threads.
     """
+    dist.barrier()
     parallel_state.destroy_model_parallel()
+    for group in set(dist.distributed_c10d._world.pg_map) - {dist.group.WORLD}:
+        dist.destroy_process_group(group)
     parallel_state.initialize_model_parallel(
         pipeline_model_parallel_size=ranks,
         virtual_pipeline_model_parallel_size=chunks,
