@@ -161,6 +161,8 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture(
         name="gemma3_text",
         defaults={
+            "rms_norm_eps": 1e-6,
+            "rope_theta": 1_000_000,
             "num_attention_heads": 8,
             "num_key_value_heads": 4,
             "head_dim": 256,
@@ -272,7 +274,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture(
         name="falcon",
         fields={"kv_heads": "num_kv_heads", "ffn": "ffn_hidden_size"},
-        defaults={"multi_query": True, "parallel_attn": True, **_TIED},
+        defaults={"multi_query": True, "parallel_attn": True, "rope_theta": 10_000, **_TIED},
         always=_PLAIN_FFN,
         rules=(falcon,),
         ffn_from_hidden=4,

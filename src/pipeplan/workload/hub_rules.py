@@ -33,7 +33,14 @@ def attention_biases(fields: HubFields) -> dict[str, Any]:
 
 
 _EPSILONS = ("rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon")
-_BASES = ("rope_parameters.rope_theta", "rope_theta", "rotary_emb_base")
+_BASES = (
+    "attn_config.rope_theta",
+    "rope_parameters.rope_theta",
+    "rope_parameters.full_attention.rope_theta",
+    "rope_theta",
+    "rotary_emb_base",
+)
+"""In this order: beside DBRX's own, Transformers saves the default of its other models."""
 
 
 def norms_and_positions(fields: HubFields) -> dict[str, Any]:
