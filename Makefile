@@ -51,11 +51,11 @@ wheel: .venv/.installed-dev
 
 # Other implementations beside ours, in an environment of their own (tests/peers): up to five minutes on two idle cores.
 peers: .venv-peers/.installed
-	.venv-peers/bin/python -m pytest -n 2 --dist loadgroup -m "not nightly" tests/peers
+	.venv-peers/bin/python -m pytest -n 2 --dist loadfile -m "not nightly" tests/peers
 
 # The same with what takes longer or needs a clone: PIPEPLAN_MEGATRON_SOURCE and PIPEPLAN_TORCHTITAN_SOURCE name them.
 peers-all: .venv-peers/.installed
-	.venv-peers/bin/python -m pytest -n 2 --dist loadgroup tests/peers
+	.venv-peers/bin/python -m pytest -n 2 --dist loadfile tests/peers
 
 # torchtitan's Trainer and our runtime with another PyTorch, which has no light build everywhere: up to 6 GB of disk.
 peers-trainer: .venv-trainer/.installed

@@ -14,7 +14,6 @@ from tests.peers.processes import run_ranks
 
 BATCHED = (("overlap_p2p_comm", False), ("batch_p2p_comm", True))
 SAME = 1e-12
-pytestmark = pytest.mark.xdist_group("Megatron's gradients")
 
 EXPORTED: dict[str, dict[str, Any]] = {
     "1f1b": {"strategy": "1f1b", "ranks": 4, "microbatches": 6, "layers_per_stage": (0, 2, 3, 1), "mtp_layers": 2},

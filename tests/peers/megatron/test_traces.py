@@ -13,8 +13,6 @@ from tests.peers.megatron.run import Case
 from tests.peers.megatron.traced import Traced
 from tests.peers.processes import run_ranks
 
-pytestmark = pytest.mark.xdist_group("Megatron's traces")
-
 SHAPES: dict[str, dict[str, Any]] = {
     "1f1b": {"ranks": 2, "microbatches": 4},
     "interleaved-1f1b": {"ranks": 2, "microbatches": 4, "chunks": 2},
