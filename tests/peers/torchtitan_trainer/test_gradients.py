@@ -12,9 +12,8 @@ import torch
 
 import pipeplan
 from pipeplan.formats import Training, parse_torch_csv
-from pipeplan.passes import in_order_of_losses
 from pipeplan.model import Schedule, format_cells, parse_schedule
-from pipeplan.passes import insert_recompute
+from pipeplan.passes import in_order_of_losses, insert_recompute
 from pipeplan.strategies import STRATEGIES
 from tests.peers.processes import run_ranks
 from tests.peers.torchtitan.exports import Case, exported, layout, published, words
