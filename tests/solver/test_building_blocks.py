@@ -1,5 +1,6 @@
 """Building blocks: repeating them, and annealing them."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from pipeplan.checking import check
 from pipeplan.kernels import compile_loop
 from pipeplan.model import Placement
-from pipeplan.solver import Choices, search
+from pipeplan.solver import Choices, Run, search
+from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.engines.annealing import WAITS
 from pipeplan.solver.engines.building_blocks import BlockRepeater, BuildingBlocks, block_of
@@ -122,6 +124,8 @@ def test_an_exhaustive_search_over_blocks_is_not_needed_to_find_its_best():
 @pytest.mark.parametrize("split", [True, False])
 def test_every_placement_has_blocks(placement, split):
     case = problem(placement, 6, limit=3, choices=Choices(split=split))
-    result = search(case, evaluations=400, engines=(BuildingBlocks(until=1.0),))
-    assert result.found_by == "building blocks"
-    check(result.schedule, memory=case.memory_limit).require_valid()
+    run = Run(case, Budget(None, 400, time.monotonic))
+    BuildingBlocks(until=1.0)(run)
+    assert run.best is not None
+    assert run.best.found_by == "building blocks"
+    check(run.schedule(run.best), memory=case.memory_limit).require_valid()

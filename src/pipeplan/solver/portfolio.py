@@ -100,7 +100,7 @@ def search(
         Called at each improvement, after each round, and twice a second meanwhile. It may raise KeyboardInterrupt to
         stop the search; so may the user. The answer is then the best so far.
     engines
-        What to run, one after the other.
+        What to run, one after the other; the published schedules that none of them tries are compared with the answer.
     clock
         Gives the time in seconds.
 
