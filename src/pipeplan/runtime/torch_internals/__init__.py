@@ -36,7 +36,8 @@ By version:
 * 2.15: a send and a reduction of gradients end where ``WAIT_SEND_F``, ``WAIT_SEND_B`` and ``WAIT_REDUCE_GRAD`` stand. Where
   a schedule has none, they are put where PyTorch puts them, and no observer is told of them. What a forward leaves is kept
   otherwise (``kept_forwards``), and receive buffers are taken when they are needed. Messages can have a communicator for
-  each edge and direction (``pipeline_per_edge_p2p``, in place of 2.14's).
+  each edge and direction (``pipeline_per_edge_p2p``, in place of 2.14's). A step that fails waits for its sends, which may
+  never end: ``schedules._PendingSendTracker`` is replaced while a step runs.
 
 Every entry point first calls :func:`~pipeplan.runtime.requirements.require_torch`, which refuses versions that nobody
 has checked. The tests run against the installed one.

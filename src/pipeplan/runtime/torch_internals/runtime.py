@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining import PipelineStage, schedules
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.nn.parallel import DistributedDataParallel
 
@@ -110,7 +110,8 @@ class Runtime(_PipelineScheduleRuntime):
             stage.has_backward = self._has_backward
             stage.clear_runtime_states()
         numbers = [torch.tensor(number) for number in range(self._n_microbatches)]
-        self._step_microbatches(feed.arguments, feed.keywords, numbers, None, return_outputs=False)
+        with _failing_at_once():
+            self._step_microbatches(feed.arguments, feed.keywords, numbers, None, return_outputs=False)
         self._targets = []
         return [self._losses[n] for n in sorted(self._losses)], [self._outputs[n] for n in sorted(self._outputs)]
 
@@ -177,6 +178,24 @@ class Runtime(_PipelineScheduleRuntime):
 
     def _update_losses(self, *_: Any) -> None:
         """Nothing: losses are kept by the number of their microbatch."""
+
+
+@contextmanager
+def _failing_at_once() -> Iterator[None]:
+    """Have a step that fails raise its error without waiting for its sends, as until PyTorch 2.14.
+
+    PyTorch 2.15 first waits for them, for ever where the failed rank's peers never post the receives: then no rank would
+    tell what failed.
+    """
+    tracker = getattr(schedules, "_PendingSendTracker", None)
+    if tracker is None:
+        yield
+        return
+    schedules._PendingSendTracker = type("_Undrained", (tracker,), {"drain": lambda self: None})
+    try:
+        yield
+    finally:
+        schedules._PendingSendTracker = tracker
 
 
 def _actions(row: Iterable[Entry]) -> list[Any]:
