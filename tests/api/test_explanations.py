@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.api import outputs
+from pipeplan.api import results
 from pipeplan.api.outputs import all_formats, contents_of, save
 from pipeplan.api.tables.explanations import sentences
 from pipeplan.cli import main
@@ -182,7 +182,7 @@ def test_hundreds_of_ranks_are_explained_and_a_page_says_why_they_idle(tmp_path)
 
 
 def test_a_page_of_very_many_ops_does_without_reasons(tmp_path, monkeypatch):
-    monkeypatch.setattr(outputs, "MOST_EXPLAINED", 10)
+    monkeypatch.setattr(results, "MOST_EXPLAINED", 10)
     save(pipeplan.simulate("1f1b", ranks=4, microbatches=2), tmp_path / "page.html")
     assert '"gaps":null' in (tmp_path / "page.html").read_text()
 

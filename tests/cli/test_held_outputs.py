@@ -14,7 +14,7 @@ ENDINGS = output_endings()
 FEW = (".csv", ".trace.json", ".png", ".html", ".json")
 
 WAYS = {
-    "compare": ("compare 1f1b gpipe -p 2 -m 2", "pipeplan.api.compare", ENDINGS),
+    "compare": ("compare 1f1b gpipe -p 2 -m 2", "pipeplan.api.comparison_of", ENDINGS),
     "diff": ("diff plan.csv run.json", "pipeplan.api.diff", FEW),
     "search --pareto": ("search --pareto --points 2 -p 2 -m 2 --evaluations 20", "pipeplan.cli.search.pareto", FEW),
     "search --steady-state": ("search --steady-state -p 2 -m 2", "pipeplan.cli.search.steady_state", FEW),

@@ -351,7 +351,7 @@ def test_an_error_of_ours_asks_for_a_report(run, monkeypatch):
     def fail(*_: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("pipeplan.api.simulate", fail)
+    monkeypatch.setattr("pipeplan.api.simulated", fail)
     code, _, err = run("simulate --no-visualization")
     assert code == 2
     assert "ZeroDivisionError: division by zero" in err
@@ -442,6 +442,6 @@ def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):
     def exhausted(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(pipeplan.api, "simulate", exhausted)
+    monkeypatch.setattr(pipeplan.api, "simulated", exhausted)
     assert main(["simulate", "--no-visualization"]) == 2
     assert capsys.readouterr().err == "pipeplan: out of memory; choose a smaller shape\n"

@@ -103,7 +103,7 @@ def test_outputs_of_the_config_file_are_for_commands_that_have_outputs(run):
 
 
 def test_what_a_trainers_settings_name_is_written_and_said(run):
-    for command in ("simulate 1f1b -o", "search -p 2 -m 2 --evaluations 10 -o"):
+    for command in ("simulate 1f1b -o", "search -p 2 -m 2 --placement linear --evaluations 10 -o"):
         code, _, err = run(f"{command} mine.torchtitan.sh")
         assert code == 0
         assert "wrote mine.torchtitan.sh\nwrote mine.torchtitan.csv, which mine.torchtitan.sh names\n" in err
