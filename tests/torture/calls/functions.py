@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 Arguments = dict[str, Any]
@@ -73,5 +74,7 @@ def places_of(function: str) -> tuple[str, ...]:
 def _unpacked(called: Callable[..., Any], name: str) -> list[str]:
     """The keys of the table that stands as ``**name: Unpack[Table]``; other annotations may be for type checkers alone."""
     said = str(inspect.signature(called).parameters[name].annotation)
-    table = inspect.unwrap(called).__globals__[said.removeprefix("Unpack[").removesuffix("]")]
+    named = said.removeprefix("Unpack[").removesuffix("]")
+    # A module may name the table for type checkers alone; the front of the API has it then.
+    table = inspect.unwrap(called).__globals__.get(named) or getattr(import_module("pipeplan.api"), named)
     return list(table.__annotations__)

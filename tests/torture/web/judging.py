@@ -45,6 +45,8 @@ def judged(answer: Answer | None, asked: str, *, echoed: bytes = b"", head: bool
         raise Found(f"{asked}: the answer is cut off after {len(answer.body)} bytes")
     if answer.status not in STATUSES:
         raise Found(f"{asked}: status {answer.status}: {answer.body[:300]!r}")
+    if answer.status == 400 and answer.body == b"Invalid HTTP request received.":
+        return "refused"  # by uvicorn, before the app sees what is no HTTP
     for name, value in SECURITY_HEADERS.items():
         if answer.header(name) != value:
             raise Found(f"{asked}: status {answer.status} without the header {name}")
