@@ -35,6 +35,8 @@ def test_a_search_is_live_and_joins_the_table(watched):
     page = watched.page
     page.click(".panel-bar >> text=Search")
     assert page.input_value("#search-memory_limit") == "3act"
+    assert page.input_value("#search-placement") == "auto"
+    page.select_option("#search-placement", "v")
     page.fill("#search-seconds", "1")
     page.keyboard.press("Enter")
     page.wait_for_selector("#panel-search .progress:not([hidden])")
@@ -71,6 +73,7 @@ def test_a_search_is_live_and_joins_the_table(watched):
 def test_a_search_is_stopped_and_what_it_found_stays(watched):
     watched.go("?ranks=8&microbatches=32&p2p_time=0.1&schedules=1f1b&open=search")
     page = watched.page
+    page.select_option("#search-placement", "v")
     page.fill("#search-seconds", "60")
     page.click("#panel-search .primary")
     page.wait_for_function("() => document.querySelectorAll('.results tbody tr').length === 2", timeout=60_000)
@@ -90,6 +93,7 @@ def test_a_search_is_stopped_and_what_it_found_stays(watched):
 def test_what_a_search_cannot_have_is_told_at_its_field(watched):
     watched.go("?ranks=4&microbatches=8&schedules=1f1b&open=search")
     page = watched.page
+    page.select_option("#search-placement", "v")
     page.fill("#search-seconds", "600")
     page.click("#panel-search .primary")
     page.wait_for_selector("#search-seconds-error:not([hidden])")
@@ -110,6 +114,7 @@ def test_what_a_search_cannot_have_is_told_at_its_field(watched):
 def test_the_front_and_its_points(watched):
     watched.go(f"{SHAPE}&open=front")
     page = watched.page
+    page.select_option("#front-placement", "v")
     page.fill("#front-seconds", "2")
     page.fill("#front-points", "3")
     page.click("#panel-front .primary")
