@@ -272,7 +272,7 @@ MOST_EXPLAINED = 200_000
 
 
 def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
-    """What a picture of results in a format shows, from top to bottom."""
+    """Return the views that a picture of results shows in a format, from top to bottom."""
     ops = sum(len(result.schedule) for result in results)
     return [result.view(reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
 

@@ -1,4 +1,4 @@
-"""What the shell completes: the names of schedules. Any other text is taken as well, for files."""
+"""Schedule names that the shell completes; any other text is accepted as the path of a file."""
 
 from __future__ import annotations
 

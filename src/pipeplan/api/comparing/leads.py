@@ -186,7 +186,7 @@ def _lead_of(leader: Result, runners: Sequence[Result], race: _Race, now: float,
 
 
 class _Lost(NamedTuple):
-    """Where a lead is lost: it holds at ``before``, and the winner has it at ``after``; both beside today's transfer."""
+    """Interval in which a lead is lost: held at ``before``, lost to the winner at ``after``."""
 
     before: float
     after: float

@@ -134,7 +134,7 @@ class Explanation(Presentable):
         }
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """What can be written of the result, with the reasons in its record and its picture."""
+        """Return the writable contents of the result, with the idle reasons in its record and picture."""
         return {**self.result.contents(), "record": lambda _: self.to_dict(), "pictures": lambda _: self.views()}
 
     def table(self) -> Iterable[RenderableType]:

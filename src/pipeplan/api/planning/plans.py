@@ -203,7 +203,7 @@ class Plan(Presentable):
 
     @property
     def unfinished(self) -> str:
-        """What the budget or an interruption left undone, and what that can be worth; empty where nothing was."""
+        """Notes on work that the budget or an interruption left undone, and its largest possible gain; empty if none."""
         planned = self.planned
         if planned.complete or self.best is None:
             return ""

@@ -74,7 +74,7 @@ class PublishedEntry:
     peak: float
 
     def is_of(self, problem: Problem) -> bool:
-        """Whether it is a schedule of a problem's placement and slices."""
+        """Return whether the schedule has the placement and slices of a problem."""
         own = self.entry.problem
         return own.placement.rank_of == problem.placement.rank_of and own.slices == problem.slices
 
@@ -130,7 +130,7 @@ def _entries(problem: Problem, settings: Settings, *, made_from_costs: bool = Fa
 
 
 def _of(strategy: Strategy, settings: Settings, problem: Problem) -> PublishedEntry | None:
-    """What a strategy makes of the settings; None where that does not fit."""
+    """Return the schedule that a strategy makes of the settings, or None if they do not fit it."""
     placement = strategy.placed(shape_of(strategy, settings))
     there = replace(
         problem, placement=placement, costs=settings.costs(placement), limits=settings.limits(placement), slices=1

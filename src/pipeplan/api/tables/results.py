@@ -32,7 +32,7 @@ def result_parts(result: Result) -> tuple[RenderableType, ...]:
 
 
 def _story(result: Result) -> list[RenderableType]:
-    """How a search found it; nothing where none did."""
+    """Return the rows that say how a search found the schedule; empty without a search."""
     if result.search is None:
         return []
     from pipeplan.api.tables.searches import search_parts  # few results were searched for

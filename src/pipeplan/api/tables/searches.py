@@ -62,7 +62,7 @@ def search_parts(result: Result) -> tuple[RenderableType, ...]:
 
 
 def _uncompiled(search: SearchRecord) -> str:
-    """How much of the search ran without compiled kernels."""
+    """Return the words on how much of the search ran without compiled kernels; empty if all was compiled."""
     if search.compiled_after is None:
         return " without compiled kernels"
     return f", the first {search.compiled_after:.1f} s without compiled kernels" if search.compiled_after else ""

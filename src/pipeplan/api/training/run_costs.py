@@ -37,7 +37,7 @@ _TOO_LONG = 0.1
 """By how much more than a measured step a predicted one may take, as a share, before its op times are doubted."""
 
 _NOISE = 0.01
-"""How far below zero a time may be by noise, as a share of the step."""
+"""Largest negative time attributed to noise, as a share of the step."""
 
 PAIR = "F+B"
 """What an overlapped forward and backward are called together."""

@@ -149,7 +149,7 @@ class TrainingRun(Presentable):
         }
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """What can be written of the measured step."""
+        """Return the writable contents of the measured step."""
         return self.measured.contents()
 
     def table(self) -> Iterable[RenderableType]:

@@ -161,7 +161,7 @@ def _heuristics(
 
 
 def _driven(heuristic: Strategy, problem: Problem, limits: Limits | None) -> Schedule | None:
-    """What a strategy makes of the costs under a limit; None where it cannot."""
+    """Return the schedule that a strategy makes of the costs under a limit, or None if it cannot."""
     try:
         return heuristic(Shape(problem.placement.ranks, problem.microbatches, heuristic.chunks), problem.costs, limits)
     except (InfeasibleError, CostError):
@@ -169,7 +169,7 @@ def _driven(heuristic: Strategy, problem: Problem, limits: Limits | None) -> Sch
 
 
 def _of_strategy(strategy: Strategy, problem: Problem, every_group_up_to: int) -> Iterator[tuple[str, Schedule]]:
-    """What a strategy makes of the shape, in each of its variants and with several sizes of groups."""
+    """Yield the schedules that a strategy makes of the shape, for each variant and several group sizes."""
     for variant in strategy.variants or (None,):
         for group in (None, *(_groups(problem, every_group_up_to) if strategy.grouped else ())):
             try:
