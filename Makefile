@@ -13,7 +13,13 @@ PEERS_TOOLS := pytest pytest-xdist hypothesis
 TRAINER_TORCH ?= 2.15.0
 SOURCES := src tests benchmarks examples deploy docs/build .ci
 
-.PHONY: axe demo demo-page test lint docs docs-test docs-serve wheel peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline torture web-ui web-ui-check lock audit clean
+# A quick test file of each room, for `make check`.
+CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_recompute.py strategies/test_gpipe.py \
+	simulation/test_bounds.py checking/test_checker.py formats/test_rows.py solver/test_choices.py workload/test_presets.py \
+	hardware/test_presets.py planner/test_configuration.py sweeps/test_store.py drawing/test_svg.py api/test_names.py \
+	cli/test_names.py web/test_guard.py runtime/test_recorder.py)
+
+.PHONY: axe demo demo-page check check-tests test test-all lint docs docs-test docs-serve wheel peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -22,8 +28,20 @@ demo: .venv/.installed
 demo-page: .venv/.installed-dev
 	$(BIN)/python -m docs.build.demo build/demo
 
+# Linters, types, the import contract, and a quick test of each room: a minute.
+check: .venv/.installed-dev
+	@$(MAKE) --no-print-directory -j 2 lint check-tests
+
+check-tests: .venv/.installed-dev
+	$(BIN)/python -m pytest -q $(CHECKS)
+
+# All tests that are not slow: five minutes on two cores, installation included.
+test: .venv/.installed-dev
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+# With those in a browser, in processes of their own, of all examples of the documentation, and a sample of the torture.
 # The reasons of skipped tests are printed.
-test: .venv/.installed-dev lint axe
+test-all: .venv/.installed-dev lint axe
 	$(BIN)/python -m pytest -n auto -rs
 
 lint: .venv/.installed-dev
@@ -79,16 +97,24 @@ bench-search: .venv/.installed-dev
 torture: .venv/.installed-dev
 	$(BIN)/python -m tests.torture $(SUITES) --seconds $(SECONDS) --seed $(SEED)
 
+# How large the code is, how much of it one command uses, and what is ambiguous or circular in it.
+size:
+	@test -e .venv/.installed || $(MAKE) --no-print-directory .venv/.installed
+	$(BIN)/python -m benchmarks.size
+
 bench-sweeps: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.sweeps
 
 bench-timeline: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.timeline
 
-web-ui: web_ui/node_modules
+# The types of what the server answers are made from its records, the scripts from their sources.
+web-ui: web_ui/node_modules .venv/.installed-dev
+	$(BIN)/python .ci/records_ts.py
 	cd web_ui && npm run --silent build
 
-web-ui-check: web_ui/node_modules
+web-ui-check: web_ui/node_modules .venv/.installed-dev
+	$(BIN)/python .ci/records_ts.py --check
 	cd web_ui && npm run --silent check && node build.mjs --check
 
 # axe-core, which tests the accessibility of pages, comes with the pages' tools; without npm these tests are skipped.

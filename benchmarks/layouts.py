@@ -17,9 +17,10 @@ from itertools import groupby
 from pathlib import Path
 from time import monotonic
 
+from benchmarks.run_notes import read_runs
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster, cluster
-from pipeplan.planner import BestLayout, Configuration, estimate, read_rows
+from pipeplan.planner import BestLayout, Configuration, estimate
 from pipeplan.planner.selection.laid_layers import best_layout_of, held_besides
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape, model
@@ -77,7 +78,7 @@ Case = tuple[str, ModelShape, Cluster, Configuration]
 
 def cases() -> Iterator[Case]:
     """Name, model, cluster and configuration of every row."""
-    rows = {row.id: row for row in read_rows(FOLDER / "published_runs.json")}
+    rows = {row.id: row for row in read_runs(FOLDER / "published_runs.json")}
     for name in PUBLISHED:
         row = rows[name]
         if row.model is None or row.cluster is None or row.configuration is None:

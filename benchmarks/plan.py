@@ -8,21 +8,23 @@ where error bars come from.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 import msgspec
 
+from benchmarks.null_model import Known, null_step_time
+from benchmarks.run_notes import read_rivals, read_runs
 from pipeplan.errors import PipeplanError
-from pipeplan.planner import Estimate, Row, estimate, read_rows
-from pipeplan.planner.accuracy.error_bars import Compared, Table, coverage, features_of
-from pipeplan.planner.published_runs.null_model import Known, null_step_time
+from pipeplan.planner import Estimate, RunRow, estimate
+from pipeplan.planner.error_bars import Compared, ErrorTable, coverage, features_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT.parent / "shared" / "planning" / "published_runs.json"
-TABLE = ROOT / "src" / "pipeplan" / "planner" / "accuracy" / "published_runs.json"
+TABLE = ROOT / "src" / "pipeplan" / "planner" / "published_runs.json"
 PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
 
@@ -49,11 +51,14 @@ class Prediction:
         The run, and the prediction.
     null
         The null model's step time; seconds. None where no other model is known.
+    rival
+        What another tool predicted for the run.
     """
 
-    row: Row
+    row: RunRow
     estimate: Estimate
     null: float | None
+    rival: Mapping[str, Any]
 
     @property
     def step_error(self) -> float | None:
@@ -75,10 +80,12 @@ class Prediction:
         return None if measured is None else found / measured - 1
 
 
-def predicted(rows: Iterable[Row]) -> tuple[list[Prediction], list[tuple[Row, str]]]:
+def predicted(
+    rows: Iterable[RunRow], rivals: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[Prediction], list[tuple[RunRow, str]]]:
     """What is predicted for rows, and which are refused with the reason."""
-    found: list[tuple[Row, Estimate]] = []
-    refused: list[tuple[Row, str]] = []
+    found: list[tuple[RunRow, Estimate]] = []
+    refused: list[tuple[RunRow, str]] = []
     for row in rows:
         if row.model is None or row.cluster is None or row.configuration is None:
             refused.append((row, row.refused))
@@ -90,11 +97,14 @@ def predicted(rows: Iterable[Row]) -> tuple[list[Prediction], list[tuple[Row, st
     known = {row.id: known_run(row) for row, _ in found if row.measured.step_time is not None}
     others = list(known.values())
     return [
-        Prediction(row, made, null_step_time(known[row.id], others) if row.id in known else None) for row, made in found
+        Prediction(
+            row, made, null_step_time(known[row.id], others) if row.id in known else None, rivals.get(row.id, {})
+        )
+        for row, made in found
     ], refused
 
 
-def known_run(row: Row) -> Known:
+def known_run(row: RunRow) -> Known:
     """A row whose step time is known, as the null model takes it."""
     assert row.model is not None
     assert row.cluster is not None
@@ -108,7 +118,7 @@ def known_run(row: Row) -> Known:
     )
 
 
-def group_of(row: Row) -> str:
+def group_of(row: RunRow) -> str:
     """The source of a row; large ones split into dense models and mixtures of experts."""
     title = row.source.split(",")[0].split(" (")[0]
     if title.startswith("torchtitan"):
@@ -143,7 +153,7 @@ def mean_absolute(errors: Iterable[float]) -> float:
 
 def rival_error(each: Prediction, key: str, measured: float | None) -> float | None:
     """What another tool's own prediction of the run is off."""
-    value = each.row.rival.get(key)
+    value = each.rival.get(key)
     return None if value is None or not measured else float(value) / measured - 1
 
 
@@ -191,7 +201,7 @@ def worst(found: Sequence[tuple[float, Prediction]]) -> str:
     return ", ".join(f"`{each.row.id}` {100 * error:+.0f} %" for error, each in most)
 
 
-def compared(predictions: Sequence[Prediction]) -> Table:
+def compared(predictions: Sequence[Prediction]) -> ErrorTable:
     """What is shipped: features and ratio of every run with a step time."""
     runs = []
     for each in predictions:
@@ -207,10 +217,10 @@ def compared(predictions: Sequence[Prediction]) -> Table:
                 ratio=round(row.measured.step_time / each.estimate.step_time, 4),
             )
         )
-    return Table(runs=tuple(runs), coverage=round(coverage(runs), 3))
+    return ErrorTable(runs=tuple(runs), coverage=round(coverage(runs), 3))
 
 
-def report(predictions: Sequence[Prediction], refused: Sequence[tuple[Row, str]], shipped: Table) -> str:
+def report(predictions: Sequence[Prediction], refused: Sequence[tuple[RunRow, str]], shipped: ErrorTable) -> str:
     """The page's part, as Markdown."""
     reasons: dict[str, int] = {}
     for _, reason in refused:
@@ -232,7 +242,7 @@ def report(predictions: Sequence[Prediction], refused: Sequence[tuple[Row, str]]
     return "\n\n".join(parts)
 
 
-def write(text: str, shipped: Table) -> None:
+def write(text: str, shipped: ErrorTable) -> None:
     """Put the table into the page and the runs into the package."""
     runs = b",\n".join(map(msgspec.json.encode, shipped.runs))
     TABLE.write_bytes(b'{"coverage":%s,"runs":[\n%s\n]}\n' % (msgspec.json.encode(shipped.coverage), runs))
@@ -246,7 +256,7 @@ def main() -> None:
     """Print the tables; with ``--write`` put them where they are shown and shipped."""
     if not RUNS.exists():
         sys.exit(f"the published runs are not beside this checkout: {RUNS}")
-    predictions, refused = predicted(read_rows(RUNS))
+    predictions, refused = predicted(read_runs(RUNS), read_rivals(RUNS))
     shipped = compared(predictions)
     text = report(predictions, refused, shipped)
     print(text)

@@ -24,9 +24,8 @@ from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import Configuration, Estimate, estimate, plan
 from pipeplan.planner.selection.branching import Space
 from pipeplan.planner.selection.candidates import as_configuration
-from pipeplan.planner.selection.question import Question, default_limit
-from pipeplan.planner.selection.reasons import lost_because
-from pipeplan.planner.selection.sensitivity import differences
+from pipeplan.planner.selection.comparing import differences, lost_because
+from pipeplan.planner.selection.request import PlanRequest, default_limit
 from pipeplan.planner.selection.trials import Trial, identity, tried
 from pipeplan.sweeps import sweep
 from pipeplan.workload import model
@@ -150,30 +149,30 @@ def _line(found: Estimate) -> str:
     return f"{found.step_time:8.3f} s  MFU {found.mfu:.3f}  {found.peak_bytes / GIBIBYTE:6.1f} GiB"
 
 
-def sample(count: int) -> tuple[Question, list[Configuration]]:
+def sample(count: int) -> tuple[PlanRequest, list[Configuration]]:
     """Legal configurations of Llama-3 70B on 512 GPUs, drawn evenly over frames and their variants."""
     machines = cluster("h100-sxm:8x64")
-    question = Question(
+    request = PlanRequest(
         model=model("llama3-70b"),
         cluster=machines,
         global_batch=1024,
         sequence=8192,
         memory_limit=default_limit(machines),
     )
-    space, choose = Space.of(question), random.Random(0)
+    space, choose = Space.of(request), random.Random(0)
     found: dict[Configuration, None] = {}
     frames = list(space.frames())
     while len(found) < count:
         frame = choose.choice(frames)
         order, saving = choose.choice(space.orders(frame)), choose.choice(space.savings(frame))
-        found[as_configuration(question, {**frame, **order, **saving})] = None
-    return question, list(found)
+        found[as_configuration(request, {**frame, **order, **saving})] = None
+    return request, list(found)
 
 
 def candidates_a_second(count: int) -> None:
     """Print how many estimates a second one worker makes, and two."""
-    question, configurations = sample(count)
-    here = question.cluster
+    request, configurations = sample(count)
+    here = request.cluster
     trials = [Trial(each, here.nodes, here.per_node) for each in configurations]
     rates = []
     for workers in (1, 2):
@@ -181,10 +180,10 @@ def candidates_a_second(count: int) -> None:
         finished = sum(
             each.failure is None
             for each in sweep(
-                partial(tried, model=question.model, cluster=here, calibration=None),
+                partial(tried, model=request.model, cluster=here, calibration=None),
                 [trial.task for trial in trials],
                 answer=Estimate,
-                asked=identity(question.model, here, None),
+                asked=identity(request.model, here, None),
                 workers=workers,
             )
         )

@@ -130,9 +130,7 @@ def search(options: argparse.Namespace) -> tuple[Path, float]:
     if dist.get_rank() == 0:
         whole = pipeplan.profile(source=options.out / "1f1b.json").settings()
         pipeplan.profile(source=options.out / "zb-h1.json").save(costs)
-        best = pipeplan.search(
-            config=costs, placement="linear", backward_times=whole.backward_times, evaluations=options.evaluations
-        )
+        best = pipeplan.search(config=costs, backward_times=whole.backward_times, evaluations=options.evaluations)
         best.save(found)
         predicted = [best.makespan / 1e3]
     dist.broadcast_object_list(predicted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from pipeplan.api import Plan
+from pipeplan.api.planning.plans import Plan, plan_of
 from pipeplan.hardware import cluster
 from pipeplan.planner import (
     ClosestMiss,
@@ -43,7 +43,7 @@ def fitting_plan() -> Plan:
         estimated(tensor=2, pipeline=4, data=2, chunks=2, schedule="interleaved-1f1b", sequence_parallel=True),
         lean,
     )
-    return Plan(
+    return plan_of(
         SHAPE,
         MACHINES,
         Planned(
@@ -79,7 +79,7 @@ def fitting_plan() -> Plan:
 def missing_plan() -> Plan:
     """A plan for which nothing fits."""
     nearest = estimated(tensor=4, pipeline=4, data=1, recompute=("full",), sequence_parallel=True)
-    return Plan(
+    return plan_of(
         SHAPE,
         MACHINES,
         Planned(

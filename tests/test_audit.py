@@ -73,15 +73,6 @@ def test_the_lock_tells_no_address():
     assert re.search(r"https?://|file://|--(extra-)?index|find-links", LOCK) is None
 
 
-def test_pins_of_every_platform_are_asked_about_once_each(audit):
-    pinned = audit.pins("numpy==2.4 ; python_version < '3.12'\n    # via pandas\nnumpy==2.5  # why\n\nx==1\n")
-    assert pinned == [("numpy", "2.4"), ("numpy", "2.5"), ("x", "1")]
-    assert audit.apart(pinned) == ["numpy==2.4\nx==1\n", "numpy==2.5\n"]
-    assert sorted(line for text in audit.apart(audit.pins(LOCK)) for line in text.split()) == sorted(
-        {f"{name}=={version}" for name, version in audit.pins(LOCK)}
-    )
-
-
 PACKAGES = [
     {"name": "good", "version": "1", "vulns": []},
     {"name": "bad", "version": "2", "vulns": [{"id": "A-1", "aliases": ["CVE-1"], "fix_versions": ["2.1"]}]},
@@ -106,14 +97,6 @@ def test_what_is_found_is_a_line_and_fails(audit):
         "esbuild <1: GHSA-a; an update fixes it",
         "audited: the pages' packages, 90 releases; 1 known vulnerability",
     ]
-
-
-def test_what_is_ignored_passes_until_it_is_gone(audit):
-    reasons = {"CVE-1": "never called", "GHSA-a": "never served", "GHSA-old": "was so once"}
-    lines, code = audit.told([audit.python_audit(PACKAGES), audit.pages_audit(REPORT)], reasons)
-    assert code == 0
-    assert lines[-1] == "GHSA-old is ignored and was not found: take it out"
-    assert sum("no known vulnerability" in line for line in lines) == 2
 
 
 @pytest.mark.parametrize("answer", ["", "[", json.dumps({"message": "405", "error": {"summary": ""}})])

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -55,10 +56,11 @@ def commands(block: Block) -> Iterator[tuple[list[str], int]]:
     """The command lines of a block, as they run on the copy, and with what they exit."""
     for line in block.text.splitlines():
         command, _, remark = line.partition("#")
-        tool, *arguments = command.split()
+        tool, *arguments = shlex.split(command)
         yield [sys.executable, "-m", tool, *arguments], int(remark.removeprefix(" exits with ") or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("errand", errands())
 def test_an_errand_does_what_its_recipe_says(errand: str, tmp_path: Path) -> None:
     found = errands()
@@ -94,8 +96,14 @@ def test_the_page_has_all_errands() -> None:
     assert list(errands()) == [
         "A strategy",
         "A format",
+        "A trainer",
+        "A picture",
         "A move of the search",
         "A setting",
         "A cost",
+        "A figure of an answer",
+        "A what-if",
+        "A GPU",
+        "A model type",
         "A model of costs",
     ]

@@ -7,7 +7,7 @@ from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -15,6 +15,7 @@ import pytest
 
 from pipeplan.kernel_cache import _tell_once
 from pipeplan.kernels import Kernel, compile_loop, dispatcher, inlined
+from pipeplan.model import Floats, Ints
 
 UNIT = 1
 
@@ -131,6 +132,52 @@ def test_numbers_in_a_tuple_stay_numbers_on_lists():
     assert numbers.tolist() == [7]
 
 
+class Limits(NamedTuple):
+    most: float
+    step: int
+    none: tuple[()]
+
+
+class Rules(NamedTuple):
+    steps: Floats
+    limits: Limits
+
+
+class Ledger(NamedTuple):
+    entries: Floats
+    counts: Ints
+
+
+def add_up(rules: Rules, ledger: Ledger, place: int) -> None:
+    ledger.counts[0] += rules.limits.step
+    ledger.entries[place] = min(ledger.entries[place] + rules.steps[place], rules.limits.most)
+
+
+def add_everywhere(rows, rules, ledger):
+    for place in rows:
+        add_up(rules, ledger, place)
+    return rules.limits.most
+
+
+def add_to(ledger: Ledger, compile_after: int) -> float:
+    rules = Rules(np.array([2.0, 1.0]), Limits(7.0, 2, ()))
+    most: float = Kernel(add_everywhere, compile_after)((np.array([0, 1, 1]), rules), (ledger,), work=1)
+    return most
+
+
+def test_tuples_reach_compiled_functions_as_they_are():
+    answers = []
+    for compile_after in (0, 1_000_000):
+        ledger = Ledger(np.array([1.0, 5.5]), np.zeros(3, np.int64))
+        answers.append((add_to(ledger, compile_after), ledger.entries.tolist(), ledger.counts.tolist()))
+    assert answers[0] == answers[1] == (7.0, [3.0, 7.0], [6, 0, 0])
+
+
+def test_a_tuple_of_an_array_with_gaps_is_refused():
+    with pytest.raises(ValueError, match=r"Ledger\.entries must be one contiguous row"):
+        add_to(Ledger(np.zeros(4)[::2], np.zeros(1, np.int64)), 0)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where compiled kernels are kept."""
@@ -238,6 +285,7 @@ def test_signatures_that_differ_in_the_fields_of_a_tuple_alone_are_told_apart(fo
     assert len(list(folder.glob("*/*"))) == 2
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_once_leave_whole_files(folder):
     code = """if True:
         import sys, numpy as np
@@ -262,6 +310,7 @@ def test_processes_that_compile_at_once_leave_whole_files(folder):
     assert start("int64", "float64").communicate()[0].strip() == "2"
 
 
+@pytest.mark.slow
 def test_what_was_kept_is_compiled_anew_where_the_class_of_an_argument_has_moved(folder):
     code = """if True:
         import sys, numpy as np

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.api.planning.planned import PLAN_SETTINGS
+from pipeplan.api.planning.planned import PlanOptions
 from pipeplan.cli import main
-from pipeplan.costs import Setting
+from pipeplan.costs import Setting, table_of
 from pipeplan.planner import CHOICES
 
 ROOT = Path(__file__).parents[1]
@@ -57,7 +57,7 @@ def part_of(text: str, wanted: str) -> str:
 
 def settings_table() -> str:
     rows = ["| setting | shell | meaning | default |", "|---|---|---|---|"]
-    rows += [_row(setting) for setting in PLAN_SETTINGS.values()]
+    rows += [_row(setting) for setting in table_of(PlanOptions).values()]
     return "\n".join(rows) + "\n"
 
 

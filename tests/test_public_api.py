@@ -6,20 +6,16 @@ import inspect
 import pkgutil
 import subprocess
 import sys
-from dataclasses import fields
 
 import pytest
 
 import pipeplan
 import pipeplan.api
-from pipeplan.api.arguments import Given
-from pipeplan.api.planning.planned import NEEDED, PLAN_SETTINGS
-from pipeplan.cli.estimate import EstimateOptions
-from pipeplan.cli.options import SettingOptions
-from pipeplan.cli.plan import PlanOptions
-from pipeplan.cli.run import RunOptions
-from pipeplan.cli.search import Search
-from pipeplan.cli.training_options import ModelOptions
+from pipeplan.api.planning.planned import PlanOptions
+from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
+from pipeplan.cli.app import command_line
+from pipeplan.costs import SETTINGS, ProfileOptions, RunOptions, table_of
+from pipeplan.errors import InputError
 
 FUNCTIONS = [name for name in pipeplan.__all__ if inspect.isfunction(getattr(pipeplan, name))]
 
@@ -63,41 +59,37 @@ def test_help_names_every_parameter(name):
     assert text
     assert "Raises\n------" in text
     for parameter in inspect.signature(function).parameters.values():
-        assert parameter.name in text, parameter.name
+        assert parameter.name in text or parameter.name in {*SETTINGS, "config"}, parameter.name
         assert parameter.annotation is not inspect.Parameter.empty
     # A line of help() in a terminal of 125 columns, indented by 4.
     assert max(map(len, text.splitlines())) <= 121
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "record"),
     [
-        ("search", [Search]),
-        ("pareto", [Search]),
-        ("plan", [PlanOptions]),
-        ("estimate", [EstimateOptions]),
-        ("run", [RunOptions, ModelOptions]),
-        ("profile", [ModelOptions]),
+        ("search", SearchOptions),
+        ("pareto", ParetoOptions),
+        ("steady_state", SteadyStateOptions),
+        ("plan", PlanOptions),
+        ("run", RunOptions),
+        ("profile", ProfileOptions),
     ],
 )
-def test_functions_take_what_their_commands_take(name, options):
-    """By the same names; outputs are written with ``save``, and a front starts from everything."""
-    taken = set(inspect.signature(getattr(pipeplan, name)).parameters)
-    asked = {field.name for each in options for field in fields(each)}
-    assert asked - taken <= {"pareto", "points", "steady_state", "trace"} | (
-        {"start", "jitter", "slow_rank", "searches", "rounds"} if name == "pareto" else set()
-    )
+def test_functions_and_commands_take_the_options_of_their_record(name, record):
+    taken = inspect.signature(getattr(pipeplan, name)).parameters
+    assert set(table_of(record)) <= set(taken)
+    command = command_line()[name.replace("_", "-")].assemble_argument_collection()
+    offered = {each for argument in command for each in argument.names}
+    assert {option for setting in table_of(record).values() for option in setting.options} <= offered
 
 
-def test_a_plan_takes_the_settings_of_its_table_in_their_order():
+def test_a_plan_needs_what_nobody_can_choose():
     parameters = inspect.signature(pipeplan.plan).parameters
-    assert list(parameters) == [*PLAN_SETTINGS, "progress"]
     needed = [name for name, each in parameters.items() if each.default is inspect.Parameter.empty]
-    assert needed == list(NEEDED)
-
-
-def test_keywords_are_the_settings_of_the_command_line():
-    assert {field.name for field in fields(SettingOptions)} == set(Given.__optional_keys__)
+    assert needed == ["model", "cluster", "global_batch", "sequence"]
+    with pytest.raises(InputError, match="missing: global_batch, sequence"):
+        pipeplan.plan("llama3-8b", "h100-sxm:8x1")  # type: ignore[call-arg]
 
 
 def with_examples():

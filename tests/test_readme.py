@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pipeplan.cli import main
 
 README = Path(__file__).parents[1] / "README.md"
 
 
+@pytest.mark.slow
 def test_from_a_config_to_flags(tmp_path, monkeypatch, capsys):
     """With less time than a reader has, and in the folder of the reader's config.json."""
     config = Path(__file__).parent / "workload" / "configs" / "Meta-Llama-3-70B.json"

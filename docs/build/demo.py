@@ -16,7 +16,7 @@ from typing import Any
 
 import pipeplan
 from pipeplan.api import load_config
-from pipeplan.api.comparing.reports import comparison_facts
+from pipeplan.api.comparing.comparison import comparison_facts
 from pipeplan.drawing.html import archived, asset, themes_for
 from pipeplan.files import write_text
 

@@ -13,8 +13,7 @@ from matplotlib.patches import Rectangle
 import pipeplan
 from docs.build.strategies import THEMES
 from pipeplan.api import Explanation
-from pipeplan.drawing.look_names import ThemeName
-from pipeplan.drawing.sizes import Size, size_named
+from pipeplan.drawing.sizes import Size, ThemeName, size_named
 from pipeplan.drawing.static import draw, save_figure
 from pipeplan.drawing.theme import theme_named
 from pipeplan.readable import Times

@@ -85,7 +85,7 @@ def table() -> str:
     """All strategies with their formulas, a row each."""
     rows = ["| strategy | placement | shapes | idle time | peak memory | paper |", "|---|---|---|---|---|---|"]
     for found in STRATEGIES.values():
-        cells = (found.placement, found.accepts, found.bubble.text, found.memory.text, _linked(found.paper))
+        cells = (found.placement, found.shapes, found.bubble.text, found.memory.text, _linked(found.paper))
         rows.append(f"| [`{found.name}`]({found.name}.md): {found.title} | " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
@@ -104,7 +104,7 @@ def _page(found: Strategy) -> str:
     rows = [
         ("placement", found.placement),
         ("chunks a rank", f"{found.chunks}, or as asked" if fixed is None else str(fixed)),
-        ("shapes", found.accepts),
+        ("shapes", found.shapes),
         ("idle time of the worst rank", found.bubble.text),
         ("peak memory, in activations", found.memory.text),
         ("variants", ", ".join(f"`{each}`" for each in found.variants)),

@@ -92,7 +92,7 @@ _MOST_NAMES = 40
 
 
 class UnknownNameError(InputError):
-    """A name that nobody knows.
+    """A name that is not known.
 
     ``UnknownNameError("strategy", "zbw", known)`` reads: unknown strategy 'zbw'; did you mean 'zbv'?
     """
@@ -129,7 +129,7 @@ class DeadlockError(InvalidScheduleError):
 
 
 class InfeasibleError(NegativeAnswer):
-    """No schedule can meet what was asked for."""
+    """No schedule meets the limits."""
 
 
 class RunError(NegativeAnswer):

@@ -32,6 +32,25 @@ _GZIP = b"\x1f\x8b"
 """How a file starts that gzip has packed."""
 
 
+class Written(tuple[Path, ...]):
+    """The files that were written: the requested one, then those that it names.
+
+    Attributes
+    ----------
+    warnings
+        What the user must know of a schedule in their format, such as a change to its order, a sentence each.
+    """
+
+    warnings: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, *paths: Path, warnings: tuple[str, ...] = ()) -> Written:
+        """Return these files with these warnings."""
+        written = cls(paths)
+        written.warnings = warnings
+        return written
+
+
 def file_name(text: str) -> str:
     """A text as part of a file's name: letters, digits, dots, dashes and underscores only, and not too long."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:_LONGEST_NAME]
@@ -74,13 +93,9 @@ def path_of(path: str | os.PathLike[str], what: str = "the file", *, field: str 
 
 _SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 
-_LONGEST_SHOWN = 120
-"""Letters of a path in a message."""
-
 
 def _short(text: str) -> str:
-    half = _LONGEST_SHOWN // 2
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:half]}…{text[-half:]}"
+    return text if len(text) <= 120 else f"{text[:60]}…{text[-60:]}"
 
 
 def read_text(path: Path, *, limit: int, what: str) -> str:
@@ -90,8 +105,6 @@ def read_text(path: Path, *, limit: int, what: str) -> str:
 
     Parameters
     ----------
-    path
-        The file.
     limit
         The most bytes that a file of this sort can have.
     what
@@ -228,7 +241,9 @@ def _replace(target: Path, temporary: Path) -> None:
     try:
         old = target.stat()
     except FileNotFoundError:
-        temporary.chmod(0o666 & ~_umask())
+        mask = os.umask(0)  # it can be read only by setting it
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
     else:
         # Only root gives files away; a file of somebody else's becomes ours, as it would by being deleted and written anew.
         with suppress(OSError):
@@ -256,17 +271,13 @@ def _descriptor(path: Path) -> int | None:
     What is opened by such a name anew has a place of its own in the file, and would write over what stands there.
     """
     own = {os.path.realpath("/dev/fd"), "/dev/fd"}
-    for _ in range(_MOST_LINKS):
+    for _ in range(40):  # as many links in a row go round in a circle
         if path.name.isdecimal() and os.path.realpath(path.parent) in own:
             return int(path.name)
         if not path.is_symlink():
             break
         path = path.parent / path.readlink()
     return None
-
-
-_MOST_LINKS = 40
-"""Links in a row after which systems give up: they go round in a circle."""
 
 
 def _followed(path: Path) -> Path:
@@ -292,7 +303,6 @@ def require_writable(path: Path) -> None:
 
 
 def _obstacle(path: Path) -> str | None:
-    """Why an output cannot be written, in words."""
     if (descriptor := _descriptor(path)) is not None:
         os.fstat(descriptor)
         return None
@@ -315,7 +325,6 @@ def _obstacle_to_stream(target: Path) -> str | None:
 
 
 def _obstacle_to_file(target: Path) -> str | None:
-    """The same for a file, which may not exist yet."""
     if not target.parent.is_dir():
         return f"there is no folder {target.parent}"
     if not os.access(target.parent, os.W_OK):
@@ -385,13 +394,6 @@ def _identity(path: Path) -> tuple[int, int] | str:
             return os.path.realpath(path)
         return os.fspath(path)
     return found.st_dev, found.st_ino
-
-
-def _umask() -> int:
-    """The mask for new files, which can be read only by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _reason(error: Exception) -> str:

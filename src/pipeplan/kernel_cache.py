@@ -31,7 +31,7 @@ _LOG = logging.getLogger("pipeplan.kernels")
 _CHECKSUM = sha256().digest_size
 
 
-def compiled_on_disk(function: FunctionType, *, inline: bool) -> Callable[..., Any]:
+def compiled_on_disk(function: FunctionType, *, inline: bool, entry: bool) -> Callable[..., Any]:
     """``function`` as Numba compiles it, without the GIL; it is looked for on disk first, and kept there when compiled.
 
     Where there is no folder for that, it goes without, and one sentence is logged for all kernels. Kernels write into
@@ -44,8 +44,12 @@ def compiled_on_disk(function: FunctionType, *, inline: bool) -> Callable[..., A
         Its name must change with its code and with that of what it calls.
     inline
         Whether it becomes part of what calls it.
+    entry
+        Whether Python calls it, and not other kernels alone.
     """
-    compiled: Any = numba.njit(nogil=True, inline="always" if inline else "never", _nrt=False)(function)
+    options = {"nogil": True, "error_model": "numpy", "inline": "always" if inline else "never", "_nrt": False}
+    options |= {"no_cfunc_wrapper": True, "no_cpython_wrapper": not entry}
+    compiled: Any = numba.njit(**options)(function)
     try:
         compiled._cache = _DiskCache(function)
     except RuntimeError:  # Numba's word for a place that it knows none of

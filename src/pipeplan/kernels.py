@@ -8,8 +8,10 @@ pays neither Numba's import (0.3 s) nor compilation, and there is one source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from threading import RLock
@@ -29,6 +31,10 @@ Answer = TypeVar("Answer")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+_ENTRIES: set[Loop] = set()
+"""Functions that Python calls: the others need no code that takes Python's objects apart."""
+
+
 class Kernel:
     """A hot loop with two ways to run it.
 
@@ -46,15 +52,21 @@ class Kernel:
 
     def __init__(self, function: Loop, compile_after: int = COMPILE_AFTER) -> None:
         self.function = function
+        _ENTRIES.add(function)
         self.compile_after = compile_after
         self.evaluations = 0
         self._compiled: Loop | None = None
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the next run is that of machine code."""
+        return self._compiled is not None
 
     def __call__(self, inputs: Sequence[Argument], outputs: Sequence[Output], *, work: int) -> Any:
         """Run the loop over ``inputs`` into ``outputs``; ``work`` is the number of op evaluations it takes."""
         self.evaluations += work
         if self._compiled is not None:
-            return self._compiled(*inputs, *outputs)
+            return run_compiled(self._compiled, inputs, outputs)
         if self.evaluations >= self.compile_after and not _LATE:
             # One is compiled at a time: waiting for a late one would stop the search that goes on without it.
             return self.compile(inputs, outputs)
@@ -65,7 +77,8 @@ class Kernel:
         _BEING_COMPILED.append(self)
         try:
             loop = compile_loop(self.function)
-            answer = loop(*inputs, *outputs)
+            with _without_collection():
+                answer = run_compiled(loop, inputs, outputs)
             self._compiled = loop
             return answer
         finally:
@@ -80,6 +93,25 @@ class Kernel:
 
 
 _BEING_COMPILED: list[Kernel] = []
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Collect no garbage meanwhile: Numba makes millions of objects that stay, and a sixth of its time went into these."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def run_compiled(loop: Loop, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
+    """Run a loop that Numba has compiled."""
+    from pipeplan.kernel_tuples import packed
+
+    return loop(*map(packed, inputs), *map(packed, outputs))
 
 
 _LATE: set[Future[Any]] = set()
@@ -171,14 +203,14 @@ def compile_loop(function: Loop) -> Loop:
     if not isinstance(function, FunctionType):
         raise TypeError(f"only plain functions are compiled, not {function!r}")
     with _COMPILING:
-        return _compiled(function)
+        return _compiled(function, True)
 
 
 @cache
-def _compiled(function: FunctionType) -> Loop:
+def _compiled(function: FunctionType, entry: bool) -> Loop:
     from pipeplan.kernel_cache import compiled_on_disk
 
-    helpers = {name: compile_loop(helper) for name, helper in _called(function).items()}
+    helpers = {name: _compiled(helper, helper in _ENTRIES) for name, helper in _called(function).items()}
     linked = FunctionType(
         function.__code__,
         function.__globals__ | helpers,
@@ -186,8 +218,8 @@ def _compiled(function: FunctionType) -> Loop:
         function.__defaults__,
         tuple(CellType(helpers.get(name, value)) for name, value in _enclosed(function).items()),
     )
-    linked.__qualname__ = f"{function.__name__}-{_digest(function)}"
-    return compiled_on_disk(linked, inline=_INLINED in vars(function))
+    linked.__qualname__ = f"{function.__name__}-{_digest(function)}{'' if entry else '-part'}"
+    return compiled_on_disk(linked, inline=_INLINED in vars(function), entry=entry)
 
 
 def _enclosed(function: FunctionType) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.api.planning.configuration_files import cluster_of, configuration_document, model_of, read_configuration
+from pipeplan.api.planning.configurations import cluster_of, configuration_document, model_of, read_configuration
 from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.api import resimulation
-from pipeplan.api.differing.differences import diff, diff_timelines
+from pipeplan.api.differing import resimulation
+from pipeplan.api.differing.diff import diff, diff_timelines
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.formats import timeline_json
@@ -39,6 +39,13 @@ def test_a_run_that_goes_by_the_plan():
         ("B", 0, 2, 2, 2, 0),
         ("B", 1, 2, 2, 2, 0),
     ]
+
+
+def test_a_wait_that_the_plan_has_too_is_no_cost():
+    plan = run_of(PLAN)
+    late = replace(plan, start=plan.start + 3 * (plan.start > 3), end=plan.end + 3 * (plan.start > 3))
+    found = diff_timelines(late, late)
+    assert (found.error, found.from_costs, found.from_waiting) == (0, 0, 0)
 
 
 def test_slower_ops_are_what_costs_explain():

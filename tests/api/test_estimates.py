@@ -7,8 +7,8 @@ import json
 import pytest
 
 import pipeplan
-from pipeplan.api.looks import simulated
 from pipeplan.api.planning.estimation import FEW
+from pipeplan.api.planning.one_configuration import simulated
 from pipeplan.errors import FormatError, InputError, UnknownNameError
 from tests.planning_data import FOLDER, planning
 from tests.plans import MACHINES, SHAPE, estimated

@@ -7,8 +7,8 @@ import pytest
 
 import pipeplan
 from pipeplan.api import results
-from pipeplan.api.outputs import all_formats, contents_of, save
-from pipeplan.api.tables.explanations import sentences
+from pipeplan.api.answers import contents_of, save
+from pipeplan.api.outputs import all_formats
 from pipeplan.cli import main
 from pipeplan.simulation import Reason
 
@@ -32,7 +32,7 @@ def test_a_strategy_that_takes_only_even_numbers_gets_two_more():
 def test_twice_one_microbatch_is_one_more():
     found = pipeplan.explain("1f1b", ranks=2, microbatches=1)
     assert [what.change for what in found.what_ifs if what.kind == "microbatches"] == ["1 more microbatch"]
-    assert sentences(found)[0].startswith("1f1b: 6.0 for 1 microbatch; its ranks idle")
+    assert found.sentences[0].startswith("1f1b: 6.0 for 1 microbatch; its ranks idle")
 
 
 def test_other_schedules_help_the_shortest_first_and_each_with_less_memory_than_the_one_before():

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import pipeplan
+from pipeplan.api.answers import contents_of
 from pipeplan.api.formats_page import formats_page
-from pipeplan.api.outputs import all_formats, content_as, contents_of, export_formats, output_endings
+from pipeplan.api.outputs import all_formats, content_as, export_formats, output_endings
 from pipeplan.costs import Costs
 from pipeplan.errors import FormatError, InputError, ShapeError
 from pipeplan.formats import parse, read_file
@@ -50,7 +51,7 @@ def test_every_format_is_written_of_a_result_and_read_back(chosen, tmp_path):
 def test_export_is_text_of_every_schedule_or_a_sentence(name):
     for schedule in ("1f1b", "zbv", "dualpipe", "seq1f1b"):
         try:
-            text = pipeplan.export(schedule, to=name, ranks=4, microbatches=8)
+            text = pipeplan.export(schedule, to=name, ranks=4, microbatches=8).text
         except (FormatError, ShapeError) as error:
             assert str(error)  # noqa: PT017
         else:

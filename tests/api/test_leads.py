@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import pipeplan
 from pipeplan.api.comparing import leads
-from pipeplan.api.comparing.comparisons import Entrants
-from pipeplan.api.comparing.reports import comparison_report
-from pipeplan.api.tables.comparisons import what_changes
+from pipeplan.api.comparing.compare import Entrants
+from pipeplan.api.comparing.comparison import comparison_report
 from pipeplan.costs import Settings
 from pipeplan.simulation import simulator
 
@@ -132,7 +131,7 @@ def test_a_leader_leads_at_the_transfer_that_is_named(forward, backward, transfe
     shape |= {"forward_times": float(forward), "backward_times": float(backward)}
     names = ("1f1b", "zb-h1", "zb-h2", "zbv", "interleaved-1f1b")
     comparison = pipeplan.compare(*names, **shape, p2p_time=transfer, leads=True)
-    lead, sentence = comparison.leads[0], next(what_changes(comparison))
+    lead, sentence = comparison.leads[0], comparison.changes[0]
     named = re.match(r"\S+ leads .*?transfer.*? ([\d.]+\d)", sentence)
     assert named is not None
     for time in (lead.at, float(named[1])):

@@ -63,11 +63,11 @@ def test_times_beside_it_are_refused(tmp_path):
 
 def test_it_is_exported_as_it_was_measured(tmp_path):
     path, simulated = measured(tmp_path)
-    trace = json.loads(pipeplan.export(path, to="trace"))
+    trace = json.loads(pipeplan.export(path, to="trace").text)
     ends = {event["ts"] + event["dur"] for event in trace["traceEvents"] if event["ph"] == "X"}
     assert max(ends) == pytest.approx(simulated.makespan * 1e3)
-    assert ",measured\n" in pipeplan.export(path, to="timeline-csv")
-    assert pipeplan.export(path, to="torch-csv") == pipeplan.export("1f1b", to="torch-csv", **SHAPE)
+    assert ",measured\n" in pipeplan.export(path, to="timeline-csv").text
+    assert pipeplan.export(path, to="torch-csv").text == pipeplan.export("1f1b", to="torch-csv", **SHAPE).text
 
 
 def test_it_is_neither_simulated_nor_compared_nor_searched_from(tmp_path):
@@ -98,8 +98,8 @@ def test_a_simulated_timeline_says_what_becomes_of_it(tmp_path):
     assert "planned.json holds a timeline that was simulated before" in again.warnings[0]
     assert pipeplan.explain(path).result.makespan == result.makespan
     assert pipeplan.explain(path, forward_times=1).result.makespan < result.makespan
-    assert ",simulated\n" in pipeplan.export(path, to="timeline-csv")
-    assert json.loads(pipeplan.export(path, to="costs"))["forward"] == [3, 4, 5]
+    assert ",simulated\n" in pipeplan.export(path, to="timeline-csv").text
+    assert json.loads(pipeplan.export(path, to="costs").text)["forward"] == [3, 4, 5]
 
 
 def test_only_times_stand_in_the_way(tmp_path):

@@ -35,7 +35,7 @@ def test_answers_show_a_name_in_one_line(name, capsys):
 def test_a_terminal_that_takes_colors_gets_the_same(name, monkeypatch):
     file = io.StringIO()
     monkeypatch.setattr(
-        "pipeplan.api.tables.parts.Console",
+        "rich.console.Console",
         lambda **options: Console(file=file, force_terminal=True, width=120, color_system="truecolor", **options),
     )
     pipeplan.compare(named(name), "1f1b", ranks=2, microbatches=2).print()

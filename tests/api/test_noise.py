@@ -1,6 +1,6 @@
 import pytest
 
-from pipeplan.api.training.noise import noise_of_ops, noise_of_steps
+from pipeplan.api.training.measuring import noise_of_ops, noise_of_steps
 from pipeplan.costs import Spread
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 import pipeplan
-from pipeplan.api import Given
 from pipeplan.api.outputs import picture_name, require_outputs
+from pipeplan.costs import SettingsKeywords
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.formats import read_schedule
 
-SHAPE: Given = {"ranks": 2, "microbatches": 2}
+SHAPE: SettingsKeywords = {"ranks": 2, "microbatches": 2}
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def converted(source: Path, name: str) -> Path:
 
 def test_converting_a_plan(tmp_path):
     source = tmp_path / "plan.csv"
-    source.write_text(pipeplan.export("zbv", to="torch-csv", **SHAPE))
+    source.write_text(pipeplan.export("zbv", to="torch-csv", **SHAPE).text)
     there = converted(source, "plan.json")
     assert converted(there, "back.csv").read_text() == source.read_text()
     assert converted(source, "plan.svg").read_bytes().startswith(b"<?xml")
@@ -162,7 +162,7 @@ def test_converting_with_passes(tmp_path, result):
     assert split.read_text() == "0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n"
     pipeplan.convert(split, merged, merge_backward=True)
     assert merged.read_text() == source.read_text()
-    assert pipeplan.export(source, to="torch-csv", split_backward=True) == split.read_text()
+    assert pipeplan.export(source, to="torch-csv", split_backward=True).text == split.read_text()
     timeline = tmp_path / "run.json"
     pipeplan.save(result, timeline)
     with pytest.raises(InputError, match="holds a timeline: only the ops of a schedule can be rearranged"):
@@ -171,7 +171,7 @@ def test_converting_with_passes(tmp_path, result):
 
 def test_converting_keeps_communication(tmp_path):
     source = tmp_path / "plan.comms.csv"
-    source.write_text(pipeplan.export("1f1b", to="torch-csv-comms", **SHAPE))
+    source.write_text(pipeplan.export("1f1b", to="torch-csv-comms", **SHAPE).text)
     assert converted(converted(source, "plan.json"), "back.csv").read_text() == source.read_text()
 
 

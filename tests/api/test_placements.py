@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pipeplan
+from pipeplan.api.searching.options import ParetoOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS, problems_of
+from pipeplan.api.searching.search_words import gain_of
 from pipeplan.cli import main
 from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, ShapeError
@@ -43,8 +45,9 @@ def shapes(draw) -> dict[str, Any]:
 @pytest.mark.usefixtures("interpreted")
 def test_a_search_is_never_worse_than_a_schedule_that_a_comparison_lists(shape):
     found = pipeplan.search(**shape, evaluations=50, workers=1)
-    listed = [each for each in pipeplan.compare(**shape) if each.fits]
+    listed = [each for each in pipeplan.compare(**shape) if each.fits and each.schedule.placement.copies == 1]
     assert found.fits
+    assert found.schedule.placement.copies == 1
     assert found.makespan <= min((each.makespan for each in listed), default=float("inf")) * UP
     assert found.search is not None
     placements = found.to_dict()["placements"]
@@ -62,7 +65,9 @@ def test_a_point_of_a_front_is_never_worse_than_a_schedule_that_a_comparison_lis
     for point in front:
         assert len(point.result.to_dict()["placements"]) > 1
         limit: dict[str, Any] = {} if point.limit is None else {"memory_limit": f"{point.limit}act"}
-        listed = [each.makespan for each in pipeplan.compare(**shape, **limit) if each.fits]
+        every = [each for each in pipeplan.compare(**shape, **limit) if each.fits]
+        listed = [each.makespan for each in every if each.schedule.placement.copies == 1]
+        assert point.result.schedule.placement.copies == 1
         assert point.value <= min(listed, default=float("inf")) * UP
     values = [point.value for point in front]
     assert values == sorted(values, reverse=True)
@@ -114,10 +119,47 @@ def test_lists_per_stage_leave_the_placements_that_they_fit():
 
 def test_a_model_held_twice_competes_where_a_limit_counts_its_parameters():
     held: dict[str, Any] = {"ranks": 4, "activation_bytes": 1.0, "static_bytes": 4.0}
-    names = {problem.placement.name for problem in problems_of(Settings(**held))}
-    counted = {problem.placement.name for problem in problems_of(Settings(**held, memory_limit=40.0))}
-    assert names == {"linear", "loop", "v", "wave"}
-    assert counted == set(DEFAULT_CHUNKS)
+    for limit in (None, "9act"):
+        names = {problem.placement.name for problem in problems_of(Settings(**held, memory_limit=limit))}
+        assert names == {"linear", "loop", "v", "wave"}
+    for problems in (
+        problems_of(Settings(**held, memory_limit=40.0)),
+        problems_of(Settings(**held), ParetoOptions()),
+    ):
+        assert {problem.placement.name for problem in problems} == set(DEFAULT_CHUNKS)
+    assert len(problems_of(Settings(ranks=4), ParetoOptions())) == len(names)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_published_schedules_that_hold_the_model_twice_compete_only_where_such_placements_are_searched():
+    shape: dict[str, Any] = {"ranks": 2, "microbatches": 2, "evaluations": 10, "workers": 1}
+    dualpipe = pipeplan.simulate("dualpipe", ranks=2, microbatches=2).makespan
+    apart = pipeplan.search(**shape)
+    assert apart.schedule.placement.copies == 1
+    assert apart.makespan > dualpipe
+    assert apart.warnings == ()
+    assert apart.search is not None
+    _, anywhere = gain_of(apart.search, "")
+    assert anywhere.endswith("but holds the model twice: placement bidirectional searches such schedules.")
+    several = pipeplan.search(**shape, searches=2)
+    assert several.schedule.placement.copies == 1
+    front = pipeplan.pareto(**shape, points=2)
+    assert {point.result.schedule.placement.copies for point in front} == {1}
+    counted: dict[str, Any] = {"activation_bytes": 1.0, "static_bytes": 4.0}
+    for options in ({"placement": "bidirectional"}, {"start": "dualpipe"}, counted | {"memory_limit": 100.0}):
+        found = pipeplan.search(**shape, **options)
+        assert found.makespan <= dualpipe
+        assert found.warnings == ()
+    assert any(point.result.schedule.placement.copies == 2 for point in pipeplan.pareto(**shape, **counted, points=2))
+
+
+def test_the_best_of_any_placement_is_named_only_where_others_were_looked_at(monkeypatch):
+    monkeypatch.setattr("pipeplan.api.searching.published.ORDERS_UP_TO", 1)
+    found = pipeplan.search(ranks=2, microbatches=4, evaluations=0)
+    assert found.search is not None
+    assert found.search.best_published is not None
+    assert found.search.best_published_anywhere is None
+    assert "the best published schedule of this placement" in gain_of(found.search, "")[0]
 
 
 def test_of_limits_that_rule_out_every_placement_the_nearest_is_named():

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.api.comparing.reports import comparison_facts, comparison_report, difference_report
+from pipeplan.api.comparing.comparison import comparison_facts, comparison_report
+from pipeplan.api.differing.difference import difference_report
 from pipeplan.drawing.html import report_data
 
 
@@ -39,6 +40,7 @@ def test_memory_is_in_bytes_where_it_is_known():
     assert facts["costs"]["activation"] == 100.0
 
 
+@pytest.mark.slow
 def test_what_would_change_the_order_is_said_where_it_is_asked_for(compared):
     assert comparison_facts(compared)["changes"] == []
     requested = pipeplan.compare(ranks=4, microbatches=7, memory_limit="5act", leads=True)

@@ -1,19 +1,21 @@
 """What a search is told beside its costs: what it may decide, how the run differs from the plan, on which placements."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 import pipeplan
 from pipeplan.api import decisions_of
-from pipeplan.api.searching.decision_words import decided_in_words
-from pipeplan.api.searching.decisions import Decided, Price, decided_in
+from pipeplan.api.searching.options import SearchOptions
 from pipeplan.api.searching.problems import choices_of, names_of, placement_named, problem_of
+from pipeplan.api.searching.search_record import decided_in
+from pipeplan.api.searching.search_words import decided_in_words
 from pipeplan.cli import main
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError, ShapeError, UnknownNameError
+from pipeplan.formats import Decided, Price
 from pipeplan.passes import insert_recompute
 from pipeplan.solver import CHOICES, Choices, Jitter, SlowRank
 
@@ -29,10 +31,10 @@ def test_names_come_one_by_one_or_with_commas():
 
 
 def test_the_options_are_the_problems():
-    problem = problem_of(Settings(ranks=2, communication="blocking"), decide="recompute", slow_rank=0.1)
+    problem = problem_of(Settings(ranks=2, communication="blocking"), SearchOptions(decide="recompute", slow_rank=0.1))
     assert problem.choices.names == ("split", "overlap", "weight-order", "recompute")
     assert (problem.communication, problem.variation) == ("blocking", SlowRank(0.1))
-    assert problem_of(Settings(), jitter=0.2).variation == Jitter(0.2)
+    assert problem_of(Settings(), SearchOptions(jitter=0.2)).variation == Jitter(0.2)
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,7 @@ def test_placements_of_two_copies():
     assert found.bound.value <= found.makespan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -113,6 +116,7 @@ def test_what_was_asked_is_in_the_record_and_a_file_gives_the_makespan_again(tmp
         assert json.loads(capsys.readouterr().out)["makespan"] == pytest.approx(document["makespan"])
 
 
+@pytest.mark.slow
 def test_the_table_says_what_varies_and_how_transfers_behave(capsys):
     for options, says in (
         ({"jitter": 0.1}, ("least p95", "under jitter mean ")),
@@ -131,7 +135,7 @@ def test_every_choice_is_named_by_the_help(capsys):
 
 
 def test_what_was_decided_has_its_price():
-    problem = problem_of(Settings(ranks=2, activation_bytes=2.0**30, static_bytes=0), decide="recompute")
+    problem = problem_of(Settings(ranks=2, activation_bytes=2.0**30, static_bytes=0), SearchOptions(decide="recompute"))
     kept = pipeplan.simulate("1f1b", ranks=2).schedule
     again = decided_in(insert_recompute(kept, [0]), problem)
     assert (again.recomputed, again.offloaded, again.split_backwards) == ((8, 0), (0, 0), 0)
@@ -152,7 +156,7 @@ def test_what_was_decided_in_words():
         full_backwards=2,
         split_backwards=118,
         overlapped_pairs=7,
-        prices={"recompute": Price(0.012, 3.1 * 2**30, 0, True)},
+        prices={"recompute": Price(time=0.012, memory=3.1 * 2**30, rank=0, in_bytes=True)},
     )
     assert decided_in_words(decided) == (
         "recomputes 3 of 24 microbatches on stage 2, all 24 on stages 3-4: costs 1.2% of the time, saves 3.1 GiB on rank 0",
@@ -171,12 +175,14 @@ def test_many_groups_of_stages_are_summed_up():
         full_backwards=0,
         split_backwards=0,
         overlapped_pairs=0,
-        prices={"recompute": Price(0.0, 1.0, 2, False)},
+        prices={"recompute": Price(time=0.0, memory=1.0, rank=2, in_bytes=False)},
     )
     assert decided_in_words(decided) == (
         "recomputes 1 to 8 of 8 microbatches on stages 0-2,4: costs no time, saves 1 activation on rank 2",
     )
-    no_less = replace(decided, prices={"recompute": Price(0.0, 0.0, 0, False)})
+    no_less = msgspec.structs.replace(
+        decided, prices={"recompute": Price(time=0.0, memory=0.0, rank=0, in_bytes=False)}
+    )
     assert decided_in_words(no_less)[0].endswith("costs no time, saves nothing at the peak")
 
 
@@ -208,6 +214,7 @@ def test_sequences_that_are_cut():
         pipeplan.search(ranks=2, microbatches=2, slices=2, start="gpipe", evaluations=10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"slow_rank": 0.1}, {"jitter": 0.1}, {"communication": "blocking"}])
 def test_a_store_keeps_how_a_schedule_is_judged(tmp_path, monkeypatch, options):
     asked = SHAPE | options | {"evaluations": 60, "store": tmp_path / "kept.db"}
@@ -220,9 +227,10 @@ def test_a_store_keeps_how_a_schedule_is_judged(tmp_path, monkeypatch, options):
 
 def test_what_was_decided_is_told_in_sentences():
     asked: dict[str, Any] = {"ranks": 2, "microbatches": 3, "placement": "v", "evaluations": 20}
-    little = pipeplan.search(**asked, memory_limit="0.5act", decide="recompute")
+    little = pipeplan.search(**asked, memory_limit="0.5act", decide="recompute").search
+    assert little is not None
     (told,) = decisions_of(little)
     assert told.startswith("It recomputes ")
-    assert decisions_of(pipeplan.search(**asked)) == ()
-    with pytest.raises(ValueError, match="no search"):
-        decisions_of(pipeplan.simulate("1f1b", ranks=2))
+    plain = pipeplan.search(**asked).search
+    assert plain is not None
+    assert decisions_of(plain) == ()

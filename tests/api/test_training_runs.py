@@ -1,5 +1,7 @@
 """A run and the profile that predicts it are of one device."""
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -16,14 +18,14 @@ class AskedFor(Exception):
 def gpus(monkeypatch):
     """A host of so many GPUs, on which nothing is measured: the first who would says on which device."""
 
-    def stop(*_: object, device: str, **__: object) -> None:
-        raise AskedFor(device)
+    def stop(_: object, options: Any, **__: object) -> None:
+        raise AskedFor(options.device)
 
     def pretend(count: int) -> None:
         monkeypatch.setattr("torch.cuda.is_available", lambda: count > 0)
         monkeypatch.setattr("torch.cuda.device_count", lambda: count)
-        monkeypatch.setattr("pipeplan.runtime.profile", stop)
-        monkeypatch.setattr("pipeplan.runtime.run", stop)
+        monkeypatch.setattr("pipeplan.runtime.profile_with", stop)
+        monkeypatch.setattr("pipeplan.runtime.run_with", stop)
 
     return pretend
 

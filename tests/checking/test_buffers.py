@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipeplan.checking import check
-from pipeplan.checking.buffers import waiting_messages
+from pipeplan.checking.memory import waiting_messages
 from pipeplan.model import Kind, Schedule, dependencies, parse_schedule
 from pipeplan.passes import Receives, insert_communication
 from pipeplan.strategies import STRATEGIES

@@ -15,16 +15,20 @@ FEW = (".csv", ".trace.json", ".png", ".html", ".json")
 
 WAYS = {
     "compare": ("compare 1f1b gpipe -p 2 -m 2", "pipeplan.api.comparison_of", ENDINGS),
-    "diff": ("diff plan.csv run.json", "pipeplan.api.diff", FEW),
-    "search --pareto": ("search --pareto --points 2 -p 2 -m 2 --evaluations 20", "pipeplan.cli.search.pareto", FEW),
-    "search --steady-state": ("search --steady-state -p 2 -m 2", "pipeplan.cli.search.steady_state", FEW),
+    "diff": ("diff plan.csv run.json", "pipeplan.cli.diff.differences", FEW),
+    "search --pareto": (
+        "search --pareto --points 2 -p 2 -m 2 --evaluations 20",
+        "pipeplan.cli.search.front_found",
+        FEW,
+    ),
+    "search --steady-state": ("search --steady-state -p 2 -m 2", "pipeplan.cli.search.steady_state_found", FEW),
 }
 """Ways of commands whose answer is not one schedule: a line, what it calls once it has found nothing to refuse, endings."""
 
 WHOLE = {"simulate", "explain", "search", "export", "run"}
 """What answers with a schedule: all formats hold something of that, if they have words for it."""
 
-OTHERS = {"plan", "profile", "estimate"}
+OTHERS = {"plan", "profile", "calibrate", "estimate", "pareto", "steady-state"}
 """Tested where their own endings are."""
 
 
@@ -49,6 +53,7 @@ def _arguments(app, name):
     return app[name].assemble_argument_collection()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_files")
 @pytest.mark.parametrize("way", WAYS)
 def test_what_an_output_cannot_hold_is_refused_before_work_and_the_rest_is_written(run, monkeypatch, way):

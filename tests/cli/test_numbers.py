@@ -79,7 +79,7 @@ def test_there_are_options_to_try():
         *_arguments(int)
     }
     assert {("run", "--timeout"), ("search", "--seconds"), ("simulate", "--static-bytes")} <= {*_arguments(float)}
-    assert {("simulate", "--output"), ("search", "--store"), ("profile", "--from")} <= {*_arguments(Path)}
+    assert {("simulate", "--output"), ("search", "--store"), ("profile", "--source")} <= {*_arguments(Path)}
 
 
 @pytest.mark.parametrize("word", NO_WHOLE_NUMBERS)

@@ -1,18 +1,11 @@
 import json
 import re
 import subprocess
-from dataclasses import fields
 from pathlib import Path
 
 import pipeplan
 from pipeplan.cli.app import command_line
-from pipeplan.cli.options import SettingOptions
-from pipeplan.costs.settings import SETTING_NAMES
 from pipeplan.strategies import STRATEGIES
-
-
-def test_there_is_an_option_for_every_setting():
-    assert {field.name for field in fields(SettingOptions)} == {*SETTING_NAMES, "config"}
 
 
 def test_sizes_have_units_in_the_shell_in_files_and_in_python(run):

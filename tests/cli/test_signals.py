@@ -2,16 +2,17 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeplan.cli import main
 from pipeplan.cli.signals import Ended, ended_by_signals
-from tests.torture.conftest import _box, boxed  # noqa: F401
-from tests.torture.forked import judged, started
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system without these signals")
 
@@ -114,19 +115,42 @@ LONG = {
 }
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="commands are forked on Linux alone")
+@pytest.mark.skipif(sys.platform != "linux", reason="processes of a session are counted on Linux alone")
 @pytest.mark.parametrize("command", LONG)
-def test_threads_and_processes_end_with_the_command(boxed, command):  # noqa: F811
-    temporary = boxed.parent / "temporary"
+def test_threads_and_processes_end_with_the_command(tmp_path, command):
+    temporary, folder = tmp_path / "temporary", tmp_path / "work"
     temporary.mkdir()
-    begun = started(LONG[command].split(), boxed, environment={"TMPDIR": str(temporary)})
-    time.sleep(0.7)
-    begun.send(signal.SIGTERM)
-    found = begun.wait(30)
-    judged(found)
-    assert (found.code, found.left) == (143, ())
-    assert set(os.listdir(boxed)) <= {"s.csv"}
-    assert os.listdir(temporary) == []
+    folder.mkdir()
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "pipeplan", *LONG[command].split()],
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    time.sleep(3)  # it is at work, or still loads: a signal ends it in the same way
+    begun.send_signal(signal.SIGTERM)
+    errors = begun.communicate(timeout=60)[1]
+    assert (begun.returncode, "Traceback" in errors) == (143, False)
+    until = time.monotonic() + 10
+    while (left := session(begun.pid)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert left == []
+    assert {path.name for path in folder.iterdir()} <= {"s.csv"}
+    assert list(temporary.iterdir()) == []
+
+
+def session(leader: int) -> list[int]:
+    """Return the running processes of a session, without those that have ended and wait for their parent."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, _, number = stat.read_text(errors="replace").rpartition(")")[2].split()[:4]
+            if int(number) == leader and state != "Z":
+                found.append(int(stat.parent.name))
+    return found
 
 
 def test_outside_the_main_thread_commands_work_as_ever(capsys):

@@ -3,45 +3,21 @@
 import io
 import os
 import re
-import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from pipeplan.cli.app import _COMMANDS
 from pipeplan.cli.process import main
 from pipeplan.cli.streams import Sink, _sensible_width, _text
-from tests.torture.conftest import _box, boxed  # noqa: F401
-from tests.torture.forked import judged, ran
-
-LINES = {
-    "schedules": "schedules gpipe",
-    "simulate": "simulate -p 2 -m 2 --memory-limit 1act -o a.html",
-    "compare": "compare 1f1b gpipe -p 2 -m 2 --json",
-    "explain": "explain -p 2 -m 2",
-    "search": "search -p 2 -m 1 --evaluations 20",
-    "plan": "plan --models",
-    "estimate": "estimate --help",
-    "check": "check plan.csv",
-    "export": "export -p 2 -m 2 --to torch-csv",
-    "profile": "profile --repeats 0",
-    "run": "run --steps 0",
-    "diff": "diff plan.csv absent.json",
-    "convert": "convert plan.csv plan.json",
-    "serve": "serve --help",
-}
-"""For every command a line that answers, refuses or says no soon."""
-
-OTHERS = ("--help", "--version", "help convert", "simulate --rankz 3")
+from tests.cli.processes import ran
 
 REFUSED = re.compile(r"pipeplan: the answer cannot be written: [^\n]+\n")
 
 
 @pytest.fixture
-def folder(boxed):  # noqa: F811
-    (boxed / "plan.csv").write_text("0F0,0B0\n1F0,1B0\n")
-    return boxed
+def plan(tmp_path):
+    (tmp_path / "plan.csv").write_text("0F0,0B0\n1F0,1B0\n")
 
 
 @pytest.fixture(scope="module")
@@ -61,62 +37,46 @@ def streams():
         os.close(each)
 
 
-def test_every_command_has_a_line():
-    assert LINES.keys() == _COMMANDS.keys()
+@pytest.mark.parametrize("line", ["schedules gpipe", "convert plan.csv plan.json", "diff plan.csv absent.json"])
+def test_an_answer_is_written_or_the_command_fails_and_a_message_changes_nothing(plan, streams, line):
+    usual = ran(line)
+    for how in ({"stdout": streams["full"]}, {"stdout": streams["read-only"]}, {"closed": (1,)}):
+        found = ran(line, **how)
+        if usual.stdout:
+            assert found.returncode == 2
+            assert REFUSED.fullmatch(found.stderr.removeprefix(usual.stderr))
+        else:
+            assert (found.returncode, found.stderr) == (usual.returncode, usual.stderr)
+    silent = ran(line, closed=(0, 2))
+    assert (silent.returncode, silent.stdout) == (usual.returncode, usual.stdout)
 
 
-@pytest.mark.parametrize("line", [*LINES.values(), *OTHERS])
-def test_an_answer_is_written_or_the_command_fails_and_a_message_changes_nothing(folder, streams, line):
-    arguments = shlex.split(line)
-    usual = ran(arguments, folder)
-    judged(usual)
-    assert_lost(ran(arguments, folder, stdout=streams["full"]), usual)
-    silent = ran(arguments, folder, closed=(0, 2))
-    assert (silent.code, silent.out) == (usual.code, usual.out)
-
-
-def assert_lost(found, usual):
-    """Where there is an answer, its loss is told in a sentence beside the usual messages, and the command fails."""
-    if usual.out:
-        assert found.code == 2
-        assert REFUSED.fullmatch(found.stderr.removeprefix(usual.stderr))
-    else:
-        assert (found.code, found.err) == (usual.code, usual.err)
-
-
-@pytest.mark.parametrize("line", ["schedules gpipe", "--help", "convert plan.csv plan.json"])
-def test_an_answer_has_many_ways_to_be_lost_and_nobody_needs_to_hear_of_it(folder, streams, line):
-    arguments = line.split()
-    usual = ran(arguments, folder)
-    for how in ({"stdout": streams["read-only"]}, {"closed": (1,)}):
-        assert_lost(ran(arguments, folder, **how), usual)
+def test_a_lost_answer_is_lost_where_no_message_can_be_told_either(streams):
     for how in ({"closed": (0, 1, 2)}, {"stdout": streams["full"], "stderr": streams["full"]}):
-        assert ran(arguments, folder, **how).code == (2 if usual.out else 0)
+        assert ran("--help", **how).returncode == 2
 
 
-@pytest.mark.parametrize("line", ["schedules", "--help", "compare --memory-limit 1act -p 2 -m 2"])
-def test_a_reader_who_has_seen_enough_changes_no_exit_code(folder, streams, line):
-    usual = ran(line.split(), folder)
-    unread = ran(line.split(), folder, stdout=streams["unread"])
-    assert (unread.code, unread.err) == (usual.code, usual.err)
+def test_a_reader_who_has_seen_enough_changes_no_exit_code(streams):
+    line = "compare --memory-limit 1act -p 2 -m 2"
+    usual, unread = ran(line), ran(line, stdout=streams["unread"])
+    assert (unread.returncode, unread.stderr) == (usual.returncode, usual.stderr)
 
 
-def test_a_closed_stream_gets_no_file(folder):
-    assert ran(["export", "-p", "1", "-m", "1", "--to", "torch-csv", "-o", "a.csv"], folder, closed=(0, 1, 2)).code == 0
-    assert (folder / "a.csv").read_text() == "0F0,0B0\n"
+def test_a_closed_stream_gets_no_file(tmp_path):
+    assert ran("export -p 1 -m 1 --to torch-csv -o a.csv", closed=(0, 1, 2)).returncode == 0
+    assert (tmp_path / "a.csv").read_text() == "0F0,0B0\n"
 
 
-@pytest.mark.parametrize(
-    ("line", "widths"), [("help convert", ("80", "0", "2", "9" * 9)), ("explain -p 2 -m 2", ("²",))]
-)
-def test_help_and_tables_end_at_any_width_with_all_their_letters(folder, line, widths):
-    usual = None
-    for columns in widths:
-        found = ran(line.split(), folder, environment={"COLUMNS": columns, "LINES": columns}, seconds=10)
-        assert judged(found) == "answered"
-        assert max(map(len, found.stdout.splitlines())) <= 1_000
-        usual = usual or letters(found.stdout)
-        assert letters(found.stdout) == usual
+def test_help_and_tables_end_at_any_width_with_all_their_letters(run, monkeypatch):
+    for line, widths in {"help convert": ("80", "0", "2", "9" * 9), "explain -p 2 -m 2": ("80", "²")}.items():
+        usual = None
+        for columns in widths:
+            monkeypatch.setenv("COLUMNS", columns)
+            code, out, _ = run(line)
+            assert code == 0
+            assert max(map(len, out.splitlines())) <= 1_000
+            usual = usual or letters(out)
+            assert letters(out) == usual
 
 
 @pytest.mark.parametrize(
@@ -161,10 +121,11 @@ def test_what_an_encoding_lacks_is_spelt(encoding):
     assert raw.getvalue().decode(encoding) == f"{dots} {accent} \\udcff\n"
 
 
-def test_an_ascii_terminal_gets_help_in_ascii(folder):
-    found = ran(["run", "--help"], folder, environment={"PYTHONIOENCODING": "ascii"})
-    assert judged(found) == "answered"
-    assert "\\u" not in found.out.decode("ascii")
+def test_an_ascii_terminal_gets_help_in_ascii():
+    found = ran("run --help", environment={"PYTHONIOENCODING": "ascii"})
+    assert found.returncode == 0
+    assert found.stdout.isascii()
+    assert "\\u" not in found.stdout
 
 
 class Slow(io.RawIOBase):

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 from matplotlib.image import imread
 
 import pipeplan
-from pipeplan.drawing import DARK, LIGHT, SIZES
+from pipeplan.drawing import DARK, SIZES
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Kind
 
@@ -59,12 +59,6 @@ def test_a_pipe_gets_the_picture_of_one_schedule_in_letters_and_none_of_several(
     assert ROW not in run("compare 1f1b -p 2 -m 2 -f 1")[1]
 
 
-def test_no_picture_in_a_terminal_too_narrow_for_one(seen, monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "30")
-    assert "rank 1 " not in seen(SMALL)
-
-
 def test_a_comparison_shows_as_many_pictures_as_fit_on_the_screen(seen, monkeypatch):
     line = "compare gpipe 1f1b zb-h1 zb-h2 -p 4 -m 4"
     monkeypatch.setenv("TERM", "xterm")
@@ -98,36 +92,6 @@ def test_pictures_in_letters_are_files_too(run):
     assert ROW in pictures
     assert pictures.count("\n\n") == 1
     assert pictures.endswith("\n")
-
-
-@pytest.mark.parametrize(
-    ("options", "width", "page"),
-    [
-        ("", SIZES["page"].width / 72 * SIZES["page"].dpi, LIGHT.page),
-        (" --size slide --theme dark", 1920, DARK.page),
-        (" --size page", SIZES["page"].width / 72 * SIZES["page"].dpi, LIGHT.page),
-        (" --size column --theme light", SIZES["column"].width / 72 * SIZES["column"].dpi, LIGHT.page),
-    ],
-)
-@pytest.mark.parametrize(
-    "command", ["simulate 1f1b -p 2 -m 2", "compare 1f1b gpipe -p 2 -m 2", "explain 1f1b -p 2 -m 2"]
-)
-def test_pictures_have_the_theme_and_the_size_that_were_asked_for(run, command, options, width, page):
-    assert run(f"{command} -o x.png{options}")[0] == 0
-    picture = imread("x.png")
-    assert picture.shape[1] == pytest.approx(width, abs=1)
-    assert to_hex(picture[0, 0]) == page
-
-
-def test_a_page_begins_in_the_theme(run):
-    run(f"{SMALL} -o x.html --theme dark")
-    assert 'data-begin="theme=dark"' in Path("x.html").read_text()
-
-
-def test_a_converted_schedule_has_a_theme_too(run):
-    Path("plan.csv").write_text("0F0,0B0\n1F0,1B0\n")
-    assert run("convert plan.csv plan.png --theme dark --size page")[0] == 0
-    assert to_hex(imread("plan.png")[0, 0]) == DARK.page
 
 
 def test_python_takes_theme_and_size_too():

@@ -8,8 +8,7 @@ from typing import Any
 
 import pipeplan
 from pipeplan.api import all_formats, schedules
-from pipeplan.api.arguments import Given
-from pipeplan.cli.app import _COMMANDS, command_line
+from pipeplan.cli.app import _COMMANDS, OTHER_SPELLINGS, command_line
 from pipeplan.costs import SETTINGS
 
 
@@ -33,8 +32,8 @@ def _arguments(function: Any) -> dict[str, str]:
     """How each argument may be given, in their order: by ``place``, ``name`` or ``either``; ``needed`` where it must be."""
     found: dict[str, str] = {}
     for name, each in inspect.signature(function).parameters.items():
-        if each.kind is each.VAR_KEYWORD:
-            found |= dict.fromkeys(sorted(Given.__optional_keys__), "name")
+        if each.kind is each.VAR_KEYWORD:  # of save: how pictures look
+            found |= dict.fromkeys(("theme", "size"), "name")
             continue
         given: dict[Any, str] = {each.POSITIONAL_ONLY: "place", each.VAR_POSITIONAL: "place", each.KEYWORD_ONLY: "name"}
         needed = each.default is each.empty and each.kind is not each.VAR_POSITIONAL
@@ -48,6 +47,8 @@ def _options() -> dict[str, list[str]]:
         command: {name for argument in app[command].assemble_argument_collection() for name in argument.names}
         for command in _COMMANDS
     }
+    for (command, switch), (other, *_) in OTHER_SPELLINGS.items():
+        given[command] |= {switch, *given[other]}
     return {command: sorted(filter(partial(_is_option, names), names)) for command, names in given.items()}
 
 

@@ -38,7 +38,7 @@ def figures(path: Path, holds: str, folder: Path) -> Any:
         "config": _config,
         "layers": lambda file, _: _simulated(layers=pipeplan_layers(file)),
         "configuration": _configuration,
-        "calibration": lambda file, _: read_calibration(file).to_dict(),
+        "calibration": lambda file, _: read_calibration(file).record.to_dict(),
         "store": _store,
     }[holds](path, folder)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import numpy as np
@@ -12,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.costs import SETTINGS, Costs, Settings, SettingsGiven, settings_given, settings_of
-from pipeplan.costs.reference import settings_markdown
+from docs.build import options
+from pipeplan.costs import SETTINGS, Costs, Settings, SettingsKeywords, settings_given, settings_of
 from pipeplan.errors import CostError, InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.model import Placement
 from pipeplan.strategies import strategy
 
-DOCS = Path(__file__).parents[2] / "docs"
 SAMPLES = {
     "count": 3,
     "number": 1.5,
@@ -38,13 +36,14 @@ def sample(name: str):
 
 
 def test_the_table_has_every_field_and_every_keyword():
-    assert tuple(SETTINGS) == tuple(field.name for field in fields(Settings)) == tuple(SettingsGiven.__annotations__)
+    assert tuple(SETTINGS) == tuple(field.name for field in fields(Settings))
+    assert set(SettingsKeywords.__optional_keys__) == {*SETTINGS, "config"}
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_keywords_and_fields_have_the_same_types(name):
     """Keywords take None and lists where a field has its default and tuples."""
-    keyword, field = get_type_hints(SettingsGiven)[name], get_type_hints(Settings)[name]
+    keyword, field = get_type_hints(SettingsKeywords)[name], get_type_hints(Settings)[name]
     assert type(None) in get_args(keyword)
     plain = {part for part in get_args(field) or (field,) if part is not type(None)}
     scalars = {part for part in plain if part in (int, float, str, bool)}
@@ -69,9 +68,9 @@ def test_names_are_told_apart():
     assert len(set(flags)) == len(flags)
 
 
-def test_the_documentation_is_current():
-    page = DOCS / "reference" / "settings.md"
-    assert page.read_text() == settings_markdown(), "write it with python -m pipeplan.costs.reference"
+def test_what_is_made_from_the_declarations_is_current():
+    for path, text in options.files().items():
+        assert path.read_text() == text, "write it with python -m docs.build.options --write"
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_every_public_name_is_in_the_reference():
 def test_every_field_of_a_schema_is_told():
     ((_, page),) = schemas.pages(ROOT)
     result = json.loads((ROOT / "docs" / "schema" / "pipeplan-result.json").read_text())
-    assert [field for field in result["$defs"]["ResultRecord"]["properties"] if f"| `{field}` |" not in page] == []
+    assert [field for field in result["$defs"]["Result"]["properties"] if f"| `{field}` |" not in page] == []
     assert "| `placement` | list of integer or list of integer | |" in page.replace("|  |", "| |")
 
 

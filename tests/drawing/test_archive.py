@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pipeplan.drawing import View, view_of
-from pipeplan.drawing.html import archived, timeline_data
-from pipeplan.drawing.html.archive import _Columns
+from pipeplan.drawing.html import archived
+from pipeplan.drawing.html.data import _Columns
 from tests.drawing.examples import one_f_one_b, view_named
 
 CASES = Path(__file__).parents[2] / "web_ui" / "tests" / "report" / "archived.json"
@@ -91,11 +91,6 @@ def test_columns_are_exactly_what_they_were(data, numbers):
 def test_numbers_that_are_none_are_refused(value):
     with pytest.raises(ValueError, match="finite"):
         _Columns(np.zeros(1)).add(np.full(30, value))
-
-
-def test_an_archive_is_a_tenth_of_its_view():
-    view = view_named("zbv", 8, 24, memory=True)
-    assert 10 * len(archived(view)) < len(json.dumps(timeline_data(view)["views"][0]))
 
 
 def test_the_page_is_held_to_the_views_of_now():

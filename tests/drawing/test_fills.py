@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pipeplan.drawing import DARK, LIGHT, Ratios, view_of
-from pipeplan.drawing.fills import colored, scale_title
 from pipeplan.drawing.legend import legend_entries
+from pipeplan.drawing.theme import colored, scale_title
 from tests.drawing.examples import one_f_one_b
 
 VALUES = np.array([1.0, 2, 4, 0.5, 0.25, 0, 1, 1])

@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from pipeplan.drawing.front import FrontView, draw_front
-from pipeplan.drawing.front_key import key_of
-from pipeplan.drawing.outliers import cut_above
+from pipeplan.drawing.front_labels import cut_above
 
 FEW = FrontView(
     title="front",
@@ -66,28 +65,11 @@ def test_a_crowd_has_numbers_and_a_key():
     assert {"40 \N{UPWARDS ARROW}", "1"} <= set(names(ax))
 
 
-def test_a_key_counts_variants_and_leaves_out_limits():
-    marks = [("zbv (a)", 4.0, 2.0), ("zbv (b)", 4.0, 2.0), ("zb-auto at 6 activations", 4.0, 2.0), ("gpipe", 8.0, 2.0)]
-    key = key_of(marks, [("31.5", 4.0, 2.0), ("a long name of a point", 2.0, 9.0)])
-    assert key.entries == [
-        ("1", "a long name of a point"),
-        ("2", "zbv (2\N{NO-BREAK SPACE}variants), zb-auto"),
-        ("3", "gpipe"),
-    ]
-
-
 def test_few_values_far_off_are_cut_and_many_are_not():
     assert cut_above([26, 27, 31, 33, 41, 66]) == 41
     assert cut_above([26, 27, 31, 33, 41, 45]) is None
     assert cut_above([1, 2, 50, 60, 70, 80]) is None
     assert cut_above([5, 5]) is None
-
-
-def test_what_is_cut_stands_at_the_edge_with_its_value():
-    points = [(1.0, 90.0), (2.0, 34.0), (3.0, 32.0), (4.0, 30.0), (5.0, 28.0), (6.0, 27.0)]
-    ax = draw_front(FrontView("front", "memory", "time", points, [], []))
-    assert ax.get_ylim()[1] < 40
-    assert "90 \N{UPWARDS ARROW}" in names(ax)
 
 
 def test_times_are_in_the_unit_in_which_they_are_read():

@@ -1,7 +1,7 @@
 """Copies to the host and back in pictures: in bands of their own, and in the memory."""
 
 from pipeplan.costs import Settings
-from pipeplan.drawing import Part, View, text_of, view_of
+from pipeplan.drawing import LanePart, View, text_of, view_of
 from pipeplan.drawing.theme import KIND_TITLES, LIGHT
 from pipeplan.model import HOST_KINDS, Kind, parse_schedule
 from pipeplan.simulation import idle_times, memory_use, simulate
@@ -19,8 +19,8 @@ def view_with(copies: float, *, reasons: bool = False) -> View:
 
 def test_each_direction_has_a_band_beside_compute():
     bars = view_with(0.5).bars
-    assert bars.part[bars.kind == Kind.OFFLOAD].tolist() == [Part.TO_HOST] * 2
-    assert bars.part[bars.kind == Kind.RELOAD].tolist() == [Part.FROM_HOST] * 2
+    assert bars.part[bars.kind == Kind.OFFLOAD].tolist() == [LanePart.TO_HOST] * 2
+    assert bars.part[bars.kind == Kind.RELOAD].tolist() == [LanePart.FROM_HOST] * 2
     assert int(bars.compute.sum()) == 6
     assert {KIND_TITLES[kind] for kind in view_with(0.5).kinds} >= {"offload to the host", "reload from the host"}
 

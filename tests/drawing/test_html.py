@@ -2,7 +2,6 @@ import json
 import re
 from base64 import b64decode, b64encode
 from hashlib import sha256
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pipeplan.drawing import View, view_of
-from pipeplan.drawing.html import asset, html_page, packed, save_html, timeline_data
-from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.drawing.html import asset, html_page, packed, timeline_data
+from pipeplan.errors import UnknownNameError
 from tests.drawing.examples import one_f_one_b, view_named
 
 HOSTILE = "</script><script>alert(1)</script>&<!--$data"
@@ -135,20 +134,6 @@ def test_no_views_are_refused():
 def test_numbers_that_are_none_are_refused(count, value):
     with pytest.raises(ValueError, match="finite"):
         packed(np.full(count, value))
-
-
-def test_a_page_is_written_as_a_whole(tmp_path: Path):
-    path = tmp_path / "x.html"
-    save_html(titled("plan"), path)
-    assert path.read_text("utf-8") == html_page(titled("plan"))
-    with pytest.raises(InputError, match="no folder"):
-        save_html(titled("plan"), tmp_path / "absent" / "x.html")
-
-
-def test_a_large_page_is_small():
-    view = view_named("1f1b", 8, 500)
-    page = html_page(view)
-    assert len(page) - len(html_page(titled("1f1b"))) < 80 * len(view.bars)
 
 
 def test_a_page_begins_in_the_theme_that_was_asked_for():

@@ -8,21 +8,18 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
 
 import matplotlib
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from pipeplan.drawing import SizeName, View, view_of
+from pipeplan.drawing import View, view_of
 from pipeplan.drawing.front import FrontView, draw_front, save_front
 from pipeplan.drawing.html import html_page
 from pipeplan.drawing.notebook import html_of
 from pipeplan.drawing.static import draw, figure_of, save_picture
+from pipeplan.drawing.style import fitted
 from pipeplan.drawing.text import text_of
-from pipeplan.drawing.words import fitted, width_of
 from pipeplan.model.names import cell_width, one_line
 from tests.drawing.examples import one_f_one_b
 from tests.names import ODD
@@ -95,34 +92,8 @@ def test_no_name_breaks_out_of_a_page_or_a_fragment(name):
     assert (fragment.count("<"), fragment.count(">"), fragment.count('"')) == (1, 1, 6)
 
 
-def test_titles_make_room_for_figures_and_pages():
-    for size in get_args(SizeName):
-        figure = figure_of(replace(example_view(), title="begin" + "x" * 10_000 + "end", unit="u" * 100), size=size)
-        figure.draw_without_rendering()
-        ax = figure.axes[0]
-        left, right = (ax.get_title(loc=loc) for loc in ("left", "right"))
-        assert left.startswith("be")
-        assert "…" in left
-        assert left.endswith("d")
-        boxes = [
-            text.get_window_extent()
-            for text in figure.findobj(matplotlib.text.Text)
-            if text.get_text() in (left, right)
-        ]
-        first, second = sorted(boxes, key=lambda box: box.x0)
-        assert figure.bbox.x0 <= first.x0 < first.x1 < second.x0 < second.x1 <= figure.bbox.x1
-
-
 def test_what_the_font_has_no_sign_for_is_a_mark():
     assert fitted("模型 é", 10, 1000) == "\ufffd\ufffd é"
-
-
-@given(st.text(max_size=500), st.floats(20, 400), st.booleans())
-@settings(deadline=None)
-def test_any_text_fits_its_room(text, room, bold):
-    shown = fitted(text, 9, room, bold=bold)
-    assert width_of(shown, 9, bold) <= room
-    assert shown == one_line(text) or "…" in shown or "\ufffd" in shown
 
 
 OWN = """

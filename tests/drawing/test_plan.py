@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from itertools import pairwise
 from typing import get_args
 
@@ -49,12 +48,6 @@ def test_a_narrow_page_has_its_parts_below_each_other():
     assert max(place.x1 for place in places) <= figure.bbox.x1
 
 
-def test_a_label_may_have_two_lines():
-    times = [("best: tp8 pp2\ninterleaved-1f1b v40", {"compute": 5.0})]
-    _, ax, _ = axes_of(replace(VIEW, times=times))
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["best: tp8 pp2\ninterleaved-1f1b v40"]
-
-
 def test_the_limit_is_in_the_legend():
     _, _, memory = axes_of(VIEW)
     assert "limit, 72.0 GiB" in [text.get_text() for text in memory.get_legend().get_texts()]
@@ -76,21 +69,6 @@ def test_the_limit_is_a_line_across_all_ranks():
     _, _, memory = axes_of(VIEW)
     (line,) = memory.lines
     assert set(line.get_xdata()) == {72.0}
-
-
-def test_the_first_bar_is_on_top_and_few_bars_leave_room():
-    _, times, _ = axes_of(VIEW)
-    bottom, top = times.get_ylim()
-    assert (bottom, top) == (3.5, -0.5)
-    assert [tick.get_text() for tick in times.get_yticklabels()] == ["best", "1: other"]
-
-
-def test_of_many_ranks_only_some_have_a_label():
-    memory = [(str(rank), {"weights": 1.0}) for rank in range(64)]
-    _, _, ax = axes_of(PlanView(title="", front=FRONT, times=VIEW.times, memory=memory, limit=2.0))
-    labels = [tick.get_text() for tick in ax.get_yticklabels()]
-    assert labels[:2] == ["0", "4"]
-    assert len(labels) == 16
 
 
 def test_where_nothing_fits_there_is_no_front():

@@ -8,23 +8,18 @@ import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.image import imread
 from matplotlib.text import Text
-from matplotlib.textpath import TextPath
 
 from pipeplan.drawing import DARK, LIGHT, order_of, view_of
 from pipeplan.drawing.front import FrontView, save_front
 from pipeplan.drawing.labels import fit_labels, text_widths
-from pipeplan.drawing.lanes import _reach
 from pipeplan.drawing.legend import legend_entries
-from pipeplan.drawing.memory import lanes_that_matter
 from pipeplan.drawing.notebook import html_of, png_of
 from pipeplan.drawing.sizes import SIZES
 from pipeplan.drawing.static import draw, figure_of, save_picture
-from pipeplan.drawing.style import FONT
 from pipeplan.drawing.theme import REASON_TITLES
-from pipeplan.drawing.view import Curves, Gaps, Windows
+from pipeplan.drawing.view import IdleGaps, Windows
 from pipeplan.errors import FormatError, InputError, UnknownNameError
 from pipeplan.model import Kind
 from pipeplan.model.memory import MemoryUse
@@ -111,37 +106,6 @@ def test_small_schedules_name_their_ops_and_large_ones_their_microbatches():
     assert fit_labels(bars, 40, 5, 9, 5) == ()
 
 
-@pytest.mark.parametrize("microbatches", [11, 12, 105])
-def test_of_a_kind_the_long_labels_are_written_too_or_none(microbatches):
-    bars = view_named("1f1b", 4, microbatches).bars
-    of_both: set[bool] = set()
-    for points in np.linspace(300, 6_000, 60):
-        found = fit_labels(bars, points / (4.5 * microbatches), 20, 14, 5)
-        labelled = {(bars.kind[bar], bars.stage[bar], bars.microbatch[bar]) for each in found for bar in each.bars}
-        for kind, stage in {(kind, stage) for kind, stage, _ in labelled}:
-            assert {number for *which, number in labelled if which == [kind, stage]} == set(range(microbatches))
-        of_both.add(len({kind for kind, *_ in labelled}) == 2)
-    assert of_both == {False, True}
-
-
-def test_the_widths_of_labels_are_those_of_the_font():
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextToPath
-
-    for text in ("0F0", "12B345", "3I1", "7W7", "1R2.1"):
-        width, _, _ = TextToPath().get_text_width_height_descent(text, FontProperties(family=FONT, size=100), False)
-        assert text_widths([text])[0] == pytest.approx(width / 100, rel=0.03)
-
-
-def test_labels_stand_in_the_middle_of_their_bars():
-    ax = draw(view_of(one_f_one_b()))
-    middles = np.concatenate(
-        [glyphs.get_offsets() for glyphs in ax.collections if glyphs.get_offset_transform() is ax.transData]
-    )
-    expected = [(0.5, 0), (1.5, 0), (5, 0), (8, 0), (1.5, 1), (3, 1), (4.5, 1), (6, 1)]
-    assert sorted(map(tuple, middles.tolist())) == sorted(expected)
-
-
 def test_draw_uses_the_axes_it_is_given_and_shows_nothing():
     ax = Figure().add_subplot()
     assert draw(view_of(one_f_one_b()), ax) is ax
@@ -159,20 +123,6 @@ def test_views_share_one_time_axis_and_each_has_its_memory():
     assert {ax.get_xlim() for ax in axes} == {(0, 33)}
     assert [ax.get_xlabel() for ax in axes] == ["", "", "", "time"]
     assert {len(ax.get_lines()) for ax in axes[1::2]} == {4}
-
-
-def test_a_page_that_memory_would_fill_is_left_to_the_lanes():
-    view = view_named("1f1b", 4, 8, memory=True)
-    slide = figure_of([view, view], size="slide")
-    assert slide.get_size_inches().tolist() == pytest.approx([960 / 72, 540 / 72])
-    assert [len(figure_of([view] * views, size="column").axes) for views in (2, 4)] == [4, 4]
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_a_page_never_has_more_pixels_than_a_bitmap_can(size):
-    view = order_of(schedule_named("1f1b", 6000, 1))
-    figure = figure_of([view, view], size=size)
-    assert figure.get_figheight() * SIZES[size].dpi < 2**16
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -206,18 +156,12 @@ def test_memory_curves_and_caps_are_drawn():
     assert np.asarray(first.get_ydata()).tolist() == [1, 1, 2, 2, 1, 1, 0, 0]
 
 
-def test_of_many_ranks_the_curves_that_matter_are_colored():
-    peaks = np.array([3.0, 4, 9, 1, 5, 2])
-    curves = Curves(unit="activations", offsets=np.arange(7), time=np.zeros(6), level=peaks, peak=peaks, limit=None)
-    assert lanes_that_matter(curves) == [0, 2, 3, 5]
-
-
 def test_the_legend_names_what_is_there():
     view = view_named("dualpipe", 4, 8)
     titles = [entry.title for entry in legend_entries([view], LIGHT)]
     assert titles == ["forward", "backward", "backward for inputs", "backward for weights", "direction 0 and 1", "idle"]
     one = np.zeros(1)
-    gaps = Gaps(
+    gaps = IdleGaps(
         lane=one.astype(int),
         start=one,
         end=one + 1,
@@ -229,7 +173,7 @@ def test_the_legend_names_what_is_there():
 
 
 def test_gaps_are_drawn_in_the_color_of_their_reason():
-    gaps = Gaps(
+    gaps = IdleGaps(
         lane=np.array([0]),
         start=np.array([2.0]),
         end=np.array([4.0]),
@@ -252,13 +196,6 @@ def test_pictures_are_the_same_bytes_each_time(kind, begins, tmp_path):
     save_picture(view, file, size="column", format=kind)
     assert written[0].startswith(begins)
     assert written[0] == written[1] == file.getvalue()
-
-
-def test_a_slide_is_full_hd():
-    file = BytesIO()
-    save_picture(view_of(one_f_one_b()), file, size="slide", format="png")
-    header = np.frombuffer(file.getvalue()[16:24], ">u4")
-    assert header.tolist() == [1920, 1080]
 
 
 @pytest.mark.parametrize("size", ["slide", "page", "column"])
@@ -310,10 +247,3 @@ def test_windows_in_which_a_limit_makes_a_rank_idle_are_outlined():
     assert len(marked.collections) == len(plain.collections) + 1
     (path,) = outlines[0].get_paths()
     assert path.get_extents().extents == pytest.approx([1.0, 2 - 0.43, 4.0, 2 + 0.43])
-
-
-@pytest.mark.parametrize("text", ["0", "B12", "rank 3", "S&@%Q", "éΩ…", "\N{REPLACEMENT CHARACTER}"])
-def test_the_reach_of_an_outline_is_its_extent(text):
-    outline = TextPath((0, 0), text, size=100, prop=FontProperties(family=FONT))
-    box = outline.get_extents()
-    assert _reach(outline) == pytest.approx((box.x0, box.x1), abs=1e-9)

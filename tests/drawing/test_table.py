@@ -54,20 +54,6 @@ def test_timelines_share_one_axis_and_what_is_over_the_limit_is_told_apart(views
     assert [bar.get_width() for bar in bars] == [4, 4, 8]
 
 
-def test_rows_are_no_wider_and_no_higher_than_the_page(views):
-    for size in ("page", "slide"):
-        figure = figure_of(views * 7, size=size)
-        figure.draw_without_rendering()
-        for text in figure.texts:
-            box = text.get_window_extent()
-            assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1, text.get_text()
-            assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1, text.get_text()
-
-
-def test_a_page_is_as_high_as_its_rows_need(views):
-    assert figure_of(views).get_figheight() < figure_of(views * 3).get_figheight()
-
-
 def test_without_memory_there_is_no_column_for_it(views):
     figure = figure_of([replace(view, memory=None) for view in views])
     assert len(figure.axes) == 4

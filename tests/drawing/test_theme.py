@@ -4,7 +4,7 @@ from itertools import combinations, product
 import pytest
 
 from pipeplan.drawing import DARK, LIGHT, theme_named
-from pipeplan.drawing.color import MOST_SHADES, Ramp, contrast, linear_rgb, oklab, oklch, readable_on
+from pipeplan.drawing.color import contrast, linear_rgb, oklab, oklch, readable_on
 from pipeplan.model import Kind
 from pipeplan.model.op import COMPUTE_KINDS, HOST_KINDS
 from tests.drawing.color_vision import VISION, distance
@@ -61,17 +61,6 @@ def test_the_page_gets_every_color(theme):
     assert set(written["kinds"]) == set(Kind.__members__)
     assert {len(kind["fill"]) for kind in written["kinds"].values()} == {3}
     assert set(written["reasons"]) == set(theme.reasons)
-
-
-def test_chunk_0_is_the_darkest():
-    first, last = Ramp(0.3, 0.8, 0.1, 200).shades(2)
-    assert contrast("#ffffff", first) > contrast("#ffffff", last)
-
-
-def test_ever_more_chunks_do_not_get_ever_more_shades():
-    shades = Ramp(0.3, 0.8, 0.1, 200).shades(100_000)
-    assert (len(shades), len(set(shades)) <= MOST_SHADES) == (100_000, True)
-    assert (shades[0], shades[-1]) == Ramp(0.3, 0.8, 0.1, 200).shades(2)
 
 
 def test_known_colors():

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from pipeplan.documents import json_text
 from pipeplan.formats import read_schedule
 from pipeplan.formats.pipeplan_json import parse_json, schedule_json
 from pipeplan.formats.timeline_table import parse_timeline_csv, timeline_csv
 from pipeplan.formats.trace import chrome_trace
 from pipeplan.model import Schedule
-from pipeplan.strict_json import json_text
 from tests.drawing.examples import one_f_one_b
 from tests.names import ODD
 

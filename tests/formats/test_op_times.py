@@ -9,7 +9,7 @@ import pytest
 from pipeplan.costs import Settings
 from pipeplan.formats import parse_kineto, read_run
 from pipeplan.formats.annotations import RESOLUTION
-from pipeplan.formats.kineto_rank import parse_rank
+from pipeplan.formats.kineto import parse_rank
 from pipeplan.model import COMPUTE_KINDS, Kind, Timeline, among, crosses_ranks, dependencies, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import compute_only, simulate

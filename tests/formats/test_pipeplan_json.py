@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
-from pipeplan.errors import FormatError, InvalidScheduleError, UnknownNameError
+from pipeplan.errors import FormatError, InputError, InvalidScheduleError, UnknownNameError
 from pipeplan.formats import parse_json, read_schedule, read_schedule_or_timeline, schedule_json, timeline_json
 from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
 from pipeplan.simulation import simulate
@@ -80,7 +80,7 @@ def test_timelines_are_read_as_they_were_written(schedule, forward, unit):
         (json.dumps(PLAN)[:-9], "mine.json: Input data was truncated"),
         ("[" * 100_000, "mine.json: "),
         ("0F0,0B0", "mine.json: Expected `object`"),
-        ("{}", "missing required field"),
+        ("{}", "mine.json holds no schedule: its key 'format' is missing; a file of settings is for --config"),
         (changed(format="plan"), "Invalid value 'plan'"),
         (changed(version=2), "it is of version 2; this pipeplan reads version 1"),
         (changed(colour="red"), "unknown field `colour`"),
@@ -127,6 +127,8 @@ def test_the_schedule_of_a_timeline_file(tmp_path):
 
 
 def test_the_ending_says_the_format(tmp_path):
+    with pytest.raises(InputError, match=r"mine\.yaml holds no schedule: a file of settings is for --config"):
+        read_schedule_or_timeline("mine.yaml")
     with pytest.raises(UnknownNameError, match=r"ending of a schedule file '\.doc'"):
         read_schedule_or_timeline(tmp_path / "plan.doc")
 

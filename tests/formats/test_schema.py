@@ -72,7 +72,7 @@ def test_a_result_fits_wherever_it_is_written():
 
 
 def test_a_timeline_has_every_figure_of_a_result():
-    figures = schema("pipeplan-result")["$defs"]["ResultRecord"]["properties"]
+    figures = schema("pipeplan-result")["$defs"]["Result"]["properties"]
     held = schema("pipeplan-timeline")["$defs"]["TimelineRecord"]["properties"]
     assert {name: held[name] for name in figures} == {name: each | held[name] for name, each in figures.items()}
 

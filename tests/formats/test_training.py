@@ -1,13 +1,7 @@
-from dataclasses import fields
-
 import pytest
 
 from pipeplan.errors import InputError, ShapeError
-from pipeplan.formats.training import TRAINING_NAMES, Training
-
-
-def test_the_keywords_are_the_attributes_but_for_the_layers():
-    assert {each.name for each in fields(Training)} == {"layers", *TRAINING_NAMES}
+from pipeplan.formats import Training
 
 
 @pytest.mark.parametrize(

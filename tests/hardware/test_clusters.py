@@ -6,7 +6,7 @@ import pytest
 
 from pipeplan.errors import CostError, FormatError, InputError, UnknownNameError
 from pipeplan.hardware import PRESETS, cluster, gpu
-from pipeplan.hardware.units import quantity
+from pipeplan.hardware.clusters import quantity
 
 
 def test_a_cluster_by_name():

@@ -13,10 +13,6 @@ HERE = Path(__file__).parent
 OF_PEERS = "ignore::Warning:({})".format("|".join(sorted({re.escape(peer.module.split(".")[0]) for peer in PEERS})))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "nightly: takes too long for every change, or needs a source: `make peers-all`")
-
-
 class AbsentPeer(pytest.Directory):
     """The folder of a peer that is not installed: one skip with the reason, or an error if it failed to install."""
 

@@ -54,17 +54,6 @@ def test_the_reason_is_kept(reasons: Path) -> None:
     assert why_absent(SOUND) is None
 
 
-@pytest.mark.usefixtures("reasons")
-def test_a_sound_peer_is_no_failure() -> None:
-    install.main(["sound"])
-
-
-def test_a_peer_that_is_named_and_needs_a_newer_pytorch_is_a_failure(reasons: Path) -> None:
-    with pytest.raises(SystemExit, match="1 of 1 peers not installed: later"):
-        install.main(["later"])
-    assert json.loads(reasons.read_text()) == {"later": "needs PyTorch 99.0: `make peers-trainer`"}
-
-
 def test_the_folder_of_a_peer_that_failed_to_install_is_an_error(tmp_path: Path) -> None:
     """In an environment whose file of reasons names a peer, its tests are not skipped."""
     (tmp_path / "peers-not-installed.json").write_text(json.dumps({"dualpipe": "ERROR: no such release"}))
@@ -78,14 +67,3 @@ def test_the_folder_of_a_peer_that_failed_to_install_is_an_error(tmp_path: Path)
     )
     assert done.returncode == pytest.ExitCode.INTERRUPTED
     assert "dualpipe: not installed: ERROR: no such release" in done.stdout
-
-
-@pytest.mark.usefixtures("reasons")
-def test_a_newer_pytorch_is_asked_for() -> None:
-    assert why_absent(LATER) == "later: needs PyTorch 99.0: `make peers-trainer`"
-
-
-@pytest.mark.usefixtures("reasons")
-def test_names_that_are_no_peers() -> None:
-    with pytest.raises(SystemExit, match="the peers are broken, sound, later; got sound sounder"):
-        install.main(["sound", "sounder"])

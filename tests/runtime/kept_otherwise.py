@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 from pipeplan.model import Schedule, parse_schedule
 from pipeplan.passes import insert_offload, insert_recompute
 from pipeplan.runtime import Pipeline
-from pipeplan.runtime.host_link import ThreadLink
+from pipeplan.runtime.offloading import ThreadLink
 from tests.runtime.own_loop import (
     MICROBATCHES,
     Alone,

@@ -5,21 +5,22 @@ from dataclasses import dataclass
 import torch
 import torch.distributed as dist
 
+from pipeplan.costs import ModelOptions
 from pipeplan.runtime import clocks
-from pipeplan.runtime.places import Place, Places
-from pipeplan.runtime.run_result import RunResult
+from pipeplan.runtime.progress import Places, RankPlace
+from pipeplan.runtime.results import RunResult
 from pipeplan.runtime.run_task import RunTask
+
+ON_CPU = ModelOptions(device="cpu", timeout=60.0)
 
 
 @dataclass(frozen=True)
 class ManyRuns:
     tasks: tuple[RunTask, ...]
     ranks: int
-    device: str = "cpu"
-    threads: int = 1
-    timeout: float = 60.0
+    options: ModelOptions = ON_CPU
 
-    def describe(self, rank: int, place: Place) -> str:
+    def describe(self, rank: int, place: RankPlace) -> str:
         return f"rank {rank}: {place}"
 
     def work(self, rank: int, device: torch.device, places: Places) -> list[RunResult]:
@@ -31,11 +32,9 @@ class Offsets:
     """Every rank's clock offset, all of them believing to be on hosts of their own."""
 
     ranks: int
-    device: str = "cpu"
-    threads: int = 1
-    timeout: float = 60.0
+    options: ModelOptions = ON_CPU
 
-    def describe(self, rank: int, place: Place) -> str:
+    def describe(self, rank: int, place: RankPlace) -> str:
         return f"rank {rank}: {place}"
 
     def work(self, rank: int, device: torch.device, places: Places) -> list[int]:

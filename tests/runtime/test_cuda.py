@@ -8,14 +8,14 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch
 
+from pipeplan.costs import RunOptions
 from pipeplan.model import Kind, Placement, parse_schedule
 from pipeplan.passes import lower_for_torch
 from pipeplan.runtime import profile
 from pipeplan.runtime.group import process_group
-from pipeplan.runtime.host_link import StreamLink
-from pipeplan.runtime.offloading import Offloading
-from pipeplan.runtime.places import Places
-from pipeplan.runtime.run_result import RunResult
+from pipeplan.runtime.offloading import Offloading, StreamLink
+from pipeplan.runtime.progress import Places
+from pipeplan.runtime.results import RunResult
 from pipeplan.runtime.run_task import RunTask
 from pipeplan.runtime.saved_tensors import Staying
 from pipeplan.runtime.stage_measurement import Stage, measure
@@ -35,7 +35,8 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixt
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("pipeplan.runtime.pipeline.require_torch", lambda: None)
     model = WIDE.model("wide")
-    task = RunTask(schedule=lower_for_torch(parse_schedule(request.param)), model=model, verify=True, device="cuda")
+    options = RunOptions(model=model, steps=3, verify=True, device="cuda")
+    task = RunTask(schedule=lower_for_torch(parse_schedule(request.param)), options=options)
     device = torch.device("cuda", 0)
     with process_group(device, 1, timeout=60.0, store=tmp_path / "store") as rank:
         return task.work(rank, device, Places(1))

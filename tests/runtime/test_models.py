@@ -8,8 +8,8 @@ import torch
 
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.runtime import BUILT_IN, load_model
-from pipeplan.runtime.layout import cut
-from pipeplan.runtime.llama import Llama
+from pipeplan.runtime.model import cut
+from pipeplan.runtime.transformers import Llama
 from tests.runtime import models
 
 CPU = torch.device("cpu")
@@ -21,7 +21,7 @@ def test_built_in_models_load_without_building(name: str) -> None:
 
 
 def test_llama_has_8_billion_parameters() -> None:
-    from pipeplan.runtime.llama import LLAMA_3_8B
+    from pipeplan.runtime.transformers import LLAMA_3_8B
 
     model = load_model("llama-3-8b")
     with torch.device("meta"):
@@ -98,13 +98,6 @@ def test_cuts_that_cannot_be() -> None:
         cut(model, 2, (8, 0))
     with pytest.raises(InputError, match="8 layers cannot make 9 stages"):
         cut(model, 9)
-
-
-def test_the_package_s_former_name_tells_its_new_one(tmp_path, monkeypatch):
-    (tmp_path / "older_model.py").write_text("from pipeplan.pytorch import Model\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(InputError, match=r"from pipeplan\.runtime import Model"):
-        load_model("older_model:build")
 
 
 def test_a_model_that_never_returns_ends_in_time_and_what_it_prints_is_no_answer(capsys):

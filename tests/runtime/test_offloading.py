@@ -11,8 +11,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 from torch import Tensor, nn
 
-from pipeplan.runtime.host_link import Moves, ThreadLink
-from pipeplan.runtime.offloading import Offloading
+from pipeplan.runtime.offloading import Moves, Offloading, ThreadLink
 from pipeplan.runtime.saved_tensors import Staying, vacate
 
 CPU = torch.device("cpu")

@@ -73,6 +73,7 @@ def test_gradients_losses_and_weights_are_those_of_a_single_process(tmp_path: Pa
             assert found == dict.fromkeys(found, EXACT), name
 
 
+@pytest.mark.slow
 def test_what_a_training_does_beside_steps(tmp_path: Path) -> None:
     answers = job(tmp_path, 2, "resumed", "evaluated", "recorded", "scaled", "tuples")
     assert answers[0]["recorded"][:2] == answers[1]["recorded"][:2]
@@ -95,6 +96,7 @@ def test_what_a_training_does_beside_steps(tmp_path: Path) -> None:
             assert losses == ([4] if holds_last else None)
 
 
+@pytest.mark.slow
 def test_data_parallel_pipelines(tmp_path: Path) -> None:
     for answer in job(tmp_path, 4, "replicated"):
         assert len(answer["replicated"]) == 8
@@ -153,6 +155,7 @@ STEPS = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_refused_in_one_sentence_on_all_ranks(tmp_path: Path) -> None:
     for answer in job(tmp_path, 2, "refusals", "refused_steps"):
         assert answer["refusals"].keys() == CONSTRUCTION.keys()

@@ -6,22 +6,19 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed: runs are not tested")
 
+from pipeplan.costs import ProfileOptions, RunOptions
 from pipeplan.model import Placement, parse_schedule
-from pipeplan.runtime.places import Phase, Place
 from pipeplan.runtime.profile_task import ProfileTask
-from pipeplan.runtime.progress import HowFar, RunProgress, Watcher
+from pipeplan.runtime.progress import HowFar, Phase, RankPlace, RunProgress, Watcher
 from pipeplan.runtime.run_task import RunTask
 
 PLAN = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1")
-RUN = RunTask(schedule=PLAN, model="gpt-tiny", steps=3, warmup=1)
-PROFILE = ProfileTask(
-    model="gpt-tiny", placement=Placement.loop(2, 2), trial=PLAN, layout=None, repeats=4, warmup=1, device="cpu",
-    threads=1, seed=0, timeout=10.0, dtype=None,
-)  # fmt: skip
+RUN = RunTask(schedule=PLAN, options=RunOptions(steps=3))
+PROFILE = ProfileTask(placement=Placement.loop(2, 2), trial=PLAN, options=ProfileOptions(repeats=4), warmup=1)
 
 
-def at(step: int, position: int, phase: Phase = Phase.COMPUTING) -> Place:
-    return Place(0, step, position, phase)
+def at(step: int, position: int, phase: Phase = Phase.COMPUTING) -> RankPlace:
+    return RankPlace(0, step, position, phase)
 
 
 def test_steps_count_from_the_warm_up_on_and_by_the_ops_of_each_rank():

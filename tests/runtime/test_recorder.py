@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from pipeplan.model import HOST_KINDS, Kind, parse_schedule
-from pipeplan.runtime.places import Phase, Places
-from pipeplan.runtime.recorder import Recorder, Times, measured_timeline, step_nanoseconds
+from pipeplan.runtime.progress import Phase, Places
+from pipeplan.runtime.recording import OpTimes, Recorder, measured_timeline, step_nanoseconds
 
 
 class Given:
@@ -77,8 +77,8 @@ def test_a_loss_counts_into_its_forward() -> None:
 
 def test_a_receive_ends_where_its_op_found_it() -> None:
     plan = parse_schedule("0F0 0SEND_F0 0B0\n1RECV_F0 1F0 1B0", microbatches=1)
-    first = Times(*(np.array(column, np.int64) for column in ([100, 200, 300], [200, 210, 400], [0, 0, 0])))
-    second = Times(*(np.array(column, np.int64) for column in ([110, 230, 290], [111, 290, 350], [0, 119, 0])))
+    first = OpTimes(*(np.array(column, np.int64) for column in ([100, 200, 300], [200, 210, 400], [0, 0, 0])))
+    second = OpTimes(*(np.array(column, np.int64) for column in ([110, 230, 290], [111, 290, 350], [0, 119, 0])))
     timeline, wait = measured_timeline(plan, [first, second])
     assert timeline.start.tolist() == pytest.approx([0, 1e-4, 2e-4, 1e-5, 1.3e-4, 1.9e-4])
     assert timeline.end[3] == timeline.start[4]

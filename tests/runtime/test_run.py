@@ -10,13 +10,13 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch
 
-from pipeplan.costs import Limits, Settings
+from pipeplan.costs import Limits, RunOptions, Settings
 from pipeplan.errors import GradientError, InputError, ShapeError
 from pipeplan.model import Kind, Placement, Schedule, dependencies, parse_schedule
 from pipeplan.passes import lower_for_torch
 from pipeplan.runtime import Model, from_torch, run, torch_internals
 from pipeplan.runtime.launch import launch
-from pipeplan.runtime.run_result import RunResult
+from pipeplan.runtime.results import RunResult
 from pipeplan.runtime.run_task import RunTask
 from pipeplan.solver.choices import Choices
 from pipeplan.solver.portfolio import search
@@ -43,7 +43,10 @@ def schedule(name: str, ranks: int, microbatches: int, chunks: int | None = None
 def run_all(schedules: dict[str, Schedule], **options: object) -> dict[str, RunResult]:
     ranks = next(iter(schedules.values())).ranks
     tasks = tuple(
-        RunTask(schedule=one, steps=1, warmup=1, verify=True, **options)  # type: ignore[arg-type]
+        RunTask(
+            schedule=one,
+            options=RunOptions(device="cpu", steps=1, verify=True, **options),  # type: ignore[arg-type]
+        )
         for one in schedules.values()
     )
     return dict(zip(schedules, launch(ManyRuns(tasks, ranks)), strict=True))

@@ -37,3 +37,9 @@ def test_many_chunks_take_memory_of_their_number_and_not_of_its_square():
 def test_the_slowest_op_behind_a_stage_is_found_once_for_all():
     times = _slowest_behind(np.array([[3.0, 1.0, 2.0], [1.0, 4.0, 0.5], [0.0, 0.0, 1.0]]))
     assert times.tolist() == [[3.0, 2.0, 2.0], [4.0, 4.0, 0.5], [1.0, 1.0, 1.0]]
+
+
+def test_one_rank_takes_its_bound_with_what_is_lost_before_ops():
+    placement = Placement.loop(1, 1)
+    costs = Settings(op_gap=0.5, time_unit="ms").costs(placement)
+    assert lower_bound(placement, 3, costs).value == 3 * (1 + 2 + 2 * 0.5)

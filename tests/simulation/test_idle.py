@@ -170,6 +170,8 @@ def test_what_ifs_are_simulated():
     free = Settings(forward_times=(1.0, 2.0), backward_times=(2.0, 2.0)).costs(schedule.placement)
     assert found["transfers free"] == simulate(schedule, free).timeline.makespan
     assert set(found) == {"transfers free", "stage 1 balanced", "all stages balanced"}
+    only_bytes = Settings(p2p_bytes=8.0, p2p_bandwidth=4.0).costs(schedule.placement)
+    assert [what.change for what in what_ifs(simulate(schedule, only_bytes))] == ["transfers free"]
 
 
 def by_reason(pieces, ranks):

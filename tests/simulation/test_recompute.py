@@ -62,3 +62,5 @@ def test_the_work_of_recomputing_counts():
     without = lower_bound(Placement.linear(2), 4, costs)
     every = lower_bound(Placement.linear(2), 4, costs, recomputed=(0, 1))
     assert every.value == without.value + 4
+    last = lower_bound(Placement.linear(2), 4, costs, recomputed=(1,))
+    assert without.value < last.value <= every.value

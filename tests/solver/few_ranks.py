@@ -9,6 +9,7 @@ from typing import Any
 from ortools.sat.python import cp_model
 
 from pipeplan.api.arguments import settings_of
+from pipeplan.api.searching.options import ScheduleSearchOptions
 from pipeplan.api.searching.problems import problem_of
 from pipeplan.errors import InfeasibleError
 from pipeplan.solver import Problem
@@ -22,9 +23,9 @@ from tests.solver.independent_model import Answer
 def problem_of_case(case: Case) -> Problem:
     """The case as a problem of the search."""
     given: Any = case.settings()
-    return problem_of(
-        settings_of(given), placement=case.placement, objective=case.objective, leave=() if case.split else "split"
-    )
+    leave = () if case.split else "split"
+    options = ScheduleSearchOptions(placement=case.placement, objective=case.objective, leave=leave)
+    return problem_of(settings_of(given), options)
 
 
 def excluded(case: Case, answer: Answer) -> Iterator[str]:

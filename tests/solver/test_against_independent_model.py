@@ -15,6 +15,7 @@ from tests.solver.random_cases import random_case
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_random_cases(seed):
     case = random_case(seed, cells=12, cells_of_span=8)
@@ -43,6 +44,7 @@ def test_spans_where_one_microbatch_overtakes_another():
     assert verdict.violations == [], OVERTAKING.command()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_cases_that_were_wrong_once(name):
     case, least = KNOWN[name]

@@ -105,6 +105,7 @@ def test_annealing_betters_a_block_and_keeps_the_best(backward):
     assert state.value[1] < repeater.repeat(made(straight(repeater, 3.5), group=2, inner=1.0), by_unit=False).value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backward", [7.0, 6.0])
 def test_compiled_and_undecorated_agree_step_by_step(backward):
     (_, *one), (_, *other) = (annealed(run, backward=backward) for run in (anneal_block, compile_loop(anneal_block)))
@@ -113,6 +114,7 @@ def test_compiled_and_undecorated_agree_step_by_step(backward):
             assert np.array_equal(array, same)
 
 
+@pytest.mark.slow
 def test_an_exhaustive_search_over_blocks_is_not_needed_to_find_its_best():
     # The authors' search over even offsets gives 1550 in three quarters of the memory of ZB-V; that is the bound.
     case = problem(Placement.v(8), 24, EQUAL, limit=6)

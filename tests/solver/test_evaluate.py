@@ -115,6 +115,7 @@ def test_what_is_lost_between_ops_is_in_the_value(placement, more, objective, se
     assert case.bound.value <= state.value[1] * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("costs", [{}, {"backward_times": 6.5, "overlap_times": 7.0}])
 def test_compiled_and_undecorated_agree_step_by_step(costs):
     placement = Placement.v(3)

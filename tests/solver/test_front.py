@@ -3,10 +3,8 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 
 from pipeplan.checking import check
-from pipeplan.errors import InputError
 from pipeplan.model import Placement
 from pipeplan.solver import pareto
 from tests.solver.problems import problem
@@ -32,11 +30,6 @@ def test_published_schedules_are_marked_and_not_below_the_front():
         reachable = [point.value for point in front.points if point.limit <= mark.peak + 1e-9]
         assert min(reachable) <= mark.value or mark.peak not in {point.limit for point in front.points}
     assert not front.in_bytes
-
-
-def test_a_front_has_two_points():
-    with pytest.raises(InputError, match="points must be at least 2, not 1"):
-        pareto(problem(Placement.linear(2), 2), points=1)
 
 
 def test_no_bound_of_a_front_is_above_what_is_found_with_more_memory():

@@ -29,6 +29,7 @@ ONE = Case(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 300, 50))
 def test_no_order_that_can_be_enumerated_is_better(first):
     for seed in range(first, first + 50):
@@ -38,6 +39,7 @@ def test_no_order_that_can_be_enumerated_is_better(first):
         assert answer.value == everything.best, case.command()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 60, 10))
 def test_pipeplan_simulates_and_accepts_the_orders_that_the_model_finds(first):
     for seed in range(first, first + 10):

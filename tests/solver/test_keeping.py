@@ -113,6 +113,7 @@ def test_what_must_be_recomputed_is_in_the_bound():
     assert in_part.value == pytest.approx(loose.value + 4 * 5 / 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("choices", "slices", "communication"), [(WAYS[0], 1, "contended"), (WAYS[1], 2, "edge"), (WAYS[2], 1, "edge")]
 )

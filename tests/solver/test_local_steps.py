@@ -61,6 +61,7 @@ def test_they_lead_where_steps_lead_that_are_timed_whole(case, heat):
     assert encoder.score(parts[1], 0.25) == parts[2].value[1]
 
 
+@pytest.mark.slow
 def test_they_time_a_part():
     encoder = Encoder(problem(Placement.v(4), 60, limit=4))
     moves = local_moves(encoder, MOVES)

@@ -52,9 +52,10 @@ def test_a_move_is_taken_back_whole(move, placement, seed, data):
 
 def test_moves_that_cannot_gain_are_not_drawn():
     encoder = Encoder(problem(Placement.v(3), 4))
-    gaining = [move.name for move in MOVES if move.can_gain(encoder)]
-    shifts = ["shift an op", "shift on stages", "shift on stages and microbatches"]
-    assert gaining == ["force a weight backward", *shifts]
+    gaining = {move.name for move in MOVES if move.can_gain(encoder)}
+    shifts = {"shift an op", "shift on stages", "shift on stages and microbatches"}
+    assert gaining >= {"force a weight backward", *shifts}
+    assert gaining.isdisjoint({"overlap a pair", "make backwards full", "keep, recompute or offload"})
 
 
 def test_weights_say_how_often_a_move_is_drawn():
@@ -98,6 +99,7 @@ def swap_back(flat, decisions, change):
 SWAP = Move(name="swap neighbours", weight=5, propose=propose_swap, apply=swap, undo=swap_back)
 
 
+@pytest.mark.slow
 def test_a_new_move_takes_part_compiled_and_not():
     encoder = Encoder(problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), limit=2))
     plain, compiled = (annealed(encoder, 200, compiled=compiled, moves=(SWAP,)) for compiled in (False, True))

@@ -52,7 +52,7 @@ def test_a_search_waits_for_its_kernels_and_no_seconds_are_spent(slow):
 
 
 def test_a_search_goes_without_kernels_that_take_too_long(slow, monkeypatch):
-    monkeypatch.setattr("pipeplan.solver.run.PATIENCE", 0.05)
+    monkeypatch.setattr("pipeplan.solver.run.FREE_WAIT", 0.05)
     monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
     run = run_of(0.1)
     run.compile(slow, (), ())
@@ -62,7 +62,7 @@ def test_a_search_goes_without_kernels_that_take_too_long(slow, monkeypatch):
 
 
 def test_a_search_says_after_how_many_seconds_a_late_kernel_was_ready(slow, monkeypatch):
-    monkeypatch.setattr("pipeplan.solver.run.PATIENCE", 0.05)
+    monkeypatch.setattr("pipeplan.solver.run.FREE_WAIT", 0.05)
     monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
     now = [0.0]
     run = Run(problem(Placement.v(4), 8), Budget(0.01, None, lambda: now[0]))
@@ -76,7 +76,7 @@ def test_a_search_says_after_how_many_seconds_a_late_kernel_was_ready(slow, monk
 
 
 def test_a_kernel_that_is_not_begun_when_the_search_ends_is_never_compiled(slow, monkeypatch):
-    monkeypatch.setattr("pipeplan.solver.run.PATIENCE", 0.01)
+    monkeypatch.setattr("pipeplan.solver.run.FREE_WAIT", 0.01)
     monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
     run, second = run_of(0.01), SlowToCompile()
     run.compile(slow, (), ())
@@ -90,7 +90,7 @@ def test_a_kernel_that_is_not_begun_when_the_search_ends_is_never_compiled(slow,
 
 
 def test_loops_run_as_plain_python_while_another_kernel_is_compiled(slow, monkeypatch):
-    monkeypatch.setattr("pipeplan.solver.run.PATIENCE", 0.01)
+    monkeypatch.setattr("pipeplan.solver.run.FREE_WAIT", 0.01)
     monkeypatch.setattr("pipeplan.solver.run.REPORT_EVERY", 0.01)
     behind = Kernel(len)
     monkeypatch.setattr(kernels, "compile_loop", lambda function: lambda *_: slow.compile((), ()))
@@ -138,7 +138,7 @@ from pipeplan.kernels import Kernel
 from pipeplan.solver import run
 from tests.solver.test_run import run_of
 
-run.PATIENCE = run.REPORT_EVERY = 0.01
+run.FREE_WAIT = run.REPORT_EVERY = 0.01
 compiling = Kernel(len)
 compiling.compile = lambda *_: (time.sleep(0.2), print("compiled", flush=True))
 run_of(0.02).compile(compiling, (), ())

@@ -52,6 +52,7 @@ def test_nothing_is_cut_out_of_what_has_no_steady_middle():
     assert folded(problem(Placement.linear(4), 60), "gpipe", 24)[-1] is None
 
 
+@pytest.mark.slow
 def test_no_op_passes_a_barrier():
     encoder = Encoder(LONG)
     start = encoder.encode(dict(fixed_orders(LONG))["zbv"])

@@ -3,7 +3,7 @@
 import pytest
 
 import pipeplan
-from pipeplan.api.searching.search_words import gain_words
+from pipeplan.api.searching.search_words import gain_of
 from pipeplan.model import Placement
 from pipeplan.solver import Problem
 from pipeplan.solver.exact.engine import NOTHING_BETTER
@@ -65,5 +65,5 @@ def test_what_is_proven_of_a_span_says_of_which_schedules():
     assert prove(asked["span"]).bound.reason == proven(NOTHING_BETTER, asked["span"])
     alone = pipeplan.search(ranks=1, microbatches=2, objective="span", evaluations=20).search
     assert alone is not None
-    said = gain_words(alone, "")
+    said = gain_of(alone, "")[0]
     assert said.endswith("it is proven that none of this placement is shorter with ops that start as soon as they can.")

@@ -96,6 +96,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(len(PLACEMENTS)))
 @pytest.mark.parametrize("way", WAYS)
 def test_the_value_is_the_simulators(way, seed):

@@ -66,7 +66,7 @@ def test_it_is_found_by_each_of_its_names_in_any_case(found):
 
 @EVERY
 def test_it_explains_itself(found):
-    for text in (found.title, found.accepts, found.bubble.text, found.memory.text, found.paper, found.idea):
+    for text in (found.title, found.shapes, found.bubble.text, found.memory.text, found.paper, found.idea):
         assert text.strip() == text != ""
     assert len(found.idea.splitlines()) > 1
 

@@ -10,8 +10,8 @@ from pipeplan.errors import ShapeError
 from pipeplan.model import Kind
 from pipeplan.simulation import Simulation, simulate
 from pipeplan.strategies import Shape
+from pipeplan.strategies.chimera import round_trips
 from pipeplan.strategies.hanayo import build_hanayo, hanayo
-from pipeplan.strategies.slots import round_trips
 from pipeplan.strategies.zbv import zbv
 from tests.slow_simulator import slow_simulate
 from tests.strategies.picture import picture

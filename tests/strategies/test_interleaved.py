@@ -5,11 +5,11 @@ from pipeplan.errors import DeadlockError, ShapeError
 from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, format_schedule, from_ops
 from pipeplan.model.op import Op
 from pipeplan.strategies import interleaved
-from pipeplan.strategies.groups import group_size
 from pipeplan.strategies.interleaved import (
     build_interleaved_1f1b,
     build_interleaved_1f1b_overlap,
     build_interleaved_zb,
+    group_size,
     interleaved_1f1b,
     interleaved_1f1b_overlap,
     interleaved_zb,

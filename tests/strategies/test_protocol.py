@@ -1,5 +1,8 @@
+from itertools import product
+
 import pytest
 
+from pipeplan.checking import check
 from pipeplan.errors import ShapeError, UnknownNameError
 from pipeplan.strategies import STRATEGIES, strategy
 
@@ -45,3 +48,17 @@ def test_a_name_in_any_case_means_one_strategy():
         for name in (found.name, *found.aliases):
             owners.setdefault(name.lower(), set()).add(found.name)
     assert all(len(names) == 1 for names in owners.values())
+
+
+def test_a_strategy_makes_a_right_schedule_of_each_shape_that_it_accepts_and_refuses_the_others():
+    for rule, ranks, microbatches, chunks in product(
+        STRATEGIES.values(), range(1, 6), (1, 2, 3, 4, 6, 9), (None, 1, 3)
+    ):
+        if rule.looks_at_costs or (chunks is not None and rule.fixed_chunks):
+            continue
+        shape = rule.shape(ranks, microbatches, chunks)
+        if rule.accepts(shape):
+            check(rule(shape)).require_valid()
+        else:
+            with pytest.raises(ShapeError, match=f"^{rule.name} "):
+                rule(shape)

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -141,12 +140,10 @@ def test_workers_without_the_function_are_refused(
 )
 def test_an_address_where_no_scheduler_is(address: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeplan.sweeps.cluster.CONNECT_WITHIN", 0.5)
-    begin = time.monotonic()
     with pytest.raises(InputError, match=reason) as error:
         list(sweep(even_only, [Task("2", 2)], answer=int, asked={}, dask=address))
     assert error.value.field == "dask"
     assert f"cannot reach a scheduler at '{address}'" in str(error.value)
-    assert time.monotonic() - begin < 30
 
 
 def test_a_file_that_no_scheduler_wrote(tmp_path: Path) -> None:

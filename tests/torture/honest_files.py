@@ -9,7 +9,9 @@ from pathlib import Path
 import yaml
 
 from tests.formats.traces import rank_trace
-from tests.torture.box import ROOT
+
+ROOT = Path(__file__).parents[2]
+
 
 CLUSTER = """\
 gpu: {name: mine, peak: {bf16: 50 TFLOP/s}, memory_bytes: 16 GB, memory_bandwidth: 200 GB/s, multiprocessors: 16}
@@ -61,12 +63,11 @@ def honest_files() -> dict[str, bytes]:
     return {name: text.encode() for name, text in texts.items()}
 
 
-def put(folder: Path, names: tuple[str, ...] | None = None) -> None:
-    """Write the files, or some of them, into a folder."""
+def put(folder: Path) -> None:
+    """Write the files into a folder."""
     for name, content in honest_files().items():
-        if names is None or name in names:
-            (folder / name).parent.mkdir(exist_ok=True)
-            (folder / name).write_bytes(content)
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content)
 
 
 def _of_formats() -> dict[str, str]:

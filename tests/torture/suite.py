@@ -1,4 +1,4 @@
-"""What a suite is: cases made from seeds, and who judges them."""
+"""What a suite of the torture is: cases made from seeds, and what judges them."""
 
 from __future__ import annotations
 
@@ -11,36 +11,29 @@ class Found(Exception):
     """What is wrong, in one sentence."""
 
 
-def _anywhere() -> str | None:
-    return None
-
-
 @dataclass(frozen=True)
 class Suite:
-    """A kind of attack.
+    """Random cases of one kind.
 
-    A case is made from its seed alone (``random.Random(seed)``), so that it can be tried again, and writes nothing outside
-    its folder. No clock takes part in a verdict but the generous ``limit``.
+    A case is made from its seed alone, so that it can be tried again, and writes nothing outside its folder.
 
     Attributes
     ----------
     name
-        As it is asked for: ``commands``.
+        The suite's name on the command line, such as ``commands``.
     about
-        One sentence: what is attacked, and who judges.
+        One sentence: what is attacked, and what judges the outcome.
     attempt
-        Takes a seed and an empty folder of the case's own, which is the working folder too; gives in a word or two what
-        came of it (``refused``, ``answered``), for the counts. Raises ``Found``; any other exception is found too.
+        Takes a seed and an empty folder, which is the working folder too; returns the outcome in a word or two, for the
+        counts. Raises ``Found``; any other exception counts as a finding too.
     limit
-        Seconds that a case may take; beyond it is found.
+        Seconds that a case may take; a longer one is a finding.
     sample
         Cases that the tests try: seeds 0 to ``sample - 1``.
     share
-        Of the time of a whole run, against the others'.
-    cores
-        2: nothing else runs beside a case.
+        Share of the time of a whole run, relative to the other suites.
     needs
-        Why it cannot run on this machine, in a sentence; None where it can.
+        Returns why the suite cannot run on this machine, in a sentence; None where it can.
     """
 
     name: str
@@ -49,5 +42,4 @@ class Suite:
     limit: float = 60.0
     sample: int = 3
     share: float = 1.0
-    cores: int = 1
-    needs: Callable[[], str | None] = _anywhere
+    needs: Callable[[], str | None] = lambda: None

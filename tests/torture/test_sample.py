@@ -1,27 +1,35 @@
-"""A few cases of every suite; ``make torture`` tries them for as long as one likes."""
+"""A few cases of every suite; ``make torture`` tries them for as long as it is given."""
 
 import pytest
 
+from tests.torture.commands import faults
+from tests.torture.running import tried
 from tests.torture.suites import SUITES
-from tests.torture.tally import reproducing
-from tests.torture.worker import Worker
-
-
-@pytest.fixture(scope="session")
-def worker(tmp_path_factory):
-    home = tmp_path_factory.mktemp("torture").resolve()
-    worker = Worker("tests.torture.suites", home, home / "kernels")
-    yield worker
-    worker.end()
 
 
 @pytest.mark.parametrize("suite", SUITES, ids=[suite.name for suite in SUITES])
-def test_nothing_is_found_in_the_sample_of(suite, worker):
+def test_the_sample_finds_nothing(suite, monkeypatch, tmp_path):
     why = suite.needs()
     if why is not None:
         pytest.skip(why)
-    found = [worker.tried(suite, seed) for seed in range(suite.sample)]
-    assert [reproducing(verdict) for verdict in found if verdict.fault is not None] == []
+    monkeypatch.setenv("HOME", str(tmp_path))  # a suite may set it, which is undone
+    verdicts = [tried(suite.name, seed) for seed in range(suite.sample)]
+    assert [verdict.line for verdict in verdicts if verdict.fault is not None] == []
+
+
+def test_what_no_command_may_do_is_found():
+    last = "pipeplan: an error that should not have happened: KeyError: 3"
+    for ended, fault in {
+        (2, "", last): "last resort",
+        (2, "", "Traceback (most recent call last)"): "traceback",
+        (3, "x", ""): "exit code 3",
+        (2, "", ""): "without a word",
+        (2, "", "a\n\nb"): "paragraphs",
+        (0, '{"a": NaN}', ""): "not JSON",
+        (0, '"\x1b[31m"', ""): "the output holds",
+    }.items():
+        assert any(fault in each for each in faults(["simulate", "--json"], *ended))
+    assert faults(["simulate", "--json"], 0, "{}", "a note\n") == []
 
 
 def test_suites_have_names_of_their_own_and_say_what_they_are():

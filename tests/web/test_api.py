@@ -15,7 +15,6 @@ from pipeplan.api.outputs import all_formats, export_formats
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import timeline_json
-from pipeplan.strategies.registry import STRATEGIES
 from pipeplan.web import timeline_views
 from pipeplan.web.explanation import explanation
 from pipeplan.web.timeline_views import MOST_DRAWN
@@ -55,13 +54,6 @@ def test_timelines_are_those_asked_for(client):
     kind, _, packed = views[1]["bars"]["end"].partition(":")
     ends = np.frombuffer(b64decode(packed), f"<{kind}")
     assert ends.tolist() == pipeplan.simulate("1f1b", **COSTS).timeline.end.tolist()
-
-
-def test_the_best_is_drawn_where_none_of_those_asked_for_can_be_had(client):
-    question = {"settings": COSTS | {"ranks": 3}, "schedules": ["dualpipe", "zbv", "1f1b"], "draw": ["dualpipe"]}
-    answer = client.post("/api/compare", json=question).json()
-    assert answer["drawn"] == [answer["results"][0]["schedule"]]
-    assert client.post("/api/compare", json=question | {"draw": []}).json()["drawn"] == []
 
 
 def test_the_least_bound_is_that_of_the_workbench(client):
@@ -110,23 +102,16 @@ def test_over_the_limit_is_said_and_comes_last(client):
 
 
 def test_schedules_of_ones_own(client):
-    text = pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=4)
+    text = pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=4).text
     question = {"settings": {}, "files": [{"name": "mine.csv", "text": text}], "schedules": ["1f1b"]}
     results = {result["schedule"]: result for result in client.post("/api/compare", json=question).json()["results"]}
     assert results["mine.csv"]["makespan"] == pipeplan.simulate("zb-h1", ranks=2, microbatches=4).makespan
     assert [(each["ranks"], each["microbatches"]) for each in results.values()] == [(2, 4), (2, 4)]
 
 
-@pytest.mark.parametrize("name", ["search v 12.5GiB", "front v 5.181 GiB", "search v 6.5act", "search"])
-def test_a_number_at_the_end_of_a_name_is_no_ending(client, name):
-    text = pipeplan.export("zb-h1", "json", ranks=2, microbatches=4)
-    answer = client.post("/api/compare", json={"files": [{"name": name, "text": text}], "draw": [name]}).json()
-    assert (answer["refused"], answer["drawn"]) == ([], [name])
-
-
 def test_schedules_of_other_ranks_or_microbatches_are_not_ranked_with_the_others(client, tmp_path):
     """The same sentence as on the command line, at the field that the file contradicts."""
-    text = pipeplan.export("zb-h1", "torch-csv", ranks=4, microbatches=8)
+    text = pipeplan.export("zb-h1", "torch-csv", ranks=4, microbatches=8).text
     (tmp_path / "mine.csv").write_text(text)
     question = {
         "settings": {"ranks": 8, "microbatches": 24},
@@ -140,13 +125,6 @@ def test_schedules_of_other_ranks_or_microbatches_are_not_ranked_with_the_others
     with pytest.raises(ShapeError) as error:
         pipeplan.compare("1f1b", tmp_path / "mine.csv", ranks=8, microbatches=24)
     assert refused["message"].replace("mine.csv", "mine") == str(error.value)
-
-
-def test_a_files_shape_does_not_bring_in_more_than_is_served(client):
-    text = "\n".join(",".join(f"{rank}{kind}0" for kind in "FB") for rank in range(2000))
-    question = {"files": [{"name": "wide.csv", "text": text}], "schedules": ["interleaved-1f1b"]}
-    settings = {"chunks": 500}
-    assert "too large" in str(errors_of(client.post("/api/compare", json=question | {"settings": settings})))
 
 
 def test_a_measured_timeline_is_explained_and_not_compared(client):
@@ -180,7 +158,7 @@ def test_a_file_without_a_schedule_is_refused(client, name, text):
 
 def test_names_are_never_files(client, tmp_path):
     path = tmp_path / "plan.csv"
-    path.write_text(pipeplan.export("1f1b", "torch-csv"))
+    path.write_text(pipeplan.export("1f1b", "torch-csv").text)
     for question in ("compare", "explain"):
         errors = errors_of(client.post(f"/api/{question}", json={"schedules": [str(path)[-80:]]}))
         assert "unknown schedule" in errors["schedules"]
@@ -220,17 +198,10 @@ def test_pictures_pages_and_figures_of_several(client, form, start):
     assert answer.headers["content-disposition"] == f'attachment; filename="comparison.{form}"'
 
 
-@pytest.mark.parametrize(("name", "saved"), [("mine.csv", "mine.png"), ("search v 2.5GiB", "search_v_2.5GiB.png")])
-def test_a_download_has_one_ending(client, name, saved):
-    text = pipeplan.export("zb-h1", "torch-csv" if name == "mine.csv" else "json", ranks=2, microbatches=4)
-    answer = client.post("/api/download", json={"files": [{"name": name, "text": text}], "format": "png"})
-    assert answer.headers["content-disposition"] == f'attachment; filename="{saved}"'
-
-
 @pytest.mark.parametrize("form", ["torch-csv", "torch-csv-comms", "zb-nodes", "trace", "timeline-csv", "costs"])
 def test_other_tools_formats_are_those_of_export(client, form):
     answer = client.post("/api/download", json={"settings": COSTS, "schedules": ["zbv"], "format": form})
-    assert answer.text == pipeplan.export("zbv", form, **COSTS)
+    assert answer.text == pipeplan.export("zbv", form, **COSTS).text
 
 
 def test_a_format_that_has_no_words_for_a_schedule_says_so(client):
@@ -290,26 +261,7 @@ def test_too_much_to_draw_still_gives_figures(client):
     assert answer["results"][0]["makespan"] > 0
 
 
-def test_too_many_lanes_are_not_drawn(client):
-    settings = {"ranks": 3000, "microbatches": 2}
-    answer = client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b"]}).json()
-    assert answer["undrawn"] == ["1f1b"]
-
-
-def test_a_variant_belongs_to_one_of_the_schedules(client):
-    strategy = next(strategy for strategy in STRATEGIES.values() if strategy.variants)
-    for names, variant, status in (
-        ([strategy.name, "1f1b"], strategy.variants[-1], 200),
-        ([strategy.name], "none such", 422),
-        (["1f1b"], strategy.variants[-1], 422),
-    ):
-        question = {"settings": {"ranks": 4, "variant": variant}, "schedules": names}
-        answer = client.post("/api/compare", json=question)
-        assert answer.status_code == status
-        if status == 422:
-            assert list(errors_of(answer)) == ["variant"]
-
-
+@pytest.mark.slow
 def test_hundreds_of_ranks_are_explained(client):
     question = {"settings": {"ranks": 700, "microbatches": 1}, "schedules": ["1f1b"]}
     idle = client.post("/api/explain", json=question).json()["idle"]

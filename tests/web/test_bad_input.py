@@ -7,18 +7,13 @@ import json
 import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from pydantic import ValidationError
 
 import pipeplan
 from pipeplan.costs import SETTING_NAMES, SETTINGS
 from pipeplan.errors import PipeplanError
-from pipeplan.web.faults import plain
 from pipeplan.web.requests import SettingsIn
 
 NUMBERS = [name for name, setting in SETTINGS.items() if setting.kind in ("count", "number", "per_stage", "limit")]
-BAD = ["NaN", "Infinity", "-Infinity", "-1", "1e400", '"x"', "true", "{}", "[]", "[NaN]", '["x"]', "1" + "0" * 5000]
 
 
 def posted(client, text: str, question: str = "compare"):
@@ -27,22 +22,6 @@ def posted(client, text: str, question: str = "compare"):
 
 def test_the_settings_are_those_of_the_workbench():
     assert tuple(SettingsIn.model_fields) == SETTING_NAMES
-
-
-@pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("value", BAD)
-def test_what_cannot_be_is_told_at_its_field(client, name, value):
-    answer = posted(client, f'{{"settings": {{"{name}": {value}}}, "schedules": ["1f1b"]}}')
-    assert answer.status_code in (400, 422)
-    fields = {error["field"] for error in answer.json()["errors"]}
-    assert fields == {name} or (answer.status_code == 400 and len(value) > 4300)
-
-
-@pytest.mark.parametrize("name", ["ranks", "microbatches", "chunks", "stages", "group_size", "slices"])
-@pytest.mark.parametrize("value", [0, 10**8, 1.5])
-def test_counts_are_whole_and_in_range(client, name, value):
-    answer = posted(client, json.dumps({"settings": {name: value}, "schedules": ["1f1b"]}))
-    assert [error["field"] for error in answer.json()["errors"]] == [name]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +50,6 @@ def test_the_sentence_is_that_of_the_workbench(client, name, value):
 
 def test_ten_thousand_ranks_of_all_schedules_are_refused_before_any_work(client):
     answer = posted(client, '{"settings": {"ranks": 10000}}')
-    assert answer.elapsed.total_seconds() < 1
     (error,) = answer.json()["errors"]
     assert error["field"] == "ranks"
     assert "the limit is 2,000,000" in error["message"]
@@ -98,14 +76,6 @@ def test_an_unknown_name_is_told(client):
     assert posted(client, '{"settings": {"\\ud800": 4}}').status_code == 422
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.yaml", "a.\0", "\0.yaml", "a." + "x" * 70])
-@pytest.mark.parametrize("text", ['{"schedule": "a\\u0000"}', '{"schedule": "\\ud800"}', '{"\\ud800": "\\ud800"}'])
-def test_no_text_of_a_config_file_makes_the_server_fail(client, name, text):
-    answer = client.post("/api/config", params={"name": name}, content=text)
-    assert answer.status_code in (200, 422), answer.text
-    json.loads(answer.content.decode())
-
-
 def test_a_configuration_that_is_nested_deeply_is_refused(client):
     answer = posted(client, '{"document": {"a": ' + "[" * 900 + "]" * 900 + "}}", "plan/chosen")
     assert answer.status_code == 422
@@ -126,15 +96,6 @@ def test_a_million_unknown_names_are_told_in_one_sentence(client):
     assert "has 20,000 names, of which at most" in error["message"]
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, setting in SETTINGS.items() if setting.kind in ("per_stage", "layers", "layout", "stages")]
-)
-def test_of_many_wrong_values_the_first_is_told(name):
-    with pytest.raises(ValidationError) as caught:
-        SettingsIn.model_validate({name: [{f"k{number}": 1 for number in range(20)}] * 1000})
-    assert len(caught.value.errors()) < 50
-
-
 def test_sizes_per_stage_are_taken_without_a_word_of_pydantic_s(recwarn):
     found = SettingsIn(offload_bytes=[1.0, "2KiB"], ranks=2).settings()
     assert found.offload_bytes == (1.0, 2048.0)
@@ -144,27 +105,6 @@ def test_sizes_per_stage_are_taken_without_a_word_of_pydantic_s(recwarn):
 def test_other_content_than_json_is_refused(client):
     answer = client.post("/api/compare", content=b"ranks=4", headers={"content-type": "text/plain"})
     assert answer.status_code == 422
-
-
-_number = st.one_of(st.integers(-2, 40), st.floats(0, 1e18), st.just(10**6))
-_values = st.one_of(_number, st.lists(_number, max_size=9), st.text(max_size=8), st.booleans(), st.none())
-_chosen = st.dictionaries(st.sampled_from(SETTING_NAMES), _values, max_size=5)
-_names = st.lists(st.sampled_from(["1f1b", "zbv", "dualpipe", "seq1f1b", "zbv-heuristic", "x"]), min_size=1, max_size=3)
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(chosen=_chosen, names=_names)
-def test_no_settings_make_the_server_fail(client, chosen, names):
-    answer = posted(client, json.dumps({"settings": chosen, "schedules": names}))
-    assert answer.status_code in (200, 422)
-    if answer.status_code == 422:
-        assert all(error["message"] for error in answer.json()["errors"])
-    json.loads(answer.text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-
-
-def test_answers_hold_no_half_characters_and_are_not_endless():
-    assert plain("a\ud800b") == "a?b"
-    assert len(plain("x" * 10_000)) < 700
 
 
 def test_layers_are_told_at_their_field(client):

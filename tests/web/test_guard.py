@@ -47,6 +47,11 @@ def test_other_origins_are_refused(client, origin):
     assert "access-control-allow-origin" not in answer.headers
 
 
+def test_an_origin_that_begins_like_ours_is_another(client, address):
+    for origin in (f"{address}.evil.example", f"{address}0"):
+        assert client.post("/api/compare", json={}, headers={"origin": origin}).status_code == 403
+
+
 def test_other_sites_may_link_to_the_page_but_not_ask(client):
     assert client.get("/", headers=CROSS | {"sec-fetch-mode": "navigate"}).status_code == 200
     assert client.get("/api/schedules", headers=CROSS).status_code == 403

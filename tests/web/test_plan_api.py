@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.api.planning.planned import PLAN_SETTINGS
+from pipeplan.api.planning.planned import PlanOptions
+from pipeplan.costs import table_of
 from pipeplan.web.workers import Workers
 
 ASKED: dict[str, Any] = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 16, "sequence": 4096}
@@ -148,7 +149,9 @@ def test_a_configuration_that_is_none_is_refused(client, document):
 
 def test_the_form_has_every_setting_that_a_server_takes(client):
     form = client.get("/api/plan/settings").json()
-    assert [field["name"] for field in form["fields"]] == [each.name for each in PLAN_SETTINGS.values() if each.in_form]
+    assert [field["name"] for field in form["fields"]] == [
+        each.name for each in table_of(PlanOptions).values() if each.in_form
+    ]
     suggestions = {field["name"]: field["suggestions"] for field in form["fields"]}
     assert "llama3-70b" in suggestions["model"]
     assert "h100-sxm:8x8" in suggestions["cluster"]
@@ -178,20 +181,17 @@ def test_what_a_worker_tells_comes_as_it_is_told():
 
 
 def test_who_stops_listening_ends_the_work_and_the_next_is_done():
-    async def told() -> tuple[bytes, list[bytes], float]:
+    async def told() -> tuple[bytes, list[bytes]]:
         workers = Workers(1)
         try:
             first = workers.stream(tell_slowly, 10_000)
             part = await anext(first)
-            begun = time.monotonic()
             await first.aclose()
-            return part, [each async for each in workers.stream(tell_slowly, 1)], time.monotonic() - begun
+            return part, [each async for each in workers.stream(tell_slowly, 1)]
         finally:
             workers.end()
 
-    part, others, seconds = asyncio.run(told())
-    assert (part, others) == (b"0", [b"0"])
-    assert seconds < 100
+    assert asyncio.run(told()) == (b"0", [b"0"])
 
 
 def test_an_error_while_telling_comes_back():
@@ -210,13 +210,11 @@ def test_an_error_while_telling_comes_back():
 
 
 def test_who_closes_the_connection_ends_the_plan(address):
-    """One plan at a time: the next one would wait for a minute if the first went on."""
+    """One plan at a time: the next one would wait longer than its client does if the first went on."""
     import httpx
 
     long = ASKED | {"model": "llama3-70b", "cluster": "h100-sxm:8x64", "global_batch": 1024, "seconds": 60.0}
-    with httpx.Client(base_url=address, timeout=180) as client:
+    with httpx.Client(base_url=address, timeout=50) as client:
         with client.stream("POST", "/api/plan", json={"settings": long}) as answer:
             assert next(answer.iter_lines())
-        begun = time.monotonic()
         assert plan_of(client.post("/api/plan", json={"settings": QUICK}))["best"]
-        assert time.monotonic() - begun < 50

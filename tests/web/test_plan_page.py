@@ -109,14 +109,6 @@ def test_the_keyboard_does_all_of_it(watched):
     assert "torchtitan" in (page.text_content(".flags pre") or "")
 
 
-def test_flags_are_copied(watched):
-    planned(watched)
-    page = watched.page
-    page.click(".tabs >> text=Copy")
-    page.wait_for_function("() => document.querySelector('.flags .link-said').textContent === 'copied'")
-    assert page.evaluate("navigator.clipboard.readText()") == page.text_content(".flags pre")
-
-
 def test_a_long_plan_shows_how_far_it_is_and_is_cancelled(watched):
     visit(watched, LONG)
     page = watched.page
@@ -181,23 +173,3 @@ def test_where_nothing_fits_the_nearest_shows(watched):
     assert page.is_hidden(".front")
     assert "limit, 2.0 GiB" in (page.text_content(".bars >> nth=1") or "")
     assert "over" in (page.text_content(".bars >> nth=1") or "")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_is_readable_in_both_themes(browser, address, scheme):
-    for watched in opened(browser, address, color_scheme=scheme):
-        planned(watched)
-        colours = watched.page.evaluate(
-            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
-        )
-        dark = [sum(map(int, colour[4:-1].split(","))) < 3 * 128 for colour in colours]
-        assert dark == [scheme == "dark", scheme == "light"]
-
-
-def test_the_pages_lead_to_each_other(watched):
-    visit(watched)
-    assert watched.page.input_value("#field-model") == "llama3-70b"
-    watched.page.click("nav >> text=schedules")
-    watched.page.wait_for_selector(".results table")
-    watched.page.click("nav >> text=plan")
-    watched.page.wait_for_selector("button.primary")

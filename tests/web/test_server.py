@@ -54,6 +54,7 @@ def test_without_the_extra_the_remedy_is_said(monkeypatch):
         serve(port=0)
 
 
+@pytest.mark.slow
 def test_it_serves_on_loopback_until_interrupted():
     command = [sys.executable, "-m", "pipeplan", "serve", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as server:

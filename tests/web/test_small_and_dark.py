@@ -10,8 +10,6 @@ from tests.browser import chromium, serious_faults
 from tests.web.test_page import Watched
 
 OVER = "?ranks=8&microbatches=16&memory_limit=6act&schedules=1f1b,zbv,v-half,dualpipe,interleaved-1f1b-overlap"
-BLOCK_STORAGE = """for (const name of ["localStorage", "sessionStorage"])
-  Object.defineProperty(window, name, { get() { throw new DOMException("blocked", "SecurityError"); } });"""
 
 
 @pytest.fixture(scope="module")
@@ -107,39 +105,6 @@ def test_costs_to_begin_with_fill_everything(visit):
     page.select_option("#field-preset", "")
     watched.settled("() => document.querySelector('#field-ranks').value === '8'")
     assert (page.input_value("#field-memory_limit"), page.input_value("#field-forward_times")) == ("", "")
-
-
-def test_tips_come_once_and_again_when_asked_for(visit):
-    watched = visit()
-    page = watched.page
-    watched.go("?schedules=1f1b")
-    assert "1 of 3" in (page.text_content(".tour") or "")
-    assert page.evaluate("document.querySelector('.ringed').classList.contains('preset')")
-    assert serious_faults(page, ".tour") == []
-    for _ in range(3):
-        page.click(".tour-hands button >> nth=0")
-    assert page.is_hidden(".tour")
-    assert page.locator(".ringed").count() == 0
-    page.reload()
-    page.wait_for_selector(".results table")
-    assert page.is_hidden(".tour")
-    page.focus("header button:text-is('Tips')")
-    page.keyboard.press("Enter")
-    assert page.is_visible(".tour")
-    page.keyboard.press("Escape")
-    assert page.is_hidden(".tour")
-    assert page.evaluate("document.activeElement.textContent") == "Tips"
-
-
-def test_without_storage_everything_works(visit):
-    watched = visit()
-    page = watched.page
-    page.add_init_script(BLOCK_STORAGE)
-    watched.go("?schedules=1f1b")
-    page.click(".tour >> text=Close")
-    assert page.is_hidden(".tour")
-    page.goto(f"{watched.address}/plan")
-    page.wait_for_selector("button.primary")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "dark"), (390, "light")])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.drawing.html import save_html
+from pipeplan.drawing.html import html_page
 from tests.browser import chromium
 from tests.web_ui.opened import Opened
 
@@ -25,7 +25,7 @@ def opened(browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
 
     def open_views(*views, fragment: str = "", theme=None, **context) -> Opened:
         path = tmp_path / f"timeline{len(pages)}.html"
-        save_html(views, path, theme=theme)
+        path.write_text(html_page(views, theme=theme), encoding="utf-8")
         context.setdefault("viewport", {"width": 1280, "height": 800})
         page = Opened(browser.new_context(**context).new_page(), path)
         pages.append(page)

@@ -29,23 +29,6 @@ def test_an_op_is_dragged_along_its_rank(opened):
     assert page.ask("timeline.lit.chain") == [], "a drag is not a click"
 
 
-def test_what_cannot_be_is_refused_with_a_reason(opened):
-    page = opened(plan())
-    page.ask(LISTEN)
-    status = page.page.get_by_role("status")
-    x, y, _, height = page.place("2F0")
-    drag(page, "2F1", (x + 2, y + height / 2))
-    assert status.inner_text() == "not before 2F0"
-    page.page.mouse.move(*page.middle("0F1"), steps=3)
-    page.painted()
-    assert "stays on its rank" in status.inner_text()
-    page.page.mouse.up()
-    drag(page, "2F1", page.middle("2F3"))
-    page.page.keyboard.press("Escape")
-    page.page.mouse.up()
-    assert page.ask("window.moves") == []
-
-
 def test_keys_move_the_focused_op_and_the_focus_stays_on_it(opened):
     page = opened(plan())
     page.press("ArrowRight", "ArrowDown", "ArrowDown", "ArrowRight")

@@ -65,21 +65,6 @@ def test_keys_fly_as_long_as_they_are_held(opened):
     assert end - start > 10
 
 
-def test_w_zooms_at_the_pointer(opened):
-    page = opened(plan())
-    where = page.middle("1B5")
-    page.page.mouse.move(*where)
-    page.press("w", "w", "w")
-    assert page.middle("1B5")[0] == pytest.approx(where[0], abs=1)
-
-
-def test_those_who_want_no_motion_get_steps(opened):
-    page = opened(plan(), fragment="from=10&to=20", reduced_motion="reduce")
-    page.page.locator(".pp-chart").focus()
-    hold(page, "d", 400)
-    assert page.span() == pytest.approx((10.8, 20.8))
-
-
 def test_the_wheel_scrolls_or_zooms_as_the_switch_says(opened):
     page = opened(*[plan(name, 8, 16) for name in ("1f1b", "gpipe", "zb-h1", "interleaved-1f1b")])
     page.page.mouse.move(*page.middle("3F0"))
@@ -99,15 +84,6 @@ def test_the_wheel_scrolls_or_zooms_as_the_switch_says(opened):
     page.page.reload()
     page.painted()
     assert page.page.get_by_role("button", name="what the wheel does").inner_text() == "Wheel: zoom"
-
-
-def test_a_wheel_that_has_nothing_to_scroll_says_what_zooms(opened):
-    page = opened(plan())
-    page.page.mouse.move(*page.middle("2F3"))
-    page.page.mouse.wheel(0, 100)
-    page.page.wait_for_timeout(50)
-    assert page.page.locator(".pp-hint").inner_text() == "ctrl + wheel zooms"
-    assert page.span() is None
 
 
 def test_shift_and_drag_measures_what_adds_up(opened):
@@ -133,15 +109,6 @@ def test_shift_and_drag_measures_what_adds_up(opened):
     assert (start, end) == pytest.approx((1.1, 11.9))
     page.press("Escape")
     assert page.ask(TOTALS) == []
-
-
-def test_what_is_measured_adds_up_as_it_is_written(opened):
-    view = plan("zbv", forward_times=0.71323, backward_input_times=0.70666, backward_weight_times=0.47825)
-    page = opened(view, fragment=f"band=0~{view.makespan}~0:0~0:3")
-    _, whole, _, *ranks = page.ask(TOTALS)
-    for row in (whole, *ranks):
-        parts = [float(cell.replace(",", "")) for cell in row[1:]]
-        assert sum(parts[:-1]) == pytest.approx(parts[-1], abs=1e-9)
 
 
 def test_a_measured_interval_can_be_copied_kept_in_a_link_and_moved_at_its_edges(opened):
@@ -178,26 +145,6 @@ def test_while_everything_shows_a_drag_measures_and_otherwise_it_moves(opened):
     assert "band" not in page.fragment()
 
 
-def test_while_everything_shows_lanes_can_be_dragged_up(opened):
-    page = opened(*[plan(name, 8, 16) for name in ("1f1b", "gpipe", "zb-h1", "interleaved-1f1b")])
-    x, y = page.middle("3F0")
-    page.page.mouse.move(x, y)
-    page.page.mouse.down()
-    page.page.mouse.move(x, y - 50, steps=5)
-    page.page.mouse.up()
-    page.painted()
-    assert page.middle("3F0")[1] == pytest.approx(y - 50, abs=12)
-    assert page.ask("timeline.fragment") == ""
-
-
-def test_m_measures_the_op_and_grows(opened):
-    page = opened(plan())
-    page.press("ArrowRight", "m")
-    assert page.page.locator(".pp-measure h2").inner_text() == "1 (2.4% of the step), from 0 to 1, 4 ranks"
-    page.press("ArrowDown", "ArrowRight", "Shift+M")
-    assert page.page.locator(".pp-measure h2").inner_text().startswith("3.5 ")
-
-
 def test_the_brush_of_the_minimap(opened):
     page = opened(plan())
     box = page.page.locator(".pp-minimap").bounding_box()
@@ -230,21 +177,6 @@ def test_the_brush_of_the_minimap(opened):
     assert page.span() is None
 
 
-def test_the_brush_by_keys(opened):
-    page = opened(plan(), fragment="from=10&to=20")
-    edge = page.page.get_by_role("slider", name="where it ends")
-    edge.press("ArrowRight")
-    page.painted()
-    assert page.span() == pytest.approx((10, 21))
-    assert edge.get_attribute("aria-valuetext") == "21"
-    page.page.get_by_role("slider", name="where it begins").press("ArrowLeft")
-    page.page.get_by_role("slider", name="the time that shows").press("End")
-    page.painted()
-    start, end = page.span()
-    assert end == pytest.approx(plan().makespan)
-    assert end - start == pytest.approx(12.1)
-
-
 def test_fingers_pan_select_and_ask(opened):
     page = opened(plan(), fragment="from=5&to=25", has_touch=True, viewport={"width": 390, "height": 844})
     x, y = page.middle("1B0")
@@ -267,12 +199,3 @@ def test_fingers_pan_select_and_ask(opened):
     box = page.page.locator(".pp-minimap").bounding_box()
     touches(page, (box["x"] + box["width"] / 2, box["y"] + 9))
     assert page.tooltip() == "", "until something else is touched"
-
-
-def test_the_keys_are_listed_in_groups(opened):
-    page = opened(plan())
-    page.press("?")
-    dialog = page.page.get_by_role("dialog")
-    assert dialog.get_by_role("heading", level=3).all_inner_texts() == ["Move", "Ops", "Measure", "Show", "Touch"]
-    page.page.keyboard.press("Escape")
-    assert not dialog.is_visible()

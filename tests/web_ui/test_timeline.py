@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from pipeplan.drawing import Windows, order_of, view_of
+from pipeplan.drawing import Windows, view_of
 from pipeplan.drawing.theme import DARK, LIGHT
 from pipeplan.model import Kind
 from pipeplan.simulation.critical import critical_path
@@ -60,67 +60,6 @@ def test_the_wheel_with_ctrl_zooms_around_the_pointer(opened):
         page.page.mouse.wheel(0, 300)
         page.painted()
     assert page.span() is None
-
-
-def test_dragging_moves_in_time_and_stops_at_the_ends(opened):
-    page = opened(plan(), fragment="from=10&to=20")
-    x, y = page.middle("2F3")
-    page.page.mouse.move(x, y)
-    page.page.mouse.down()
-    page.page.mouse.move(x - 100, y, steps=4)
-    page.page.mouse.up()
-    assert page.middle("2F3")[0] == pytest.approx(x - 100, abs=1)
-    start, end = page.span()
-    assert start > 10
-    assert end - start == pytest.approx(10)
-    page.page.mouse.move(x, y)
-    page.page.mouse.down()
-    page.page.mouse.move(x + 5000, y, steps=4)
-    page.page.mouse.up()
-    assert page.span() == pytest.approx((0, 10))
-
-
-def test_a_sideways_wheel_moves_in_time(opened):
-    page = opened(plan(), fragment="from=10&to=20")
-    page.page.mouse.move(*page.middle("2F3"))
-    page.page.mouse.wheel(120, 0)
-    page.painted()
-    start, end = page.span()
-    assert start > 10
-    assert end - start == pytest.approx(10)
-
-
-def test_two_fingers_zoom(opened):
-    page = opened(plan(), has_touch=True)
-    x, y = page.middle("2F3")
-    touch = page.page.context.new_cdp_session(page.page)
-    for kind, apart in [("touchStart", 20), *[("touchMove", 20 + 20 * step) for step in range(1, 6)]]:
-        points = [{"x": x - apart, "y": y, "id": 0}, {"x": x + apart, "y": y, "id": 1}]
-        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-    page.painted()
-    start, end = page.span()
-    assert end - start == pytest.approx(plan().makespan / 6, rel=0.05)
-    assert page.middle("2F3")[0] == pytest.approx(x, abs=2)
-
-
-def test_the_minimap_moves_the_picture(opened):
-    page = opened(plan(), fragment="from=0&to=8")
-    box = page.page.locator(".pp-minimap").bounding_box()
-    page.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 20)
-    start, end = page.span()
-    assert (start + end) / 2 == pytest.approx(plan().makespan / 2, rel=0.02)
-    assert end - start == pytest.approx(8)
-
-
-def test_labels_appear_when_there_is_room(opened):
-    view = plan(ranks=4, microbatches=128)
-    page = opened(view)
-    assert "2F64" not in page.ask("timeline.svg()")
-    page.find("2F64")
-    page.page.keyboard.press("Enter")
-    page.painted()
-    assert "2F64" in page.ask("timeline.svg()")
 
 
 def test_pointing_at_an_op_tells_its_times_and_waits(opened):
@@ -241,21 +180,6 @@ def test_everything_can_be_reached_by_keys(opened):
     assert page.page.get_by_role("dialog").is_visible()
 
 
-def test_keys_leave_the_browsers_own_alone(opened):
-    page = opened(plan())
-    page.press("Control+0", "Control+g")
-    assert page.ask("timeline.fragment") == ""
-
-
-def test_keys_work_before_anything_has_the_focus(opened):
-    page = opened(plan())
-    page.page.keyboard.press("c")
-    page.page.keyboard.press("ArrowRight")
-    page.painted()
-    assert page.ask("timeline.fragment") == "critical=1"
-    assert page.page.get_by_role("status").inner_text().startswith("0F0")
-
-
 def test_tab_reaches_the_picture(opened):
     page = opened(plan())
     for _ in range(30):
@@ -315,25 +239,6 @@ def test_a_link_holds_the_state(opened):
     assert page.ask("[timeline.fragment, timeline.lit]") == before
 
 
-def test_a_link_followed_within_the_page_changes_the_picture(opened):
-    page = opened(plan())
-    page.page.evaluate("location.hash = '#from=3&to=9&gaps=1'")
-    page.page.wait_for_timeout(50)
-    page.painted()
-    assert page.span() == pytest.approx((3, 9))
-    assert page.page.get_by_role("button", name="colour idle time").get_attribute("aria-pressed") == "true"
-
-
-@pytest.mark.parametrize(
-    "fragment", ["from=9&to=3", "from=NaN&to=1e999", "op=99:3F7", "op=0:<b>", "tall=-1", "%zz&=&&"]
-)
-def test_a_broken_link_shows_everything(opened, fragment):
-    page = opened(plan(), fragment=fragment)
-    assert page.span() is None
-    assert page.ask("timeline.lit.chain") == []
-    assert page.place("3F7")
-
-
 def test_svg_is_what_shows(opened, tmp_path: Path):
     page = opened(plan(title="a <b> & 'c'"), fragment="critical=1&gaps=1")
     with page.page.expect_download() as saving:
@@ -361,13 +266,6 @@ def test_png_is_what_shows(opened, tmp_path: Path):
     assert height > 2 * box["height"]
 
 
-def test_memory_can_be_left_out(opened):
-    page = opened(plan())
-    assert "memory (activations)" in page.ask("timeline.svg()")
-    page.press("b")
-    assert "memory (activations)" not in page.ask("timeline.svg()")
-
-
 @pytest.mark.parametrize(("scheme", "theme"), [("light", LIGHT), ("dark", DARK)])
 def test_the_page_is_as_light_or_dark_as_the_system(opened, scheme, theme):
     page = opened(plan(), color_scheme=scheme)
@@ -378,14 +276,6 @@ def test_the_page_is_as_light_or_dark_as_the_system(opened, scheme, theme):
     assert close_to(page.pixel(x + 2, y + 3), DARK.shades(Kind.F, 1)[0])
 
 
-def test_the_page_begins_in_the_theme_that_was_asked_for_unless_a_link_says_otherwise(opened):
-    page = opened(plan(), theme="dark", color_scheme="light")
-    x, y, _, _ = page.place("0F0")
-    assert close_to(page.pixel(x + 2, y + 3), DARK.shades(Kind.F, 1)[0])
-    page.go("theme=light")
-    assert close_to(page.pixel(x + 2, y + 3), LIGHT.shades(Kind.F, 1)[0])
-
-
 def test_titles_and_units_are_never_html(opened):
     hostile = "</script><script>document.title='broken'</script><img src=x onerror=alert(1)>"
     page = opened(plan(title=hostile, time_unit="<i>ms"))
@@ -393,17 +283,6 @@ def test_titles_and_units_are_never_html(opened):
     assert hostile in page.page.locator("caption").inner_text()
     assert page.page.locator("img, i").count() == 0
     assert "<i>ms" in page.hover("0F1")
-
-
-def test_a_plan_without_times_and_one_op_can_be_seen(opened):
-    page = opened(order_of(simulated("zb-h1", 4, 4).timeline.schedule), view_of(simulated("gpipe", 1, 1).timeline))
-    assert "order only, no times" in page.ask("timeline.svg()")
-    assert page.page.get_by_role("button", name="colour idle time").is_disabled()
-    page.page.mouse.move(*page.middle("0F0", 1))
-    page.page.keyboard.down("Control")
-    page.page.mouse.wheel(0, -5000)
-    page.painted()
-    assert page.span() is not None
 
 
 def test_other_data_keeps_what_was_chosen(opened):
@@ -417,16 +296,6 @@ def test_other_data_keeps_what_was_chosen(opened):
     assert page.ask(script) == [fragment, True]
     page.painted()
     assert page.span() == (3, 9)
-
-
-def test_many_lanes_scroll(opened):
-    page = opened(*[plan(name, 8, 16) for name in ("1f1b", "gpipe", "zb-h1", "interleaved-1f1b")])
-    last = page.ask("timeline.placeOf(3, '7F0')")
-    page.press("PageDown", "PageDown")
-    chart = page.page.locator(".pp-chart").bounding_box()
-    _, y, _, height = page.place("7F0", 3)
-    assert y + height <= chart["y"] + chart["height"]
-    assert last is None or page.page.locator(".pp-thumb").is_hidden() is False
 
 
 def test_thousands_of_bars_in_a_pixel_are_stacked_by_their_shares(opened):

@@ -4,19 +4,7 @@ import type { Frame } from "./frame.js";
 import { spanOf, toPicture } from "./frame.js";
 import type { Drag, Point } from "./grabs.js";
 import { AXIS, type Content, type Row } from "./layout.js";
-
-export interface LaneRef {
-  readonly view: number;
-  readonly lane: number;
-}
-
-export interface Band {
-  readonly from: number;
-  readonly to: number;
-  /** The rows at its top and bottom. */
-  readonly first: LaneRef;
-  readonly last: LaneRef;
-}
+import type { Band, LaneRef } from "./state.js";
 
 /** Pixels within which an edge takes the start or the end of an op. */
 const SNAP = 6;

@@ -1,10 +1,10 @@
 /** Drawing on a canvas, in CSS pixels. */
 
 import { FONT } from "./frame.js";
-import type { Mix } from "./mix.js";
+import type { Mix, TimeWindow } from "./mix.js";
 import { Raster } from "./raster.js";
 import { ShareRaster } from "./share_raster.js";
-import type { Label, Strip, Surface, TextStyle, TimeWindow } from "./surface.js";
+import type { Label, Strip, Surface, TextStyle } from "./surface.js";
 
 export class CanvasSurface implements Surface {
   private readonly context: CanvasRenderingContext2D;

@@ -1,6 +1,6 @@
 /** Highlights over the picture: the hovered and the focused op, chains, the critical path, what a search found. */
 
-import { type Band, boxOfBand } from "./band.js";
+import { boxOfBand } from "./band.js";
 import { drawCurveOf } from "./curves.js";
 import { type Ghost, markAt } from "./editing.js";
 import { Times } from "./format.js";
@@ -11,6 +11,7 @@ import { Part } from "./part.js";
 import { stripOf } from "./picture.js";
 import { EDGES, type Plot } from "./plot.js";
 import type { BarRef } from "./search.js";
+import type { Band } from "./state.js";
 import type { Surface } from "./surface.js";
 
 export interface Lit {

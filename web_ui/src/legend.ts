@@ -2,9 +2,8 @@
 
 import { make } from "./dom.js";
 import { percent, Times } from "./format.js";
-import type { Theme } from "./palette.js";
+import type { Shading, Theme } from "./palette.js";
 import type { Plot } from "./plot.js";
-import type { Shading } from "./shading.js";
 import type { State } from "./state.js";
 import type { Surface } from "./surface.js";
 

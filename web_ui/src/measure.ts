@@ -1,9 +1,9 @@
 /** What ranks do in an interval: time by kind of op and by reason for idling, which together are the interval. */
 
-import type { Band } from "./band.js";
 import type { Theme } from "./palette.js";
 import { Part } from "./part.js";
 import type { Plot, Track } from "./plot.js";
+import type { Band } from "./state.js";
 
 /** What time is spent on: a kind, a pair of ops at once, a reason for idling, or time after a schedule's end. */
 export interface Use {

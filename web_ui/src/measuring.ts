@@ -1,12 +1,13 @@
 /** Measuring on a timeline: the band while it is dragged, what is said beside it, and the table below. */
 
-import { type Band, edgeOf, newBand, rowsOf } from "./band.js";
+import { edgeOf, newBand, rowsOf } from "./band.js";
 import type { Description } from "./describe.js";
 import type { Frame } from "./frame.js";
 import type { Drag, Point } from "./grabs.js";
 import { measured } from "./measure.js";
 import { type MeasureActions, MeasurePanel, summaryOf, titleOf } from "./measure_panel.js";
 import type { BarRef } from "./search.js";
+import type { Band } from "./state.js";
 
 export interface MeasuringHandlers extends MeasureActions {
   frame(): Frame;

@@ -4,10 +4,11 @@ import { CanvasSurface } from "./canvas_surface.js";
 import { make } from "./dom.js";
 import { Times } from "./format.js";
 import type { Frame } from "./frame.js";
+import type { TimeWindow } from "./mix.js";
 import { mixParts } from "./picture.js";
 import { EDGES, type Plot } from "./plot.js";
 import type { BarRef } from "./search.js";
-import type { Strip, TimeWindow } from "./surface.js";
+import type { Strip } from "./surface.js";
 
 const LEAST_WINDOW = 6;
 /** Of one timeline alone, and of each of several, in pixels. */

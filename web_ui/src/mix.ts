@@ -5,7 +5,14 @@
 
 import type { Palette } from "./palette.js";
 import type { Track } from "./plot.js";
-import type { TimeWindow } from "./surface.js";
+
+/** From times to pixels: `x = left + (time - from) * scale`, shown from `left` to `left + width`. */
+export interface TimeWindow {
+  readonly from: number;
+  readonly scale: number;
+  readonly left: number;
+  readonly width: number;
+}
 
 export interface MixPart {
   readonly track: Track;

@@ -1,9 +1,10 @@
-/** A theme's colours in the order of a plot's colour codes. */
+/** The colours of a timeline: of each theme, by a plot's colour codes, and by how long ops took over how long was planned. */
 
-import type { ThemeJson, ThemeName, TimelineData } from "./data.js";
+import { type Column, floats, type ScaleJson, type ThemeJson, type ThemeName, type TimelineData } from "./data.js";
+import { change } from "./format.js";
 import type { Plot } from "./plot.js";
-import type { Shading } from "./shading.js";
 
+/** A theme's colours in the order of a plot's colour codes. */
 export class Palette {
   /** Red, green and blue of each code, 0 to 255. */
   readonly rgb: Float32Array;
@@ -19,6 +20,108 @@ export class Palette {
       }
     });
   }
+}
+
+/** Steps from the middle of the scale to either end. */
+const STEPS = 16;
+/** The code of an op that has no number. */
+const NONE = 2 * STEPS + 1;
+/** However equal the numbers are, the scale reaches this far: differences of a per cent or two are noise. */
+const LEAST_REACH = 1.05;
+/** The share of the numbers that lie within the scale; the rest has the colours of its ends. */
+const WITHIN = 0.98;
+
+/** From blue over grey to orange, which people with any colour vision can tell apart; grey differs from an idle lane. */
+const COLOURS: Record<ThemeName, { low: string; middle: string; high: string; none: string }> = {
+  light: { low: "#0b5394", middle: "#d0d5dc", high: "#b8400e", none: "#f4f5f7" },
+  dark: { low: "#6fb7ff", middle: "#474f59", high: "#ff9d57", none: "#1d2126" },
+};
+
+/** Colours of ops by a number instead of by their kind: how long each took, measured over planned. */
+export class Shading {
+  readonly title: string;
+  readonly ends: readonly [string, string];
+  /** The ratio at the upper end of the scale; the lower end is one over it. */
+  readonly reach: number;
+  private readonly values: readonly (Float64Array | null)[];
+
+  constructor(scale: ScaleJson) {
+    this.title = scale.title;
+    this.ends = scale.ends;
+    this.values = scale.values.map((column: Column | null) => (column === null ? null : floats(column)));
+    this.reach = scale.reach ?? reachOf(this.values);
+  }
+
+  /** Whether it colours a view. */
+  colours(view: number): boolean {
+    return (this.values[view] ?? null) !== null;
+  }
+
+  /** The ratio of an op, or null where it has none. */
+  valueOf(view: number, bar: number): number | null {
+    const value = this.values[view]?.[bar] ?? 0;
+    return value > 0 ? value : null;
+  }
+
+  /** `1.12 (+12.0%)`. */
+  text(value: number): string {
+    return `${value.toFixed(2)} (${change(value - 1)})`;
+  }
+
+  /** The colour code of each op of a view. */
+  codes(view: number, bars: number): Uint16Array {
+    const size = Math.log(this.reach);
+    return Uint16Array.from({ length: bars }, (_, bar) => {
+      const value = this.valueOf(view, bar);
+      if (value === null) return NONE;
+      const share = Math.min(Math.max(Math.log(value) / size, -1), 1);
+      return Math.round(STEPS * (1 + share));
+    });
+  }
+
+  palette(theme: ThemeName): Palette {
+    const fills = [...Array(NONE).keys()].map((code) => fillOf(COLOURS[theme], code / STEPS - 1));
+    fills.push(COLOURS[theme].none);
+    return new Palette(fills, fills.map(inkOn));
+  }
+
+  /** Colours from one end of the scale to the other. */
+  ramp(theme: ThemeName, count: number): string[] {
+    return [...Array(count).keys()].map((at) => fillOf(COLOURS[theme], (2 * at) / (count - 1) - 1));
+  }
+}
+
+/** How far most numbers lie from 1, up or down. */
+function reachOf(values: readonly (Float64Array | null)[]): number {
+  const away = values.flatMap((column) =>
+    [...(column ?? [])]
+      .filter((value) => value > 0)
+      .map(Math.log)
+      .map(Math.abs),
+  );
+  if (away.length === 0) return LEAST_REACH;
+  const sorted = Float64Array.from(away).sort();
+  return Math.max(LEAST_REACH, Math.exp(sorted[Math.floor(WITHIN * (sorted.length - 1))]));
+}
+
+function fillOf({ low, middle, high }: (typeof COLOURS)[ThemeName], share: number): string {
+  return mixed(middle, share < 0 ? low : high, Math.abs(share));
+}
+
+function mixed(one: string, other: string, share: number): string {
+  const parts = [1, 3, 5].map((at) => {
+    const [from, to] = [one, other].map((colour) => Number.parseInt(colour.slice(at, at + 2), 16));
+    return Math.round(from + share * (to - from))
+      .toString(16)
+      .padStart(2, "0");
+  });
+  return `#${parts.join("")}`;
+}
+
+/** Black or white, whichever is read better on a colour. */
+function inkOn(fill: string): string {
+  const [red, green, blue] = [1, 3, 5].map((at) => (Number.parseInt(fill.slice(at, at + 2), 16) / 255) ** 2.2);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "#000000" : "#ffffff";
 }
 
 /** One theme for all plots: each has as many shades a kind as it needs. */

@@ -1,12 +1,11 @@
 /** What is picked: the op under the pointer, the focused and the selected one, and what a search found. */
 
-import type { Band } from "./band.js";
 import type { Ghost } from "./editing.js";
 import type { Lit } from "./highlight.js";
 import type { Hit } from "./hit.js";
 import type { Plot } from "./plot.js";
 import { type BarRef, findBars, parseQuery, sameBar } from "./search.js";
-import type { State } from "./state.js";
+import type { Band, State } from "./state.js";
 
 /** With more matches than this, only the current one is highlighted. */
 const MOST_RINGS = 500;

@@ -6,11 +6,12 @@ import { percent, timeText } from "./format.js";
 import { type Frame, plotWidth, shows, spanOf, toPicture, visibleRows } from "./frame.js";
 import { drawLabels } from "./labels.js";
 import { AXIS, type Block, HEADER, type Row } from "./layout.js";
+import type { TimeWindow } from "./mix.js";
 import { type Mix, type MixPart, tooFine } from "./mix.js";
 import type { Theme } from "./palette.js";
 import { isBeside, Part } from "./part.js";
 import { EDGES, GAP_EDGES, type Plot } from "./plot.js";
-import { fitted, type Strip, type Surface, type TimeWindow } from "./surface.js";
+import { fitted, type Strip, type Surface } from "./surface.js";
 
 /** Whether any lane that shows is too fine to have its ops drawn each. */
 export function anyTooFine(frame: Frame, ratio: number): boolean {

@@ -3,7 +3,8 @@
  * the bars that fall into it, so a hundred thousand bars cost one pass over their times, and none is lost to rounding.
  */
 
-import type { Strip, TimeWindow } from "./surface.js";
+import type { TimeWindow } from "./mix.js";
+import type { Strip } from "./surface.js";
 
 /** Bars at least this many pixels wide have a gap of a pixel after them. */
 const ROOMY = 8;

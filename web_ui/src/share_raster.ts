@@ -1,7 +1,7 @@
 /** Mixes as pixels: an image of a few rows a mix and a pixel a column, stretched without blending. */
 
+import type { TimeWindow } from "./mix.js";
 import { columnOf, eachBox, type Mix, type Share, sharesOf } from "./mix.js";
-import type { TimeWindow } from "./surface.js";
 
 /** Rows of pixels of a mix, at most. */
 const MOST_ROWS = 64;

@@ -1,10 +1,23 @@
 /** What a person has chosen to see, and how a link carries it: `#from=3&to=9&op=0:3F7&layout=overlaid&gaps=1`. */
 
-import type { Band, LaneRef } from "./band.js";
 import type { ThemeName } from "./data.js";
 
 export type Layout = "stacked" | "overlaid";
 export type ThemeChoice = ThemeName | "auto";
+
+export interface LaneRef {
+  readonly view: number;
+  readonly lane: number;
+}
+
+/** An interval of time on some ranks, which is measured. */
+export interface Band {
+  readonly from: number;
+  readonly to: number;
+  /** The rows at its top and bottom. */
+  readonly first: LaneRef;
+  readonly last: LaneRef;
+}
 
 export interface State {
   /** The times between which the picture shows; null for all. */

@@ -1,6 +1,6 @@
 /** What can be drawn on: a canvas for the screen and for PNG, or SVG. */
 
-import type { Mix } from "./mix.js";
+import type { Mix, TimeWindow } from "./mix.js";
 import type { Palette } from "./palette.js";
 import type { Track } from "./plot.js";
 
@@ -17,14 +17,6 @@ export interface Strip {
   readonly palette: Palette;
   readonly top: number;
   readonly height: number;
-}
-
-/** From times to pixels: `x = left + (time - from) * scale`, shown from `left` to `left + width`. */
-export interface TimeWindow {
-  readonly from: number;
-  readonly scale: number;
-  readonly left: number;
-  readonly width: number;
 }
 
 export interface Label {

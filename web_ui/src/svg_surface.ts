@@ -1,9 +1,10 @@
 /** Drawing as SVG text: bars are one path a colour, so that the file stays small and can be edited. */
 
 import { FONT } from "./frame.js";
+import type { TimeWindow } from "./mix.js";
 import { columnOf, eachBox, type Mix, sharesOf } from "./mix.js";
 import { separation } from "./raster.js";
-import type { Label, Strip, Surface, TextStyle, TimeWindow } from "./surface.js";
+import type { Label, Strip, Surface, TextStyle } from "./surface.js";
 
 /** Bars narrower than this many pixels are drawn together. */
 const FINEST = 0.6;

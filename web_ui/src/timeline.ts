@@ -1,6 +1,5 @@
 /** The timeline as one thing on a page: it holds the data and the state, and keeps everything that shows in step. */
 
-import type { Band } from "./band.js";
 import { Chart } from "./chart.js";
 import type { ThemeName, TimelineData } from "./data.js";
 import { type Description, describeBar, describeGap, sentence } from "./describe.js";
@@ -19,13 +18,13 @@ import { fillLegend, legendEntries } from "./legend.js";
 import { Measuring } from "./measuring.js";
 import { Minimap } from "./minimap.js";
 import { dragOf } from "./moving.js";
-import { Theme } from "./palette.js";
+import { Shading, Theme } from "./palette.js";
 import { Picks } from "./picks.js";
 import { anyTooFine } from "./picture.js";
 import { Plot } from "./plot.js";
 import { rememberedWheel, rememberWheel } from "./remembered.js";
 import { type BarRef, findBars, parseQuery } from "./search.js";
-import { Shading } from "./shading.js";
+import type { Band } from "./state.js";
 import { fromFragment, MOST_TALL, type State, toFragment } from "./state.js";
 import { fillTables } from "./table.js";
 import { type Actions, Toolbar } from "./toolbar.js";

@@ -9,6 +9,8 @@ const FIELDS = ["ranks", "microbatches", "forward_times", "p2p_time"].map(
     title: name,
     group: "shape",
     unit: "",
+    help: "",
+    suggestions: [],
     default: "",
     hint: "",
     choices: [],

@@ -24,10 +24,11 @@ function candidate(tensor: number, lost = ""): Candidate {
     costs_from: {},
     assumed: [],
     ...(lost === "" ? {} : { lost_because: lost }),
-  };
+  } as unknown as Candidate;
 }
 
-const PLAN: Plan = {
+/** As far as the page looks at it. */
+const PLAN = {
   heading: "",
   miss: "",
   objective: "step-time",
@@ -41,7 +42,7 @@ const PLAN: Plan = {
   counts: { legal: 1234, over_memory: 1, too_slow: 2, estimated: 3 },
   seconds: 1.25,
   complete: false,
-};
+} as unknown as Plan;
 
 describe("what there is to choose from", () => {
   test("has each configuration once, the best first", () => {
@@ -55,7 +56,13 @@ describe("what there is to choose from", () => {
   });
 
   test("is the closest miss where nothing fits", () => {
-    const rows = rowsOf({ ...PLAN, best: null, runners_up: [], front: [], closest_miss: candidate(8) });
+    const rows = rowsOf({
+      ...PLAN,
+      best: null,
+      runners_up: [],
+      front: [],
+      closest_miss: candidate(8),
+    } as unknown as Plan);
     expect(rows.map((row) => row.role)).toEqual(["closest"]);
   });
 });
@@ -118,10 +125,10 @@ test("how it was found is said in a sentence", () => {
 test("a searched order is told where there is one", () => {
   expect(searched(PLAN)).toBe("");
   const found = { words: "tp2 pp4", step_time_s: 1.23456, instead_of_s: 1.25, found_by: "annealing" };
-  expect(searched({ ...PLAN, searched: found })).toContain(
+  expect(searched({ ...PLAN, searched: found } as Plan)).toContain(
     "For tp2 pp4 a search found an order of ops that takes 1.235 s in place of 1.250 s, still longer than the choice takes",
   );
-  expect(searched({ ...PLAN, best: candidate(2), searched: found })).not.toContain("still longer");
+  expect(searched({ ...PLAN, best: candidate(2), searched: found } as Plan)).not.toContain("still longer");
 });
 
 test("what is fixed is sent as pairs, a size with its unit as text", () => {
@@ -131,6 +138,8 @@ test("what is fixed is sent as pairs, a size with its unit as text", () => {
     title: name,
     group: "",
     unit: "",
+    help: "",
+    suggestions: [],
     default: "",
     hint: "",
     choices: [],

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { legendEntries } from "../src/legend.js";
-import { Theme } from "../src/palette.js";
-import { Shading } from "../src/shading.js";
+import { Shading, Theme } from "../src/palette.js";
 import { INITIAL } from "../src/state.js";
 import { plotOf, THEMES, TWO_BY_TWO } from "./made.js";
 

@@ -7,6 +7,8 @@ function field(name: string, kind: Kind, more: Partial<Field> = {}): Field {
     title: name,
     group: "times",
     unit: "",
+    help: "",
+    suggestions: [],
     default: "",
     hint: "",
     choices: [],

@@ -7,31 +7,33 @@ from typing import TYPE_CHECKING
 from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pipeplan.api.arguments import Given, ScheduleLike, as_keywords
+    from pipeplan.api.answers import contents_of, save
+    from pipeplan.api.arguments import ScheduleLike
     from pipeplan.api.catalogue import fixed_chunks, schedules
-    from pipeplan.api.checks import TRAINERS, Verdict, check
-    from pipeplan.api.comparing.comparisons import (
-        Comparison,
+    from pipeplan.api.checks import CheckOptions, Verdict, check, checked
+    from pipeplan.api.comparing.compare import (
+        CompareOptions,
         compare,
         compared,
         comparison_of,
         settings_for,
         with_shape_of,
     )
+    from pipeplan.api.comparing.comparison import Comparison, LeastBound, comparison_of_results
     from pipeplan.api.config_files import load_config
-    from pipeplan.api.conversions import convert
+    from pipeplan.api.conversions import ConvertOptions, convert, converted
     from pipeplan.api.costs_by_name import Shipped, shipped, shipped_costs
-    from pipeplan.api.differing.differences import Diff, diff
+    from pipeplan.api.differing.diff import diff, differences
+    from pipeplan.api.differing.difference import Diff
     from pipeplan.api.editing.edit_texts import EditedShape, Flaw, Place
     from pipeplan.api.editing.edits import Edit, change_in_words, edited, text_of
     from pipeplan.api.editing.stopped_runs import StoppedRun, Waiting
-    from pipeplan.api.editing.trainers import TrainerVerdict, trainers_of
-    from pipeplan.api.explaining.explanations import Explanation, explain, explained
-    from pipeplan.api.exports import Export, export
+    from pipeplan.api.explaining.explanation import Explanation, explain, explained
+    from pipeplan.api.explaining.remedies import Remedy
+    from pipeplan.api.exports import Export, ExportOptions, export, exported_to
     from pipeplan.api.outputs import (
         all_formats,
         content_as,
-        contents_of,
         export_formats,
         holds_schedule,
         is_picture,
@@ -39,25 +41,30 @@ if TYPE_CHECKING:
         output_endings,
         picture_name,
         require_outputs,
-        save,
     )
-    from pipeplan.api.pictures import Look
-    from pipeplan.api.planning.calibrations import CalibrationProfile
+    from pipeplan.api.pictures import Look, LookOptions
     from pipeplan.api.planning.estimates import EstimatedRow, Estimates
+    from pipeplan.api.planning.one_configuration import ChosenConfiguration
     from pipeplan.api.planning.plans import Plan
     from pipeplan.api.planning.presets import Gpus, Models, gpus, models
     from pipeplan.api.results import Result
-    from pipeplan.api.searching.fronts import ParetoFront
+    from pipeplan.api.searching.fronts import FrontMark, ParetoFront
     from pipeplan.api.searching.search_record import SearchRecord
-    from pipeplan.api.searching.search_words import decisions_of, gain_of, gain_of_front
+    from pipeplan.api.searching.search_words import decisions_of, gain_of
     from pipeplan.api.simulations import simulate, simulated, timed, without_times
     from pipeplan.api.sources import as_taken_by, file_of, read, resolve, same_ranks, shape_of
-    from pipeplan.api.training.training_runs import CostProfile, TrainingRun, model_files, profile, run
+    from pipeplan.api.training.calibrations import CalibrationProfile
+    from pipeplan.api.training.cost_profiles import CostProfile, calibrated, costs_of_run, profile, profiled
+    from pipeplan.api.training.measuring import TrainingReport
+    from pipeplan.api.training.training_runs import TrainingRun, model_files, run, trained
 
 __all__ = [
-    "TRAINERS",
     "CalibrationProfile",
+    "CheckOptions",
+    "ChosenConfiguration",
+    "CompareOptions",
     "Comparison",
+    "ConvertOptions",
     "CostProfile",
     "Diff",
     "Edit",
@@ -66,45 +73,54 @@ __all__ = [
     "Estimates",
     "Explanation",
     "Export",
+    "ExportOptions",
     "Flaw",
-    "Given",
+    "FrontMark",
     "Gpus",
+    "LeastBound",
     "Look",
+    "LookOptions",
     "Models",
     "ParetoFront",
     "Place",
     "Plan",
+    "Remedy",
     "Result",
     "ScheduleLike",
     "SearchRecord",
     "Shipped",
     "StoppedRun",
-    "TrainerVerdict",
+    "TrainingReport",
     "TrainingRun",
     "Verdict",
     "Waiting",
     "all_formats",
-    "as_keywords",
     "as_taken_by",
+    "calibrated",
     "change_in_words",
     "check",
+    "checked",
     "compare",
     "compared",
     "comparison_of",
+    "comparison_of_results",
     "content_as",
     "contents_of",
     "convert",
+    "converted",
+    "costs_of_run",
     "decisions_of",
     "diff",
+    "differences",
     "edited",
     "explain",
     "explained",
     "export",
     "export_formats",
+    "exported_to",
     "file_of",
     "fixed_chunks",
     "gain_of",
-    "gain_of_front",
     "gpus",
     "holds_schedule",
     "is_picture",
@@ -115,6 +131,7 @@ __all__ = [
     "output_endings",
     "picture_name",
     "profile",
+    "profiled",
     "read",
     "require_outputs",
     "resolve",
@@ -130,7 +147,7 @@ __all__ = [
     "simulated",
     "text_of",
     "timed",
-    "trainers_of",
+    "trained",
     "with_shape_of",
     "without_times",
 ]
@@ -139,31 +156,33 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_names(
         __name__,
         {
-            "arguments": {"Given", "ScheduleLike", "as_keywords"},
+            "answers": {"contents_of", "save"},
+            "arguments": {"ScheduleLike"},
             "catalogue": {"fixed_chunks", "schedules"},
-            "checks": {"TRAINERS", "Verdict", "check"},
-            "comparing.comparisons": {
-                "Comparison",
+            "checks": {"CheckOptions", "Verdict", "check", "checked"},
+            "comparing.compare": {
+                "CompareOptions",
                 "compare",
                 "compared",
                 "comparison_of",
                 "settings_for",
                 "with_shape_of",
             },
+            "comparing.comparison": {"Comparison", "LeastBound", "comparison_of_results"},
             "config_files": {"load_config"},
-            "conversions": {"convert"},
+            "conversions": {"ConvertOptions", "convert", "converted"},
             "costs_by_name": {"Shipped", "shipped", "shipped_costs"},
-            "differing.differences": {"Diff", "diff"},
+            "differing.diff": {"diff", "differences"},
+            "differing.difference": {"Diff"},
             "editing.edit_texts": {"EditedShape", "Flaw", "Place"},
             "editing.edits": {"Edit", "change_in_words", "edited", "text_of"},
             "editing.stopped_runs": {"StoppedRun", "Waiting"},
-            "editing.trainers": {"TrainerVerdict", "trainers_of"},
-            "explaining.explanations": {"Explanation", "explain", "explained"},
-            "exports": {"Export", "export"},
+            "explaining.explanation": {"Explanation", "explain", "explained"},
+            "exports": {"Export", "ExportOptions", "export", "exported_to"},
+            "training.measuring": {"TrainingReport"},
             "outputs": {
                 "all_formats",
                 "content_as",
-                "contents_of",
                 "export_formats",
                 "holds_schedule",
                 "is_picture",
@@ -171,19 +190,21 @@ if not TYPE_CHECKING:
                 "output_endings",
                 "picture_name",
                 "require_outputs",
-                "save",
             },
-            "pictures": {"Look"},
-            "planning.calibrations": {"CalibrationProfile"},
+            "pictures": {"Look", "LookOptions"},
             "planning.estimates": {"EstimatedRow", "Estimates"},
+            "planning.one_configuration": {"ChosenConfiguration"},
             "planning.plans": {"Plan"},
             "planning.presets": {"Gpus", "Models", "gpus", "models"},
+            "explaining.remedies": {"Remedy"},
             "results": {"Result"},
-            "searching.fronts": {"ParetoFront"},
+            "searching.fronts": {"FrontMark", "ParetoFront"},
             "searching.search_record": {"SearchRecord"},
-            "searching.search_words": {"decisions_of", "gain_of", "gain_of_front"},
+            "searching.search_words": {"decisions_of", "gain_of"},
             "simulations": {"simulate", "simulated", "timed", "without_times"},
             "sources": {"as_taken_by", "file_of", "read", "resolve", "same_ranks", "shape_of"},
-            "training.training_runs": {"CostProfile", "TrainingRun", "model_files", "profile", "run"},
+            "training.calibrations": {"CalibrationProfile"},
+            "training.cost_profiles": {"CostProfile", "calibrated", "costs_of_run", "profile", "profiled"},
+            "training.training_runs": {"TrainingRun", "model_files", "run", "trained"},
         },
     )

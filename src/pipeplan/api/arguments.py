@@ -1,16 +1,30 @@
-"""What the functions of the public API take: schedules in any form, and settings by name, from keywords and a file."""
+"""What the functions of the public API take: schedules in any form, options, and settings from keywords and a file."""
 
 from __future__ import annotations
 
+import inspect
 import os
-from dataclasses import fields
-from typing import cast
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from textwrap import fill
+from typing import Any, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from pipeplan.api.results import Result
-from pipeplan.costs import Config, Settings, SettingsGiven, merged, settings_from, settings_given
-from pipeplan.errors import InputError
+from pipeplan.costs import (
+    ALIASES,
+    SETTING_NAMES,
+    Config,
+    ConfiguredSettings,
+    Options,
+    Settings,
+    SettingsKeywords,
+    options_of,
+    settings_from,
+    table_of,
+)
+from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import path_of
 from pipeplan.model import Schedule, Timeline
 
@@ -19,14 +33,77 @@ ScheduleLike = str | os.PathLike[str] | Schedule | Timeline | Result
 
 DEFAULT_SCHEDULE = "1f1b"
 
+_INDENT = " " * 8
 
-class Given(SettingsGiven, total=False):
-    """The settings as keywords, and ``config``: a file with some of them, which the keywords override."""
-
-    config: str | os.PathLike[str] | None
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Record = TypeVar("_Record", bound=Options)
 
 
-def settings_of(given: Given) -> Settings:
+def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
+    """Give a function with ``**options`` the signature of these records, and a docstring that describes their options.
+
+    The settings are in the signature only: ``docs/reference/settings.md`` describes them.
+    """
+
+    def decorated(function: _Function) -> _Function:
+        own = [each for each in inspect.signature(function).parameters.values() if each.kind is not each.VAR_KEYWORD]
+        known = {each.name for each in own}
+        further = {
+            field.name: inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if field.default is MISSING else field.default,
+                annotation=field.type,
+            )
+            for record in records
+            for field in fields(record)
+            if field.name in table_of(record).keys() - known
+        }
+        function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [*own, *further.values()], return_annotation=inspect.signature(function).return_annotation
+        )
+        described = {
+            name: f"    {name}\n{fill(setting.full_help, 117, initial_indent=_INDENT, subsequent_indent=_INDENT)}\n"
+            for record in records
+            if record is not ConfiguredSettings
+            for name, setting in table_of(record).items()
+            if name not in known
+        }
+        text = "".join(described.values())
+        function.__doc__ = (function.__doc__ or "").replace("    **options\n", f"{text}    **options\n")
+        return function
+
+    return decorated
+
+
+def options_and_settings(record: type[_Record], given: Mapping[str, Any]) -> tuple[_Record, Settings]:
+    """The options of a function and the settings among its keywords, all checked.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown name; the message suggests the nearest one.
+    InputError
+        For a value that cannot be, and a config file that cannot be read or understood.
+    """
+    options, settings = apart(record, given)
+    return options_of(record, options), settings_of(settings)
+
+
+def apart(record: type[Options], given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The keywords of a record's options, and those of settings. Raises UnknownNameError for any other."""
+    own = table_of(record)
+    known = (*own, *SETTING_NAMES, "config", *ALIASES)
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("option", name, known, field=name)
+    return (
+        {name: value for name, value in given.items() if name in own},
+        {name: value for name, value in given.items() if name not in own},
+    )
+
+
+def settings_of(given: Mapping[str, Any] | SettingsKeywords) -> Settings:
     """Settings from keywords and their config file, names and types checked.
 
     Raises
@@ -39,7 +116,9 @@ def settings_of(given: Given) -> Settings:
     return _laid_over(_config(given), given)
 
 
-def asked(schedule: ScheduleLike | UnsetType, given: Given) -> tuple[ScheduleLike, Settings]:
+def asked(
+    schedule: ScheduleLike | UnsetType | None, given: Mapping[str, Any] | SettingsKeywords
+) -> tuple[ScheduleLike, Settings]:
     """The schedule that is meant and the settings; without one it is the config file's, else ``1f1b``.
 
     Raises what :func:`settings_of` does, and InputError for None, which stands for no schedule.
@@ -50,11 +129,11 @@ def asked(schedule: ScheduleLike | UnsetType, given: Given) -> tuple[ScheduleLik
             field="schedule",
         )
     config = _config(given)
-    meant = config.schedule or DEFAULT_SCHEDULE if schedule is UNSET else schedule
+    meant = config.schedule or DEFAULT_SCHEDULE if isinstance(schedule, UnsetType) else schedule
     return meant, _laid_over(config, given)
 
 
-def _config(given: Given) -> Config:
+def _config(given: Mapping[str, Any]) -> Config:
     path = given.get("config")
     if path is None:
         return Config()
@@ -63,13 +142,6 @@ def _config(given: Given) -> Config:
     return load_config(path_of(path, "the config file", field="config"))
 
 
-def _laid_over(config: Config, given: Given) -> Settings:
+def _laid_over(config: Config, given: Mapping[str, Any]) -> Settings:
     keywords = {name: value for name, value in given.items() if name != "config"}
-    return merged(config.settings, settings_given(keywords)) if config.settings else settings_from(keywords)
-
-
-def as_keywords(settings: Settings) -> Given:
-    """Settings as the keywords that give them: those that are not the default."""
-    default = Settings()
-    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    return cast("Given", {name: value for name, value in values.items() if value != getattr(default, name)})
+    return settings_from(keywords, config.settings)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, final, overload
 
-from pipeplan.api.machines import Machines
-from pipeplan.api.presentable import Presentable
+from msgspec import UNSET, UnsetType
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.machines import Machines, all_machines
+from pipeplan.api.parts import columns, facts, line
 from pipeplan.api.simulations import simulated
-from pipeplan.costs import MACHINES, Settings
-from pipeplan.drawing import View
+from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError
-from pipeplan.model import require_flags, require_text
+from pipeplan.model import counted, require_flags, require_text
+from pipeplan.readable import Times, percent
+from pipeplan.records import Evidence, Record
 from pipeplan.strategies import STRATEGIES, Strategy, strategy
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from pipeplan.api.parts import Part
 
 SHAPES = ((4, 8), (4, 32), (8, 8), (8, 32))
 """Ranks and microbatches of the shapes on which schedules are timed."""
@@ -25,8 +28,7 @@ SHAPES = ((4, 8), (4, 32), (8, 8), (8, 32))
 LARGEST_SHAPE = SHAPES[-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(Record, frozen=True, kw_only=True):
     """A schedule on one shape where a forward takes 1, each half of a backward too, and transfers nothing.
 
     Attributes
@@ -62,20 +64,35 @@ def timing(found: Strategy, ranks: int, microbatches: int) -> Timing:
     )
 
 
+class StrategyRecord(Record, frozen=True, kw_only=True):
+    """What a strategy takes, what its authors promise, and who they are; of one alone also its timings."""
+
+    name: str
+    title: str
+    placement: str
+    chunks: int | None
+    accepts: str
+    bubble: str
+    memory: str
+    paper: str
+    aliases: tuple[str, ...]
+    variants: tuple[str, ...]
+    timings: tuple[Timing, ...] | UnsetType = UNSET
+
+
 @final
-@dataclass(frozen=True, eq=False)
-class Catalogue(Presentable):
+class Catalogue(Record, Answer, frozen=True, kw_only=True, eq=False):
     """Strategies in the order of the documentation.
 
-    Iteration gives the strategies, ``catalogue["zbv"]`` one of them; ``to_frame()`` has a row a strategy.
-
-    Attributes
-    ----------
-    strategies
-        All, or the one that was asked for; a catalogue of one also tells how it works.
+    Iteration gives the strategies, ``catalogue["zbv"]`` one of them; ``to_frame()`` has a row per strategy.
     """
 
-    strategies: tuple[Strategy, ...]
+    schema_name = "answer-schedules"
+
+    schedules: tuple[StrategyRecord, ...]
+
+    strategies = Evidence[tuple[Strategy, ...]]()
+    """All strategies, or the one that was asked for; a catalogue of one also tells how it works."""
 
     def __iter__(self) -> Iterator[Strategy]:
         return iter(self.strategies)
@@ -93,46 +110,46 @@ class Catalogue(Presentable):
     @cached_property
     def timings(self) -> tuple[Timing, ...]:
         """Of the one that was asked for, a timing for each of ``SHAPES``; of all, one each for the largest of them."""
-        shapes = SHAPES if len(self) == 1 else (LARGEST_SHAPE,)
-        return tuple(timing(found, *shape) for found in self.strategies for shape in shapes)
+        if len(self) == 1 and self.schedules[0].timings is not UNSET:
+            return self.schedules[0].timings
+        return tuple(timing(found, *LARGEST_SHAPE) for found in self.strategies)
 
-    def views(self) -> Sequence[View]:
-        """None: a strategy is drawn when it is simulated."""
-        return []
-
-    def to_dict(self) -> dict[str, Any]:
-        """``schedules``: what each takes, what its authors promise, and who they are; of one alone also its timings."""
-        records = [_record(found) for found in self.strategies]
+    def table(self) -> Iterator[Part]:
+        """Return two lines per strategy; of one alone all of its figures, its names and its idea."""
         if len(self) == 1:
-            records[0]["timings"] = [asdict(each) for each in self.timings]
-        return {"schedules": records}
-
-    def table(self) -> Iterable[RenderableType]:
-        """Return what ``print()`` shows."""
-        from pipeplan.api.tables.catalogue import catalogue_parts  # late: tables load rich
-
-        return catalogue_parts(self)
+            yield from _alone(self.strategies[0], self.timings)
+            return
+        for found, each in zip(self, self.timings, strict=True):
+            yield _heading(found)
+            yield line(f"{_placed(found)}; {_in_words(each)}", indent=4)
+        first = self.timings[0]
+        yield line()
+        yield line(
+            f"idle time and peak memory on {first.ranks} ranks with {first.microbatches} microbatches; "
+            "'pipeplan schedules NAME' shows one of them: its picture, formulas, paper and idea"
+        )
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [_record(found) for found in self.strategies]
+        return [each.to_dict() for each in self.schedules]
 
     def __repr__(self) -> str:
         return f"<Catalogue: {', '.join(found.name for found in self.strategies)}>"
 
 
-def _record(found: Strategy) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "title": found.title,
-        "placement": found.placement,
-        "chunks": fixed_chunks(found),
-        "accepts": found.accepts,
-        "bubble": found.bubble.text,
-        "memory": found.memory.text,
-        "paper": found.paper,
-        "aliases": list(found.aliases),
-        "variants": list(found.variants),
-    }
+def _record(found: Strategy, timings: tuple[Timing, ...] | UnsetType = UNSET) -> StrategyRecord:
+    return StrategyRecord(
+        name=found.name,
+        title=found.title,
+        placement=found.placement,
+        chunks=fixed_chunks(found),
+        accepts=found.shapes,
+        bubble=found.bubble.text,
+        memory=found.memory.text,
+        paper=found.paper,
+        aliases=tuple(found.aliases),
+        variants=tuple(found.variants),
+        timings=timings,
+    )
 
 
 @overload
@@ -169,10 +186,72 @@ def schedules(name: str | None = None, /, *, machines: bool = False) -> Catalogu
     if machines:
         if name is not None:
             raise InputError(f"machines are listed without a schedule: leave out {name}, or machines")
-        return Machines(tuple(MACHINES.values()))
-    return Catalogue(tuple(STRATEGIES.values()) if name is None else (strategy(name),))
+        return all_machines()
+    if name is None:
+        strategies = tuple(STRATEGIES.values())
+        return Catalogue(schedules=tuple(map(_record, strategies))).holding(strategies=strategies)
+    found = strategy(name)
+    record = _record(found, tuple(timing(found, *shape) for shape in SHAPES))
+    return Catalogue(schedules=(record,)).holding(strategies=(found,))
 
 
 def fixed_chunks(found: Strategy) -> int | None:
     """The chunks a rank that a strategy has whatever is asked for; None where it takes any."""
     return found.chunks if found.fixed_chunks else None
+
+
+def _alone(found: Strategy, timings: Sequence[Timing]) -> Iterator[Part]:
+    rows = _facts(found)
+    rows += [("variants", ", ".join(found.variants))] if found.variants else []
+    rows += [("also called", ", ".join(found.aliases))] if found.aliases else []
+    yield _heading(found)
+    yield ""
+    yield facts(rows)
+    yield ""
+    yield _timed(timings)
+    yield line("a forward takes 1, each half of a backward too, transfers nothing")
+    yield from _idea(found)
+
+
+def _idea(found: Strategy) -> Iterator[Part]:
+    """Return what it does, in lines that fit; a timing table stays as it is typed, and errors are left out."""
+    for block in found.idea.partition("\nRaises\n")[0].rstrip().split("\n\n"):
+        yield ""
+        yield block if block.startswith(" ") else line(" ".join(block.replace("::", ":").split()))
+
+
+def _heading(found: Strategy) -> Part:
+    return line(f"{found.name}: {found.title}", "bold")
+
+
+def _placed(found: Strategy) -> str:
+    chunks = counted(found.chunks, "chunk")
+    return f"{found.placement}, {chunks} a rank{' or as asked' if fixed_chunks(found) is None else ''}"
+
+
+def _in_words(timing: Timing) -> str:
+    if timing.idle is None or timing.peak is None:
+        return "not on this shape"
+    return f"idle {percent(timing.idle)}, peak {timing.peak:g}"
+
+
+def _timed(timings: Sequence[Timing]) -> Part:
+    table = columns("ranks", "microbatches", "makespan", "idle", "peak activations", padding=1)
+    form = Times.of((each.makespan for each in timings if each.makespan is not None), "")
+    for each in timings:
+        shape = (str(each.ranks), str(each.microbatches))
+        if each.makespan is None or each.idle is None or each.peak is None:
+            table.add_row(*shape, "not possible", "", "")
+        else:
+            table.add_row(*shape, form.number(each.makespan), percent(each.idle), f"{each.peak:g}")
+    return table
+
+
+def _facts(found: Strategy) -> list[tuple[str, str]]:
+    return [
+        ("placement", _placed(found)),
+        ("accepts", found.shapes),
+        ("idle time", f"{found.bubble.text}; in forwards of one rank"),
+        ("peak activations", found.memory.text),
+        ("paper", found.paper),
+    ]

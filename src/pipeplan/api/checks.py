@@ -2,93 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final
 
-from pipeplan.api.arguments import Given, ScheduleLike, settings_of
-from pipeplan.api.presentable import Presentable
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
+from pipeplan.api.keywords import CheckKeywords
 from pipeplan.api.simulations import sends
 from pipeplan.api.sources import label, opened, resolve
-from pipeplan.checking import Problem
+from pipeplan.checking import Finding, marked_grid
 from pipeplan.checking import check as check_schedule
-from pipeplan.costs import Settings
+from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.drawing import View, order_of
-from pipeplan.errors import InputError, InvalidScheduleError, UnknownNameError
-from pipeplan.formats import has_waits, torch_release
-from pipeplan.model import MemoryRule, Schedule
+from pipeplan.errors import InputError, InvalidScheduleError
+from pipeplan.formats import TORCH_RELEASES, has_waits, torch_release
+from pipeplan.model import MemoryRule, Schedule, counted
+from pipeplan.records import Evidence, Record
+from pipeplan.trainers import RUNNERS, refusal
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from pipeplan.api.parts import Part
+
+
+class ProblemRecord(Record, frozen=True):
+    """What is wrong with a schedule: the rule, the place, a sentence."""
+
+    rule: str
+    where: str
+    message: str
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Verdict(Presentable):
+class Verdict(Record, Answer, frozen=True, kw_only=True, eq=False):
     """What a check found.
 
-    ``to_frame()`` has a row a problem.
+    ``to_frame()`` has a row per problem. Where the rows of a file make no schedule, its JSON has neither notes nor a shape.
 
     Attributes
     ----------
-    name
-        What was checked: the name or the file.
-    schedule
-        The schedule; None where the rows of a file make none.
-    problems
-        What is wrong; none means it is right.
-    notes
-        What is not wrong by itself, but would be on some runtimes or costs more than it must.
+    valid
+        Whether nothing is wrong.
     """
 
-    name: str
-    schedule: Schedule | None
-    problems: tuple[Problem, ...]
-    notes: tuple[Problem, ...] = ()
+    schema_name = "answer-check"
 
-    @property
-    def valid(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
+    valid: bool
+    problem_records: tuple[ProblemRecord, ...] = msgspec.field(name="problems")
+    note_records: tuple[ProblemRecord, ...] | UnsetType = msgspec.field(name="notes", default=UNSET)
+    schedule_name: str | UnsetType = msgspec.field(name="schedule", default=UNSET)
+    ranks: int | UnsetType = UNSET
+    stages: int | UnsetType = UNSET
+    microbatches: int | UnsetType = UNSET
+    ops: int | UnsetType = UNSET
+
+    name = Evidence[str]()
+    """Name or file that was checked."""
+
+    schedule = Evidence[Schedule | None]()
+    """The schedule; None where the rows of a file make none."""
+
+    problems = Evidence[tuple[Finding, ...]]()
+    """Everything that is wrong."""
+
+    notes = Evidence[tuple[Finding, ...]]()
+    """What is not wrong by itself, but would be on some runtimes or costs more than it must."""
 
     def views(self) -> Sequence[View]:
         """The order of the ops, where there is one."""
         return [] if self.schedule is None else [order_of(self.schedule)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """``valid``, ``problems`` and ``notes``, and the shape of the schedule where there is one."""
-        document: dict[str, Any] = {"valid": self.valid, "problems": [_record(problem) for problem in self.problems]}
+    def table(self) -> Iterator[Part]:
+        """Return the problems with the first faulty op marked, or the shape of what is right; then the notes."""
         schedule = self.schedule
-        if schedule is None:
-            return document
-        return document | {
-            "notes": [_record(note) for note in self.notes],
-            "schedule": schedule.name,
-            "ranks": schedule.ranks,
-            "stages": schedule.stages,
-            "microbatches": schedule.microbatches,
-            "ops": len(schedule),
-        }
-
-    def table(self) -> Iterable[RenderableType]:
-        """Return what ``print()`` shows."""
-        from pipeplan.api.tables.checks import verdict_parts  # late: tables load rich
-
-        return verdict_parts(self)
+        if self.problems:
+            yield f"{self.name} has {counted(len(self.problems), 'problem')}:"
+            yield from (f"  {problem}" for problem in self.problems)
+            if schedule is not None and self.problems[0].position is not None:
+                yield ""
+                yield marked_grid(schedule, self.problems[0].position)
+        elif schedule is not None:
+            ops, microbatches = counted(len(schedule), "op"), counted(schedule.microbatches, "microbatch")
+            shape = (
+                f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')} ({schedule.placement.name})"
+            )
+            yield f"{self.name} is right: {shape}, {microbatches}, {ops}"
+        yield from (f"note: {note}" for note in self.notes)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [_record(problem) for problem in self.problems]
+        return [problem.to_dict() for problem in self.problem_records]
 
     def __repr__(self) -> str:
         return f"<Verdict on {self.name}: {'valid' if self.valid else f'{len(self.problems)} problem(s)'}>"
 
 
-def _record(problem: Problem) -> dict[str, str]:
-    return {"rule": problem.rule, "where": problem.where, "message": problem.message}
+def _verdict(
+    name: str, schedule: Schedule | None, problems: tuple[Finding, ...], notes: tuple[Finding, ...] = ()
+) -> Verdict:
+    shape: dict[str, Any] = {}
+    if schedule is not None:
+        shape = {
+            "note_records": _records(notes),
+            "schedule_name": schedule.name,
+            "ranks": schedule.ranks,
+            "stages": schedule.stages,
+            "microbatches": schedule.microbatches,
+            "ops": len(schedule),
+        }
+    verdict = Verdict(valid=not problems, problem_records=_records(problems), **shape)
+    return verdict.holding(name=name, schedule=schedule, problems=problems, notes=notes)
 
 
-TRAINERS = ("pytorch", "torchtitan", "megatron")
-"""The trainers for which a schedule can be checked."""
+def _records(problems: Iterable[Finding]) -> tuple[ProblemRecord, ...]:
+    return tuple(ProblemRecord(problem.rule, problem.where, problem.message) for problem in problems)
 
 
 class _Rules(TypedDict, total=False):
@@ -96,28 +125,32 @@ class _Rules(TypedDict, total=False):
     losses_in_order: bool
 
 
-def check(
-    schedule: ScheduleLike,
-    /,
-    *,
-    trainer: str | None = None,
-    trainer_version: str | None = None,
-    **settings: Unpack[Given],
-) -> Verdict:
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Options):
+    """Options of a check."""
+
+    trainer: str | None = option(
+        kind="choice", title="Trainer", group="trainer", choices=RUNNERS, flags=("--for",),
+        help="The trainer that runs it: what it refuses, or would train on wrong gradients, is then a problem. Of PyTorch "
+        "the schedule is checked as it stands, of the others whether it can be exported to them.",
+    )  # fmt: skip
+    trainer_version: str | None = option(
+        kind="text", title="Release", group="trainer",
+        help=f"With trainer pytorch, its release (default: the installed one, else {TORCH_RELEASES[-1]}).",
+    )  # fmt: skip
+
+
+@takes(CheckOptions, ConfiguredSettings)
+def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdict:
     """All that is wrong with a schedule: structure, order, deadlock, channels, and with ``memory_limit`` its memory.
 
     Parameters
     ----------
     schedule
         A file, a strategy's name or a schedule. Of a timeline, simulated or measured, the order of ops is checked.
-    trainer
-        ``pytorch``, ``torchtitan`` or ``megatron``: what this trainer cannot run, or would train on wrong gradients, is a
-        problem. Of PyTorch the schedule is checked as it stands, of the others whether it can be exported to them.
-    trainer_version
-        The release of PyTorch; None: the installed one, or without one the newest known release.
-    **settings
-        Of the shape and costs, what the check depends on: ``memory_limit`` with its bytes, ``communication="blocking"`` for
-        sends that wait for their receives.
+    **options
+        The options of a check, and of the shape and costs what it depends on: ``memory_limit`` with its bytes,
+        ``communication="blocking"`` for sends that wait for their receives.
 
     Raises
     ------
@@ -131,25 +164,27 @@ def check(
     >>> pipeplan.check("1f1b", ranks=4, microbatches=8, memory_limit="3act").problems[0].rule
     'memory'
     """
-    rules = _rules_of(trainer, trainer_version)
-    given = settings_of(settings)
+    return checked(schedule, *options_and_settings(CheckOptions, options))
+
+
+def checked(schedule: ScheduleLike, options: CheckOptions, given: Settings) -> Verdict:
+    """See :func:`check`."""
+    rules = _rules_of(options.trainer, options.trainer_version)
     name = label(schedule)
     try:
         found = resolve(opened(schedule, keep_duplicates=True), given, of_measured=True)
     except InvalidScheduleError as error:
         # The file was read, but its rows make no schedule that could be looked at further.
-        return Verdict(name, None, (Problem("structure", name, str(error)),))
+        return _verdict(name, None, (Finding("structure", name, str(error)),))
     report = check_schedule(found, memory=memory_rule(found, given), sends=sends(given), **rules)
     problems = report.problems
-    if trainer is not None and not problems:
-        problems = _refused_by(trainer, found)
-    return Verdict(name, found, problems, report.notes)
+    if options.trainer is not None and not problems:
+        problems = _refused_by(options.trainer, found)
+    return _verdict(name, found, problems, report.notes)
 
 
 def _rules_of(trainer: str | None, release: str | None) -> _Rules:
-    """Return the rules of a trainer that no other has. Raises UnknownNameError, and InputError for a wrong release."""
-    if trainer is not None and trainer not in TRAINERS:
-        raise UnknownNameError("trainer", trainer, TRAINERS, field="trainer")
+    """Return the rules of a trainer that no other has. Raises InputError for a wrong release."""
     if trainer != "pytorch":
         if release is not None:
             raise InputError("trainer_version is for checks for pytorch", field="trainer_version")
@@ -157,11 +192,9 @@ def _rules_of(trainer: str | None, release: str | None) -> _Rules:
     return {"waits": has_waits(torch_release(release)), "losses_in_order": True}
 
 
-def _refused_by(trainer: str, schedule: Schedule) -> tuple[Problem, ...]:
-    from pipeplan.api.editing.trainers import refusal  # brings every format of answers, which other checks do without
-
-    reason = refusal("torch-csv-comms" if trainer == "pytorch" else trainer, schedule)
-    return (Problem("trainer", "", reason),) if reason else ()
+def _refused_by(trainer: str, schedule: Schedule) -> tuple[Finding, ...]:
+    reason = refusal(trainer, schedule)
+    return (Finding("trainer", "", reason),) if reason else ()
 
 
 def memory_rule(schedule: Schedule, settings: Settings) -> MemoryRule | None:

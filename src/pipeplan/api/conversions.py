@@ -2,53 +2,68 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
-from pipeplan.api.outputs import (
-    FilePath,
-    content_as,
-    contents_of,
-    format_of,
-    placed,
-    require_outputs,
-    word_for,
-    write_settings,
-)
-from pipeplan.api.pictures import Look
-from pipeplan.costs import Costs
+from pipeplan.api.answers import FilePath, contents_of, word_for
+from pipeplan.api.arguments import takes
+from pipeplan.api.keywords import ConvertOptionsKeywords
+from pipeplan.api.outputs import content_as, format_of, placed, require_outputs, write_settings
+from pipeplan.api.pictures import LookOptions
+from pipeplan.costs import Costs, Options, option, options_of
 from pipeplan.errors import InputError
-from pipeplan.files import path_of, replacing, require_apart
+from pipeplan.files import Written, path_of, replacing, require_apart
 from pipeplan.formats import Training, holds_run, read_file, read_run
 from pipeplan.model import Schedule, Timeline
 from pipeplan.passes import Rearrangement
 
 
-def convert(
-    source: FilePath,
-    target: FilePath,
-    /,
-    *,
-    split_backward: bool = False,
-    retime: bool = False,
-    merge_backward: bool = False,
-    **look: Unpack[Look],
-) -> tuple[Path, ...]:
+@dataclass(frozen=True, kw_only=True)
+class RearrangementOptions(Options):
+    """What is done to a schedule's order of ops, one after the other."""
+
+    split_backward: bool = option(
+        False, kind="flag", title="Split backwards", group="order",
+        help="Split every full backward into one for the inputs and one for the weights.",
+    )  # fmt: skip
+    retime: bool = option(
+        False, kind="flag", title="Retime", group="order", help="Move weight gradients into idle steps before them."
+    )
+    merge_backward: bool = option(
+        False, kind="flag", title="Merge backwards", group="order",
+        help="Merge the two halves of a backward where they stand side by side.",
+    )  # fmt: skip
+
+    @property
+    def rearrangement(self) -> Rearrangement:
+        """The passes that are wanted. Raises InputError for passes that undo each other."""
+        return Rearrangement(split_backward=self.split_backward, retime=self.retime, merge_backward=self.merge_backward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(RearrangementOptions, LookOptions):
+    """Options of a conversion."""
+
+    trainer_version: str | None = option(
+        kind="text", title="Release", group="trainer", default="the newest known one",
+        help="The release of the trainer whose settings are written.",
+    )  # fmt: skip
+
+
+@takes(ConvertOptions)
+def convert(source: FilePath, target: FilePath, /, **options: Unpack[ConvertOptionsKeywords]) -> Written:
     """Turn a file that holds a schedule, a timeline or costs into another format; nothing is simulated.
 
-    Gives what was written: the target, and the files that it names.
+    Gives what was written: the target, and the files that it names; ``warnings`` say what was changed in a schedule.
 
     Parameters
     ----------
     source, target
         The files; their endings choose the formats, which ``docs/reference/formats.md`` lists. The source may also be the
         folder of a run's traces, of which the timeline of median length is taken.
-    split_backward, retime, merge_backward
-        What is done to a schedule's order of ops, one after the other: full backwards are split into one for the inputs and
-        one for the weights; weight gradients move into idle steps before them; the two halves of a backward are merged
-        where they stand side by side.
-    **look
-        Of pictures: ``theme`` and ``size``.
+    **options
+        What is done to the order of ops, how pictures look, and a trainer's release.
 
     Raises
     ------
@@ -60,8 +75,12 @@ def convert(
     PipeplanError
         For a file that is broken, and for what the passes cannot do.
     """
-    wanted = Rearrangement(split_backward=split_backward, retime=retime, merge_backward=merge_backward)
-    source, target = path_of(source, "the input"), path_of(target, "the output")
+    return converted(path_of(source, "the input"), path_of(target, "the output"), options_of(ConvertOptions, options))
+
+
+def converted(source: Path, target: Path, options: ConvertOptions) -> Written:
+    """See :func:`convert`."""
+    wanted = options.rearrangement
     require_outputs([target])
     require_apart([target], [source])
     found = read_run(source).typical if holds_run(source) else read_file(source)
@@ -71,17 +90,23 @@ def convert(
         found = wanted(found)
     contents = contents_of(found)
     chosen = format_of(target, contents, _in_words(found))
+    if options.trainer_version is not None and chosen.write_settings is None:
+        raise InputError(
+            f"trainer_version is for the settings of a trainer, not for {chosen.name}", field="trainer_version"
+        )
     schedule = found.schedule if isinstance(found, Timeline) else found
     if chosen.write_settings is not None and isinstance(schedule, Schedule):
-        settings = chosen.write_settings(schedule, placed(Training(), target))
+        settings = chosen.write_settings(schedule, placed(Training(trainer_version=options.trainer_version), target))
         require_apart([target, *map(Path, settings.files)], [source])
         return write_settings(settings, target)
     with replacing(target) as temporary:
         if chosen.convert_schedule is not None and isinstance(schedule, Schedule):
             temporary.write_bytes(chosen.convert_schedule(schedule).encode())
         else:
-            temporary.write_bytes(content_as(chosen, contents, **look))
-    return (target,)
+            temporary.write_bytes(content_as(chosen, contents, **options.look))
+    if chosen.warnings is None or not isinstance(schedule, Schedule):
+        return Written.of(target)
+    return Written.of(target, warnings=chosen.warnings(schedule))
 
 
 def _in_words(found: Schedule | Timeline | Costs) -> str:

@@ -90,6 +90,6 @@ def _comment(text: str) -> str:
 
 
 def _planned(path: Path) -> Config:
-    from pipeplan.api.planning.planned_costs import planned_costs
+    from pipeplan.api.planning.one_configuration import planned_costs
 
     return planned_costs(read_document(path, "configuration"))

@@ -3,66 +3,68 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Unpack, cast, final
+from typing import Unpack, final
 
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.arguments import Given, ScheduleLike, asked
+from pipeplan.api.answers import contents_of
+from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
+from pipeplan.api.conversions import RearrangementOptions
+from pipeplan.api.keywords import ExportKeywords
 from pipeplan.api.outputs import export_formats, exported, placed, require_export, write_settings
-from pipeplan.api.results import Result
-from pipeplan.api.simulations import simulated, timed
-from pipeplan.api.sources import resolve
-from pipeplan.costs import Settings
+from pipeplan.api.simulations import ordered, simulated, timed
+from pipeplan.api.sources import label, opened, resolve
+from pipeplan.costs import ConfiguredSettings, Settings, options_of
 from pipeplan.errors import InputError
 from pipeplan.files import is_stream
-from pipeplan.formats import TRAINING_NAMES, Format, TrainerSettings, Training, TrainingGiven
-from pipeplan.model import Schedule
+from pipeplan.formats import Format, TrainerSettings, Training
+from pipeplan.model import Schedule, Timeline
 from pipeplan.passes import Rearrangement
+from pipeplan.records import Evidence, Record
 
 _CONFIGURATION = (".toml", ".yaml", ".yml", ".json")
 """Endings of files that hold values by name."""
 
 
-class ExportGiven(Given, TrainingGiven, total=False):
-    """The settings as keywords, and what a trainer must know beside them."""
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(RearrangementOptions, Training):
+    """Options of an export: the order of ops, and what a trainer must know beside the schedule."""
 
 
 @final
-class Export(str):
-    """The text of an export, which can also be saved.
+class Export(Record, frozen=True, kw_only=True):
+    """A schedule in another tool's format, which can be saved; ``str()`` and ``print()`` give its text.
 
     Attributes
     ----------
+    text
+        The text.
     files
         The text of each file that it names, by the path that it names it with: a trainer's settings name a CSV.
     warnings
         What goes wrong with a trainer's settings, and what was changed in an order for its trainer, a sentence each.
     """
 
-    files: Mapping[str, str] = MappingProxyType({})
-    warnings: tuple[str, ...] = ()
-    _meant: tuple[str, Schedule, Training] | None = None
+    text: str
+    files: dict[str, str]
+    warnings: tuple[str, ...]
 
-    @classmethod
-    def of_settings(cls, to: str, schedule: Schedule, training: Training) -> Export:
-        """The settings of a trainer for a schedule. Raises ShapeError where the trainer cannot run it."""
-        made = _settings(to, schedule, training)
-        export = cls(made.text)
-        export.files, export.warnings, export._meant = dict(made.files), made.warnings, (to, schedule, training)
-        return export
+    origin = Evidence[tuple[str, Schedule, Training] | None]()
+    """Format, schedule and training of a trainer's settings, which :meth:`save` writes for the place of the file."""
+
+    def __str__(self) -> str:
+        return self.text
 
     def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
         """What :meth:`save` writes: with the name of a CSV beside that file, where none was given; in a pipe, itself.
 
         Raises InputError for a trainer's settings under the name of a configuration file: they are code.
         """
-        if self._meant is None or is_stream(Path(path)):
-            return TrainerSettings(text=self)
-        to, schedule, training = self._meant
+        if self.origin is None or is_stream(Path(path)):
+            return TrainerSettings(text=self.text)
+        to, schedule, training = self.origin
         if (suffix := Path(path).suffix.lower()) in _CONFIGURATION:
             right = Path(path).with_suffix(export_formats()[to].ending)
             raise InputError(f"the settings of {to} are no {suffix} file: write them to {right}", field="output")
@@ -77,18 +79,12 @@ class Export(str):
 
     def print(self) -> None:
         """Print it."""
-        print(self, end="")
+        print(self.text, end="")
 
 
+@takes(ExportOptions, ConfiguredSettings)
 def export(
-    schedule: ScheduleLike | UnsetType = UNSET,
-    /,
-    to: str = "torch-csv",
-    *,
-    split_backward: bool = False,
-    retime: bool = False,
-    merge_backward: bool = False,
-    **settings: Unpack[ExportGiven],
+    schedule: ScheduleLike | UnsetType = UNSET, /, to: str = "torch-csv", **options: Unpack[ExportKeywords]
 ) -> Export:
     """A schedule in another tool's format, as text.
 
@@ -99,12 +95,10 @@ def export(
         simulated before unless costs are given here.
     to
         The format, by its name in ``pipeplan export --to``; ``docs/reference/formats.md`` lists them.
-    split_backward, retime, merge_backward
-        What is done to the order of ops before; see :func:`pipeplan.convert`.
-    **settings
-        Shape and costs; for a trainer's settings also ``microbatch_size``, ``sequence_length``, ``data_parallel``,
-        ``mtp_layers``, ``csv`` and ``trainer_version`` (:class:`~pipeplan.formats.training.Training`), and
-        ``layers_per_stage`` for the transformer layers of each stage.
+    **options
+        What is done to the order of ops before (see :func:`pipeplan.convert`), what a trainer must know beside the schedule
+        (:class:`~pipeplan.formats.Training`), and shape and costs; ``layers_per_stage`` are a trainer's
+        transformer layers of each stage.
 
     Raises
     ------
@@ -124,36 +118,58 @@ def export(
     1F0,1B0,1F1,1B1
     <BLANKLINE>
     """
-    wanted = Rearrangement(split_backward=split_backward, retime=retime, merge_backward=merge_backward)
+    own, given = apart(ExportOptions, options)
+    return exported_to(to, *asked(schedule, given), options_of(ExportOptions, own))
+
+
+def exported_to(to: str, source: ScheduleLike, settings: Settings, options: ExportOptions) -> Export:
+    """See :func:`export`."""
     require_export(to)
-    said: dict[str, Any] = {name: value for name, value in settings.items() if name in TRAINING_NAMES}
-    given = cast("Given", {name: value for name, value in settings.items() if name not in TRAINING_NAMES})
-    meant, known = asked(schedule, given)
     chosen = export_formats()[to]
-    _require_trainer(chosen, said)
-    training = Training(**said)
+    _require_trainer(chosen, options)
+    training: Training = options
     if chosen.write_settings is not None:
-        known, training = _laid_out(known, training)
-    result = simulated(wanted(resolve(meant, known)), known) if wanted else timed(meant, known)
+        settings, training = _laid_out(settings, training)
+    wanted = options.rearrangement
     if chosen.write_settings is None:
-        return _of_schedule(chosen, result, training)
-    made = Export.of_settings(to, result.schedule, training)
+        return _of_schedule(chosen, source, settings, wanted, training)
+    schedule = _order(source, settings, wanted)
+    made = _settings(to, schedule, training)
     if training.csv is not None and not made.files:
         raise InputError(
             f"the settings of {to} name no CSV: it makes the order of ops from them by itself", field="csv"
         )
-    return made
+    export = Export(text=made.text, files=dict(made.files), warnings=made.warnings)
+    return export.holding(origin=(to, schedule, training))
 
 
-def _of_schedule(chosen: Format, result: Result, training: Training) -> Export:
-    """Return a result in a format that holds no trainer's settings."""
-    if chosen.write_for_release is None:
-        export = Export(exported(result, chosen.name))
+def _of_schedule(
+    chosen: Format, source: ScheduleLike, settings: Settings, wanted: Rearrangement, training: Training
+) -> Export:
+    """Return a schedule in a format that holds no trainer's settings; nothing is simulated for one that holds no times."""
+    schedule = _order(source, settings, wanted) if chosen.write_schedule is not None else None
+    if schedule is None:
+        result = simulated(wanted(resolve(source, settings)), settings) if wanted else timed(source, settings)
+        text = exported(result.contents(), chosen.name)
+    elif chosen.write_for_release is not None:
+        text = chosen.write_for_release(schedule, training.trainer_version)
     else:
-        export = Export(chosen.write_for_release(result.schedule, training.trainer_version))
-    if chosen.warnings is not None:
-        export.warnings = chosen.warnings(result.schedule)
-    return export
+        text = exported(contents_of(schedule), chosen.name)
+    warnings = () if chosen.warnings is None or schedule is None else chosen.warnings(schedule)
+    return Export(text=text, files={}, warnings=warnings).holding(origin=None)
+
+
+def _order(source: ScheduleLike, settings: Settings, wanted: Rearrangement) -> Schedule:
+    """Return the order of ops that a source stands for; that of a timeline is not simulated again."""
+    found = opened(source)
+    if wanted:
+        schedule = ordered(wanted(resolve(found, settings)), settings)
+    elif isinstance(found, Timeline):
+        return timed(found, settings, called=label(source)).schedule
+    else:
+        schedule = ordered(found, settings, called=label(source))
+    settings.costs(schedule.placement)  # An order needs no costs; those that cannot be are refused nevertheless.
+    return schedule
 
 
 def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSettings:
@@ -172,9 +188,11 @@ def _laid_out(settings: Settings, training: Training) -> tuple[Settings, Trainin
     return replace(settings, layers_per_stage=None), replace(training, layers=settings.layers_per_stage)
 
 
-def _require_trainer(chosen: Format, said: Mapping[str, Any]) -> None:
+def _require_trainer(chosen: Format, training: Training) -> None:
     """Refuse what is said of a training to a format that has no use for it. Raises InputError."""
     used = {"trainer_version"} if chosen.write_for_release is not None else set()
+    default = Training()
+    said = [each.name for each in fields(Training) if getattr(training, each.name) != getattr(default, each.name)]
     unused = [name for name in said if name not in used]
     if unused and chosen.write_settings is None:
         name = unused[0]

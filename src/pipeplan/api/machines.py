@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, final
 
-from pipeplan.api.presentable import Presentable
-from pipeplan.costs import Machine
-from pipeplan.drawing import View
+import msgspec
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.parts import facts, line, number
+from pipeplan.costs import MACHINES, Machine
+from pipeplan.records import Evidence, Record
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from pipeplan.api.parts import Part
+
+
+class MachineRecord(Record, frozen=True, kw_only=True):
+    """Losses between ops that runs on a machine were fitted to."""
+
+    name: str
+    title: str
+    time_unit: str
+    op_gap: float
+    message_time: float
+    step_time: float
+    source: str
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Machines(Presentable):
+class Machines(Record, Answer, frozen=True, kw_only=True, eq=False):
     """Machines by name: what each loses, in milliseconds, and the runs that it was fitted to.
 
-    Iteration gives the machines; ``to_frame()`` has a row a machine.
+    Iteration gives the machines; ``to_frame()`` has a row per machine.
     """
 
-    machines: tuple[Machine, ...]
+    schema_name = "answer-machines"
+
+    records: tuple[MachineRecord, ...] = msgspec.field(name="machines")
+
+    machines = Evidence[tuple[Machine, ...]]()
+    """The machines as costs take them."""
 
     def __iter__(self) -> Iterator[Machine]:
         return iter(self.machines)
@@ -30,25 +49,31 @@ class Machines(Presentable):
     def __len__(self) -> int:
         return len(self.machines)
 
-    def views(self) -> Sequence[View]:
-        """None: there is nothing to draw."""
-        return []
-
-    def to_dict(self) -> dict[str, Any]:
-        """``machines``: name, title, milliseconds lost, source."""
-        return {"machines": list(self._rows())}
-
-    def table(self) -> Iterable[RenderableType]:
-        """Return what ``print()`` shows."""
-        from pipeplan.api.tables.machines import machine_parts  # late: tables load rich
-
-        return machine_parts(self)
+    def table(self) -> Iterator[Part]:
+        """Return a few lines per machine."""
+        for each in self.records:
+            rows = [
+                ("gap before every op", f"{number(each.op_gap)} ms"),
+                ("a message takes from a rank", f"{number(each.message_time)} ms"),
+                ("end of a step", f"{number(each.step_time)} ms"),
+                ("source", each.source),
+            ]
+            yield line(f"{each.name}: {each.title}", "bold")
+            yield facts(rows, below=1, indent=2)
+        yield line("'--machine NAME' sets them; '--op-gap', '--message-time' and '--step-time' go before it")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [
-            {"name": each.name, "title": each.title, "time_unit": "ms", **asdict(each.overhead), "source": each.source}
-            for each in self.machines
-        ]
+        return [each.to_dict() for each in self.records]
 
     def __repr__(self) -> str:
         return f"<Machines: {', '.join(each.name for each in self.machines)}>"
+
+
+def all_machines() -> Machines:
+    """Return every machine that is known."""
+    machines = tuple(MACHINES.values())
+    records = (
+        MachineRecord(name=each.name, title=each.title, time_unit="ms", source=each.source, **asdict(each.overhead))
+        for each in machines
+    )
+    return Machines(records=tuple(records)).holding(machines=machines)

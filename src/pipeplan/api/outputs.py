@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pipeplan.api.presentable import Presentable
-from pipeplan.costs import Costs
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.files import file_name, is_stream, path_of, replacing, require_writable, write_text
-from pipeplan.formats import Content, Format, Outcome, TrainerSettings, Training, formats, in_order
-from pipeplan.model import Schedule, Timeline, require_text, shortened
+from pipeplan.files import Written, file_name, is_stream, replacing, require_writable, write_text
+from pipeplan.formats import Content, Format, TrainerSettings, Training, formats, in_order
 
 if TYPE_CHECKING:
     from pipeplan.api.pictures import Look
-    from pipeplan.api.results import Result
-
-FilePath = str | os.PathLike[str]
-
-Writable = Presentable | Schedule | Timeline | Costs
-"""What :func:`save` writes."""
 
 Contents = Mapping[Content, Callable[[Format], Any]]
 """What there is to write of an answer, each made when its format is known."""
@@ -50,11 +40,11 @@ _BARE = Training()
 
 @cache
 def all_formats() -> Mapping[str, Format]:
-    """Every format by name: pictures, then those of :mod:`pipeplan.formats` and Megatron-LM's flags."""
+    """Every format by name: pictures, then those of :mod:`pipeplan.formats` and of :mod:`pipeplan.trainers`."""
     from pipeplan.api.pictures import PICTURES
-    from pipeplan.api.training.trainer_settings import MEGATRON
+    from pipeplan.trainers import trainer_formats
 
-    return {each.name: each for each in PICTURES} | in_order((*formats().values(), MEGATRON))
+    return {each.name: each for each in PICTURES} | in_order((*formats().values(), *trainer_formats()))
 
 
 @cache
@@ -69,74 +59,30 @@ def output_endings() -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.ending for each in all_formats().values() if each.writers))
 
 
-def save(
-    answer: Writable,
-    path: FilePath,
-    *,
-    ending: str | None = None,
-    training: Training | None = None,
-    **look: Unpack[Look],
-) -> tuple[Path, ...]:
-    """Write an answer to a file, as a whole or not at all: the ending of the file chooses the format.
-
-    Gives what was written: the file, and those that it names.
-
-    Parameters
-    ----------
-    answer
-        What any function of the public API gives, or a schedule, a timeline or costs.
-    path
-        The file; ``docs/reference/formats.md`` lists the endings.
-    ending
-        Overrides the file's own.
-    training
-        Of a trainer's settings: what they say beside the schedule. What they name, such as a CSV, is written too.
-    **look
-        Of pictures: ``theme`` and ``size``; see :mod:`pipeplan.drawing`.
-
-    Raises
-    ------
-    UnknownNameError
-        For an ending that nobody knows.
-    InputError
-        If the file cannot be written, or the answer has nothing that its format can hold.
-    """
-    path = path_of(path, "the output")
-    if ending is not None:
-        require_text(ending, "the ending", field="ending")
-    if not isinstance(training, Training | None):
-        raise InputError(f"training must be a pipeplan.Training, not {shortened(repr(training), 60)}", field="training")
-    if isinstance(answer, Presentable) and answer.write_whole(path):
-        return (path,)
-    own = answer.own_file(str(path if ending is None else ending)) if isinstance(answer, Presentable) else None
-    if own is not None:
-        beside = {str(path.parent / name): text for name, text in own.files.items()}
-        return write_settings(replace(own, files=beside), path)
-    return write(contents_of(answer), path, ending=ending, what=word_for(answer), training=training or _BARE, **look)
-
-
 def write(
     contents: Contents,
     path: Path,
     *,
     what: str,
     ending: str | None = None,
-    training: Training = _BARE,
+    training: Training | None = None,
     **look: Unpack[Look],
-) -> tuple[Path, ...]:
+) -> Written:
     """Write what a file's format can hold of contents; ``what`` they are is for messages.
 
-    Gives and raises what :func:`save` does.
+    Gives and raises what :func:`pipeplan.save` does.
     """
     chosen = format_of(path, contents, what, ending)
     if chosen.write_settings is not None and not is_stream(path):
-        return write_settings(chosen.write_settings(contents["settings"](chosen), placed(training, path)), path)
+        return write_settings(
+            chosen.write_settings(contents["settings"](chosen), placed(training or _BARE, path)), path
+        )
     with replacing(path) as temporary:
         temporary.write_bytes(content_as(chosen, contents, **look))
-    return (path,)
+    return Written.of(path, warnings=() if chosen.warnings is None else chosen.warnings(contents["schedule"](chosen)))
 
 
-def write_settings(settings: TrainerSettings, path: Path) -> tuple[Path, ...]:
+def write_settings(settings: TrainerSettings, path: Path) -> Written:
     """Write a trainer's settings, and first the files that they name. Gives them all, the settings first.
 
     Raises
@@ -147,7 +93,7 @@ def write_settings(settings: TrainerSettings, path: Path) -> tuple[Path, ...]:
     for name, text in settings.files.items():
         write_text(Path(name), text)
     write_text(path, settings.text)
-    return (path, *map(Path, settings.files))
+    return Written.of(path, *map(Path, settings.files), warnings=settings.warnings)
 
 
 def named_beside(path: Path) -> tuple[Path, ...]:
@@ -188,8 +134,8 @@ def content_as(
     return text.encode() if isinstance(text, str) else text
 
 
-def exported(result: Result, to: str) -> str:
-    """A result in the format of this name, which holds no trainer's settings.
+def exported(contents: Contents, to: str) -> str:
+    """Return contents in the format of this name, which holds no trainer's settings.
 
     Raises
     ------
@@ -199,7 +145,7 @@ def exported(result: Result, to: str) -> str:
         For a schedule that the format has no words for.
     """
     require_export(to)
-    return content_as(export_formats()[to], contents_of(result), _EXPORTED).decode()
+    return content_as(export_formats()[to], contents, _EXPORTED).decode()
 
 
 def require_export(to: str) -> None:
@@ -208,40 +154,11 @@ def require_export(to: str) -> None:
         raise UnknownNameError("format", to, export_formats(), field="to")
 
 
-def contents_of(answer: Writable) -> Contents:
-    """What there is to write of an answer."""
-    return answer.contents() if isinstance(answer, Presentable) else _of_model(answer)
-
-
-def _of_model(answer: Schedule | Timeline | Costs) -> Contents:
-    from pipeplan.drawing import order_of, view_of
-
-    if isinstance(answer, Schedule):
-        return {
-            "schedule": lambda _: answer,
-            "settings": lambda _: answer,
-            "pictures": lambda _: [order_of(answer)],
-        }
-    if isinstance(answer, Timeline):
-        return {
-            "timeline": lambda _: Outcome(timeline=answer),
-            "schedule": lambda _: answer.schedule,
-            "settings": lambda _: answer.schedule,
-            "pictures": lambda _: [view_of(answer)],
-        }
-    return {"costs": lambda _: answer}
-
-
-def word_for(answer: Writable) -> str:
-    """What an answer is, in words."""
-    if isinstance(answer, Costs):
-        return "costs"
-    name = type(answer).__name__.lower()
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
 def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | None = None) -> Format:
-    """The format of the longest ending that a file has; it must hold something of the contents. Raises as :func:`save`."""
+    """Return the format of the longest ending that a file has.
+
+    Raises as :func:`pipeplan.save`, also where the format can hold nothing of the contents.
+    """
     name = (path.name if ending is None else ending).lower()
     known = [each for each in all_formats().values() if each.writers and name.endswith(each.ending)]
     if not known:
@@ -285,7 +202,7 @@ def require_outputs(
 ) -> None:
     """Check, before any work is done, that outputs can be written and their formats hold some of the contents.
 
-    Raises what :func:`save` does.
+    Raises what :func:`pipeplan.save` does.
     """
     for path in paths:
         format_of(path, contents, what)

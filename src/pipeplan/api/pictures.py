@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack, get_args
 
-from pipeplan.drawing import View, text_of
-from pipeplan.drawing.html import Report, html_page, report_page
+from pipeplan.costs import Options, option
+from pipeplan.drawing import SizeName, ThemeName, View, text_of
+from pipeplan.drawing.html import ReportPage, html_page, report_page
 from pipeplan.formats import Format
 
 if TYPE_CHECKING:
-    from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.drawing.front import FrontView
     from pipeplan.drawing.plan import PlanView
 
@@ -25,6 +26,30 @@ class Look(TypedDict, total=False):
 
     theme: ThemeName
     size: SizeName
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookOptions(Options):
+    """How pictures look."""
+
+    theme: ThemeName | None = option(
+        kind="choice", title="Theme", group="output", choices=get_args(ThemeName), default="light",
+        help="Colours of pictures.",
+    )  # fmt: skip
+    size: SizeName | None = option(
+        kind="choice", title="Size", group="output", choices=get_args(SizeName), default="page",
+        help="Size of pictures: a 16:9 slide, a page as high as it needs to be, or a paper's column.",
+    )  # fmt: skip
+
+    @property
+    def look(self) -> Look:
+        """What is said of it, as keywords for saving."""
+        look: Look = {}
+        if self.theme is not None:
+            look["theme"] = self.theme
+        if self.size is not None:
+            look["size"] = self.size
+        return look
 
 
 def _picture(kind: str) -> Callable[..., bytes]:
@@ -65,7 +90,7 @@ def _page(views: Sequence[View], **look: Unpack[Look]) -> str:
     return html_page(views, theme=look.get("theme"))
 
 
-def _report(report: Report, **look: Unpack[Look]) -> str:
+def _report(report: ReportPage, **look: Unpack[Look]) -> str:
     """A page with a table, as :func:`_page` otherwise."""
     return report_page(report, theme=look.get("theme"))
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
-from pipeplan.api.presentable import Presentable
+from pipeplan.api.answers import Answer
+from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, sizes, warnings
 from pipeplan.costs import Costs, Limits
+from pipeplan.formats import BubbleRecord, OverLimitRecord, ResultRecord, StepRecord, placement_record
 from pipeplan.model import MemoryUse, Schedule, Timeline, counted, tolerances
-from pipeplan.readable import percent, sizes_text, time_text
+from pipeplan.readable import Times, percent, sizes_text, time_text
+from pipeplan.records import Evidence
 from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pipeplan.api.parts import Part
     from pipeplan.api.searching.search_record import SearchRecord
     from pipeplan.drawing import View, Windows
     from pipeplan.formats import Content, Format
@@ -25,69 +30,41 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Result(Presentable):
-    """One schedule on one set of costs.
+class Result(ResultRecord, Answer, frozen=True, kw_only=True, eq=False):
+    """Figures of one schedule on one set of costs.
 
-    ``print()`` shows its table, a notebook its picture; ``to_frame()`` has a row an op.
-
-    Attributes
-    ----------
-    timeline
-        Start and end of every op, simulated or measured: ``timeline.source`` says which.
-    costs
-        What it was simulated on; of a timeline that came with its times, the means of its op times.
-    memory
-        What each rank holds after each op.
-    bound
-        The best lower bound proven on the makespan of any schedule of this placement, these costs and this memory limit.
-    limits
-        The memory limit of every rank, or None.
-    warnings
-        What the reader should know, a sentence each.
-    notes
-        What the table says beside its figures, a sentence each: the round numbers that stand for times nobody gave.
-    search
-        How a search found it; None where none did.
+    ``print()`` shows its table, a notebook its picture; ``to_frame()`` has a row per op. Times are in ``time_unit``; lists
+    have a number per rank. Its schema is ``docs/schema/pipeplan-result.json``.
     """
 
-    timeline: Timeline
-    costs: Costs
-    memory: MemoryUse
-    bound: Bound
-    limits: Limits | None = None
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    search: SearchRecord | None = None
+    schema_name = "pipeplan-result"
+
+    timeline = Evidence[Timeline]()
+    """Start and end of every op, simulated or measured: ``timeline.source`` says which."""
+
+    costs = Evidence[Costs]()
+    """Costs that it was simulated on; of a timeline that came with its times, the means of its op times."""
+
+    memory = Evidence[MemoryUse]()
+    """What each rank holds after each op."""
+
+    bound = Evidence[Bound]()
+    """Best lower bound proven on the makespan of any schedule of this placement, these costs and this memory limit."""
+
+    limits = Evidence[Limits | None]()
+    """Memory limit of every rank, or None."""
+
+    search = Evidence["SearchRecord | None"]()
+    """How a search found the schedule; None without a search."""
 
     @property
     def schedule(self) -> Schedule:
-        """Its ops in order, without times."""
+        """Ops in order, without times."""
         return self.timeline.schedule
-
-    @property
-    def name(self) -> str:
-        """The schedule's name."""
-        return self.schedule.name
-
-    @property
-    def makespan(self) -> float:
-        """From 0 to the last op's end on any rank, in the unit of the costs."""
-        return self.timeline.makespan
 
     def step_time(self, *, barrier: bool = True) -> float:
         """How long a step takes: the makespan, or without a barrier the longest span, and ``step_time`` behind it."""
         return step_time(self.timeline, self.costs, barrier=barrier)
-
-    @property
-    def gap(self) -> float | None:
-        """``makespan / bound - 1``; None over the memory limit: the bound is for schedules within it."""
-        return self.bound.gap_of(self.makespan) if self.fits else None
-
-    @property
-    def fits(self) -> bool:
-        """Whether every rank stays within its memory limit; True where there is none."""
-        return self.limits is None or over_limit(self.memory, self.limits) is None
 
     def idle_times(self) -> IdleTimes:
         """Every idle moment with its reason; a memory limit counts where it is one in activations, and a rank keeps it."""
@@ -173,59 +150,28 @@ class Result(Presentable):
             "pictures": lambda chosen: pictured((self,), chosen),
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON of one result: of ``simulate --json``, of a ``.json`` file, and of the web API.
+    def table(self) -> Iterator[RenderableType]:
+        """Return what it is, how a search found it, its figures, its ranks, and what the reader should know."""
+        times = times_of(self)
+        yield line(_heading(self), "bold")
+        if self.search is not None:
+            from pipeplan.api.searching.search_words import search_parts  # few results were searched for
 
-        Its schema is ``docs/schema/pipeplan-result.json``. Times are in ``time_unit``; ``spans``, ``work``, ``idle`` and the
-        peaks have a value a rank.
-        """
-        from pipeplan.formats import placement_record
-
-        schedule, timeline, bytes_ = self.schedule, self.timeline, self.memory.peak_bytes
-        bubble = timeline.bubble
-        record: dict[str, Any] = {
-            "schedule": schedule.name,
-            "ranks": schedule.ranks,
-            "chunks": schedule.placement.chunks,
-            "stages": schedule.stages,
-            "microbatches": schedule.microbatches,
-            "slices": schedule.slices,
-            "placement": placement_record(schedule.placement),
-            "ops": len(schedule),
-            "time_unit": timeline.unit,
-            "makespan": timeline.makespan,
-            "spans": timeline.spans.tolist(),
-            "work": timeline.work.tolist(),
-            "idle": timeline.idle.tolist(),
-            "bubble": {
-                "idle_over_total": bubble.idle_over_total,
-                "over_ideal": bubble.over_ideal,
-                "span": bubble.span,
-            },
-            "peak_activation": self.memory.peak_activation.tolist(),
-            "peak_bytes": None if bytes_ is None else bytes_.tolist(),
-            "fits": self.fits,
-            "lower_bound": self.bound.value,
-            "bound_reason": self.bound.reason,
-            "gap": self.gap,
-            "warnings": list(self.warnings),
-        }
-        if self.costs.overhead.step_time:
-            record["step"] = {"with_barrier": self.step_time(), "without_barrier": self.step_time(barrier=False)}
-        return record if self.search is None else record | self.search.to_dict()
-
-    def table(self) -> Iterable[RenderableType]:
-        """Return what ``print()`` shows."""
-        from pipeplan.api.tables.results import result_parts  # late: tables load rich
-
-        return result_parts(self)
+            yield from search_parts(self.search, self.costs, self.schedule.placement, self.limits)
+        yield facts(_figures(self, times), above=1, below=1)
+        yield _ranks(self, times)
+        yield from left_out(self.ranks)
+        if self.notes or self.warnings:
+            yield line()
+        yield from notes(self.notes)
+        yield from warnings(self.warnings)
 
     def _rows(self) -> Mapping[str, Sequence[Any]]:
-        from msgspec.structs import asdict
+        from msgspec.structs import asdict as fields_of
 
         from pipeplan.formats import timeline_columns
 
-        columns: dict[str, Sequence[Any]] = asdict(timeline_columns(self.timeline))
+        columns: dict[str, Sequence[Any]] = fields_of(timeline_columns(self.timeline))
         return columns
 
     def __repr__(self) -> str:
@@ -246,24 +192,52 @@ def result_of(
     notes: Iterable[str] = (),
     search: SearchRecord | None = None,
 ) -> Result:
-    """The result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
+    """Return the result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
 
-    What a search has proven of the makespan, or of the longest span, which is no longer than it, holds for both. One that
-    was free to recompute or offload has proven it for schedules that do, of which the simulation knows nothing.
+    A bound that a search has proven on the longest span holds for the makespan too, which is no shorter. A search that may
+    recompute or offload has proven its bound for such schedules as well, which the bound of the simulation leaves out.
     """
     bounds = [] if search is not None and search.decided.frees_memory else [simulation.bound]
     if search is not None:
         bounds.append(search.nominal or search.bound)
-    over = None if limits is None else over_limit(simulation.memory, limits)
+    bound = max(bounds, key=attrgetter("value"))
+    timeline, memory, costs = simulation.timeline, simulation.memory, simulation.costs
+    schedule, bubble = timeline.schedule, timeline.bubble
+    over = None if limits is None else over_limit(memory, limits)
     return Result(
-        timeline=simulation.timeline,
-        costs=simulation.costs,
-        memory=simulation.memory,
-        bound=max(bounds, key=attrgetter("value")),
-        limits=limits,
-        warnings=(*warnings, *([over] if over else [])),
+        name=schedule.name,
+        ranks=schedule.ranks,
+        chunks=schedule.placement.chunks,
+        stages=schedule.stages,
+        microbatches=schedule.microbatches,
+        slices=schedule.slices,
+        placement=placement_record(schedule.placement),
+        ops=len(schedule),
+        time_unit=timeline.unit,
+        makespan=timeline.makespan,
+        spans=timeline.spans.tolist(),
+        work=timeline.work.tolist(),
+        idle_by_rank=timeline.idle.tolist(),
+        bubble=BubbleRecord(**asdict(bubble)),
+        peak_activation=memory.peak_activation.tolist(),
+        peak_bytes=None if memory.peak_bytes is None else memory.peak_bytes.tolist(),
+        fits=over is None,
+        over=over,
+        lower_bound=bound.value,
+        bound_reason=bound.reason,
+        gap=bound.gap_of(timeline.makespan) if over is None else None,
+        warnings=(*warnings, *([] if over is None else [_over_in_words(over)])),
         notes=tuple(notes),
-        search=search,
+        step=_step(timeline, costs),
+        **({} if search is None else search.to_dict()),
+    ).holding(timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search)
+
+
+def _step(timeline: Timeline, costs: Costs) -> StepRecord | UnsetType:
+    if not costs.overhead.step_time:
+        return UNSET
+    return StepRecord(
+        with_barrier=step_time(timeline, costs), without_barrier=step_time(timeline, costs, barrier=False)
     )
 
 
@@ -277,19 +251,91 @@ def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
     return [result.view(reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
 
 
-def over_limit(memory: MemoryUse, limits: Limits) -> str | None:
-    """Which rank is furthest over its limit, what it needs and what the limit is, in words; None where all are within."""
+def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
+    """Return which rank is furthest over its limit; None where all are within theirs."""
     peaks = memory.peak_activation if limits.in_activations else memory.peak_bytes
     assert peaks is not None
     over = peaks > limits.values * (1 + tolerances.MEMORY)
     if not over.any():
         return None
     worst = int(np.argmax(peaks / limits.values))
-    others = int(over.sum()) - 1
+    return OverLimitRecord(
+        rank=worst,
+        peak=float(peaks[worst]),
+        limit=float(limits.values[worst]),
+        unit="activations" if limits.in_activations else "bytes",
+        others=int(over.sum()) - 1,
+    )
+
+
+def _over_in_words(over: OverLimitRecord) -> str:
+    others = over.others
     more = f" ({counted(others, 'more rank')} {'is over its' if others == 1 else 'are over theirs'})" if others else ""
     needed, limit = (
-        (f"{peaks[worst]:,.6g} activations", f"{limits.values[worst]:,.6g}")
-        if limits.in_activations
-        else sizes_text(float(peaks[worst]), float(limits.values[worst]))
+        (f"{over.peak:,.6g} activations", f"{over.limit:,.6g}")
+        if over.unit == "activations"
+        else sizes_text(over.peak, over.limit)
     )
-    return f"over the memory limit: rank {worst} needs {needed}, its limit is {limit}{more}"
+    return f"over the memory limit: rank {over.rank} needs {needed}, its limit is {limit}{more}"
+
+
+def _heading(result: Result) -> str:
+    schedule = result.schedule
+    slices = f", {schedule.slices} slices" if schedule.slices > 1 else ""
+    measured = ", measured" if result.timeline.source == "measured" else ""
+    shape = f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')} ({schedule.placement.name})"
+    return f"{result.name}: {shape}, {counted(schedule.microbatches, 'microbatch')}{slices}{measured}"
+
+
+def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
+    bubble = result.bubble
+    return [
+        ("makespan", times.text(result.makespan)),
+        ("longest span", times.text(max(result.spans))),
+        *_step_rows(result, times),
+        ("bubble, idle / total", percent(bubble.idle_over_total)),
+        ("bubble, over ideal", percent(bubble.over_ideal)),
+        ("bubble, of the longest span", percent(bubble.span)),
+        ("lower bound", f"{times.text(result.lower_bound)} ({result.bound_reason})"),
+        ("gap to the bound", _gap(result)),
+    ]
+
+
+def times_of(result: Result) -> Times:
+    """Return how all times of one result are written."""
+    every = (result.work, result.idle_by_rank, result.spans, [result.makespan, result.lower_bound])
+    return Times.of((value for values in every for value in values), result.time_unit)
+
+
+def _gap(result: Result) -> str:
+    if result.gap is None:
+        return "none: over the memory limit"
+    return percent(result.gap) + (": no schedule of this placement is shorter" if result.gap == 0 else "")
+
+
+def _step_rows(result: Result, times: Times) -> list[tuple[str, str]]:
+    if result.step is UNSET:
+        return []
+    return [
+        ("step, with a barrier at its end", times.text(result.step.with_barrier)),
+        ("step, without one", times.text(result.step.without_barrier)),
+    ]
+
+
+def _ranks(result: Result, times: Times) -> Part:
+    peak_bytes = result.peak_bytes
+    unit = f" ({times.unit})" if times.unit else ""
+    held = ["peak\nactivations"] if peak_bytes is None else ["peak\nactivations", "peak\nmemory"]
+    table = columns(
+        "rank", f"busy{unit}", "idle", "span", *held, padding=1, least=["span", held[0]] if held[1:] else ["span"]
+    )
+    shown = shown_ranks(result.ranks)
+    activations = activations_of([result.peak_activation[rank] for rank in shown])
+    peaks = [] if peak_bytes is None else [sizes([peak_bytes[rank] for rank in shown])]
+    for place, rank in enumerate(shown):
+        if place and rank != shown[place - 1] + 1:
+            table.add_row("...")
+        busy_and_idle = times.parts((result.work[rank], result.idle_by_rank[rank]))
+        cells = [*busy_and_idle, times.number(result.spans[rank]), activations[place]]
+        table.add_row(str(rank), *cells, *(peak[place] for peak in peaks))
+    return table

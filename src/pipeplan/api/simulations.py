@@ -8,12 +8,12 @@ from typing import TypedDict, Unpack
 
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.arguments import Given, ScheduleLike, asked
+from pipeplan.api.arguments import ScheduleLike, asked, takes
 from pipeplan.api.results import Result, result_of
 from pipeplan.api.sources import label, opened, resolve
 from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
-from pipeplan.costs import SETTINGS, Settings
+from pipeplan.costs import SETTINGS, ConfiguredSettings, Settings, SettingsKeywords
 from pipeplan.errors import InputError
 from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies, require_order
 from pipeplan.simulation import Simulation
@@ -23,7 +23,8 @@ TIME_SETTINGS = tuple(setting.name for setting in SETTINGS.values() if setting.t
 """The settings that a timeline, which has its times, has no use for."""
 
 
-def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **settings: Unpack[Given]) -> Result:
+@takes(ConfiguredSettings)
+def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[SettingsKeywords]) -> Result:
     """Times, bubble, memory and bound of one schedule.
 
     Parameters
@@ -32,7 +33,7 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **settings: Unpack[G
         A strategy's name (:func:`pipeplan.schedules` lists them); a file that holds a schedule (CSV, JSON); a schedule.
         Default: the config file's, else ``1f1b``. Of a timeline that was simulated before, the order of ops is simulated
         again on these costs, which a warning says; a measured one is refused.
-    **settings
+    **options
         Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` and so on, which
         ``docs/reference/settings.md`` lists; a list is per stage. ``config`` is a YAML, TOML or JSON file with some of them.
 
@@ -52,21 +53,31 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **settings: Unpack[G
     >>> result.makespan, result.timeline.bubble.idle_over_total
     (25.5, 0.05882352941176472)
     """
-    return simulated(*asked(schedule, settings))
+    return simulated(*asked(schedule, options))
 
 
 def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:
     """See :func:`simulate`; messages say ``called`` for the source, where that is given."""
     found, name = opened(source), called or label(source)
-    schedule = resolve(found, settings, called=name)
-    check_schedule(schedule, sends=sends(settings)).require_valid()
-    if settings.communication == "blocking":
-        schedule = _with_communication(schedule)
+    schedule = ordered(found, settings, called=name)
     costs, limits = settings.costs(schedule.placement), settings.limits(schedule.placement)
     simulation = simulate_schedule(schedule, costs, communication=settings.communication, limits=limits)
     said = assumed_times(settings, schedule)
     warnings = (*_again(name, found), *_padding(settings, schedule), *said["warnings"])
     return result_of(simulation, limits=limits, warnings=warnings, notes=said["notes"])
+
+
+def ordered(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Schedule:
+    """Return the schedule that a source stands for, as it is simulated: checked, and with its communication.
+
+    Raises
+    ------
+    PipeplanError
+        For what :func:`simulate` raises it, except for costs that cannot be.
+    """
+    schedule = resolve(source, settings, called=called)
+    check_schedule(schedule, sends=sends(settings)).require_valid()
+    return _with_communication(schedule) if settings.communication == "blocking" else schedule
 
 
 def timed(source: ScheduleLike, settings: Settings, *, called: str | None = None) -> Result:

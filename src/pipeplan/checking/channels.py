@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeplan.checking.problem import Problem
+from pipeplan.checking.finding import Finding
 from pipeplan.checking.structure import SHOWN, present
 from pipeplan.model import COMMUNICATION_KINDS, RECEIVE_KINDS, Bools, Dependencies, Kind, Op, Schedule
 
@@ -40,7 +40,7 @@ def communicates(schedule: Schedule) -> bool:
     return not schedule.kinds.isdisjoint(COMMUNICATION_KINDS)
 
 
-def check_messages(schedule: Schedule) -> Iterator[Problem]:
+def check_messages(schedule: Schedule) -> Iterator[Finding]:
     """A send and a receive for every result that goes to another rank, and no others. Needs a right structure."""
     onward = _onward(schedule)
     beyond = np.zeros((1, onward.shape[1]), np.bool_)
@@ -50,7 +50,7 @@ def check_messages(schedule: Schedule) -> Iterator[Problem]:
         missing = np.flatnonzero(expected[kind] & ~present(schedule, kind))
         yield from (_missing(schedule, kind, key) for key in missing[:SHOWN].tolist())
         if len(missing) > SHOWN:
-            yield Problem("message", "", f"{len(missing) - SHOWN} more {kind.name} are missing")
+            yield Finding("message", "", f"{len(missing) - SHOWN} more {kind.name} are missing")
         where = schedule.where(kind)
         extra = where[~expected[kind][schedule.key[where]]]
         yield from (_extra(schedule, position) for position in extra[:SHOWN].tolist())
@@ -79,15 +79,15 @@ def _rank_of(schedule: Schedule, op: Op) -> int:
     return schedule.placement.rank_of[int(copy[0])][op.stage]
 
 
-def _missing(schedule: Schedule, kind: Kind, key: int) -> Problem:
+def _missing(schedule: Schedule, kind: Kind, key: int) -> Finding:
     op = _op_of(schedule, kind, key)
     other = _partner(op)
     rest = str(op).removeprefix(f"{op.stage}{op.kind.name}")
     then = _MISSING[kind].format(there=_rank_of(schedule, other), other=other, stage=op.stage, rest=rest)
-    return Problem("message", f"rank {_rank_of(schedule, op)}", f"{op} is missing: {then}")
+    return Finding("message", f"rank {_rank_of(schedule, op)}", f"{op} is missing: {then}")
 
 
-def _extra(schedule: Schedule, position: int) -> Problem:
+def _extra(schedule: Schedule, position: int) -> Finding:
     op = schedule.op(position)
     other = _partner(op)
     if not 0 <= other.stage < schedule.stages:
@@ -95,10 +95,10 @@ def _extra(schedule: Schedule, position: int) -> Problem:
     else:
         why = f"stages {op.stage} and {other.stage} are on one rank, which hands the result on by itself"
     then = "it would wait for ever" if op.kind in RECEIVE_KINDS else "nobody would receive it"
-    return Problem("message", schedule.place(position), f"is one too many: {why}; {then}", position)
+    return Finding("message", schedule.place(position), f"is one too many: {why}; {then}", position)
 
 
-def check_channels(schedule: Schedule, needs: Dependencies) -> Iterator[Problem]:
+def check_channels(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
     """On every channel, messages are received in the order in which they are sent: the first that is not, for each.
 
     Needs :func:`check_messages` to find nothing.
@@ -121,7 +121,7 @@ def check_channels(schedule: Schedule, needs: Dependencies) -> Iterator[Problem]
             yield _disorder(schedule, int(receives[by_receive[first]]), int(sends[by_send[first]]), counts)
 
 
-def _disorder(schedule: Schedule, receive: int, sent: int, counts: tuple[int, int, int]) -> Problem:
+def _disorder(schedule: Schedule, receive: int, sent: int, counts: tuple[int, int, int]) -> Finding:
     """A receive that gets another's message: ``counts`` are its number on the channel, those out of order, and all."""
     number, wrong, messages = counts
     sender, receiver = schedule.rank[sent], schedule.rank[receive]
@@ -130,4 +130,4 @@ def _disorder(schedule: Schedule, receive: int, sent: int, counts: tuple[int, in
         f"{schedule.op(sent)}: messages carry no tag, so it would get that one's data, and where the shapes agree nothing "
         f"fails but the gradients are wrong ({wrong} of {messages} messages on this channel are out of order)"
     )
-    return Problem("channel", schedule.place(receive), message, receive)
+    return Finding("channel", schedule.place(receive), message, receive)

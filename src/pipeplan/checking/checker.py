@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from pipeplan.checking.buffers import check_buffers
 from pipeplan.checking.channels import check_channels, check_messages, communicates
-from pipeplan.checking.losses import check_losses
-from pipeplan.checking.memory import check_memory
-from pipeplan.checking.order import check_order, check_progress
-from pipeplan.checking.problem import Problem, Report
-from pipeplan.checking.rendezvous import check_rendezvous
-from pipeplan.checking.stage_wide import check_reduce_grad, check_sharding, note_no_reduce_grad
+from pipeplan.checking.finding import Finding, Report
+from pipeplan.checking.memory import check_buffers, check_memory
+from pipeplan.checking.order import check_order, check_progress, check_rendezvous
 from pipeplan.checking.structure import check_structure
-from pipeplan.checking.waits import check_progress_of_waits, check_waits, note_no_waits
+from pipeplan.checking.torch_rules import (
+    check_losses,
+    check_progress_of_waits,
+    check_reduce_grad,
+    check_sharding,
+    check_waits,
+    note_no_reduce_grad,
+    note_no_waits,
+)
 from pipeplan.model import MemoryRule, Schedule, dependencies
 
 Sends = Literal["buffered", "blocking"]
@@ -30,7 +34,7 @@ def check(
     waits: bool | None = None,
     losses_in_order: bool = False,
 ) -> Report:
-    """All problems of a schedule: structure first, and where that is right, whether it runs and on the right data.
+    """Report all problems of a schedule: its structure first, and where that is right, whether it runs on the right data.
 
     Parameters
     ----------
@@ -50,7 +54,7 @@ def check(
         Whether the runtime takes the k-th loss for microbatch k, as PyTorch's does. False: a schedule of which that is wrong
         is a note.
     """
-    notes: list[Problem] = []
+    notes: list[Finding] = []
     problems = list(check_structure(schedule))
     if not problems:
         problems += check_losses(schedule) if losses_in_order else ()
@@ -68,7 +72,7 @@ def check(
     return Report(schedule, tuple(problems), tuple(notes))
 
 
-def _check_content(schedule: Schedule, reduce_grad: bool | None, waits: bool | None) -> Iterator[Problem]:
+def _check_content(schedule: Schedule, reduce_grad: bool | None, waits: bool | None) -> Iterator[Finding]:
     yield from check_sharding(schedule)
     yield from check_reduce_grad(schedule, wanted=reduce_grad)
     lost = list(check_messages(schedule)) if communicates(schedule) else []
@@ -78,7 +82,7 @@ def _check_content(schedule: Schedule, reduce_grad: bool | None, waits: bool | N
         yield from _check_run(schedule)
 
 
-def _check_run(schedule: Schedule) -> Iterator[Problem]:
+def _check_run(schedule: Schedule) -> Iterator[Finding]:
     needs = dependencies(schedule)
     disordered = list(check_order(schedule, needs))
     yield from disordered

@@ -1,17 +1,36 @@
-"""Does every rank stay within its memory limit?"""
+"""Does every rank stay within its memory limit, and how many received messages wait for their op at once?
+
+A receive takes a buffer when it is posted, and holds it until the op that needs it runs. A schedule that receives early
+keeps ranks from waiting, and pays with buffers; one that receives far too early runs out of memory that no count of
+activations shows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipeplan.checking.problem import Problem
-from pipeplan.model import Bools, Columns, Floats, Kind, MemoryRule, Schedule, tolerances
+from pipeplan.checking.finding import Finding
+from pipeplan.model import (
+    COMPUTE_KINDS,
+    RECEIVE_KINDS,
+    Bools,
+    Columns,
+    Dependencies,
+    Floats,
+    Ints,
+    Kind,
+    MemoryRule,
+    Schedule,
+    among,
+    tolerances,
+)
 from pipeplan.readable import size_text
 
 
-def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Problem]:
+def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Finding]:
     """The first op on each rank at which more is held than its limit allows, walked op by op along the row."""
     slack = tolerances.MEMORY * np.maximum(rule.limit, 1.0)
     for rank in range(schedule.ranks):
@@ -21,14 +40,13 @@ def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Problem]:
         if over.size:
             position = int(schedule.offsets[rank] + over[0])
             amounts = (float(held[over[0]]), float(held.max()), float(rule.limit[rank]))
-            here, peak, limit = (size_text(each) if rule.unit == "bytes" else f"{each:.6g}" for each in amounts)
+            here, peak, limit = (size_text(amount) if rule.unit == "bytes" else f"{amount:.6g}" for amount in amounts)
             unit = "" if rule.unit == "bytes" else f" {rule.unit}"
             message = f"holds {here}{unit} here and {peak} at its peak; its limit is {limit}"
-            yield Problem("memory", schedule.place(position), message, position)
+            yield Finding("memory", schedule.place(position), message, position)
 
 
 def _held(row: Columns, rule: MemoryRule) -> Floats:
-    """What a row holds after each of its ops."""
     kind = row.kind
     activation, until_weight = rule.activation[row.stage], rule.freed_by_weight[row.stage]
     kept, moved = rule.recompute_keeps[row.stage], rule.offloaded[row.stage]
@@ -42,14 +60,79 @@ def _held(row: Columns, rule: MemoryRule) -> Floats:
         Kind.I: until_weight - activation,
         Kind.W: -until_weight,
     }
-    change = np.select([kind == each for each in changes], list(changes.values()), 0.0)
+    change = np.select([kind == op_kind for op_kind in changes], list(changes.values()), 0.0)
     return np.cumsum(change)
 
 
 def _recomputed(row: Columns, again: Bools) -> Bools:
-    """Whether the microbatch of each op of a row is recomputed on its stage."""
     if not again.any():
         return again
     what = list(zip(row.stage.tolist(), row.microbatch.tolist(), row.slice.tolist(), strict=True))
-    found = {each for each, recomputes in zip(what, again.tolist(), strict=True) if recomputes}
-    return np.array([each in found for each in what])
+    recomputed = {key for key, recomputes in zip(what, again.tolist(), strict=True) if recomputes}
+    return np.array([key in recomputed for key in what])
+
+
+SPARE = 2
+"""Buffers a rank that a schedule may use for early receives beyond twice what it needs: one a direction."""
+
+
+def check_buffers(schedule: Schedule, needs: Dependencies, *, limit: int | None = None) -> Iterator[Finding]:
+    """The first op on each rank at which more messages wait than its limit allows.
+
+    Parameters
+    ----------
+    limit
+        Messages a rank; None: twice what the same ops need when every receive stands right before its op, and ``SPARE``.
+    """
+    waiting = waiting_messages(schedule, needs)
+    needed = _fewest(schedule, needs)
+    peaks = np.zeros(schedule.ranks, np.int64)
+    np.maximum.at(peaks, schedule.rank, waiting)
+    allowed = 2 * needed + SPARE if limit is None else np.full(schedule.ranks, limit)
+    for rank in np.flatnonzero(peaks > allowed).tolist():
+        first, stop = schedule.offsets[rank : rank + 2]
+        position = int(first + np.flatnonzero(waiting[first:stop] > allowed[rank])[0])
+        message = (
+            f"{peaks[rank]} received messages wait for their ops at the peak of this rank, each in a buffer of its own; "
+            f"{needed[rank]} are enough when nothing is received early, and {allowed[rank]} are allowed"
+        )
+        yield Finding("buffers", schedule.place(position), message, position)
+
+
+def waiting_messages(schedule: Schedule, needs: Dependencies) -> Ints:
+    """How many messages each rank has received and not yet used, after each op; shape (ops,)."""
+    change = np.zeros(len(schedule), np.int64)
+    change[schedule.where(*RECEIVE_KINDS)] = 1
+    change[_consumers(schedule, needs)] = -1
+    waiting: Ints = np.cumsum(change)
+    waiting -= np.repeat(np.concatenate(([0], waiting))[schedule.offsets[:-1]], np.diff(schedule.offsets))
+    return waiting
+
+
+def _consumers(schedule: Schedule, needs: Dependencies) -> NDArray[np.intp]:
+    """Positions of the compute ops that use a received message, in order."""
+    compute = schedule.where(*COMPUTE_KINDS)
+    arrival = needs.arrival[compute]
+    return compute[(arrival >= 0) & among(schedule.columns.kind[arrival], RECEIVE_KINDS)]
+
+
+def _fewest(schedule: Schedule, needs: Dependencies) -> Ints:
+    """The most messages that wait at once on each rank if every receive comes as late as it can, shape (ranks,).
+
+    That is right before the op that needs the message, or one that needs a later message of the channel: messages are
+    received in the order in which they are sent.
+    """
+    consumer = _consumers(schedule, needs)
+    receive = needs.arrival[consumer]
+    channel = schedule.rank[needs.arrival[receive]].astype(np.int64) * schedule.ranks + schedule.rank[consumer]
+    order = np.lexsort((receive, channel))[::-1]
+    # Walked from the last channel to the first, each channel's numbers are below all before: the minimum starts anew.
+    first_of_channel = channel[order] * len(schedule)
+    due = np.minimum.accumulate(first_of_channel + consumer[order]) - first_of_channel
+    taken, free = 2 * (due - schedule.joined[due]), 2 * consumer + 1
+    when = np.argsort(np.concatenate((taken, free)), kind="stable")
+    waiting = np.cumsum(np.repeat([1, -1], len(consumer))[when])
+    rank = np.concatenate((schedule.rank[consumer[order]], schedule.rank[consumer]))[when]
+    peaks = np.zeros(schedule.ranks, np.int64)
+    np.maximum.at(peaks, rank, waiting)
+    return peaks

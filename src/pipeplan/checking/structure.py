@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipeplan.checking.problem import Problem
+from pipeplan.checking.finding import Finding
 from pipeplan.model import (
     BACKWARD_KINDS,
     HOST_KINDS,
@@ -27,10 +27,10 @@ SHOWN = 20
 """How many places of one problem are listed."""
 
 
-def check_structure(schedule: Schedule) -> Iterator[Problem]:
+def check_structure(schedule: Schedule) -> Iterator[Finding]:
     """Complete, without duplicates, every op on its stage's rank, overlapped pairs well formed, offloads with reloads."""
     if schedule.keys > 100 * len(schedule) + 1_000_000:
-        yield Problem(
+        yield Finding(
             "incomplete",
             "",
             f"{schedule.stages} stages x {schedule.microbatches} microbatches x {schedule.slices} slices need "
@@ -51,17 +51,17 @@ def present(schedule: Schedule, kind: Kind) -> Bools:
     return stands
 
 
-def _microbatch_given(schedule: Schedule) -> Iterator[Problem]:
+def _microbatch_given(schedule: Schedule) -> Iterator[Finding]:
     columns = schedule.columns
     if schedule.kinds.isdisjoint(STAGE_WIDE_KINDS) and columns.microbatch.min(initial=0) > NO_MICROBATCH:
         return
     without = columns.microbatch == NO_MICROBATCH
     stage_wide = among(columns.kind, STAGE_WIDE_KINDS)
     for position in np.flatnonzero(without != stage_wide)[:SHOWN].tolist():
-        yield Problem("microbatch", schedule.place(position), "only ops of a whole stage have no microbatch", position)
+        yield Finding("microbatch", schedule.place(position), "only ops of a whole stage have no microbatch", position)
 
 
-def _duplicates(schedule: Schedule) -> Iterator[Problem]:
+def _duplicates(schedule: Schedule) -> Iterator[Finding]:
     positions = positions_of(schedule)
     for kind in sorted(schedule.kinds):
         if kind.is_stage_wide:
@@ -73,10 +73,10 @@ def _duplicates(schedule: Schedule) -> Iterator[Problem]:
         for key in repeated[:SHOWN].tolist():
             first, second = where[keys == key][:2].tolist()
             message = f"occurs a second time; the first is at {schedule.place(first)}"
-            yield Problem("duplicate", schedule.place(second), message, second)
+            yield Finding("duplicate", schedule.place(second), message, second)
 
 
-def _absent(schedule: Schedule) -> Iterator[Problem]:
+def _absent(schedule: Schedule) -> Iterator[Finding]:
     forward, full, inputs, weights = (present(schedule, kind) for kind in (Kind.F, Kind.B, Kind.I, Kind.W))
     yield from _list_keys(schedule, ~forward, Kind.F, "is missing: its stage never runs forward on this microbatch")
     yield from _list_keys(schedule, ~(full | inputs | weights), Kind.B, "is missing, and so are I and W in its place")
@@ -87,7 +87,7 @@ def _absent(schedule: Schedule) -> Iterator[Problem]:
     yield from _list_keys(schedule, weights & ~inputs & ~full, Kind.I, "is missing, though W is there")
 
 
-def _offloads(schedule: Schedule) -> Iterator[Problem]:
+def _offloads(schedule: Schedule) -> Iterator[Finding]:
     """What a microbatch leaves on a stage is kept, recomputed, or offloaded and reloaded: one of these."""
     if schedule.kinds.isdisjoint(HOST_KINDS):
         return
@@ -102,29 +102,29 @@ def _offloads(schedule: Schedule) -> Iterator[Problem]:
 
 def _list_keys(
     schedule: Schedule, wrong: Bools, kind: Kind, message: str, *, rule: str = "incomplete"
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     keys = np.flatnonzero(wrong)
     per_stage = schedule.microbatches * schedule.slices
     for key in keys[:SHOWN].tolist():
         stage, rest = divmod(key, per_stage)
         op = Op(kind, stage, *divmod(rest, schedule.slices))
         copy = int(schedule.placement.copy_of(np.array([op.microbatch], np.int32), schedule.microbatches)[0])
-        yield Problem(rule, f"rank {schedule.placement.rank_of[copy][stage]}", f"{op} {message}")
+        yield Finding(rule, f"rank {schedule.placement.rank_of[copy][stage]}", f"{op} {message}")
     if len(keys) > SHOWN:
-        yield Problem(rule, "", f"{len(keys) - SHOWN} more {kind.name} like these")
+        yield Finding(rule, "", f"{len(keys) - SHOWN} more {kind.name} like these")
 
 
-def _wrong_ranks(schedule: Schedule) -> Iterator[Problem]:
+def _wrong_ranks(schedule: Schedule) -> Iterator[Finding]:
     for position in schedule.misplaced[:SHOWN].tolist():
         op = schedule.op(position)
         right = schedule.placement.ranks_of(
             np.array([op.stage]), np.array([max(op.microbatch, 0)]), schedule.microbatches
         )
         message = f"its stage is held by rank {right[0]} for this microbatch"
-        yield Problem("rank", schedule.place(position), message, position)
+        yield Finding("rank", schedule.place(position), message, position)
 
 
-def _overlaps(schedule: Schedule) -> Iterator[Problem]:
+def _overlaps(schedule: Schedule) -> Iterator[Finding]:
     group, kind = schedule.columns.group, schedule.columns.kind
     if is_constant(group) and group[0] == NO_GROUP:
         return
@@ -133,10 +133,10 @@ def _overlaps(schedule: Schedule) -> Iterator[Problem]:
     first = np.append(second[1:], False) & ~second
     lone = ~(first | second)
     for position in grouped[lone[grouped]][:SHOWN].tolist():
-        yield Problem("overlap", schedule.place(position), "overlaps with an op that is not next to it", position)
+        yield Finding("overlap", schedule.place(position), "overlaps with an op that is not next to it", position)
     after = np.flatnonzero(second)
     pair = (kind[after - 1] == Kind.F) & among(kind[after], BACKWARD_KINDS)
     for position in after[~(pair & first[after - 1])][:SHOWN].tolist():
-        yield Problem(
+        yield Finding(
             "overlap", schedule.place(position), "an overlapped pair is one forward and one backward", position
         )

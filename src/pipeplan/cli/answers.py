@@ -4,36 +4,48 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from re import sub
 from typing import Any
 
 from pipeplan.errors import PipeplanError
+from pipeplan.files import Written
 
 
 @contextmanager
-def written(outputs: Mapping[Path, Callable[[Path], Sequence[Path]]]) -> Iterator[None]:
+def written(outputs: Mapping[Path, Callable[[Path], Written]]) -> Iterator[tuple[str, ...]]:
     """Write every output, and say so on stderr, of the files too that it names; then the block shows the answer.
+
+    The block gets the warnings of the files, which are on stderr already, each once.
 
     An output that fails raises at the end: what took hours to find costs neither the other files nor what is shown.
     """
     errors: list[Exception] = []
+    warnings: dict[str, None] = {}
     for path, write in outputs.items():
         try:
-            named = write(path)[1:]
+            files = write(path)
         except Exception as error:
             errors.append(error)
         else:
-            tell(f"wrote {path}")
-            for other in named:
-                tell(f"wrote {other}, which {path} names")
-    yield
+            tell_written(files)
+            warnings |= dict.fromkeys(files.warnings)
+    for warning in warnings:
+        tell(f"warning: {warning}")
+    yield tuple(warnings)
     for further in errors[1:]:
         tell(sentence(further))
     if errors:
         raise errors[0]
+
+
+def tell_written(files: Written) -> None:
+    """Name the files that were written."""
+    tell(f"wrote {files[0]}")
+    for other in files[1:]:
+        tell(f"wrote {other}, which {files[0]} names")
 
 
 def tell(message: str) -> None:
@@ -98,6 +110,6 @@ def _option(name: str) -> str:
 
 def print_json(document: dict[str, Any]) -> None:
     """One JSON object on stdout."""
-    from pipeplan.strict_json import json_text
+    from pipeplan.documents import json_text
 
     print(json_text(document))

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from pipeplan import api
-from pipeplan.api import require_outputs
+from pipeplan.api import CompareOptions, require_outputs
 from pipeplan.cli.answers import print_json, tell, written
-from pipeplan.cli.names import ScheduleName
-from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
 from pipeplan.cli.request import request
 
-_SETTINGS = SettingOptions()
-_OUTPUT = OutputOptions()
 
-
+@command
 def compare(
     *names: ScheduleName,
-    leads: Annotated[bool, Parameter(show_default=False)] = False,
-    settings: SettingOptions = _SETTINGS,
-    output: OutputOptions = _OUTPUT,
-    json: Json = False,
-    debug: Debug = False,
+    options: CompareOptions,
+    settings: LineSettings,
+    output: OutputOptions,
+    json: bool = False,
 ) -> int:
     """Several schedules, or all that fit the shape, sorted by makespan.
 
@@ -35,12 +28,10 @@ def compare(
     ----------
     names
         Schedules' names, or files. Default: all.
-    leads
-        Also find up to which transfer time the fastest schedule leads, and which leads under smaller memory limits.
     """
     asked = request(names, settings, output)
     require_outputs(asked.outputs, ("record", "report", "pictures"), what="a comparison")
-    comparison = api.comparison_of(asked.names, asked.settings, leads=leads)
+    comparison = api.comparison_of(asked.names, asked.settings, leads=options.leads)
     with written(dict.fromkeys(asked.outputs, partial(comparison.save, **asked.look))):
         if json:
             print_json(comparison.to_dict())

@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 from pipeplan import api
-from pipeplan.api import as_keywords, require_outputs
+from pipeplan.api import differences, require_outputs
 from pipeplan.cli.answers import print_json, written
-from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.options import LineSettings, OutputOptions, command
 from pipeplan.cli.request import request
-from pipeplan.cli.training_options import calibration_option
+from pipeplan.costs import Options, option
 from pipeplan.errors import InputError
 from pipeplan.files import require_apart, require_writable
 from pipeplan.planner import require_calibration_file
 
-_SETTINGS = SettingOptions()
-_OUTPUT = OutputOptions()
+
+@dataclass(frozen=True, kw_only=True)
+class FactorsOptions(Options):
+    """Factors of a plan that a run updates."""
+
+    configuration: Path | None = option(
+        kind="file", title="Configuration", group="calibration",
+        help="The file of the configuration that ran, as `pipeplan estimate` takes it.",
+    )  # fmt: skip
+    calibration: Path | None = option(
+        kind="file", title="Calibration", group="calibration",
+        help="Update these factors with what the run's stages took over what they should; made where it is missing.",
+    )  # fmt: skip
 
 
+@command
 def diff(
     planned: str,
     measured: Path,
     /,
     *,
-    configuration: Annotated[
-        Path | None,
-        calibration_option(
-            "The file of the configuration that ran, as `pipeplan estimate` takes it.", "--configuration"
-        ),
-    ] = None,
-    calibration: Annotated[
-        Path | None,
-        calibration_option(
-            "Update these factors with what the run's stages took over what they should; made where it is missing.",
-            "--calibration",
-        ),
-    ] = None,
-    settings: SettingOptions = _SETTINGS,
-    output: OutputOptions = _OUTPUT,
-    json: Json = False,
-    debug: Debug = False,
+    options: FactorsOptions,
+    settings: LineSettings,
+    output: OutputOptions,
+    json: bool = False,
 ) -> int:
     """Planned against measured, op by op: how much of the error op times explain, and how much waiting.
 
@@ -58,8 +57,9 @@ def diff(
     """
     asked = request((planned,), settings, output, reads=[measured])
     require_outputs(asked.outputs, ("record", "report", "pictures"), what="a diff")
-    factors = _factors(configuration, calibration, measured, asked.outputs)
-    found = api.diff(planned, measured, **as_keywords(asked.settings))
+    calibration = options.calibration
+    factors = _factors(options.configuration, calibration, measured, asked.outputs)
+    found = differences(planned, measured, asked.settings)
     writers = dict.fromkeys(asked.outputs, found.save)
     if factors is not None and calibration is not None:
         writers[calibration] = factors.save

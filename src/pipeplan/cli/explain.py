@@ -6,22 +6,18 @@ from functools import partial
 
 from pipeplan import api
 from pipeplan.cli.answers import print_json, tell, written
-from pipeplan.cli.names import ScheduleName
-from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
 from pipeplan.cli.request import request
 
-_SETTINGS = SettingOptions()
-_OUTPUT = OutputOptions()
 
-
+@command
 def explain(
     name: ScheduleName | None = None,
     /,
     *,
-    settings: SettingOptions = _SETTINGS,
-    output: OutputOptions = _OUTPUT,
-    json: Json = False,
-    debug: Debug = False,
+    settings: LineSettings,
+    output: OutputOptions,
+    json: bool = False,
 ) -> int:
     """Why each rank idles, what the critical path is made of, and what would help.
 

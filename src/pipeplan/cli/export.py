@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from pipeplan import api
-from pipeplan.api import Export, as_keywords, export_formats, file_of
+from pipeplan.api import Export, ExportOptions, export_formats, exported_to, file_of
 from pipeplan.cli.answers import tell
-from pipeplan.cli.names import ScheduleName
-from pipeplan.cli.options import OUTPUT, Debug, SettingOptions
-from pipeplan.cli.rearrangement import RearrangementOptions
+from pipeplan.cli.options import OUTPUT, LineSettings, ScheduleName, command
 from pipeplan.cli.request import request
-from pipeplan.cli.trainer_options import TrainerOptions
 from pipeplan.files import require_apart, write_text
 
 if TYPE_CHECKING:
@@ -25,25 +20,20 @@ if TYPE_CHECKING:
 else:
     FormatName: Any = Annotated[Literal[tuple(export_formats())] | str, Parameter(show_choices=False)]
 
-_SETTINGS = SettingOptions()
-_REARRANGED = RearrangementOptions()
-_TRAINER = TrainerOptions()
-
 _FORMATS = "\n".join(f"- {each.name}: {each.help}" for each in export_formats().values())
 _TO = Parameter(group=OUTPUT, help=f"The format; without it they are listed.\n\n{_FORMATS}")
 _FILE = Parameter(name=["--output", "-o"], group=OUTPUT, help="The file; stdout without it.")
 
 
+@command
 def export(
     name: ScheduleName | None = None,
     /,
     *,
     to: Annotated[FormatName | None, _TO] = None,
     output: Annotated[Path | None, _FILE] = None,
-    rearranged: RearrangementOptions = _REARRANGED,
-    trainer: TrainerOptions = _TRAINER,
-    settings: SettingOptions = _SETTINGS,
-    debug: Debug = False,
+    options: ExportOptions,
+    settings: LineSettings,
 ) -> int:
     """Write a schedule in another tool's format.
 
@@ -58,11 +48,10 @@ def export(
     if to is None:
         return _listed(asking=name is None and output is None)
     asked = request(() if name is None else (name,), settings, writes=() if output is None else (output,))
-    given: Any = {**as_keywords(asked.settings), **trainer.given()}
-    text = api.export(asked.name, to, **asdict(rearranged), **given)
-    read = [path for path in (file_of(asked.name), *settings.files()) if path is not None]
+    text = exported_to(to, asked.name, asked.settings, options)
+    read = [path for path in (file_of(asked.name), *settings.files) if path is not None]
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(text.text)
         _write_named(text, read)
     else:
         named = [Path(path) for path in text.written_to(output).files]
@@ -78,7 +67,7 @@ def export(
 
 def _listed(*, asking: bool) -> int:
     """The formats as the answer; who wanted one of them written did not say which."""
-    from pipeplan.api.tables.parts import facts, show  # brings rich, which an export does without
+    from pipeplan.api.parts import facts, show  # brings rich, which an export does without
 
     show(facts((each.name, f"{each.help} ({each.ending})") for each in export_formats().values()))
     if asking:

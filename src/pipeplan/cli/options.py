@@ -1,36 +1,62 @@
-"""The options that commands share: those of the settings are made from their table."""
+"""From records of options to the command line: how the words of each kind of option are read, and what commands take."""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, make_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hints
 
 from cyclopts import Group, Parameter, Token
 from cyclopts import convert as convert_as
 
-from pipeplan.costs import SETTINGS, Setting, SettingKind, load_layers, parse_size
-from pipeplan.drawing import SizeName, ThemeName
+from pipeplan.api import LookOptions
+from pipeplan.costs import (
+    ConfiguredSettings,
+    Options,
+    Setting,
+    SettingKind,
+    load_layers,
+    missing_in,
+    option,
+    options_of,
+    parse_size,
+    table_of,
+)
 from pipeplan.errors import CostError, InputError
 from pipeplan.files import path_of
 from pipeplan.formats import STANDARD_INPUT
 from pipeplan.model import shortened
+from pipeplan.strategies import STRATEGIES
 
 if TYPE_CHECKING:
-    from pipeplan.api import Look
+    ScheduleName = str
+else:
+    ScheduleName: Any = Annotated[Literal[tuple(STRATEGIES)] | str, Parameter(show_choices=False)]
+    """Schedule names that the shell completes; any other text is accepted as the path of a file."""
 
-OUTPUT = Group("Input and output", sort_key=4)
-"""What is read and written, below the settings' groups."""
+OUTPUT = Group("Input and output", sort_key=9)
+"""What is read and written, below the other groups."""
 
-_SHAPE = Group("Shape", sort_key=1)
-_COSTS = Group("Costs", sort_key=2)
-_MEMORY = Group("Memory", sort_key=3)
-
-_GROUPS = {"shape": _SHAPE, "more": _SHAPE, "times": _COSTS, "details": _COSTS, "memory": _MEMORY}
-"""Where the help lists the settings of each group."""
+_TITLES = {
+    "Search": ("search",),
+    "Order of ops": ("order",),
+    "What to train": ("training",),
+    "What to choose by": ("choosing",),
+    "Calibration": ("calibration",),
+    "How long, and where": ("work",),
+    "Settings of a trainer": ("trainer",),
+    "Shape": ("shape", "more"),
+    "Costs": ("times", "details"),
+    "Memory": ("memory",),
+}
+_GROUPS = {
+    group: Group(title, sort_key=place) for place, (title, groups) in enumerate(_TITLES.items()) for group in groups
+} | {"output": OUTPUT}
+"""Where the help lists the options of each group."""
 
 
 def _words(tokens: Sequence[Token]) -> list[str]:
@@ -122,17 +148,6 @@ def _to_stages(_: Any, tokens: Sequence[Token]) -> str:
     return ",".join(_to_words(_, tokens))
 
 
-def _option(
-    group: Group | None, text: str, *names: str, convert: Callable[..., Any] | None = None, many: bool = False
-) -> Any:
-    by_type: dict[str, Any] = (
-        {} if convert is None else {"converter": convert}
-    )  # None would take the place of the app's own
-    if group is not None:  # a group of None would leave the option out of the help
-        by_type["group"] = group
-    return Parameter(name=names, help=text, consume_multiple=many, show_default=False, negative_iterable=(), **by_type)
-
-
 _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "count": (int, _to_count, False),
     "number": (float, _to_number, False),
@@ -145,7 +160,12 @@ _TYPES: dict[SettingKind, tuple[Any, Callable[..., Any] | None, bool]] = {
     "layout": (tuple[int, ...], to_counts, True),
     "size": (str, _to_text, False),
     "pairs": (tuple[str, ...], None, True),
+    "names": (tuple[str, ...], None, False),
+    "model": (str, _to_text, False),
+    "object": (str, _to_text, False),
+    "schedules": (tuple[ScheduleName, ...], None, False),
     "file": (Path, _to_path, False),
+    "files": (tuple[Path, ...], _to_paths, False),
 }
 """What the options of each kind of setting hold, how words become that, and whether there may be several words."""
 
@@ -170,124 +190,142 @@ def from_words(held: Any, tokens: Sequence[Token]) -> Any:
     return convert_as(held, tokens) if convert is None else convert(held, tokens)
 
 
-def option_of(setting: Setting, group: Group) -> Any:
+def _annotation(setting: Setting) -> Any:
     """The annotation of a setting's option, which is None where the command line does not say."""
     held = Literal[setting.choices] if setting.kind == "choice" else _TYPES[setting.kind][0]
-    return Annotated[held | None, parameter_of(setting, group)]
+    return Annotated[held | None, parameter_of(setting)]
 
 
-def parameter_of(setting: Setting, group: Group | None = None) -> Parameter:
-    """A setting's option; a value that it cannot have is refused before anything is done."""
+def parameter_of(setting: Setting) -> Parameter:
+    """The option of a setting in the shell; a value that it cannot have is refused before anything is done."""
     _, convert, many = (None, None, False) if setting.kind == "choice" else _TYPES[setting.kind]
     if setting.in_bytes:
         convert = _to_sizes if many else _to_size
-    checked = None if convert is None else _checked(setting, convert)
-    found: Parameter = _option(group, setting.full_help, *setting.options, convert=checked, many=many)
-    return found
+    # None would take the place of the app's own converter.
+    by_type: dict[str, Any] = {} if convert is None else {"converter": _checked(setting, convert)}
+    return Parameter(
+        name=setting.options,
+        help=setting.full_help,
+        group=_GROUPS[setting.group],
+        consume_multiple=many,
+        show_default=False,
+        show_choices=setting.kind == "choice",
+        negative_iterable=(),
+        **by_type,
+    )
 
 
 def _checked(setting: Setting, convert: Callable[..., Any]) -> Callable[..., Any]:
-    """A converter that looks at what comes of the words, too."""
-
     def converted(held: Any, tokens: Sequence[Token]) -> Any:
         value = convert(held, tokens)
         if setting.kind != "layers":
-            setting.check(
-                value[0] if isinstance(value, tuple) and len(value) == 1 and setting.kind != "layout" else value
-            )
+            setting.check(_number_for_all(setting, value))
         return value
 
     return converted
 
 
-_GivenSettings: Any = make_dataclass(
-    "_GivenSettings",
-    [(setting.name, option_of(setting, _GROUPS[setting.group]), None) for setting in SETTINGS.values()],
-    frozen=True,
-    kw_only=True,
-)
+def _number_for_all(setting: Setting, value: Any) -> Any:
+    """Return a list of one as a number for all; it is a list until here, since cyclopts holds values to their types."""
+    single = setting.kind in ("per_stage", "limit") and isinstance(value, tuple) and len(value) == 1
+    return value[0] if single else value
 
 
-@Parameter(name="*")
+@dataclass(frozen=True)
+class LineSettings:
+    """The settings that the command line gives, the config file that they override, and the files that are read for them."""
+
+    values: Mapping[str, Any]
+    config: Path | None
+    files: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> LineSettings:
+        """What was said. Raises InputError for a file of layers that cannot be read or understood."""
+        files = tuple(said[name] for name in ("config", "layers") if name in said)
+        values: dict[str, Any] = {
+            name: load_layers(value) if name == "layers" else value for name, value in said.items()
+        }
+        config: Path | None = values.pop("config", None)
+        return cls(values, config, files)
+
+
 @dataclass(frozen=True, kw_only=True)
-class SettingOptions(_GivenSettings):  # type: ignore[misc]
-    """Shape and costs: a field for each setting, None where the command line does not say."""
+class PictureOptions(LookOptions):
+    """How pictures look, and whether there are any."""
 
-    config: Annotated[
-        Path | None,
-        _option(OUTPUT, "YAML, TOML or JSON with any of these; options override it.", "--config", "-c"),
-    ] = None
-
-    def given(self) -> dict[str, Any]:
-        """The settings that the command line gives; a list of one is a number for all.
-
-        Raises
-        ------
-        InputError
-            For a file of layers that cannot be read or understood.
-        """
-        said = {name: getattr(self, name) for name in SETTINGS}
-        return {name: self._value(SETTINGS[name].kind, value) for name, value in said.items() if value is not None}
-
-    def files(self) -> list[Path]:
-        """The files that are read for the settings."""
-        found = [self.config, *(getattr(self, name) for name, about in SETTINGS.items() if about.kind == "layers")]
-        return [path for path in found if path is not None]
-
-    @staticmethod
-    def _value(kind: SettingKind, value: Any) -> Any:
-        if kind == "layers":
-            return load_layers(value)
-        if kind == "layout":
-            return value
-        return value[0] if isinstance(value, tuple) and len(value) == 1 else value
+    no_visualization: bool = option(
+        False, kind="flag", title="No pictures", group="output",
+        help="Draw nothing except --output files, and nothing in the terminal.",
+    )  # fmt: skip
 
 
-@Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class LookOptions:
-    """How pictures look."""
-
-    theme: Annotated[ThemeName | None, _option(OUTPUT, "The colours of pictures (light).", "--theme")] = None
-    size: Annotated[
-        SizeName | None,
-        _option(
-            OUTPUT,
-            "How large pictures are: a 16:9 slide, a page as high as it needs to be, or a paper's column (page).",
-            "--size",
-        ),
-    ] = None
-
-    @property
-    def look(self) -> Look:
-        """What is said of it, as keywords for saving."""
-        look: Look = {}
-        if self.theme is not None:
-            look["theme"] = self.theme
-        if self.size is not None:
-            look["size"] = self.size
-        return look
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class OutputOptions(LookOptions):
+class OutputOptions(PictureOptions):
     """Where the answer goes."""
 
-    output: Annotated[
-        tuple[Path, ...],
-        _option(
-            OUTPUT,
-            "File to write; repeatable. The ending chooses the format, such as .png, .svg, .html, .csv or .json; an "
-            "unknown ending lists all.",
-            "--output",
-            "-o",
-        ),
-    ] = ()
-    no_visualization: Annotated[
-        bool, _option(OUTPUT, "No picture but those of --output, in the terminal neither.", "--no-visualization")
-    ] = False
+    output: tuple[Path, ...] = option(
+        (), kind="files", title="Output", group="output", flags=("-o",),
+        help="File to write; repeatable. The ending chooses the format, such as .png, .svg, .html, .csv or .json; an "
+        "unknown ending lists all.",
+    )  # fmt: skip
 
 
-Json = Annotated[bool, _option(OUTPUT, "One JSON object on stdout, and nothing else there.", "--json")]
-Debug = Annotated[bool, _option(OUTPUT, "Show the traceback of an error.", "--debug")]
+def command(function: Callable[..., int]) -> Callable[..., int]:
+    """Make a command of a function: each keyword that is a record of options becomes an option for each field.
+
+    ``LineSettings`` become the options of all settings. Every command takes ``--debug``; one with ``json``, ``--json``.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    records: dict[str, type[Options]] = {}
+    taken: list[inspect.Parameter] = []
+    for each in inspect.signature(function).parameters.values():
+        hint = hints[each.name]
+        if hint is LineSettings:
+            records[each.name] = ConfiguredSettings
+        elif isinstance(hint, type) and issubclass(hint, Options):
+            records[each.name] = hint
+        else:
+            taken.append(each.replace(annotation=_JSON if each.name == "json" else hint))
+    expanded = {name: table_of(record) for name, record in records.items()}
+    options = {setting.name: setting for table in expanded.values() for setting in table.values()}
+    taken += [_keyword(name, _annotation(setting)) for name, setting in options.items()]
+    taken.append(_keyword("debug", _DEBUG, default=False))
+
+    def run(*words: Any, debug: bool = False, **given: Any) -> int:
+        said = {
+            name: _number_for_all(setting, given.pop(name))
+            for name, setting in options.items()
+            if given.get(name) is not None
+        }
+        given = {name: value for name, value in given.items() if name not in options}
+        for name, record in records.items():
+            of_record = {each: said[each] for each in expanded[name] if each in said}
+            if hints[name] is LineSettings:
+                given[name] = LineSettings.of(of_record)
+                continue
+            if missing := missing_in(record, of_record):
+                needed = ", ".join(f"--{each.replace('_', '-')}" for each in missing)
+                raise InputError(
+                    f"a {function.__name__} needs {needed}: 'pipeplan help {function.__name__}' ends with an example",
+                    field=missing[0],
+                )
+            given[name] = options_of(record, of_record)
+        return function(*words, **given)
+
+    run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
+    run.__signature__ = inspect.Signature(sorted(taken, key=lambda each: each.kind))  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in taken}
+    return run
+
+
+def _keyword(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _switch(text: str) -> Any:
+    return Annotated[bool, Parameter(help=text, group=OUTPUT, show_default=False, negative=())]
+
+
+_JSON = _switch("One JSON object on stdout, and nothing else there.")
+_DEBUG = _switch("Show the traceback of an error.")

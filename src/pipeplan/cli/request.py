@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeplan import api
-from pipeplan.cli.options import OutputOptions, SettingOptions
+from pipeplan.cli.options import LineSettings, OutputOptions
 from pipeplan.costs import Config, Settings, merged
 from pipeplan.files import path_of, require_apart, require_writable
 
@@ -48,7 +48,7 @@ class Request:
 
 def request(
     names: tuple[str, ...],
-    options: SettingOptions,
+    line: LineSettings,
     output: OutputOptions | None = None,
     *,
     draws: bool = False,
@@ -61,7 +61,7 @@ def request(
     ----------
     names
         Schedules by name or file.
-    options, output
+    line, output
         What the command line says; without ``output`` the command has no outputs whose ending chooses what they hold.
     draws
         Whether a picture is drawn where neither command line nor config file names an output.
@@ -73,9 +73,9 @@ def request(
     InputError
         For a config file that is not right; an output that cannot be written, is an input or is another output.
     """
-    config = Config() if options.config is None else api.load_config(options.config)
+    config = Config() if line.config is None else api.load_config(line.config)
     names = names or (() if config.schedule is None else (config.schedule,))
-    asked = Request(names, merged(config.settings, options.given()))
+    asked = Request(names, merged(config.settings, line.values))
     if output is not None:
         pictures = not (output.no_visualization or config.no_visualization)
         outputs = _outputs(output, config, asked.name if draws else None, pictures=pictures)
@@ -85,7 +85,7 @@ def request(
         require_writable(path)
     files = [path for path in map(api.file_of, names) if path is not None]
     named = [path for output in asked.outputs for path in api.named_beside(output)]
-    require_apart([*asked.outputs, *named, *writes], [*reads, *files, *options.files()])
+    require_apart([*asked.outputs, *named, *writes], [*reads, *files, *line.files])
     return asked
 
 

@@ -1,30 +1,24 @@
-"""``pipeplan schedules``."""
+"""``pipeplan schedules`` and ``catalogue``."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from cyclopts import Parameter
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
 
 from pipeplan import api
 from pipeplan.cli.answers import print_json
-from pipeplan.cli.names import ScheduleName
-from pipeplan.cli.options import OUTPUT, Debug, Json, LookOptions
+from pipeplan.cli.options import PictureOptions, ScheduleName, command
 from pipeplan.cli.terminal_picture import show_above
 
-_LOOK = LookOptions()
-_NO_PICTURE = Parameter(group=OUTPUT, help="No picture in letters.")
 
-
+@command
 def schedules(
     name: ScheduleName | None = None,
     /,
     *,
-    machines: bool = False,
-    looks: LookOptions = _LOOK,
-    no_visualization: Annotated[bool, _NO_PICTURE] = False,
-    json: Json = False,
-    debug: Debug = False,
+    looks: PictureOptions,
+    json: bool = False,
 ) -> int:
     """List the schedules, or describe one: its picture, shapes, formulas, paper, figures on a few shapes, and its idea.
 
@@ -32,14 +26,37 @@ def schedules(
     ----------
     name
         A schedule's name. Default: all.
-    machines
-        List the machines that --machine takes instead: what ranks lose on them, and the runs that say so.
     """
-    found = api.schedules(name, machines=machines)
+    found = api.schedules(name)
     if json:
         print_json(found.to_dict())
         return 0
-    if name is not None and not no_visualization:
+    if name is not None and not looks.no_visualization:
         show_above(api.simulate(name).view(), looks.look)
     found.print()
+    return 0
+
+
+@command
+def catalogue(*names: Literal["models", "gpus", "machines"], json: bool = False) -> int:
+    """List what has a name: the models and GPUs that `pipeplan plan` takes, and the machines of `--machine`.
+
+    Machines say what ranks lose on them between ops and at the end of a step, and the runs that say so.
+
+    Parameters
+    ----------
+    names
+        What to list. Default: all.
+    """
+    lists: dict[str, Callable[[], Any]] = {
+        "models": api.models,
+        "gpus": api.gpus,
+        "machines": partial(api.schedules, machines=True),
+    }
+    found = [lists[name]() for name in names or lists]
+    if json:
+        print_json({name: value for each in found for name, value in each.to_dict().items()})
+    else:
+        for each in found:
+            each.print()
     return 0

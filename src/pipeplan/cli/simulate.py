@@ -6,22 +6,18 @@ from functools import partial
 
 from pipeplan import api
 from pipeplan.cli.answers import print_json, tell, written
-from pipeplan.cli.names import ScheduleName
-from pipeplan.cli.options import Debug, Json, OutputOptions, SettingOptions
+from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command
 from pipeplan.cli.request import request
 
-_SETTINGS = SettingOptions()
-_OUTPUT = OutputOptions()
 
-
+@command
 def simulate(
     name: ScheduleName | None = None,
     /,
     *,
-    settings: SettingOptions = _SETTINGS,
-    output: OutputOptions = _OUTPUT,
-    json: Json = False,
-    debug: Debug = False,
+    settings: LineSettings,
+    output: OutputOptions,
+    json: bool = False,
 ) -> int:
     """Times, bubble, memory, bound and picture of one schedule.
 
@@ -36,9 +32,9 @@ def simulate(
     """
     asked = request(() if name is None else (name,), settings, output, draws=not json)
     result = api.simulated(asked.name, asked.settings)
-    with written(dict.fromkeys(asked.outputs, partial(result.save, **asked.look))):
+    with written(dict.fromkeys(asked.outputs, partial(result.save, **asked.look))) as changes:
         if json:
-            print_json(result.to_dict())
+            print_json(result.to_dict() | {"warnings": [*result.warnings, *changes]})
             for warning in result.warnings:
                 tell(f"warning: {warning}")
         else:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -144,9 +145,10 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
     return _settings_and_names(values, where)[1]
 
 
-def settings_from(values: Mapping[str, Any]) -> Settings:
-    """The settings of keyword arguments; see :func:`settings_given` for the values and for what it raises."""
-    return _settings_and_names(values, "")[0]
+def settings_from(values: Mapping[str, Any], base: Mapping[str, Any] = MappingProxyType({})) -> Settings:
+    """The settings of keyword arguments laid over those of a file; see :func:`settings_given` for what it raises."""
+    typed, given = _settings_and_names(values, "")
+    return merged(base, given) if base else typed
 
 
 def _settings_and_names(values: Mapping[str, Any], where: str) -> tuple[Settings, dict[str, Any]]:

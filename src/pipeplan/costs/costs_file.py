@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.costs.from_settings import Settings
+from pipeplan.documents import json_text
 from pipeplan.errors import InputError
 from pipeplan.files import write_text
-from pipeplan.strict_json import json_text
 
 
 def require_costs_file(path: Path) -> None:

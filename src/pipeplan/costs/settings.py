@@ -1,21 +1,17 @@
 """The one table of settings: the shape and the costs as a user gives them.
 
-The command line, config files, Python signatures, the web API, its form and ``docs/reference/settings.md`` all derive from
-it. A new setting is a field of :class:`SettingsTable` and a line of :class:`SettingsGiven`, both here.
+A new setting is a field of :class:`SettingsTable`; ``python -m docs.build.options --write`` writes what derives from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from types import MappingProxyType
-from typing import Any, Literal, TypedDict, get_args
-
-from numpy.typing import NDArray
+import os
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.machines import MACHINES, NO_MACHINE
-from pipeplan.costs.setting import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, Setting, setting
+from pipeplan.costs.options import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, Options, option, table_of
 from pipeplan.errors import ShapeError
 
 Times = float | tuple[float, ...]
@@ -26,7 +22,7 @@ Communication = Literal["edge", "blocking", "contended"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SettingsTable:
+class SettingsTable(Options):
     """The fields of :class:`~pipeplan.costs.from_settings.Settings`, each with all that is known of it.
 
     Raises
@@ -39,173 +35,169 @@ class SettingsTable:
         For a word that is none of a setting's choices.
     """
 
-    ranks: int | None = setting(
+    ranks: int | None = option(
         kind="count", title="Ranks", group="shape", help="Pipeline ranks, p.", default="4", range=RANKS,
         aliases=("num_devices", "num_ranks"), flags=("-p",), slider=(1, 64, 1),
     )  # fmt: skip
-    microbatches: int | None = setting(
+    microbatches: int | None = option(
         kind="count", title="Microbatches", group="shape", help="Microbatches of a step, m.", default="8", range=COUNT,
         aliases=("num_batches", "num_microbatches"), flags=("-m", "-b"), slider=(1, 256, 1),
     )  # fmt: skip
-    chunks: int | None = setting(
+    chunks: int | None = option(
         kind="count", title="Chunks a rank", group="shape", help="Chunks a rank, v.", default="its own",
         range=COUNT, aliases=("num_chunks",), flags=("-v",), slider=(1, 8, 1),
     )  # fmt: skip
-    stages: int | None = setting(
+    stages: int | None = option(
         kind="count", title="Stages", group="shape", help="Stages: ranks x chunks; alone it sets the ranks.",
         range=COUNT, aliases=("num_stages",), flags=("-s",), in_form=False,
     )  # fmt: skip
-    forward_times: Times | None = setting(
+    forward_times: Times | None = option(
         kind="per_stage", title="Forward, F", group="times", help="Time of a forward: one number, or one per stage.",
         default="1", unit="time", range=POSITIVE, flags=("-f",), slider=(0.05, 5, 0.05),
     )  # fmt: skip
-    backward_times: Times | None = setting(
+    backward_times: Times | None = option(
         kind="per_stage", title="Full backward, B", group="details", help="Time of a full backward.",
         default="I + W, or twice the forward", unit="time", range=POSITIVE, flags=("-bw",),
         hint="With I and W empty, each is half of it.",
     )  # fmt: skip
-    backward_input_times: Times | None = setting(
+    backward_input_times: Times | None = option(
         kind="per_stage", title="Backward for inputs, I", group="times", help="Time of the backward for the inputs.",
         default="half the full one", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
         follows=(("backward_times", 0.5), ("forward_times", 1.0)),
     )  # fmt: skip
-    backward_weight_times: Times | None = setting(
+    backward_weight_times: Times | None = option(
         kind="per_stage", title="Backward for weights, W", group="times", help="Time of the backward for the weights.",
         default="half the full one", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
         follows=(("backward_times", 0.5), ("forward_times", 1.0)),
     )  # fmt: skip
-    overlap_times: Times | None = setting(
+    overlap_times: Times | None = option(
         kind="per_stage", title="Overlapped F and B", group="details",
         help="Time of a forward overlapped with a backward.", default="their sum", unit="time", range=POSITIVE,
     )  # fmt: skip
-    recompute: str | tuple[int, ...] = setting(
+    recompute: str | tuple[int, ...] = option(
         "none", kind="stages", title="Recompute", group="details",
         help="Stages that recompute their activations before the backward: none, all, or such as 0-3,6.",
         default="none", hint="none, all, or stages such as 0-3,6.", longest=200_000,
     )  # fmt: skip
-    recompute_times: Times | None = setting(
+    recompute_times: Times | None = option(
         kind="per_stage", title="Recomputation, R", group="details", help="Time of a recomputation.",
         default="the forward's", unit="time", range=POSITIVE,
     )  # fmt: skip
-    offload: str | tuple[int, ...] = setting(
+    offload: str | tuple[int, ...] = option(
         "none", kind="stages", title="Offload", group="details",
         help="Stages that copy their activations to the host and back before the backward: none, all, or such as 0-3,6.",
         default="none", hint="none, all, or stages such as 0-3,6; needs a bandwidth or a time.", longest=200_000,
     )  # fmt: skip
-    offload_times: Times | None = setting(
+    offload_times: Times | None = option(
         kind="per_stage", title="Copy to the host", group="details",
         help="Time of the copy of a microbatch's offloaded activations to the host, and of the one back.",
         default="offloaded bytes over the bandwidth", unit="time", range=NOT_NEGATIVE,
     )  # fmt: skip
-    offload_bandwidth: float | None = setting(
+    offload_bandwidth: float | None = option(
         kind="number", title="Bandwidth to the host, bytes a time", group="details",
         help="Bytes that a rank copies to its host in a unit of time; as many come back at once.",
         default="none", unit="bytes in a unit of time", range=POSITIVE,
     )  # fmt: skip
-    times_per: TimesPer = setting(
+    times_per: TimesPer = option(
         "rank", kind="choice", title="One number is for", group="details", choices=get_args(TimesPer),
         help="What one number is for: all the chunks of a rank together (rank), or each stage.", default="rank",
         hint="All the chunks of a rank together, or each stage.",
     )  # fmt: skip
-    pad_times: bool = setting(
+    pad_times: bool = option(
         False, kind="flag", title="Make lists fit", group="details",
         help="Repeat the last value of a list that is too short, cut one that is too long.",
         hint="Repeat the last value of a list that is too short, cut a longer one.",
     )  # fmt: skip
-    time_unit: str = setting(
+    time_unit: str = option(
         "", kind="text", title="Unit of the times", group="details", help="Unit of the times, for labels: us, ms, s.",
         default="none", hint="Such as us or ms.", longest=12,
     )  # fmt: skip
-    costs_name: str = setting(
+    costs_name: str = option(
         "", kind="text", title="Name of the costs", group="details", in_form=False, longest=80,
         help="What pictures call the costs.", default="the config file's name",
     )  # fmt: skip
-    layers: tuple[Layer, ...] | None = setting(
+    layers: tuple[Layer, ...] | None = option(
         kind="layers", title="Layers", group="details", in_form=False,
         help="Costs per layer instead of per stage; in the shell, a file with a list of them.", default="none",
     )  # fmt: skip
-    layers_per_stage: tuple[int, ...] | None = setting(
+    layers_per_stage: tuple[int, ...] | None = option(
         kind="layout", title="Layers of each stage", group="details", in_form=False,
         help="How many layers each stage has.", default="the slowest stage as fast as can be",
     )  # fmt: skip
-    p2p_time: float = setting(
+    p2p_time: float = option(
         0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.", default="0",
         unit="time", range=NOT_NEGATIVE, aliases=("p2p_latency",), slider=(0, 2, 0.05),
     )  # fmt: skip
-    p2p_bytes: float = setting(
+    p2p_bytes: float = option(
         0.0, kind="number", title="Bytes of a transfer", group="details", help="Bytes of a transfer, such as 64MiB.",
         default="0", unit="bytes", range=NOT_NEGATIVE,
     )  # fmt: skip
-    p2p_bandwidth: float | None = setting(
+    p2p_bandwidth: float | None = option(
         kind="number", title="Bandwidth, bytes a time", group="details", help="Bytes a link carries in a unit of time.",
         default="unlimited", unit="bytes in a unit of time", range=POSITIVE,
     )  # fmt: skip
-    communication: Communication = setting(
+    communication: Communication = option(
         "edge", kind="choice", title="A transfer", group="details", choices=get_args(Communication), default="edge",
         help="What a transfer delays: what waits for it (edge), both ranks (blocking), the link's next one (contended).",
         hint="edge: delays what waits for it; blocking: occupies both ranks; contended: one at a time on a link.",
     )  # fmt: skip
-    machine: str = setting(
+    machine: str = option(
         NO_MACHINE, kind="choice", title="Machine", group="details", choices=(NO_MACHINE, *MACHINES), default=NO_MACHINE,
         help="Sets what is lost between ops and at the end of a step to what runs on this machine were fitted to.",
         hint="What its runs lose between ops; in the unit of the times, which it needs.",
     )  # fmt: skip
-    op_gap: float | None = setting(
+    op_gap: float | None = option(
         kind="number", title="Gap before every op", group="details", default="0, or the machine's", unit="time",
         help="What every op takes from its rank before it starts: launching its kernels, the framework's own work.",
         range=NOT_NEGATIVE,
     )  # fmt: skip
-    message_time: float | None = setting(
+    message_time: float | None = option(
         kind="number", title="A message takes from a rank", group="details", default="0, or the machine's", unit="time",
         help="What every message to or from another rank takes from the rank at either end.", range=NOT_NEGATIVE,
     )  # fmt: skip
-    step_time: float | None = setting(
+    step_time: float | None = option(
         kind="number", title="End of a step", group="details", default="0, or the machine's", unit="time",
         help="What a step adds behind its last op: optimizer, barrier, data-parallel reduction; not in the makespan.",
         range=NOT_NEGATIVE,
     )  # fmt: skip
-    activation_bytes: Times | None = setting(
+    activation_bytes: Times | None = option(
         kind="per_stage", title="Activation bytes", group="memory", default="none", unit="bytes", range=DIVISOR,
         help="Bytes that one microbatch holds, such as 2GiB: on all the chunks of a rank together, or one number per stage.",
     )  # fmt: skip
-    weight_activation_bytes: Times | None = setting(
+    weight_activation_bytes: Times | None = option(
         kind="per_stage", title="The part that only W frees", group="memory", default="all of them", unit="bytes",
         help="The part of the activation bytes that only the weight backward frees.", range=NOT_NEGATIVE,
     )  # fmt: skip
-    recompute_bytes: Times | None = setting(
+    recompute_bytes: Times | None = option(
         kind="per_stage", title="The part that a recomputed forward keeps", group="memory", default="0", unit="bytes",
         help="The part of the activation bytes that a forward keeps where it is recomputed: what it starts from.",
         range=NOT_NEGATIVE,
     )  # fmt: skip
-    offload_bytes: Times | None = setting(
+    offload_bytes: Times | None = option(
         kind="per_stage", title="The part that is offloaded", group="memory", default="all of them", unit="bytes",
         help="The part of the activation bytes that is copied to the host where a microbatch is offloaded.",
         range=NOT_NEGATIVE,
     )  # fmt: skip
-    static_bytes: Times | None = setting(
+    static_bytes: Times | None = option(
         kind="per_stage", title="Static bytes", group="memory", default="0", unit="bytes", range=NOT_NEGATIVE,
         help="Bytes of parameters, gradients and optimizer state.",
     )  # fmt: skip
-    memory_limit: float | str | tuple[float | str, ...] | None = setting(
+    memory_limit: float | str | tuple[float | str, ...] | None = option(
         kind="limit", title="Limit of every rank", group="memory", default="none", unit="bytes or activations",
         help="Memory limit: bytes, 12GiB, or activations, 8act; one, or one per rank.", hint="12GiB, bytes or 8act.",
     )  # fmt: skip
-    group_size: int | None = setting(
+    group_size: int | None = option(
         kind="count", title="Group size", group="more", help="Microbatches in a group of an interleaved schedule.",
         default="the ranks", range=COUNT, flags=("-g",), hint="Of interleaved schedules.",
     )  # fmt: skip
-    slices: int | None = setting(
+    slices: int | None = option(
         kind="count", title="Slices", group="more", help="Slices of a microbatch's sequence, for seq1f1b.",
         default="2", range=COUNT, hint="Of a sequence, for seq1f1b.",
     )  # fmt: skip
-    variant: str | None = setting(
+    variant: str | None = option(
         kind="text", title="Variant", group="more", help="Which of several rules published under one name.",
         default="the first",
     )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        for each in SETTINGS.values():
-            each.check(getattr(self, each.name))
 
     def pipeline_ranks(self, chunks: int) -> int:
         """The number of ranks: as given, or the stages divided by the chunks, or 4.
@@ -223,61 +215,17 @@ class SettingsTable:
         return ranks
 
 
-GivenTimes = float | Sequence[float] | NDArray[Any]
-"""One number, or one per stage; an array is as good as a list."""
+@dataclass(frozen=True, kw_only=True)
+class ConfiguredSettings(SettingsTable):
+    """The settings, and the file with some of them."""
 
-GivenSizes = float | str | Sequence[float | str] | NDArray[Any]
-"""The same of sizes: bytes, or texts with a unit such as ``2GiB``."""
-
-
-class SettingsGiven(TypedDict, total=False):
-    """The settings as keyword arguments: ``def simulate(schedule, /, **settings: Unpack[SettingsGiven])``."""
-
-    ranks: int | None
-    microbatches: int | None
-    chunks: int | None
-    stages: int | None
-    forward_times: GivenTimes | None
-    backward_times: GivenTimes | None
-    backward_input_times: GivenTimes | None
-    backward_weight_times: GivenTimes | None
-    overlap_times: GivenTimes | None
-    recompute: str | Sequence[int] | None
-    recompute_times: GivenTimes | None
-    offload: str | Sequence[int] | None
-    offload_times: GivenTimes | None
-    offload_bandwidth: float | None
-    times_per: TimesPer | None
-    pad_times: bool | None
-    time_unit: str | None
-    costs_name: str | None
-    layers: Sequence[Layer | Mapping[str, float]] | None
-    layers_per_stage: Sequence[int] | None
-    p2p_time: float | None
-    p2p_bytes: float | str | None
-    p2p_bandwidth: float | None
-    communication: Communication | None
-    machine: str | None
-    op_gap: float | None
-    message_time: float | None
-    step_time: float | None
-    activation_bytes: GivenSizes | None
-    weight_activation_bytes: GivenSizes | None
-    recompute_bytes: GivenSizes | None
-    offload_bytes: GivenSizes | None
-    static_bytes: GivenSizes | None
-    memory_limit: float | str | Sequence[float | str] | None
-    group_size: int | None
-    slices: int | None
-    variant: str | None
+    config: str | os.PathLike[str] | None = option(
+        kind="file", title="Config file", group="output", flags=("-c",),
+        help="YAML, TOML or JSON with any of these; options override it.",
+    )  # fmt: skip
 
 
-def _table() -> Mapping[str, Setting]:
-    about: dict[str, Any] = {field.name: field.metadata["setting"] for field in fields(SettingsTable)}
-    return MappingProxyType({name: Setting(name=name, **said) for name, said in about.items()})
-
-
-SETTINGS = _table()
+SETTINGS = table_of(SettingsTable)
 """Every setting by its name."""
 
 SETTING_NAMES = tuple(SETTINGS)

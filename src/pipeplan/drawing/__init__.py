@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING
 from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pipeplan.drawing.from_timeline import IdleTimes, MemoryLimit, order_of, view_of
-    from pipeplan.drawing.look_names import SizeName, ThemeName
-    from pipeplan.drawing.shares import MEMORY_SHARES, TIME_SHARES, Share
-    from pipeplan.drawing.sizes import SIZES
+    from pipeplan.drawing.from_timeline import IdleReasons, MemoryLimit, order_of, view_of
+    from pipeplan.drawing.sizes import SIZES, SizeName, ThemeName
     from pipeplan.drawing.text import text_of
-    from pipeplan.drawing.theme import DARK, KIND_TITLES, LIGHT, REASON_TITLES, Theme, theme_named
-    from pipeplan.drawing.view import Gaps, Part, Ratios, View, Windows
+    from pipeplan.drawing.theme import (
+        DARK,
+        KIND_TITLES,
+        LIGHT,
+        MEMORY_SHARES,
+        REASON_TITLES,
+        TIME_SHARES,
+        Share,
+        Theme,
+        theme_named,
+    )
+    from pipeplan.drawing.view import IdleGaps, LanePart, Ratios, View, Windows
 
 __all__ = [
     "DARK",
@@ -27,10 +35,10 @@ __all__ = [
     "REASON_TITLES",
     "SIZES",
     "TIME_SHARES",
-    "Gaps",
-    "IdleTimes",
+    "IdleGaps",
+    "IdleReasons",
+    "LanePart",
     "MemoryLimit",
-    "Part",
     "Ratios",
     "Share",
     "SizeName",
@@ -48,12 +56,20 @@ if not TYPE_CHECKING:
     __getattr__ = lazy_names(
         __name__,
         {
-            "from_timeline": {"IdleTimes", "MemoryLimit", "order_of", "view_of"},
-            "shares": {"MEMORY_SHARES", "TIME_SHARES", "Share"},
-            "look_names": {"SizeName", "ThemeName"},
-            "sizes": {"SIZES"},
+            "from_timeline": {"IdleReasons", "MemoryLimit", "order_of", "view_of"},
+            "sizes": {"SIZES", "SizeName", "ThemeName"},
             "text": {"text_of"},
-            "theme": {"DARK", "KIND_TITLES", "LIGHT", "REASON_TITLES", "Theme", "theme_named"},
-            "view": {"Gaps", "Part", "Ratios", "View", "Windows"},
+            "theme": {
+                "DARK",
+                "KIND_TITLES",
+                "LIGHT",
+                "MEMORY_SHARES",
+                "REASON_TITLES",
+                "TIME_SHARES",
+                "Share",
+                "Theme",
+                "theme_named",
+            },
+            "view": {"IdleGaps", "LanePart", "Ratios", "View", "Windows"},
         },
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeplan.drawing.theme import REASON_TITLES
-from pipeplan.drawing.view import Bars, Curves, Gaps, Integers, Lanes, Links, Part, View
+from pipeplan.drawing.view import Bars, Curves, IdleGaps, Integers, LanePart, Lanes, Links, View
 from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,
@@ -38,20 +38,20 @@ class MemoryLimit(Protocol):
         """Whether they are in activations; in bytes otherwise."""
 
 
-class IdleTimes(Protocol):
+class IdleReasons(Protocol):
     """Why ranks idle, in columns, such as :class:`pipeplan.simulation.idle.IdleTimes`."""
 
     @property
     def rank(self) -> Integers:
-        """Which rank idles."""
+        """The rank that idles."""
 
     @property
     def start(self) -> Floats:
-        """From when."""
+        """The start of each idle time."""
 
     @property
     def end(self) -> Floats:
-        """Until when."""
+        """The end of each idle time."""
 
     @property
     def reason(self) -> Integers:
@@ -59,7 +59,7 @@ class IdleTimes(Protocol):
 
     @property
     def cause(self) -> Integers:
-        """What was waited for: positions among the timeline's compute ops, -1 for nothing."""
+        """The op that was waited for: positions among the timeline's compute ops, -1 for none."""
 
 
 def view_of(
@@ -68,10 +68,10 @@ def view_of(
     *,
     title: str = "",
     limit: MemoryLimit | ArrayLike | None = None,
-    reasons: IdleTimes | None = None,
+    reasons: IdleReasons | None = None,
     costs: str = "",
 ) -> View:
-    """The view of a timeline.
+    """Return the view of a timeline.
 
     Parameters
     ----------
@@ -150,12 +150,12 @@ def _bars(timeline: Timeline) -> Bars:
 
 def _parts(schedule: Schedule) -> NDArray[np.int8]:
     columns = schedule.columns
-    part = np.full(len(schedule), Part.FULL, np.int8)
+    part = np.full(len(schedule), LanePart.FULL, np.int8)
     paired = columns.group != NO_GROUP
-    part[paired] = np.where(columns.kind[paired] == Kind.F, Part.UPPER, Part.LOWER)
-    part[~among(columns.kind, COMPUTE_KINDS)] = Part.STRIP
-    part[columns.kind == Kind.OFFLOAD] = Part.TO_HOST
-    part[columns.kind == Kind.RELOAD] = Part.FROM_HOST
+    part[paired] = np.where(columns.kind[paired] == Kind.F, LanePart.UPPER, LanePart.LOWER)
+    part[~among(columns.kind, COMPUTE_KINDS)] = LanePart.STRIP
+    part[columns.kind == Kind.OFFLOAD] = LanePart.TO_HOST
+    part[columns.kind == Kind.RELOAD] = LanePart.FROM_HOST
     return part
 
 
@@ -169,10 +169,10 @@ def _links(schedule: Schedule) -> Links:
     )
 
 
-def _gaps(schedule: Schedule, idle: IdleTimes) -> Gaps:
+def _gaps(schedule: Schedule, idle: IdleReasons) -> IdleGaps:
     timed = np.flatnonzero(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     cause = np.where(idle.cause < 0, -1, timed[np.maximum(idle.cause, 0)])
-    return Gaps(
+    return IdleGaps(
         lane=idle.rank, start=idle.start, end=idle.end, reason=idle.reason, cause=cause, reasons=tuple(REASON_TITLES)
     )
 

@@ -15,15 +15,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
-from pipeplan.drawing.front_key import Key, counted_names, key_of, write_key
-from pipeplan.drawing.look_names import SizeName, ThemeName
-from pipeplan.drawing.naming import Point, Room, write_labels
-from pipeplan.drawing.outliers import cut_above, mark_cut
-from pipeplan.drawing.sizes import Size, size_named
+from pipeplan.drawing.front_labels import (
+    Key,
+    Point,
+    Room,
+    counted_names,
+    cut_above,
+    key_of,
+    mark_cut,
+    write_key,
+    write_labels,
+)
+from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
 from pipeplan.drawing.static import save_figure
+from pipeplan.drawing.style import fitted
 from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.drawing.time_axis import TimeTicks
-from pipeplan.drawing.words import fitted
 from pipeplan.readable import Times
 
 WIDE = 2.5
@@ -38,7 +45,7 @@ _NARROW = 60
 
 @dataclass(frozen=True, slots=True)
 class FrontView:
-    """What a picture of a front shows: pairs of (peak memory, time), and other schedules by name beside them.
+    """The content of a front's picture: pairs of (peak memory, time), and other schedules by name beside them.
 
     Attributes
     ----------
@@ -154,7 +161,7 @@ def draw_chart(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What an axis shows; ``below`` are bounds, which cannot be larger than all others."""
+    """The values of an axis; ``below`` are bounds, which cannot be larger than all others."""
 
     shown: Sequence[float]
     below: Sequence[float] = ()
@@ -165,9 +172,9 @@ def _write_around(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
     """Title, names of the axes, legend between title and chart."""
     times = Times.of([spent for _, spent in view.points], view.unit)
     room, font = 0.6 * page.width, page.font
-    said = f"{view.time_label} ({times.unit})" if times.unit else view.time_label
+    time_label = f"{view.time_label} ({times.unit})" if times.unit else view.time_label
     ax.set_xlabel(fitted(view.memory_label, font, room), fontsize=font, color=colors.text, parse_math=False)
-    ax.set_ylabel(fitted(said, font, 0.4 * page.width), fontsize=font, color=colors.text, parse_math=False)
+    ax.set_ylabel(fitted(time_label, font, 0.4 * page.width), fontsize=font, color=colors.text, parse_math=False)
     lines = 1.7 if view.about else 0.0
     ax.set_title(
         fitted(view.title, 1.15 * font, 0.85 * page.width, bold=True), loc="left", fontsize=1.15 * font,
@@ -206,7 +213,7 @@ def _scale(ax: Axes, values: Values, colors: Theme, page: Size, *, upper: bool) 
 
 
 def named_points(view: FrontView) -> list[tuple[str, float, float]]:
-    """The points with their names."""
+    """Return the points with their names."""
     times = Times.of([spent for _, spent in view.points], view.unit)
     names = view.names or [times.number(spent) for _, spent in view.points]
     return [(name, *point) for name, point in zip(names, view.points, strict=True)]
@@ -228,16 +235,15 @@ def name_points(
     room = Room(ax, [*everything, *bounds], [*_steps(view.points), *stems], size)
     wanted = key.labels if key is not None else _by_place([*ours, *view.marks])
     labels = [room.label(_beyond(text, point, ax, view), point) for text, point in wanted]
-    found = [label for label in labels if label is not None]
-    if len(found) < len(labels) and key is None and whole:
+    placed = [label for label in labels if label is not None]
+    if len(placed) < len(labels) and key is None and whole:
         return False
-    write_labels(ax, found, size, colors.text, colors.faint)
+    write_labels(ax, placed, size, colors.text, colors.faint)
     _mark_beyond(ax, everything, colors, page)
-    return len(found) == len(labels)
+    return len(placed) == len(labels)
 
 
 def _steps(points: Sequence[Point]) -> list[tuple[Point, Point]]:
-    """The pieces of the line through the front."""
     pairs = list(pairwise(points))
     across = [(one, (other[0], one[1])) for one, other in pairs]
     return [*across, *(((other[0], one[1]), other) for one, other in pairs)]
@@ -255,13 +261,12 @@ def _beyond(text: str, point: Point, ax: Axes, view: FrontView) -> str:
     """A label, with the value of a point that lies beyond an axis."""
     x, y = point
     if y > ax.get_ylim()[1]:
-        said = Times.of([y], view.unit).text(y)
-        return f"{said} \N{UPWARDS ARROW}" if text in said else f"{text}: {said} \N{UPWARDS ARROW}"
+        value = Times.of([y], view.unit).text(y)
+        return f"{value} \N{UPWARDS ARROW}" if text in value else f"{text}: {value} \N{UPWARDS ARROW}"
     return f"{text}: {x:,.4g} \N{RIGHTWARDS ARROW}" if x > ax.get_xlim()[1] else text
 
 
 def _mark_beyond(ax: Axes, points: Sequence[Point], colors: Theme, page: Size) -> None:
-    """Arrows at the edge for points that lie beyond it."""
     right, high = ax.get_xlim()[1], ax.get_ylim()[1]
     for x, y in points:
         if x > right or y > high:

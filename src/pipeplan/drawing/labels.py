@@ -1,4 +1,4 @@
-"""Which bars get a label, what it says and how large it is, so that every label fits its box."""
+"""The words of a picture: names, figures and shape above it, and the labels that fit into its bars."""
 
 from __future__ import annotations
 
@@ -9,8 +9,52 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.drawing.view import Bars, Part, bar_names, bar_numbers
+from pipeplan.drawing.view import Bars, LanePart, View, bar_names, bar_numbers
+from pipeplan.errors import InputError
 from pipeplan.model import Floats, tolerances
+from pipeplan.readable import Times, percent
+
+SEPARATOR = " \N{MIDDLE DOT} "
+
+
+def times_of(views: Sequence[View]) -> Times:
+    """Return the form in which the times of some views are written.
+
+    Raises
+    ------
+    InputError
+        For views whose times are in different units.
+    """
+    units = sorted({view.unit for view in views if view.source != "order"} - {""})
+    if len(units) > 1:
+        raise InputError(f"times in {' and '.join(units)} cannot share an axis")
+    return Times.of([view.makespan for view in views], units[0] if units else "")
+
+
+def figures_of(view: View, times: Times) -> str:
+    """Makespan and idle time; empty for an order, which has no times."""
+    if view.source == "order":
+        return ""
+    return f"makespan {times.text(view.makespan)}, idle {percent(view.idle_over_total)}"
+
+
+def about(view: View) -> str:
+    """Shape, costs, and whether times were simulated or measured."""
+    return SEPARATOR.join(part for part in (view.shape, view.costs, _source(view)) if part)
+
+
+def about_all(views: Sequence[View]) -> str:
+    """Return the facts that :func:`about` gives of every view; empty where no fact holds of all."""
+    facts = [about(view).split(SEPARATOR) for view in views]
+    shapes = [parts[0].split(", ") for parts in facts]
+    shape = [word for word in shapes[0] if all(word in others for others in shapes)]
+    rest = [part for part in facts[0][1:] if all(part in others for others in facts)]
+    return SEPARATOR.join(part for part in (", ".join(shape), *rest) if part)
+
+
+def _source(view: View) -> str:
+    return "order of ops, without times" if view.source == "order" else view.source
+
 
 Namer = Callable[[Bars, NDArray[np.intp]], list[str]]
 
@@ -49,16 +93,16 @@ def fit_labels(
     the ops of one kind and stage, all or none. No label is smaller than ``smallest``. Whole bars and the halves of
     overlapped pairs have a size each.
     """
-    halves = (bars.part == Part.UPPER) | (bars.part == Part.LOWER)
+    halves = (bars.part == LanePart.UPPER) | (bars.part == LanePart.LOWER)
     width = (bars.end - bars.start) * points_per_time
-    found: list[_Sized] = []
-    for chosen, height in ((bars.part == Part.FULL, lane_height), (halves, lane_height / 2)):
+    groups: list[_Sized] = []
+    for chosen, height in ((bars.part == LanePart.FULL, lane_height), (halves, lane_height / 2)):
         largest_here = min(largest, _TALL * height)
         if chosen.any() and largest_here >= smallest:
-            found.append(_Sized(np.flatnonzero(chosen), width[chosen], largest_here, smallest))
-    full = [sized.fit(bars, bar_names) for sized in found]
-    if not all(size >= max(smallest, 0.8 * sized.largest) for (_, size), sized in zip(full, found, strict=True)):
-        full = [sized.fit(bars, bar_numbers) for sized in found]
+            groups.append(_Sized(np.flatnonzero(chosen), width[chosen], largest_here, smallest))
+    full = [sized.fit(bars, bar_names) for sized in groups]
+    if not all(size >= max(smallest, 0.8 * sized.largest) for (_, size), sized in zip(full, groups, strict=True)):
+        full = [sized.fit(bars, bar_numbers) for sized in groups]
     return tuple(labels for labels, _ in full if labels is not None)
 
 
@@ -111,7 +155,6 @@ class _Sized:
         return float(sizes[order][first + left_out].min())
 
     def _groups(self, bars: Bars) -> NDArray[np.intp]:
-        """A number of the kind and stage of each bar."""
         return _numbered(bars.kind[self.bars], bars.stage[self.bars])
 
 

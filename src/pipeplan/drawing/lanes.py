@@ -15,26 +15,25 @@ from matplotlib.transforms import IdentityTransform
 from numpy.typing import NDArray
 
 from pipeplan.drawing.color import readable_on
-from pipeplan.drawing.fills import colored
 from pipeplan.drawing.labels import Labels, fit_labels
 from pipeplan.drawing.narrow import draw_shares, together_in, too_narrow
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.style import FONT
-from pipeplan.drawing.theme import Theme
-from pipeplan.drawing.view import Part, View
+from pipeplan.drawing.theme import Theme, colored
+from pipeplan.drawing.view import LanePart, View
 from pipeplan.model import Floats
 
 EDGES = {
-    Part.FULL: (-0.43, 0.43),
-    Part.UPPER: (-0.43, 0.0),
-    Part.LOWER: (0.0, 0.43),
-    Part.STRIP: (0.29, 0.43),
-    Part.TO_HOST: (0.23, 0.33),
-    Part.FROM_HOST: (0.33, 0.43),
+    LanePart.FULL: (-0.43, 0.43),
+    LanePart.UPPER: (-0.43, 0.0),
+    LanePart.LOWER: (0.0, 0.43),
+    LanePart.STRIP: (0.29, 0.43),
+    LanePart.TO_HOST: (0.23, 0.33),
+    LanePart.FROM_HOST: (0.33, 0.43),
 }
 """Top and bottom of each part, from the middle of a lane of height 1; down is positive."""
 
-_LANE = EDGES[Part.FULL][1] - EDGES[Part.FULL][0]
+_LANE = EDGES[LanePart.FULL][1] - EDGES[LanePart.FULL][0]
 
 _TOUCHING = 7.0
 """Height of a lane in points below which lanes touch: gaps so narrow would be taken for idling."""
@@ -83,7 +82,7 @@ def _names(view: View, together: int) -> list[str]:
 
 def _draw_idle(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
     lanes = np.arange(len(view.lanes.label))
-    top, bottom = EDGES[Part.FULL]
+    top, bottom = EDGES[LanePart.FULL]
     whole = np.zeros(len(lanes)), np.full(len(lanes), view.makespan)
     _fill(ax, _boxes(*whole, lanes, (stretch * top, stretch * bottom)), theme.lane)
     if view.gaps is None:
@@ -100,7 +99,7 @@ def _draw_bars(view: View, ax: Axes, theme: Theme, stretch: float, per_time: flo
     bars = view.bars
     compute = bars.compute
     narrow = float(np.quantile((bars.end - bars.start)[compute] * per_time, 0.05)) if compute.any() else 0.0
-    edges = stretch * np.array([EDGES[part] for part in Part])[bars.part]
+    edges = stretch * np.array([EDGES[part] for part in LanePart])[bars.part]
     for fill, chosen in colored(view, theme):
         top, bottom = edges[chosen].T
         collection = _fill(ax, _boxes(bars.start[chosen], bars.end[chosen], bars.lane[chosen], (top, bottom)), fill)
@@ -113,7 +112,7 @@ def _draw_windows(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
     """Outlines around the windows in which a memory limit makes a rank idle."""
     if view.windows is None:
         return
-    windows, (top, bottom) = view.windows, EDGES[Part.FULL]
+    windows, (top, bottom) = view.windows, EDGES[LanePart.FULL]
     boxes = _fill(ax, _boxes(windows.start, windows.end, windows.lane, (stretch * top, stretch * bottom)), "none")
     boxes.set_edgecolor(theme.limit)
     boxes.set_linewidth(1.2)
@@ -144,7 +143,7 @@ def _draw_labels(view: View, ax: Axes, theme: Theme, fitted: Sequence[Labels]) -
     inks: NDArray[np.str_] = np.full(len(bars), theme.text)
     for fill, chosen in colored(view, theme):
         inks[chosen] = readable_on(fill)
-    middles = np.array([sum(EDGES[part]) / 2 for part in Part])[bars.part]
+    middles = np.array([sum(EDGES[part]) / 2 for part in LanePart])[bars.part]
     middle = np.stack(((bars.start + bars.end) / 2, bars.lane + middles), axis=1)
     for labels in fitted:
         places: dict[tuple[str, str], list[int]] = {}

@@ -13,11 +13,10 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch
 
 from pipeplan.drawing.color import Ramp
-from pipeplan.drawing.fills import scale_fills, scale_title
 from pipeplan.drawing.sizes import Size
-from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES, Theme
+from pipeplan.drawing.style import fitted
+from pipeplan.drawing.theme import KIND_TITLES, REASON_TITLES, Theme, scale_fills, scale_title
 from pipeplan.drawing.view import View
-from pipeplan.drawing.words import fitted
 from pipeplan.model import Kind
 
 _GREYS = Ramp(0.42, 0.82, 0.0, 0.0)
@@ -36,7 +35,7 @@ _SWATCH = 3.6
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LegendEntry:
     """One entry of the legend: its colours and its words."""
 
     fills: tuple[str, ...]
@@ -44,21 +43,21 @@ class Entry:
     edge: str = "none"
 
 
-def legend_entries(views: Sequence[View], theme: Theme) -> list[Entry]:
+def legend_entries(views: Sequence[View], theme: Theme) -> list[LegendEntry]:
     """The entries that the views need: each different swatch once."""
     by_kind = [view for view in views if view.ratios is None]
     shades = max((view.copies * view.chunks for view in by_kind), default=1)
     kinds = sorted({kind for view in by_kind for kind in view.kinds})
-    entries = [Entry(_distinct(theme.shades(kind, shades)), title) for kind, title in _titles(kinds).items()]
+    entries = [LegendEntry(_distinct(theme.shades(kind, shades)), title) for kind, title in _titles(kinds).items()]
     if shades > 1:
-        entries.append(Entry(_GREYS.shades(shades), _what_shades_mean(by_kind)))
+        entries.append(LegendEntry(_GREYS.shades(shades), _what_shades_mean(by_kind)))
     scales = dict.fromkeys(scale_title(view.ratios) for view in views if view.ratios is not None)
-    entries += [Entry(scale_fills(theme), title) for title in scales]
+    entries += [LegendEntry(scale_fills(theme), title) for title in scales]
     reasons = {view.gaps.reasons[code] for view in views if view.gaps for code in np.unique(view.gaps.reason)}
     named = {key: title for key, title in REASON_TITLES.items() if key in reasons}
     if not named and any(view.idle_over_total > 0 for view in views):
-        entries.append(Entry((theme.lane,), "idle", theme.grid))
-    return entries + [Entry((theme.reasons[key],), f"idle: {title}") for key, title in named.items()]
+        entries.append(LegendEntry((theme.lane,), "idle", theme.grid))
+    return entries + [LegendEntry((theme.reasons[key],), f"idle: {title}") for key, title in named.items()]
 
 
 def _titles(kinds: list[Kind]) -> dict[Kind, str]:
@@ -81,7 +80,7 @@ def _what_shades_mean(views: Sequence[View]) -> str:
     return ", ".join([*meanings, *(["direction 0 and 1"] if any(view.copies > 1 for view in views) else [])])
 
 
-def legend_rows(entries: Sequence[Entry], size: Size) -> int:
+def legend_rows(entries: Sequence[LegendEntry], size: Size) -> int:
     """How many rows the legend takes on a page; it fills column after column, the first ones being the longer."""
     more = _SCALE - 2.2 if any(len(entry.fills) > _SHADES for entry in entries) else 0.0
     widths = [(0.59 * len(entry.title) + _SWATCH + more) * size.font for entry in entries]
@@ -96,12 +95,12 @@ def _columns(entries: int, rows: int) -> int:
     return math.ceil(entries / rows)
 
 
-def draw_legend(figure: Figure, entries: Sequence[Entry], size: Size, theme: Theme, note: str = "") -> None:
+def draw_legend(figure: Figure, entries: Sequence[LegendEntry], size: Size, theme: Theme, note: str = "") -> None:
     """Draw the entries along the bottom of a figure, and a note below them."""
     bottom = NOTE * size.font / (figure.get_figheight() * 72) if note else 0.0
     if note:
-        said = fitted(note, _SMALL * size.font, size.width - size.font)
-        figure.text(0.5, 0.35 * bottom, said, ha="center", fontsize=_SMALL * size.font, color=theme.faint)
+        line = fitted(note, _SMALL * size.font, size.width - size.font)
+        figure.text(0.5, 0.35 * bottom, line, ha="center", fontsize=_SMALL * size.font, color=theme.faint)
     handles: list[Any] = [
         tuple(Patch(facecolor=fill, edgecolor=entry.edge, linewidth=0.6) for fill in entry.fills) for entry in entries
     ]

@@ -62,9 +62,9 @@ def band_of(curves: Curves, end: float) -> tuple[Floats, Floats, Floats]:
         time, level = curves.of(lane)
         at_first = level[np.searchsorted(time, times, "right") - 1]
         column = np.searchsorted(times, time, "right") - 1
-        for found, extreme in ((least, np.minimum), (most, np.maximum)):
-            extreme(found, at_first, out=found)
-            extreme.at(found, column, level)
+        for edge, extreme in ((least, np.minimum), (most, np.maximum)):
+            extreme(edge, at_first, out=edge)
+            extreme.at(edge, column, level)
     return np.append(times, end), np.append(least, least[-1:]), np.append(most, most[-1:])
 
 
@@ -86,7 +86,7 @@ def _limits(curves: Curves, scale: float, chosen: list[int]) -> Iterator[tuple[f
 
 
 def memory_unit(peaks: Floats, unit: str) -> tuple[float, str]:
-    """What to divide amounts by, and the name of what is left."""
+    """Return the divisor of amounts of memory, and the name of the unit that it leads to."""
     if unit == "activations":
         return 1.0, "activations"
     power = min(max(int(np.log2(max(peaks.max(), 1.0))) // 10, 0), len(_BINARY) - 1)

@@ -15,9 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from numpy.typing import NDArray
 
-from pipeplan.drawing.fills import codes_of, fill_of
-from pipeplan.drawing.theme import Theme
-from pipeplan.drawing.view import Part, View
+from pipeplan.drawing.theme import Theme, codes_of, fill_of
+from pipeplan.drawing.view import LanePart, View, busy_until
 from pipeplan.model import Floats
 from pipeplan.readable import Times
 
@@ -46,7 +45,7 @@ REASONS = 1_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shares:
-    """What ranks spend their time on.
+    """The shares of time that ranks spend on each kind of work.
 
     Attributes
     ----------
@@ -81,7 +80,7 @@ def together_in(lanes: int, height: float, font: float, *, one: bool = False) ->
 
 
 def window_of(view: View) -> float:
-    """The time over which shares are means."""
+    """Return the time over which shares are means."""
     bars = view.bars
     return min(_OPS * float(np.median((bars.end - bars.start)[bars.compute])), view.makespan)
 
@@ -99,9 +98,9 @@ def shares_of(view: View, moments: int, together: int = 1) -> Shares:
     key = (spans.lane * len(codes) + code) * 2 + (spans.weight == 1.0)
     order = np.lexsort((spans.start, key))
     for here in np.split(order, np.flatnonzero(np.diff(key[order])) + 1):
-        done = _busy_until(spans.start[here], spans.end[here], np.stack((begin, end)))
+        done = busy_until(spans.start[here], spans.end[here], np.stack((begin, end)))
         group = spans.lane[here[0]] // together
-        busy = spans.weight[here[0]] * (done[1] - done[0]) / (end - begin)
+        busy = spans.weight[here[0]] * (done[1] - done[0]) / np.maximum(end - begin, np.finfo(float).tiny)
         share[code[here[0]], group] += busy / ranks_in[group]
     share[-1] = np.maximum(1.0 - share[:-1].sum(axis=0), 0.0)
     return Shares(np.append(codes, IDLE), share, window, together)
@@ -123,7 +122,7 @@ def _spans(view: View) -> _Spans:
     bars, gaps = view.bars, view.gaps
     chosen = bars.compute
     code = _told_apart(view, codes_of(view)[chosen])
-    weight = np.where(bars.part[chosen] == Part.FULL, 1.0, 0.5)
+    weight = np.where(bars.part[chosen] == LanePart.FULL, 1.0, 0.5)
     columns = [(bars.lane[chosen], bars.start[chosen], bars.end[chosen], code, weight)]
     if gaps is not None:
         columns.append(
@@ -141,15 +140,6 @@ def _told_apart(view: View, code: NDArray[np.int64]) -> NDArray[np.int64]:
     together = -(-shades // _MOST_SHADES)
     shade = code % shades
     return code - shade + shade // together * together
-
-
-def _busy_until(start: Floats, end: Floats, times: Floats) -> Floats:
-    """How long bars, which follow each other, have run until each of some times."""
-    corners = np.stack((start, end), axis=1).ravel()
-    done = np.stack((np.zeros(len(start)), end - start), axis=1)
-    done[1:] += np.cumsum(end - start)[:-1, None]
-    found: Floats = np.interp(times, corners, done.ravel())
-    return found
 
 
 def draw_shares(view: View, ax: Axes, theme: Theme, per_lane: float, together: int) -> None:
@@ -187,7 +177,7 @@ def _fill(view: View, theme: Theme, code: int) -> str:
 
 
 def narrow_note(views: Sequence[View], points_per_time: float, times: Times) -> str:
-    """What a legend says where some views are drawn as shares; empty where none is."""
+    """Return the note of a legend where some views are drawn as shares; empty where none is."""
     windows = [window_of(view) for view in views if too_narrow(view, points_per_time)]
     if not windows:
         return ""

@@ -1,6 +1,6 @@
 """What notebooks show: a picture and a line of figures, for views, timelines and schedules.
 
-Timelines and schedules find this module by name (:mod:`pipeplan.model.display`); what makes its own views calls ``html_of``
+Timelines and schedules find this module by name (:mod:`pipeplan.model.schedule`); what makes its own views calls ``html_of``
 and ``png_of`` with them.
 """
 
@@ -12,8 +12,8 @@ from html import escape
 from io import BytesIO
 
 from pipeplan.drawing.from_timeline import order_of, view_of
-from pipeplan.drawing.headings import figures_of, times_of
-from pipeplan.drawing.look_names import ThemeName
+from pipeplan.drawing.labels import figures_of, times_of
+from pipeplan.drawing.sizes import ThemeName
 from pipeplan.drawing.static import save_picture
 from pipeplan.drawing.view import View
 from pipeplan.model import Schedule, Timeline
@@ -30,7 +30,7 @@ def png_of(shown: Shown | Sequence[Shown], *, theme: ThemeName = "light") -> byt
 
 
 def html_of(shown: Shown | Sequence[Shown], *, theme: ThemeName = "light") -> str:
-    """The same as an HTML fragment: a picture that needs no network, described for screen readers by its figures."""
+    """Return an HTML fragment with a picture that needs no network, described for screen readers by its figures."""
     views = _views(shown)
     drawn = sum(len(view.bars) for view in views) <= _MOST_IN_SVG
     kind, media = ("svg", "image/svg+xml") if drawn else ("png", "image/png")

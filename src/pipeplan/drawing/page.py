@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from pipeplan.drawing.headings import SEPARATOR, about, about_all, figures_of, times_of
+from pipeplan.drawing.labels import SEPARATOR, about, about_all, figures_of, times_of
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.legend import NOTE, draw_legend, legend_entries, legend_rows
 from pipeplan.drawing.memory import draw_memory, legend_height
 from pipeplan.drawing.narrow import narrow_note, too_narrow
 from pipeplan.drawing.sizes import TALLEST, Size
-from pipeplan.drawing.table import FEWEST, drawn_table, is_wide
+from pipeplan.drawing.style import fitted, width_of
+from pipeplan.drawing.table import FEWEST, Sheet, drawn_table, is_wide
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.time_axis import draw_time_axis, points_across
 from pipeplan.drawing.view import View
-from pipeplan.drawing.words import fitted, width_of
 
 _LINE = 1.4
 """From one line above a view to the next, in the size of the letters."""
@@ -36,7 +34,7 @@ _MOST_MEMORY = 3.0
 
 
 def drawn_page(views: list[View], size: Size, theme: Theme) -> Figure:
-    """A figure of views.
+    """Return a figure of views.
 
     Raises
     ------
@@ -56,13 +54,8 @@ def _that_fit(views: list[View], size: Size) -> list[View]:
     return [replace(view, memory=None) for view in views]
 
 
-@dataclass(frozen=True)
-class _Stack:
+class _Stack(Sheet):
     """Views below each other, in points from the page's top."""
-
-    views: Sequence[View]
-    size: Size
-    theme: Theme
 
     def draw(self) -> Figure:
         size, entries = self.size, legend_entries(self.views, self.theme)
@@ -71,8 +64,7 @@ class _Stack:
         needed = below + sum(self._heights(lane))
         height = size.whole(max(size.height or 0.0, needed))
         more = self._more_memory(height - needed)
-        figure = Figure((size.width / 72, height / 72), facecolor=self.theme.page)
-        FigureCanvasAgg(figure)
+        figure = self.blank(height)
         top = 0.0
         lowest = None
         for place, of_view in enumerate(self._heights(lane)):
@@ -84,17 +76,13 @@ class _Stack:
         return figure
 
     @cached_property
-    def _end(self) -> float:
-        return max(view.makespan for view in self.views) or 1.0
-
-    @cached_property
     def _narrow(self) -> bool:
-        return any(too_narrow(view, 0.9 * self.size.width / self._end) for view in self.views)
+        return any(too_narrow(view, 0.9 * self.size.width / self.end) for view in self.views)
 
     @cached_property
     def _note(self) -> str:
         across = self.size.width - sum(self._margins)
-        return narrow_note(self.views, across / self._end, times_of(self.views))
+        return narrow_note(self.views, across / self.end, times_of(self.views))
 
     @cached_property
     def _margins(self) -> tuple[float, float]:
@@ -122,7 +110,6 @@ class _Stack:
         return min(room / curves, (_MOST_MEMORY - 1) * self.size.memory) if curves else 0.0
 
     def _heights(self, lane: float) -> list[float]:
-        """Of each view: its title, its lanes and its memory."""
         return [
             self._title(place) + lane * len(view.lanes.label) + self._memory(view)
             for place, view in enumerate(self.views)
@@ -135,11 +122,11 @@ class _Stack:
         """Shape and costs, in two lines where one is too short for them."""
         if not self._says(place):
             return []
-        said = about(self.views[place]) if len(self.views) < FEWEST else about_all(self.views)
+        facts = about(self.views[place]) if len(self.views) < FEWEST else about_all(self.views)
         small, room = _SMALL * self.size.font, self.size.width - sum(self._margins)
-        if width_of(said, small) <= room:
-            return [said]
-        first, *rest = said.split(SEPARATOR)
+        if width_of(facts, small) <= room:
+            return [facts]
+        first, *rest = facts.split(SEPARATOR)
         return [fitted(line, small, room) for line in (first, SEPARATOR.join(rest)) if line]
 
     def _says(self, place: int) -> bool:
@@ -151,7 +138,6 @@ class _Stack:
         return 0.0 if view.memory is None else self.size.memory + legend_height(view, self.size)
 
     def _axes(self, figure: Figure, top: float, height: float) -> Axes:
-        """Axes across the page."""
         width, whole = self.size.width, figure.get_figheight() * 72
         left, right = self._margins
         return figure.add_axes((left / width, 1 - (top + height) / whole, 1 - (left + right) / width, height / whole))
@@ -161,13 +147,13 @@ class _Stack:
         top += self._title(place)
         height = lane * len(view.lanes.label)
         ax = self._axes(figure, top, height)
-        draw_lanes(view, ax, self.theme, self.size, self._end)
+        draw_lanes(view, ax, self.theme, self.size, self.end)
         self._write_title(ax, place)
         ax.tick_params(axis="x", bottom=False, labelbottom=False)
         if view.memory is None:
             return ax
         below = self._axes(figure, top + height + legend_height(view, self.size), self.size.memory + more)
-        draw_memory(view, below, self.theme, self.size, self._end)
+        draw_memory(view, below, self.theme, self.size, self.end)
         below.tick_params(axis="x", labelbottom=False)
         return below
 

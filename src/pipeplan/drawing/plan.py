@@ -16,13 +16,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from pipeplan.drawing.front import FrontView, draw_chart, name_points, settle
-from pipeplan.drawing.front_key import key_height, write_key
-from pipeplan.drawing.look_names import SizeName, ThemeName
-from pipeplan.drawing.shares import MEMORY_SHARES, TIME_SHARES, Share
-from pipeplan.drawing.sizes import Size, size_named
+from pipeplan.drawing.front_labels import key_height, write_key
+from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
 from pipeplan.drawing.static import save_figure
-from pipeplan.drawing.theme import Theme, theme_named
-from pipeplan.drawing.words import fitted
+from pipeplan.drawing.style import fitted
+from pipeplan.drawing.theme import MEMORY_SHARES, TIME_SHARES, Share, Theme, theme_named
 
 Bars = Sequence[tuple[str, Mapping[str, float]]]
 """A bar each: its label, of one line or two, and how long each of its parts is."""
@@ -46,7 +44,7 @@ _FEWEST = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """What a picture of a plan shows.
+    """The content of a plan's picture.
 
     Attributes
     ----------
@@ -70,7 +68,7 @@ class PlanView:
 
 
 def draw_plan(view: PlanView, *, theme: ThemeName = "light", size: SizeName = "page") -> Figure:
-    """A figure of a plan; nothing is shown.
+    """Return a figure of a plan; nothing is shown.
 
     Raises
     ------
@@ -103,8 +101,8 @@ def _drawn(view: PlanView, colors: Theme, page: Size) -> Figure:
     else:
         draw_chart(view.front, front, colors, page)
     _bars(times, view.times, TIME_SHARES, label="seconds a step", colors=colors, page=page)
-    said = f"limit, {view.limit:.1f} GiB"
-    memory.axvline(view.limit, color=colors.limit, linewidth=0.15 * page.font, label=said, zorder=3)
+    label = f"limit, {view.limit:.1f} GiB"
+    memory.axvline(view.limit, color=colors.limit, linewidth=0.15 * page.font, label=label, zorder=3)
     _bars(
         memory,
         view.memory,

@@ -1,11 +1,16 @@
-"""How large pictures are: a slide, a page, a column of a paper."""
+"""How large pictures are: a slide, a page, a column of a paper; and the names of sizes and themes, which options need."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from pipeplan.errors import UnknownNameError
+
+ThemeName = Literal["light", "dark"]
+SizeName = Literal["slide", "page", "column"]
+
 
 TALLEST = 1440.0
 """The height that the lanes of a page may take together, in points: 20 inches. Pixels cost time and memory, and where ranks
@@ -63,7 +68,7 @@ column of a two-column paper, 3.375 inches."""
 
 
 def size_named(name: str) -> Size:
-    """The size with this name.
+    """Return the size of this name.
 
     Raises
     ------

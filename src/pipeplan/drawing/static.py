@@ -7,29 +7,28 @@ own; :func:`figure_of` lays out whole pages.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
-from pipeplan.drawing.style import names_as_text, our_style  # before matplotlib, whose import it guards
-
-# isort: split
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from pipeplan.drawing.lanes import draw_lanes
-from pipeplan.drawing.look_names import SizeName, ThemeName
 from pipeplan.drawing.page import drawn_page
-from pipeplan.drawing.sizes import Size, size_named
-from pipeplan.drawing.svg import compact
+from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
+from pipeplan.drawing.style import fitted, names_as_text, our_style  # before matplotlib, whose import it guards
 from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.drawing.time_axis import draw_time_axis, points_across
 from pipeplan.drawing.view import View
-from pipeplan.drawing.words import fitted
 from pipeplan.errors import FormatError
 from pipeplan.files import replacing
+
+# isort: split
+
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -152,3 +151,28 @@ def _format(path: str | os.PathLike[str] | BinaryIO, format: str | None) -> str:
 
 def _ending(path: str | os.PathLike[str] | BinaryIO) -> str:
     return PurePath(path).suffix[1:].lower() if isinstance(path, str | os.PathLike) else ""
+
+
+_DRAWN = re.compile(r'( (?:d|x|y)=")([^"]*)"')
+_LONG = re.compile(r"-?\d+\.\d{3,}")
+_INDENT = re.compile(r"\n +")
+_BOX = re.compile(r"M(\S+) ([^ L]+)L([^ L]+) \2L\3 ([^ L]+)L\1 \4z")
+_BOX_SHORT = r"M\1 \2H\3V\4H\1z"
+"""A rectangle by its corners, and by the lines along its edges."""
+
+_AROUND = re.compile(r"\s*([MLQCz])\s*")
+
+
+def compact(svg: str) -> str:
+    """Return the same drawing with coordinates in hundredths of a point and no blanks around the letters of paths."""
+    return _INDENT.sub("\n", _DRAWN.sub(_shorter, svg))
+
+
+def _shorter(match: re.Match[str]) -> str:
+    numbers = _AROUND.sub(r"\1", _LONG.sub(_rounded, match[2]))
+    return f'{match[1]}{_BOX.sub(_BOX_SHORT, numbers)}"'
+
+
+def _rounded(match: re.Match[str]) -> str:
+    text = f"{float(match[0]):.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text

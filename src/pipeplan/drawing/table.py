@@ -14,17 +14,17 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from pipeplan.drawing.headings import SEPARATOR, about_all, times_of
+from pipeplan.drawing.labels import SEPARATOR, about_all, times_of
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.legend import NOTE, draw_legend, legend_entries, legend_rows
 from pipeplan.drawing.memory import memory_unit
 from pipeplan.drawing.narrow import narrow_note
 from pipeplan.drawing.sizes import TALLEST, Size
+from pipeplan.drawing.style import fitted, width_of
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.time_axis import draw_time_axis
-from pipeplan.drawing.view import View, counted
-from pipeplan.drawing.words import fitted, width_of
-from pipeplan.model import tolerances
+from pipeplan.drawing.view import View
+from pipeplan.model import counted, tolerances
 from pipeplan.readable import change, percent
 
 FEWEST = 3
@@ -75,12 +75,27 @@ class _Look:
 
 
 @dataclass(frozen=True)
-class _Table:
-    """Rows, in points from the page's left and top."""
+class Sheet:
+    """Views on one page, of a size and in a theme."""
 
     views: Sequence[View]
     size: Size
     theme: Theme
+
+    @cached_property
+    def end(self) -> float:
+        """The end of the time axis: the longest makespan, and 1 where that is 0."""
+        return max(view.makespan for view in self.views) or 1.0
+
+    def blank(self, height: float) -> Figure:
+        """Return a figure as wide as the page and as high as given, in points."""
+        figure = Figure((self.size.width / 72, height / 72), facecolor=self.theme.page)
+        FigureCanvasAgg(figure)
+        return figure
+
+
+class _Table(Sheet):
+    """Rows, in points from the page's left and top."""
 
     def draw(self) -> Figure:
         size, entries = self.size, legend_entries(self.views, self.theme)
@@ -88,8 +103,7 @@ class _Table:
         pitch = self._pitch((size.height or 0.0) - below - self._top)
         rows = pitch * len(self.views)
         height = size.whole(max(size.height or 0.0, self._top + rows + below))
-        figure = Figure((size.width / 72, height / 72), facecolor=self.theme.page)
-        FigureCanvasAgg(figure)
+        figure = self.blank(height)
         self._write_head(figure)
         back = self._axes(figure, self._name, self._top, self._timeline, rows)
         self._draw_back(back)
@@ -97,7 +111,7 @@ class _Table:
             top = self._top + place * pitch
             gap = min(0.7 * size.font, 0.2 * pitch)
             ax = self._axes(figure, self._name, top + gap / 2, self._timeline, pitch - gap)
-            draw_lanes(view, ax, self.theme, self.size, self._end, named=False)
+            draw_lanes(view, ax, self.theme, self.size, self.end, named=False)
             ax.patch.set_visible(False)
             ax.tick_params(axis="x", bottom=False, labelbottom=False)
             self._write_row(figure, view, top + pitch / 2, pitch)
@@ -108,17 +122,13 @@ class _Table:
         return figure
 
     @cached_property
-    def _end(self) -> float:
-        return max(view.makespan for view in self.views) or 1.0
-
-    @cached_property
     def _has_memory(self) -> bool:
         units = {None if view.memory is None else view.memory.unit for view in self.views}
         return len(units) == 1 and None not in units
 
     @cached_property
     def _note(self) -> str:
-        return narrow_note(self.views, self._timeline / self._end, times_of(self.views))
+        return narrow_note(self.views, self._timeline / self.end, times_of(self.views))
 
     @cached_property
     def _name(self) -> float:
@@ -130,13 +140,11 @@ class _Table:
 
     @cached_property
     def _timeline(self) -> float:
-        """How wide the timelines are."""
         right = _MARGIN + _FIGURES + (_MEMORY if self._has_memory else 0.0)
         return self.size.width - self._name - right * self.size.font
 
     @property
     def _top(self) -> float:
-        """Where the rows begin."""
         return 5.6 * self.size.font
 
     def _pitch(self, room: float) -> float:
@@ -156,11 +164,11 @@ class _Table:
     def _write(self, figure: Figure, text: str, x: float, y: float, look: _Look) -> None:
         """A line that begins at ``x``, or ends there, and whose middle is ``y`` below the page's top."""
         size = look.size * self.size.font
-        said = fitted(text, size, look.room, bold=look.bold)
+        line = fitted(text, size, look.room, bold=look.bold)
         figure.text(
             x / self.size.width,
             1 - y / (figure.get_figheight() * 72),
-            said,
+            line,
             ha="right" if look.right else "left",
             va="center_baseline",
             fontsize=size,
@@ -170,7 +178,6 @@ class _Table:
         )
 
     def _write_head(self, figure: Figure) -> None:
-        """What is compared, and what the columns are."""
         font = self.size.font
         left, room = _MARGIN * font, self.size.width - 2 * _MARGIN * font
         title = counted(len(self.views), "schedule") + self._order
@@ -183,7 +190,6 @@ class _Table:
 
     @property
     def _order(self) -> str:
-        """What can be said of the rows' order."""
         keys = [(self._over(view), view.makespan) for view in self.views]
         if keys != sorted(keys):
             return ""
@@ -199,9 +205,9 @@ class _Table:
         tall = pitch >= 2.5 * font
         up = 0.62 * font if tall else 0.0
         left, right = _MARGIN * font, self._figures_end
-        said = times_of(self.views).text(view.makespan) if view.source != "order" else ""
+        makespan = times_of(self.views).text(view.makespan) if view.source != "order" else ""
         self._write(figure, view.title, left, middle - up, _Look(room, bold=True, faint=self._over(view)))
-        self._write(figure, said, right, middle - up, _Look(_FIGURES * font, right=True))
+        self._write(figure, makespan, right, middle - up, _Look(_FIGURES * font, right=True))
         if tall:
             small = _Look(room, size=_SMALL, faint=True)
             self._write(figure, _kind_of(view), left, middle + up, small)
@@ -232,7 +238,7 @@ class _Table:
 
     def _draw_back(self, ax: Axes) -> None:
         """The axis that the rows share, and where the fastest that fits ends."""
-        ax.set_xlim(0, self._end)
+        ax.set_xlim(0, self.end)
         ax.set_facecolor("none")
         ax.spines[:].set_visible(False)
         ax.set_yticks([])
@@ -271,6 +277,5 @@ class _Table:
 
 
 def _kind_of(view: View) -> str:
-    """Chunks and directions, in words."""
     both = ", two directions" if view.copies > 1 else ""
     return f"{counted(view.chunks, 'chunk')} a rank{both}"

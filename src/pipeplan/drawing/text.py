@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.drawing.color import readable_on
-from pipeplan.drawing.headings import figures_of, times_of
-from pipeplan.drawing.look_names import ThemeName
-from pipeplan.drawing.theme import KIND_TITLES, Theme, theme_named
-from pipeplan.drawing.view import Part, View, bar_numbers
+from pipeplan.drawing.labels import figures_of, times_of
+from pipeplan.drawing.sizes import ThemeName
+from pipeplan.drawing.theme import KIND_TITLES, Theme, kind_codes, kind_fill, theme_named
+from pipeplan.drawing.view import LanePart, View, bar_numbers, busy_until
 from pipeplan.model import Floats, Kind, cell_width, shortened, tolerances
 
 _IDLE = -1
@@ -69,7 +69,6 @@ def text_of(
 
 
 def _folded(names: list[str], shown: int, width: int) -> str:
-    """What stands for the ranks in the middle."""
     first, last = shown // 2, len(names) - shown // 2 - 1
     return shortened(f"... {len(names) - 2 * (shown // 2)} more: {names[first]} to {names[last]}", width)
 
@@ -90,7 +89,7 @@ class _Canvas:
 def _paint(view: View, columns: int) -> _Canvas:
     bars = view.bars
     chosen = np.flatnonzero(bars.compute)
-    rows = 2 if bool(np.isin(bars.part, (Part.UPPER, Part.LOWER)).any()) else 1
+    rows = 2 if bool(np.isin(bars.part, (LanePart.UPPER, LanePart.LOWER)).any()) else 1
     if not len(chosen):
         return _blank(view, rows, columns)
     labels = _labels(view, chosen)
@@ -143,18 +142,14 @@ def _place(view: View, chosen: NDArray[np.intp], labels: list[str], rows: int, s
     first = np.rint(bars.start[chosen] * scale).astype(int).tolist()
     stop = np.rint(bars.end[chosen] * scale).astype(int).tolist()
     places = zip(first, stop, bars.lane[chosen].tolist(), bars.part[chosen].tolist(), strict=True)
-    for (begin, end, lane, part), code, label in zip(places, _codes(view)[chosen].tolist(), labels, strict=True):
-        top = lane * rows + (part == Part.LOWER)
-        bottom = lane * rows + (rows - 1 if part == Part.FULL else part == Part.LOWER)
+    for (begin, end, lane, part), code, label in zip(places, kind_codes(view)[chosen].tolist(), labels, strict=True):
+        top = lane * rows + (part == LanePart.LOWER)
+        bottom = lane * rows + (rows - 1 if part == LanePart.FULL else part == LanePart.LOWER)
         canvas.kind[top : bottom + 1, begin:end] = code
         text = label if len(label) <= end - begin else label[:1]
         canvas.letter[top : bottom + 1, begin:end] = "-"
         canvas.letter[top, begin:end] = list(text[: end - begin].ljust(end - begin, "-"))
     return canvas
-
-
-def _codes(view: View) -> NDArray[np.int64]:
-    return view.bars.kind.astype(np.int64) * (view.copies * view.chunks) + view.shade
 
 
 def _mixed(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> _Canvas:
@@ -175,10 +170,10 @@ def _mixed(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> _Ca
 def _shares(view: View, chosen: NDArray[np.intp], rows: int, columns: int) -> tuple[NDArray[np.int64], Floats]:
     """The codes that occur, idling last, and the share of each in each cell, shape (codes, rows of all lanes, columns)."""
     bars, lanes = view.bars, len(view.lanes.label)
-    codes, code = np.unique(_codes(view)[chosen], return_inverse=True)
+    codes, code = np.unique(kind_codes(view)[chosen], return_inverse=True)
     edges = np.linspace(0.0, view.makespan, columns + 1)
     shares = np.zeros((len(codes) + 1, rows * lanes, columns))
-    absent = [Part.LOWER, Part.UPPER][:rows]
+    absent = [LanePart.LOWER, LanePart.UPPER][:rows]
     bounds = np.searchsorted(bars.lane[chosen], np.arange(lanes + 1)).tolist()
     for line, (lane, part) in enumerate(product(range(lanes), absent)):
         here = slice(bounds[lane], bounds[lane + 1])
@@ -194,10 +189,7 @@ def _busy(start: Floats, end: Floats, edges: Floats) -> Floats:
     """The share of each cell that bars, which follow each other, take; shape (columns,)."""
     if not len(start):
         return np.zeros(len(edges) - 1)
-    corners = np.stack((start, end), axis=1).ravel()
-    done = np.stack((np.zeros(len(start)), end - start), axis=1)
-    done[1:] += np.cumsum(end - start)[:-1, None]
-    shares: Floats = np.diff(np.interp(edges, corners, done.ravel())) / (edges[1] - edges[0])
+    shares: Floats = np.diff(busy_until(start, end, edges)) / (edges[1] - edges[0])
     return shares
 
 
@@ -207,7 +199,7 @@ def _row(view: View, theme: Theme, kind: NDArray[np.int64], letter: NDArray[np.s
     pieces = []
     for code, cells in groupby(zip(kind.tolist(), letter.tolist(), strict=True), key=lambda cell: cell[0]):
         text = "".join(" " if cell[1] == "-" else cell[1] for cell in cells)
-        pieces.append(_dots(text, theme) if code == _IDLE else _block(text, _fill(view, theme, code)))
+        pieces.append(_dots(text, theme) if code == _IDLE else _block(text, kind_fill(view, theme, code)))
     return "".join(pieces)
 
 
@@ -216,13 +208,7 @@ def _dots(text: str, theme: Theme) -> str:
     return f"\x1b[38;2;{_numbers(theme.faint)}m{_DOT * len(text)}\x1b[0m"
 
 
-def _fill(view: View, theme: Theme, code: int) -> str:
-    shades = view.copies * view.chunks
-    return theme.shades(Kind(code // shades), shades)[code % shades]
-
-
 def _block(text: str, fill: str) -> str:
-    """A text on a coloured ground."""
     return f"\x1b[38;2;{_numbers(readable_on(fill))};48;2;{_numbers(fill)}m{text}\x1b[0m"
 
 
@@ -271,17 +257,16 @@ def _legend(view: View, theme: Theme, width: int, color: bool) -> list[str]:
     entries.append((_dots("...", theme), 3, "idle"))
     lines, used = [""], 0
     for swatch, cells, title in entries:
-        said = title[: max(width - cells - 1, 0)]
-        wide = cells + 1 + len(said)
+        label = title[: max(width - cells - 1, 0)]
+        wide = cells + 1 + len(label)
         if used and used + 2 + wide > width:
             lines, used = [*lines, ""], 0
-        lines[-1] += ("  " if used else "") + f"{swatch} {said}"
+        lines[-1] += ("  " if used else "") + f"{swatch} {label}"
         used += wide + (2 if used else 0)
     return [line.rstrip() for line in lines]
 
 
 def _swatch(theme: Theme, kind: Kind, shades: int) -> str:
-    """A kind's shades, with its letter."""
     fills = theme.shades(kind, shades)
     return (
         _block(" " + kind.name[0], fills[0]) + "".join(_block(" ", fill) for fill in fills[1:]) + _block(" ", fills[-1])

@@ -8,11 +8,17 @@ another to people with protanopia, deuteranopia or tritanopia; the test computes
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipeplan.drawing.color import Ramp, mixed, readable_on
-from pipeplan.drawing.look_names import ThemeName
+from pipeplan.drawing.sizes import ThemeName
+from pipeplan.drawing.view import Ratios, View
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Kind
 
@@ -190,7 +196,7 @@ THEMES: dict[str, Theme] = {theme.name: theme for theme in (LIGHT, DARK)}
 
 
 def theme_named(name: str) -> Theme:
-    """The light or the dark theme.
+    """Return the light or the dark theme.
 
     Raises
     ------
@@ -200,3 +206,108 @@ def theme_named(name: str) -> Theme:
     if name not in THEMES:
         raise UnknownNameError("theme", name, THEMES)
     return THEMES[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One part of a stacked bar.
+
+    Attributes
+    ----------
+    title
+        What a legend calls it.
+    like
+        The kind of op or the reason for idling whose colour it has, so that a page speaks one language of colours.
+    """
+
+    title: str
+    like: Kind | str
+
+    def colour(self, theme: Theme) -> str:
+        """Return its colour in a theme, as ``#rrggbb``."""
+        return theme.shades(self.like, 1)[0] if isinstance(self.like, Kind) else theme.reasons[self.like]
+
+
+TIME_SHARES: Mapping[str, Share] = MappingProxyType(
+    {
+        "compute": Share("compute", Kind.F),
+        "recompute": Share("recomputation", Kind.R),
+        "tensor": Share("exposed tensor communication", Kind.W),
+        "context": Share("exposed context communication", Kind.UNSHARD),
+        "expert": Share("exposed expert communication", Kind.B),
+        "bubble": Share("bubble", "start-up"),
+        "overhead": Share("gaps between ops", "overhead"),
+        "data": Share("exposed data communication", "transfer"),
+        "optimizer": Share("optimizer", "memory"),
+    }
+)
+"""By the names of :class:`pipeplan.planner.StepTime`."""
+
+MEMORY_SHARES: Mapping[str, Share] = MappingProxyType(
+    {
+        "weights": Share("weights", Kind.F),
+        "gradients": Share("gradients", Kind.B),
+        "optimizer": Share("optimizer state", Kind.I),
+        "activations": Share("activations", Kind.W),
+        "transient": Share("transient", Kind.R),
+        "buffers": Share("buffers", "start-up"),
+    }
+)
+"""By the names of :class:`pipeplan.planner.GpuMemory`."""
+
+
+STEPS = 16
+"""From the middle of a scale of ratios to either end."""
+
+_NONE = 2 * STEPS + 1
+"""The code of a bar without a ratio."""
+
+
+def codes_of(view: View) -> NDArray[np.int64]:
+    """A number for each bar's colour, shape (bars,): :func:`fill_of` says which it is."""
+    if view.ratios is None:
+        return kind_codes(view)
+    has_ratio = view.ratios.values > 0
+    share = np.log(np.where(has_ratio, view.ratios.values, 1.0)) / np.log(view.ratios.reach)
+    steps = np.rint(STEPS * (1 + np.clip(share, -1, 1))).astype(np.int64)
+    return np.where(has_ratio, steps, _NONE)
+
+
+def fill_of(view: View, theme: Theme, code: int) -> str:
+    """Return the colour that a code stands for."""
+    if view.ratios is not None:
+        return theme.lane if code == _NONE else theme.ratio(code / STEPS - 1)
+    return kind_fill(view, theme, code)
+
+
+def kind_codes(view: View) -> NDArray[np.int64]:
+    """Return ``kind * shades + shade`` of each bar, shape (bars,), whether or not the view has ratios."""
+    return view.bars.kind.astype(np.int64) * (view.copies * view.chunks) + view.shade
+
+
+def kind_fill(view: View, theme: Theme, code: int) -> str:
+    """Return the colour of a code of :func:`kind_codes`."""
+    shades = view.copies * view.chunks
+    return theme.shades(Kind(code // shades), shades)[code % shades]
+
+
+def colored(view: View, theme: Theme) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Each colour of a view with its bars, messages last, so that they lie on top."""
+    code = codes_of(view)
+    order = np.argsort(code, kind="stable")
+    codes, first = np.unique(code[order], return_index=True)
+    groups: dict[str, list[NDArray[np.intp]]] = {}
+    for value, chosen in zip(codes.tolist(), np.split(order, first[1:]), strict=True):
+        groups.setdefault(fill_of(view, theme, value), []).append(chosen)
+    return ((fill, np.concatenate(parts)) for fill, parts in groups.items())
+
+
+def scale_fills(theme: Theme) -> tuple[str, ...]:
+    """The colours of a scale of ratios, from its lower end to its upper one."""
+    return tuple(theme.ratio(step / STEPS - 1) for step in range(0, 2 * STEPS + 1, 2))
+
+
+def scale_title(ratios: Ratios) -> str:
+    """Return the legend's title of a scale."""
+    below, above = ratios.ends
+    return f"{ratios.title}: {below} ({1 / ratios.reach:.2f}) to {above} ({ratios.reach:.2f})"

@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import Formatter, MaxNLocator
 
-from pipeplan.drawing.headings import times_of
+from pipeplan.drawing.labels import times_of
 from pipeplan.drawing.sizes import Size
+from pipeplan.drawing.style import fitted
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import View
-from pipeplan.drawing.words import fitted
 from pipeplan.readable import Times
 
 _MOST_DECIMALS = 6
@@ -27,7 +27,7 @@ class TimeTicks(Formatter):
         self._decimals = times.decimals
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """The ticks of one axis."""
+        """Return the ticks of one axis."""
         shown = [value * self.times.scale for value in values]
         self._decimals = next((n for n in range(_MOST_DECIMALS) if all(_whole(value, n) for value in shown)), 6)
         return [self(value) for value in values]
@@ -67,7 +67,7 @@ def write_times(axis: Axis, times: Times, ticks: int = 8) -> None:
 
 
 def points_across(ax: Axes) -> float:
-    """How wide axes are."""
+    """Return the width of axes in points."""
     return float(ax.get_window_extent().width * 72 / ax.figure.dpi)
 
 

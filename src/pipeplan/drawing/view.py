@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model import Bools, Floats, Kind, one_line
+from pipeplan.model import Bools, Floats, Kind, counted, one_line
 
 Integers = NDArray[np.integer[Any]]
 
@@ -27,8 +27,8 @@ WAITS = ("arrival", "own_stage", "previous_slice")
 """What a link stands for, by its code; see :class:`~pipeplan.model.Dependencies`."""
 
 
-class Part(IntEnum):
-    """Which part of its lane a bar fills."""
+class LanePart(IntEnum):
+    """The part of its lane that a bar fills."""
 
     FULL = 0
     """all of it"""
@@ -76,7 +76,7 @@ class Bars(_Table):
     Attributes
     ----------
     lane, start, end, part
-        Where it is drawn: its rank, its times, and the :class:`Part` of the lane.
+        Where it is drawn: its rank, its times, and the :class:`LanePart` of the lane.
     kind
         Code of its :class:`~pipeplan.model.Kind`.
     chunk, copy
@@ -103,14 +103,14 @@ class Bars(_Table):
 
     @property
     def compute(self) -> Bools:
-        """Which ones are compute ops; the others run beside these. Shape (bars,)."""
-        chosen: Bools = self.part < Part.STRIP
+        """Whether each bar is a compute op; the others run beside these. Shape (bars,)."""
+        chosen: Bools = self.part < LanePart.STRIP
         return chosen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Links(_Table):
-    """What waits for what: bar ``target`` waits for bar ``source``; ``why`` is a code of ``WAITS``. Shape (links,)."""
+    """Dependencies: bar ``target`` waits for bar ``source``; ``why`` is a code of ``WAITS``. Shape (links,)."""
 
     source: Integers
     target: Integers
@@ -143,7 +143,7 @@ class Curves:
     limit: Floats | None
 
     def of(self, lane: int) -> tuple[Floats, Floats]:
-        """Times and levels of one lane."""
+        """Return the times and levels of one lane."""
         here = slice(int(self.offsets[lane]), int(self.offsets[lane + 1]))
         return self.time[here], self.level[here]
 
@@ -154,7 +154,7 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Gaps(_Table):
+class IdleGaps(_Table):
     """Idle times and why: arrays of shape (gaps,).
 
     Attributes
@@ -252,7 +252,7 @@ class View:
     bars: Bars
     links: Links
     memory: Curves | None = None
-    gaps: Gaps | None = None
+    gaps: IdleGaps | None = None
     windows: Windows | None = None
     bound: str = ""
     costs: str = ""
@@ -310,7 +310,7 @@ class View:
             "chunks": self.chunks,
             "copies": self.copies,
             "kinds": [kind.name for kind in Kind],
-            "parts": [part.name.lower() for part in Part],
+            "parts": [part.name.lower() for part in LanePart],
             "waits": list(WAITS),
             "lanes": self.lanes.to_json_dict(column),
             "bars": self.bars.to_json_dict(column),
@@ -336,12 +336,14 @@ def bar_numbers(bars: Bars, chosen: Sequence[int] | NDArray[np.intp]) -> list[st
     return ["" if microbatch < 0 else f"{microbatch}.{part}" if part else f"{microbatch}" for microbatch, part in pairs]
 
 
-def counted(count: int, what: str) -> str:
-    """A count with its noun: ``1 rank``, ``24 microbatches``."""
-    several = f"{what}es" if what.endswith(("ch", "x")) else f"{what}s"
-    return f"{count:,} {what if count == 1 else several}"
+def busy_until(start: Floats, end: Floats, times: Floats) -> Floats:
+    """Return how long bars, which follow each other, have run until each time, in the shape of ``times``."""
+    corners = np.stack((start, end), axis=1).ravel()
+    done = np.stack((np.zeros(len(start)), end - start), axis=1)
+    done[1:] += np.cumsum(end - start)[:-1, None]
+    busy: Floats = np.interp(times, corners, done.ravel())
+    return busy
 
 
 def _most(numbers: Integers) -> int:
-    """How many there are of what is numbered from 0."""
     return int(numbers.max(initial=-1)) + 1

@@ -45,7 +45,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AnnotatedOp:
     """An annotated op.
 
     Attributes
@@ -76,7 +76,7 @@ def is_mark(name: str) -> bool:
     return name.startswith(PREFIX) or _UNNUMBERED.fullmatch(name) is not None
 
 
-def marks_of(source: str, spans: Iterable[Span]) -> list[Mark]:
+def marks_of(source: str, spans: Iterable[Span]) -> list[AnnotatedOp]:
     """The ops that annotations mark, in order of their starts.
 
     Where some of them have a stage's number, others without one are something else's.
@@ -100,7 +100,7 @@ def marks_of(source: str, spans: Iterable[Span]) -> list[Mark]:
     _require_times(source, found)
     cells = {span.name: _cell_of(source, number, span.name) for number, span in enumerate(found)}
     ops = {name: parse_cell(cell) for name, cell in cells.items()}
-    return [Mark(cells[span.name], ops[span.name], span, span.name.startswith(PREFIX)) for span in found]
+    return [AnnotatedOp(cells[span.name], ops[span.name], span, span.name.startswith(PREFIX)) for span in found]
 
 
 def _require_times(source: str, spans: Sequence[Span]) -> None:
@@ -116,7 +116,6 @@ def _require_times(source: str, spans: Sequence[Span]) -> None:
 
 
 def _cell_of(source: str, number: int, name: str) -> str:
-    """The cell that an annotation's name stands for."""
     unnumbered = _UNNUMBERED.fullmatch(name)
     cell = name.removeprefix(PREFIX) if unnumbered is None else f"0{_KINDS[unnumbered[1]].name}{unnumbered[2]}"
     try:

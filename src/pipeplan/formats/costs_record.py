@@ -23,11 +23,10 @@ import msgspec
 import numpy as np
 
 from pipeplan.costs import Communication, Costs, Memory, Overhead, Transfer
+from pipeplan.documents import json_text, require_unique_keys
 from pipeplan.errors import CostError, FormatError
-from pipeplan.formats.format import Format
-from pipeplan.formats.version import other_version
+from pipeplan.formats.format import Format, other_version
 from pipeplan.model import NOT_GIVEN
-from pipeplan.strict_json import json_text, require_unique_keys
 
 VERSION = 1
 
@@ -109,7 +108,7 @@ def costs_json(costs: Costs) -> str:
 
 
 def _memory_record(memory: Memory) -> MemoryRecord:
-    """What is held; that nothing is kept, or everything moved, is not written down."""
+    """Return the record of memory without what is not kept or moved; None for none."""
     all_moved = np.array_equal(memory.offloaded, memory.activation)
     return MemoryRecord(
         activation=memory.activation.tolist(),
@@ -122,7 +121,7 @@ def _memory_record(memory: Memory) -> MemoryRecord:
 
 
 def _overhead_record(lost: Overhead) -> OverheadRecord | msgspec.UnsetType:
-    """What is lost; nothing at all is not written down."""
+    """Return the record of lost time; None for none."""
     if lost == Overhead():
         return msgspec.UNSET
     return OverheadRecord(op_gap=lost.op_gap, message_time=lost.message_time, step_time=lost.step_time)

@@ -46,7 +46,7 @@ _PROCESS = 24
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a GPU did, in microseconds; ``name`` is None for a copy."""
+    """A kernel or copy of a GPU, in microseconds; ``name`` is None for a copy."""
 
     stream: int
     launched: float
@@ -83,7 +83,6 @@ class _Process:
 
 
 def _processes(path: Path) -> Iterator[_Process]:
-    """The processes of a report that marked ops."""
     import sqlite3  # not every build of Python has it
 
     try:
@@ -105,14 +104,14 @@ def _processes(path: Path) -> Iterator[_Process]:
 
 
 def _rows(database: Connection, query: str) -> Iterable[tuple[Any, ...]]:
-    """The rows of a query; none where its table is missing: tables are made for what was recorded."""
+    """Return the rows of a query; none where its table is missing, since tables are made for what was recorded."""
     table = query.partition(" FROM ")[2].partition(" ")[0]
     known = database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone()
     return database.execute(query) if known else []
 
 
 def _spans(database: Connection) -> dict[int, list[Span]]:
-    """The ranges of each process, in microseconds; what ``emit_nvtx`` adds behind a comma is left out."""
+    """Return the ranges of each process in microseconds, without what ``emit_nvtx`` adds behind a comma."""
     spans = defaultdict(list)
     for start, end, name, thread in _rows(database, _RANGES):
         text = str(name).partition(", ")[0]
@@ -122,7 +121,7 @@ def _spans(database: Connection) -> dict[int, list[Span]]:
 
 
 def _work(database: Connection) -> dict[int, list[_Work]]:
-    """What GPUs did for each process, with the time of its launch."""
+    """Return the work of GPUs for each process, with the time of its launch."""
     launched = {
         (int(thread) >> _PROCESS, correlation): _micro(start)
         for thread, correlation, start in _rows(database, _LAUNCHES)

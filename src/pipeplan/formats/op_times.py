@@ -22,11 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.formats.annotations import RESOLUTION, Mark
+from pipeplan.formats.annotations import RESOLUTION, AnnotatedOp
 from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Op
 
 _MOVES = ("FSDP::all_gather", "FSDP::post_backward_reduce")
-"""How the annotations start inside which FSDP moves parameters and gradients."""
+"""Prefixes of the annotations inside which FSDP moves parameters and gradients."""
 
 
 class Activity(NamedTuple):
@@ -55,7 +55,7 @@ class Activities:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """What a profiler recorded of a rank.
+    """The annotations, kernels and messages that a profiler recorded of a rank.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Recorded:
         By the number of a mark: start and end of work on a GPU that the annotation itself tells, where no kernel does.
     """
 
-    marks: Sequence[Mark]
+    marks: Sequence[AnnotatedOp]
     operators: Activities
     kernels: Activities
     messages: Activities
@@ -133,7 +133,7 @@ def _arrivals(recorded: Recorded) -> dict[int, float]:
 
 
 def _received_for(op: Op) -> tuple[Kind, int, int, int]:
-    """What a receive and the op that it is for have in common; no other ops have it with any."""
+    """Return the key that a receive and the op that it is for share with no other op."""
     kind = op.kind
     if kind == Kind.F:
         kind = Kind.RECV_F
@@ -142,8 +142,8 @@ def _received_for(op: Op) -> tuple[Kind, int, int, int]:
     return kind, op.stage, op.microbatch, op.slice
 
 
-def _message_time(recorded: Recorded, mark: Mark) -> tuple[float, float]:
-    """A GPU's messages take their kernels' time, what the host does takes the annotation's."""
+def _message_time(recorded: Recorded, mark: AnnotatedOp) -> tuple[float, float]:
+    """Return the time of a message: of its kernels on a GPU, else of the annotation."""
     here = recorded.messages.within(mark.span.start, mark.span.end)
     if len(recorded.kernels) and len(here):
         return float(recorded.messages.start[here].min()), float(recorded.messages.end[here].max())
@@ -178,7 +178,7 @@ def _compute_time(recorded: Recorded, number: int, arrival: float, free: float) 
 
 
 def _host_time(recorded: Recorded, number: int, arrival: float) -> tuple[float, float]:
-    """Start and end of a compute op of the host: its annotation less the waiting and moving with which it begins."""
+    """Return start and end of a compute op of the host: its annotation without the waiting and moving at its begin."""
     span, work = recorded.marks[number].span, recorded.operators
     received = recorded.messages.end[recorded.messages.within(span.start, span.end)]
     # What arrived after the annotation was not this op's.
@@ -196,7 +196,7 @@ def _host_time(recorded: Recorded, number: int, arrival: float) -> tuple[float, 
 
 
 def _own_work(recorded: Recorded, number: int, work: Activities) -> NDArray[np.intp]:
-    """What the host began inside an op's annotation, without FSDP's moves; of operators, those of the op's own thread."""
+    """Return the work that the host began inside an op's annotation, without FSDP's moves and other threads' operators."""
     span = recorded.marks[number].span
     here = work.within(span.start, _until(recorded, number))
     if work is recorded.operators:
@@ -208,13 +208,13 @@ def _own_work(recorded: Recorded, number: int, work: Activities) -> NDArray[np.i
 
 
 def _turns_to_messages(recorded: Recorded, start: float, end: float) -> bool:
-    """Whether the host turned to sending or receiving from one time on, before another."""
+    """Whether the host began to send or receive between two times."""
     first, stop = np.searchsorted(recorded.handovers, (start, end))
     return bool(stop > first)
 
 
 def _until(recorded: Recorded, number: int) -> float:
-    """The end of an op's annotation; PyTorch's GPipe computes the loss behind that of the forward, before the next one."""
+    """Return the end of an op's annotation; with PyTorch's GPipe that of the loss behind a forward."""
     mark, following = recorded.marks[number], recorded.marks[number + 1 : number + 2]
     if mark.numbered or not following or mark.ops[0].kind != Kind.F:
         return mark.span.end
@@ -224,7 +224,7 @@ def _until(recorded: Recorded, number: int) -> float:
 
 
 def _arrival_inside(recorded: Recorded, number: int, here: NDArray[np.intp], work: Activities) -> float:
-    """When the messages had arrived that the host began to receive inside the op's annotation, before it computed."""
+    """Return when the messages had arrived that the host began to receive inside the annotation, before it computed."""
     span = recorded.marks[number].span
     until = float(work.launched[here[0]]) if len(here) else span.end
     early = recorded.messages.within(span.start, until)
@@ -232,6 +232,6 @@ def _arrival_inside(recorded: Recorded, number: int, here: NDArray[np.intp], wor
 
 
 def _host_end(recorded: Recorded, end: float, last: float) -> float:
-    """The end of an annotation, or the first message that the host turned to after its last work had begun."""
+    """Return the end of an annotation, or the first message after its last work had begun."""
     following = np.searchsorted(recorded.handovers, last, side="right")
     return min(end, float(np.append(recorded.handovers, np.inf)[following]))

@@ -20,13 +20,11 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
+from pipeplan.documents import json_text, require_unique_keys
 from pipeplan.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
-from pipeplan.formats.format import Format
-from pipeplan.formats.version import other_version
+from pipeplan.formats.format import Format, other_version
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
-from pipeplan.strict_json import json_text, require_unique_keys
-
-VERSION = 1
+from pipeplan.records import VERSION, Record
 
 
 class ScheduleRecord(
@@ -45,7 +43,7 @@ class ScheduleRecord(
     rows: list[list[str]]
 
 
-class BubbleRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class BubbleRecord(Record, frozen=True, kw_only=True):
     """Idle time as three ratios; see :class:`~pipeplan.model.timeline.Bubble`."""
 
     idle_over_total: float
@@ -53,14 +51,24 @@ class BubbleRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     span: float
 
 
-class StepRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """How long a step takes with what it adds behind its last op: with a barrier at its end, and without one."""
+class StepRecord(Record, frozen=True, kw_only=True):
+    """Time of a step with what it adds behind its last op: with a barrier at its end, and without one."""
 
     with_barrier: float
     without_barrier: float
 
 
-class ObjectiveRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class OverLimitRecord(Record, frozen=True, kw_only=True):
+    """Rank that is furthest over its memory limit: its peak and its limit; and how many other ranks are over theirs."""
+
+    rank: int
+    peak: float
+    limit: float
+    unit: Literal["bytes", "activations"]
+    others: int
+
+
+class ObjectiveRecord(Record, frozen=True, kw_only=True):
     """What a search minimised, and its lower bound."""
 
     name: Literal["makespan", "span"]
@@ -71,7 +79,7 @@ class ObjectiveRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     gap: float
 
 
-class JitterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class JitterRecord(Record, frozen=True, kw_only=True):
     """The objective when op times vary, and that of the best published schedule."""
 
     deviation: float
@@ -80,7 +88,7 @@ class JitterRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     published_p95: float | None
 
 
-class SlowRankRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SlowRankRecord(Record, frozen=True, kw_only=True):
     """The objective when one rank is slower by a share, each in turn, and that of the best published schedule."""
 
     share: float
@@ -89,38 +97,51 @@ class SlowRankRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     published_worst: float | None
 
 
-class PriceRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """By which share recomputing or offloading makes the step longer, and what it saves on the rank that saves the most."""
+class Price(Record, frozen=True, kw_only=True):
+    """By which share recomputing or offloading makes the step longer, and what it saves on the rank that saves the most.
+
+    Both are against the same order with everything kept.
+    """
 
     time: float
     memory: float
     rank: int
+    in_bytes: bool = False
 
 
-class DecidedRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Decided(Record, frozen=True, kw_only=True):
     """What a search was free to decide and what it decided; ``recomputed`` and ``offloaded`` count microbatches by stage.
 
-    A price's memory is in bytes where the result's ``peak_bytes`` are given, else in activations.
+    There are ``microbatches`` in the step.
     """
 
-    choices: list[Literal["split", "overlap", "weight-order", "recompute", "offload"]]
-    recomputed: list[int]
-    offloaded: list[int]
+    choices: tuple[Literal["split", "overlap", "weight-order", "recompute", "offload"], ...]
+    recomputed: tuple[int, ...]
+    offloaded: tuple[int, ...]
     full_backwards: int
     split_backwards: int
     overlapped_pairs: int
-    prices: dict[Literal["recompute", "offload"], PriceRecord]
+    prices: dict[Literal["recompute", "offload"], Price]
+    microbatches: int = 0
+
+    @property
+    def frees_memory(self) -> bool:
+        """Whether the search was free to hold less than all that backwards need."""
+        return "recompute" in self.choices or "offload" in self.choices
 
 
-class PublishedRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A published schedule that a search has to beat: its name, that of its placement, and its objective."""
+class PublishedSchedule(Record, frozen=True, kw_only=True):
+    """A published schedule that a search has to beat: its name, that of its placement, and its objective.
 
-    schedule: str
+    The name has the schedule's variant or group where that is not its own.
+    """
+
+    name: str = msgspec.field(name="schedule")
     placement: str
     value: float
 
 
-class PlacementRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class PlacementRecord(Record, frozen=True, kw_only=True):
     """What a search knows of a placement: the best proven bound, and the best value found; null where it cannot win."""
 
     placement: str
@@ -129,14 +150,15 @@ class PlacementRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     value: float | None
 
 
-class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The JSON of one result: of ``pipeplan simulate --json``, of the web API and of ``Result.to_dict()``.
+class ResultRecord(Record, frozen=True, kw_only=True):
+    """Figures of one schedule on one set of costs.
 
-    From ``found_by`` on it is what a search adds; ``step`` is there where a step adds anything behind its last op. Times are
-    in ``time_unit``; lists have a number a rank.
+    ``over`` is null where every rank is within its limit. ``least_gap``, the gap to the least bound of all schedules, is
+    there in a comparison, ``step`` where a step adds anything behind its last op, and what follows from ``found_by`` on in a
+    search. Times are in ``time_unit``; lists have a number per rank.
     """
 
-    schedule: str
+    name: str = msgspec.field(name="schedule")
     ranks: int
     chunks: int
     stages: int
@@ -148,15 +170,18 @@ class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     makespan: float
     spans: list[float]
     work: list[float]
-    idle: list[float]
+    idle_by_rank: list[float] = msgspec.field(name="idle")
     bubble: BubbleRecord
     peak_activation: list[float]
     peak_bytes: list[float] | None
     fits: bool
+    over: OverLimitRecord | None
     lower_bound: float
     bound_reason: str
     gap: float | None
-    warnings: list[str]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    least_gap: float | UnsetType | None = UNSET
     step: StepRecord | UnsetType = UNSET
     found_by: str | UnsetType = UNSET
     optimal: bool | UnsetType = UNSET
@@ -169,10 +194,10 @@ class ResultRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     jitter: JitterRecord | UnsetType | None = UNSET
     slow_rank: SlowRankRecord | UnsetType | None = UNSET
     communication: Literal["edge", "contended", "blocking"] | UnsetType = UNSET
-    decided: DecidedRecord | UnsetType = UNSET
-    best_published: PublishedRecord | UnsetType | None = UNSET
+    decided: Decided | UnsetType = UNSET
+    best_published: PublishedSchedule | UnsetType | None = UNSET
     gain: float | UnsetType | None = UNSET
-    best_published_anywhere: PublishedRecord | UnsetType | None = UNSET
+    best_published_anywhere: PublishedSchedule | UnsetType | None = UNSET
     gain_anywhere: float | UnsetType | None = UNSET
 
 
@@ -188,7 +213,7 @@ class TimesRecord(ScheduleRecord, kw_only=True):
 def _timeline_record() -> Any:
     """Times, and any figures of the result that they belong to."""
     figures = [
-        (each.name, each.type | UnsetType, UNSET)
+        (each.encode_name, each.type | UnsetType, UNSET)
         for each in msgspec.structs.fields(ResultRecord)
         if each.encode_name not in ScheduleRecord.__struct_fields__
     ]
@@ -277,6 +302,10 @@ def parse_json(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
         schedule = _schedule(record, keep_duplicates)
         return _timeline(record, schedule) if isinstance(record, TimesRecord) else schedule
     except msgspec.DecodeError as error:
+        if "missing required field `format`" in str(error):
+            raise FormatError(
+                f"{name} holds no schedule: its key 'format' is missing; a file of settings is for --config"
+            ) from None
         raise FormatError(f"{name}: {other_version(text, VERSION) or error}") from None
     except (NotationError, ShapeError, CostError, FormatError, RecursionError) as error:
         raise FormatError(f"{name}: {error}") from None

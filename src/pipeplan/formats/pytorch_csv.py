@@ -3,16 +3,17 @@
 This is what ``torch.distributed.pipelining`` reads with ``_load_csv`` and writes with ``_dump_csv``, in both of its forms:
 compute only, and with communication. Read strictly: nothing is skipped but empty cells. The forms of all releases are read.
 Writing numbers microbatches in the order of their losses (:func:`~pipeplan.passes.in_order_of_losses`), and adds the ops
-that wait where the release of PyTorch requires them (:mod:`pipeplan.formats.torch_releases`).
+that wait where the release of PyTorch requires them (:data:`TORCH_RELEASES`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
+from pipeplan.errors import FormatError, InputError, NotationError
 from pipeplan.formats.format import Format
-from pipeplan.formats.torch_releases import TORCH_RELEASES, has_waits, torch_release
+from pipeplan.formats.rows import schedule_of_cells
 from pipeplan.model import (
     HOST_KINDS,
     STAGE_WIDE_KINDS,
@@ -20,10 +21,64 @@ from pipeplan.model import (
     Schedule,
     among,
     format_cells,
+    one_line,
     parse_cell,
-    schedule_from_cells,
 )
 from pipeplan.passes import in_order_of_losses, lower_for_torch, without_communication
+
+TORCH_RELEASES = ("2.13", "2.14", "2.15")
+"""Releases whose pipeline runtime is known, the oldest first."""
+
+_FIRST_WITH_WAITS = (2, 15)
+
+
+def torch_release(name: str | None = None) -> str:
+    """Return the minor release of PyTorch that a schedule is for.
+
+    Parameters
+    ----------
+    name
+        As the user writes it, such as ``2.14`` or ``2.15.0+cpu``. None: that of the installed PyTorch, which need not be
+        known; without one the newest known release.
+
+    Raises
+    ------
+    InputError
+        For a name that is not one of a known release.
+    """
+    if name is None:
+        return _installed() or TORCH_RELEASES[-1]
+    release = _minor(name)
+    if release not in TORCH_RELEASES:
+        raise InputError(
+            f"unknown release of PyTorch {one_line(name)!r}: expected one of {', '.join(TORCH_RELEASES)}",
+            field="trainer_version",
+        )
+    return release
+
+
+def has_waits(release: str) -> bool:
+    """Return whether the runtime of a release requires an op that waits for every SEND and every REDUCE_GRAD.
+
+    Earlier releases refuse such ops.
+    """
+    major, minor = map(int, release.split("."))
+    return (major, minor) >= _FIRST_WITH_WAITS
+
+
+def _installed() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # takes longer to load than what most commands do
+
+    try:
+        return _minor(version("torch"))
+    except PackageNotFoundError:
+        return ""
+
+
+def _minor(name: str) -> str:
+    """Return ``2.15`` of ``2.15.0+cpu``; empty for what is no version."""
+    match = re.fullmatch(r"([0-9]{1,3}\.[0-9]{1,3})((\.|a|b|rc|\+)[.+0-9a-z]*)?", name)
+    return match[1] if match else ""
 
 
 def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:
@@ -54,16 +109,11 @@ def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False)
     if not any(_is_op(cell) for cell in cells[0] if cell.strip()):
         start = text[:60].partition("\n")[0]
         raise FormatError(f"{name}: line 1 holds no op; it starts with rank 0's ops, without a header: {start!r}")
-    try:
-        return schedule_from_cells(cells, name=name, keep_duplicates=keep_duplicates)
-    except (NotationError, ShapeError) as error:
-        raise FormatError(f"{name}: {error}") from None
-    except InvalidScheduleError as error:
-        raise type(error)(f"{name}: {error}") from None
+    return schedule_of_cells(cells, name, keep_duplicates)
 
 
 def _lines(text: str) -> Iterator[str]:
-    """One line after the other, so that a file of nothing but line ends is refused at its first."""
+    """Yield one line after the other, so that a file of nothing but line ends is refused at its first."""
     start, end = 0, len(text.removesuffix("\n"))
     while start <= end:
         stop = text.find("\n", start, end)
@@ -125,12 +175,13 @@ def torch_csv_comms(schedule: Schedule, release: str | None = None) -> str:
     return torch_csv(in_order_of_losses(lowered))
 
 
-def _warnings(schedule: Schedule) -> tuple[str, ...]:
+def torch_csv_warnings(schedule: Schedule) -> tuple[str, ...]:
+    """Return what the user must know of a schedule that is written as CSV: whether its microbatches are renumbered."""
     if in_order_of_losses(schedule) is schedule:
         return ()
     return (
         "microbatches are numbered in the order in which the last stage runs their forwards, since PyTorch takes the k-th "
-        "loss for microbatch k; compare a run with this file, not with the schedule that it was made from",
+        "loss for microbatch k; train with this CSV and compare runs with it, not with the schedule that it was made from",
     )
 
 
@@ -147,7 +198,7 @@ FORMATS = (
         media="text/csv; charset=utf-8",
         write_schedule=torch_csv_compute,
         convert_schedule=lambda schedule: torch_csv(in_order_of_losses(schedule)),
-        warnings=_warnings,
+        warnings=torch_csv_warnings,
         read=_read,
     ),
     Format(
@@ -161,7 +212,7 @@ FORMATS = (
         media="text/csv; charset=utf-8",
         write_schedule=torch_csv_comms,
         write_for_release=torch_csv_comms,
-        warnings=_warnings,
+        warnings=torch_csv_warnings,
         read=_read,
     ),
 )

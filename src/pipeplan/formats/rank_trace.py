@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.errors import FormatError
-from pipeplan.formats.annotations import PREFIX, RESOLUTION, Mark, with_stage
+from pipeplan.formats.annotations import PREFIX, RESOLUTION, AnnotatedOp, with_stage
 from pipeplan.formats.op_times import Recorded, op_times
 from pipeplan.model import Floats, Kind
 
@@ -128,14 +128,13 @@ def rank_trace(
     )
 
 
-def _in_a_forward(marks: Sequence[Mark], times: Floats) -> bool:
-    """Whether any of these times is inside a forward's annotation."""
+def _in_a_forward(marks: Sequence[AnnotatedOp], times: Floats) -> bool:
     forwards = [mark.span for mark in marks if mark.ops[0].kind == Kind.F]
     first, stop = (np.searchsorted(times, [getattr(span, side) for span in forwards]) for side in ("start", "end"))
     return bool((stop > first).any())
 
 
-def _steps(name: str, marks: Sequence[Mark]) -> list[list[int]]:
+def _steps(name: str, marks: Sequence[AnnotatedOp]) -> list[list[int]]:
     """The numbers of the marks of each step: an op's k-th occurrence belongs to the k-th step.
 
     An op of a whole stage, which may occur several times, belongs to the step of the op before it; an unshard to that of the
@@ -160,7 +159,7 @@ def _steps(name: str, marks: Sequence[Mark]) -> list[list[int]]:
 
 
 def _carried(turns: dict[int, int], numbers: Iterable[int]) -> dict[int, int]:
-    """The step of each mark, in this order: its own, or that of the one that was last seen to have one."""
+    """Return the step of each mark, in this order: its own, or that of the last mark that has one."""
     found: dict[int, int] = {}
     last: int | None = None
     waiting = []

@@ -15,7 +15,7 @@ from pipeplan.formats.format import Format
 from pipeplan.model import Schedule, format_schedule, schedule_from_cells
 
 _APART = re.compile(r"[ ,\t\f\v\u00a0]+")
-"""What stands between ops; the web app's editor knows the same signs."""
+"""Separators of ops; the web app's editor knows the same ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +68,17 @@ def parse_rows(text: str, *, name: str = "", keep_duplicates: bool = False) -> S
     InvalidScheduleError
         For stages that no rank holds.
     """
+    return schedule_of_cells(rows_of(text).cells, name, keep_duplicates)
+
+
+def schedule_of_cells(cells: Sequence[Sequence[str]], name: str, keep_duplicates: bool) -> Schedule:
+    """Return the schedule of rows of ops; see :func:`parse_rows` for parameters and errors."""
     try:
-        return schedule_from_cells(rows_of(text).cells, name=name, keep_duplicates=keep_duplicates)
+        return schedule_from_cells(cells, name=name, keep_duplicates=keep_duplicates)
     except (NotationError, ShapeError) as error:
         raise FormatError(f"{name}: {error}") from None
     except InvalidScheduleError as error:
         raise type(error)(f"{name}: {error}") from None
-
-
-def _read(text: str, name: str, keep_duplicates: bool) -> Schedule:
-    return parse_rows(text, name=name, keep_duplicates=keep_duplicates)
 
 
 FORMATS = (
@@ -88,6 +89,6 @@ FORMATS = (
         ending=".rows.txt",
         media="text/plain; charset=utf-8",
         write_schedule=lambda schedule: format_schedule(schedule) + "\n",
-        read=_read,
+        read=lambda text, name, keep: parse_rows(text, name=name, keep_duplicates=keep),
     ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE, files_below, path_of, read_text
-from pipeplan.formats.kineto_rank import parse_rank
+from pipeplan.formats.kineto import parse_rank
 from pipeplan.formats.nsys import ENDING as NSYS_ENDING
 from pipeplan.formats.nsys import parse_nsys
 from pipeplan.formats.rank_trace import RankTrace
@@ -34,7 +34,7 @@ def holds_run(path: Path) -> bool:
 
 
 def read_run(path: FilePath) -> MeasuredRun:
-    """What was measured of a run: a file that holds it, or a folder.
+    """Return what was measured of a run, from a file or a folder.
 
     In a folder, and in the folders in it, the ``.json`` files count, packed by gzip or not: traces of PyTorch's profiler, of
     every rank and of one step or several; or timelines that ``pipeplan run`` has measured. So do the ``.sqlite`` files that
@@ -63,7 +63,6 @@ def read_run(path: FilePath) -> MeasuredRun:
 
 
 def _run_in(folder: Path) -> MeasuredRun:
-    """What the traces and the timelines in a folder hold."""
     names = sorted(file for file in files_below(folder) if not _is_no_file(file))
     files = [file for file in names if unpacked_name(file.name).lower().endswith(".json")]
     traces: list[RankTrace] = []
@@ -91,12 +90,12 @@ def _run_in(folder: Path) -> MeasuredRun:
 
 
 def _is_no_file(path: Path) -> bool:
-    """Whether it is a folder, a pipe or a device, whatever its name; a link that leads nowhere is a file that is missing."""
+    """Whether a path is a folder, a pipe or a device; a link that leads nowhere is a missing file."""
     return os.path.exists(path) and not os.path.isfile(path)
 
 
 def _measured(text: str, name: str) -> Timeline | None:
-    """The measured timeline that a text holds, if it does."""
+    """Return the measured timeline that a text holds; None for another content."""
     try:
         found = parse(text, name)
     except PipeplanError:

@@ -20,10 +20,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.documents import json_text, require_unique_keys
 from pipeplan.errors import CostError, FormatError, InvalidScheduleError, ShapeError
 from pipeplan.formats.format import Format
 from pipeplan.model import Columns, Kind, Schedule, Timeline, infer_placement
-from pipeplan.strict_json import json_text, require_unique_keys
 
 
 class TimelineTable(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -171,7 +171,7 @@ def _small(values: list[int], what: str, *, least: int, most: int = 10**9) -> ND
 
 
 def _only(values: list[str], what: str) -> str:
-    """The one value of a column that must be the same in every line."""
+    """Return the one value of a column that must be the same in every line."""
     if len(set(values)) > 1:
         raise FormatError(f"a timeline has one {what}, not {', '.join(sorted(set(values))[:3])}")
     return values[0]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeplan.documents import json_text
 from pipeplan.formats.format import Format
 from pipeplan.model import (
     COMPUTE_KINDS,
@@ -27,7 +28,6 @@ from pipeplan.model import (
     memory_moments,
     units_in,
 )
-from pipeplan.strict_json import json_text
 
 Event = dict[str, Any]
 
@@ -77,7 +77,7 @@ def _tracks(timeline: Timeline) -> Iterator[Event]:
 
 
 def _tracks_of_a_rank(schedule: Schedule) -> int:
-    """Compute and communication, and where there are copies, those to its host and those back."""
+    """Return the tracks of a rank: compute, communication, and copies in both directions where there are any."""
     return 2 if schedule.kinds.isdisjoint(HOST_KINDS) else 4
 
 
@@ -87,7 +87,7 @@ def _track(number: int, name: str) -> Iterator[Event]:
 
 
 def _track_of(timeline: Timeline) -> list[int]:
-    """The track of each op: communication and copies may lie beside compute, and so have their own."""
+    """Return the track of each op: communication and copies may overlap compute, and so have their own."""
     schedule = timeline.schedule
     track = np.full(len(Kind), 1)
     track[list(COMPUTE_KINDS)], track[list(_OUT)], track[list(_BACK)] = 0, 2, 3
@@ -121,7 +121,7 @@ def _transfers(timeline: Timeline, scale: float) -> Iterator[Event]:
 
 
 def _counters(timeline: Timeline, memory: MemoryUse, scale: float) -> Iterator[Event]:
-    """The level after each op, from the moment at which it changes; see :func:`~pipeplan.model.memory_moments`."""
+    """Return the level after each op, from the moment at which it changes; see :func:`~pipeplan.model.memory_moments`."""
     schedule = timeline.schedule
     moments = memory_moments(timeline) * scale
     if memory.bytes is None:

@@ -116,7 +116,7 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
 
 
 def _pause(before: tuple[Timeline, float], after: tuple[Timeline, float]) -> float:
-    """Milliseconds from the last compute op of a step to the first of the next one, of timelines and their zeros."""
+    """Return milliseconds from the last compute op of a step to the first of the next one."""
     ended, started = (each[0] for each in (before, after))
     ends, starts = (among(each.schedule.columns.kind, COMPUTE_KINDS) for each in (ended, started))
     return float(after[1] + started.start[starts].min() - before[1] - ended.end[ends].max())
@@ -172,7 +172,7 @@ def _is_pipeline(group: Sequence[RankTrace | None]) -> bool:
 
 
 def _replicas(ranks: Sequence[RankTrace]) -> list[list[RankTrace]]:
-    """The pipelines, each with a rank of every group of ranks that ran the same ops, in order."""
+    """Return the pipelines, each with a rank of every group of ranks that ran the same ops, in order."""
     peers = defaultdict(list)
     for each in ranks:
         peers[frozenset(each.cells)].append(each)
@@ -211,7 +211,7 @@ def _require_whole_pipelines(pipelines: Sequence[Sequence[RankTrace]], world_siz
 
 
 def _require_not_alone(pipelines: Sequence[Sequence[RankTrace]], world_size: int) -> None:
-    """Where not every process has a trace, a rank whose ops are a whole schedule is a pipeline only if a group says so."""
+    """Refuse a rank whose ops are a whole schedule, unless a group says that it is a pipeline or all traces are there."""
     if sum(map(len, pipelines)) == world_size:
         return
     for first, *others in pipelines:
@@ -223,7 +223,7 @@ def _require_not_alone(pipelines: Sequence[Sequence[RankTrace]], world_size: int
 
 
 def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
-    """One step of all ranks of a pipeline on one clock, and where on that clock its zero is, in milliseconds."""
+    """Return one step of all ranks of a pipeline on one clock, and the zero of the step on that clock in milliseconds."""
     picks = [each.steps[step] for each in recorded]
     names = ", ".join(each.name for each in recorded)
     rows = [[each.cells[number] for number in pick] for each, pick in zip(recorded, picks, strict=True)]
@@ -256,7 +256,7 @@ def _timeline(recorded: list[RankTrace], step: int) -> tuple[Timeline, float]:
 
 
 def _require_all_ranks(schedule: Schedule, names: str) -> None:
-    """A message to or from a stage that no trace has shows that a trace is missing."""
+    """Refuse messages to or from a stage that no trace has: a trace is missing."""
     columns = schedule.columns
     onward = among(columns.kind, (Kind.SEND_F, Kind.RECV_B)) & (columns.stage == schedule.stages - 1)
     if onward.any():
@@ -281,7 +281,7 @@ def _require_order(schedule: Schedule, names: str) -> None:
 
 
 def _require_cause_before_effect(schedule: Schedule, start: Floats, end: Floats, recorded: list[RankTrace]) -> None:
-    """No op may end before the op of another rank whose result it needs has started."""
+    """Refuse ops that end before an op of another rank whose result they need has started."""
     arrival = dependencies(schedule).arrival
     later = np.flatnonzero(crosses_ranks(schedule, arrival))
     wrong = later[end[later] < start[arrival[later]]]

@@ -24,7 +24,7 @@ from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies
 
 
 class NodeKind(StrEnum):
-    """What a node does, by the runtime's name for it."""
+    """Kinds of nodes by the runtime's names for them."""
 
     F = "F"
     I = "I"  # noqa: E741 - the field's own letter
@@ -49,7 +49,7 @@ RECEIVES = frozenset(receive for _, receive in TRANSFERS.values())
 
 @dataclass(frozen=True, slots=True)
 class RuntimeNode:
-    """One thing that a rank does.
+    """A node of the runtime: one op, transfer or validation of a rank.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ def _require_split_v(schedule: Schedule) -> None:
 
 
 def _validation_times(timeline: Timeline, transfer: float) -> list[float]:
-    """When each rank validates: a transfer before its warm-up's last forward of chunk 0, but not before the next rank."""
+    """Return when each rank validates: a transfer before its warm-up's last forward of chunk 0, not before the next rank."""
     schedule = timeline.schedule
     forwards = schedule.where(Kind.F)
     start = np.zeros(schedule.keys)
@@ -123,7 +123,7 @@ def _validation_times(timeline: Timeline, transfer: float) -> list[float]:
 
 
 def _validations(times: list[float]) -> Rows:
-    """Each rank's validation nodes, numbered from the last rank to the first: receive, send, validate."""
+    """Return each rank's validation nodes, numbered from the last rank to the first: receive, send, validate."""
     last = len(times) - 1
     rows: Rows = [[] for _ in times]
     pairs = count()
@@ -135,7 +135,6 @@ def _validations(times: list[float]) -> Rows:
 
 
 def _op_nodes(timeline: Timeline) -> list[RuntimeNode]:
-    """A node an op, in the order of the schedule's columns."""
     chunk_of = timeline.schedule.placement.chunk_of[0]
     times = zip(timeline.start.tolist(), timeline.end.tolist(), strict=True)
     return [
@@ -145,7 +144,7 @@ def _op_nodes(timeline: Timeline) -> list[RuntimeNode]:
 
 
 def _add_transfers(rows: Rows, schedule: Schedule, nodes: list[RuntimeNode], first_pair: int) -> None:
-    """A send and a receive at the end of every op whose result another rank needs, numbered in the senders' order."""
+    """Add a send and a receive at the end of every op whose result another rank needs, numbered in the order of senders."""
     source = dependencies(schedule).arrival
     consumers = np.flatnonzero(crosses_ranks(schedule, source))
     consumers = consumers[np.argsort(source[consumers])]
@@ -159,12 +158,12 @@ def _add_transfers(rows: Rows, schedule: Schedule, nodes: list[RuntimeNode], fir
 
 
 def _turn(node: RuntimeNode) -> tuple[float, float]:
-    """By time; at equal times by pair number, ops last."""
+    """Return the sort key: time, then pair number, ops last."""
     return node.time, math.inf if node.pair is None else node.pair
 
 
 def _receives_ahead(row: list[RuntimeNode]) -> list[RuntimeNode]:
-    """Receives due while the op before them still runs stand before that op, so that the two overlap."""
+    """Move receives that are due while the op before them still runs before that op, so that the two overlap."""
     for place in range(1, len(row)):
         before, node = row[place - 1], row[place]
         if before.pair is None and node.kind in RECEIVES and node.time <= before.end:
@@ -173,7 +172,7 @@ def _receives_ahead(row: list[RuntimeNode]) -> list[RuntimeNode]:
 
 
 def _with_rollback(rows: Rows) -> tuple[tuple[RuntimeNode, ...], ...]:
-    """The rows with the receives marked whose send stands before the sender's validation."""
+    """Return the rows with those receives marked whose send stands before the validation of the sender."""
     unvalidated = [_sent_before_validation(row) for row in rows]
     marked = [tuple(rows[0])]
     for sent, row in zip(unvalidated, rows[1:], strict=False):
@@ -182,7 +181,6 @@ def _with_rollback(rows: Rows) -> tuple[tuple[RuntimeNode, ...], ...]:
 
 
 def _sent_before_validation(row: list[RuntimeNode]) -> set[int | None]:
-    """Pairs of the forwards of chunk 0 that a rank sends before it validates."""
     before = takewhile(lambda node: node.kind != NodeKind.POST_VALIDATION, row)
     return {node.pair for node in before if node.kind == NodeKind.SEND_FORWARD and node.chunk == 0}
 

@@ -1,7 +1,8 @@
-"""Clusters as people name them: ``h100-sxm:8x16``, or a file with a GPU and links of one's own."""
+"""Sizes with units, as data sheets print them."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -14,7 +15,65 @@ from pipeplan.errors import CostError, FormatError, UnknownNameError
 from pipeplan.hardware.efficiency import GENERATIONS
 from pipeplan.hardware.presets import Preset, preset
 from pipeplan.hardware.sheets import Cluster, Gpu, Link
-from pipeplan.hardware.units import quantity
+
+_PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*")
+_EXAMPLES = {"B": "80 GiB", "B/s": "450 GB/s or 400 Gb/s", "FLOP/s": "989 TFLOP/s", "s": "5 us", "": "2.5"}
+
+
+def quantity(name: str, value: Any, unit: str) -> float:
+    """Return a number in its unit from a number, or a text of number and unit.
+
+    Parameters
+    ----------
+    name
+        What it is, for messages.
+    unit
+        ``B``, ``B/s``, ``FLOP/s``, ``s``, or empty for a plain number; a number without a unit is in it. Bits (``b``) are
+        eighths of bytes.
+
+    Raises
+    ------
+    CostError
+        For another type or unit, and what is not finite, negative, or 0 where others are divided by it.
+    """
+    number = _number(value, unit)
+    if number is None:
+        raise CostError(f"{name} is {value!r}: write a number, or such as {_EXAMPLES[unit]}", field="cluster")
+    least = "at least 0" if unit in ("s", "") else "more than 0"
+    if not math.isfinite(number) or number < 0 or (number == 0 and least != "at least 0"):
+        raise CostError(f"{name} is {value!r}: it is {least} and finite", field="cluster")
+    return number
+
+
+def _number(value: Any, unit: str) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return None
+    scale = 1.0 if not match[2] else _scale(match[2], unit)
+    return None if scale is None else float(match[1]) * scale
+
+
+def _scale(text: str, unit: str) -> float | None:
+    if unit == "s":
+        return _SECONDS.get(text)
+    if unit == "FLOP/s":
+        match = re.fullmatch(r"([kKMGTPE]?)FLOP(?:/s|S|s)", text)
+        return None if match is None else _PREFIXES[match[1]]
+    if unit in ("B", "B/s"):
+        end = "(?:/s|ps)" if unit == "B/s" else ""
+        match = re.fullmatch(r"([KMGT]i|[kKMGT]?)([Bb])(?:it)?" + end, text)
+        if match is None:
+            return None
+        return (_BINARY.get(match[1]) or _PREFIXES[match[1]]) * (1.0 if match[2] == "B" else 0.125)
+    return None
+
 
 _FIELD = "cluster"
 _LARGEST = 1 << 20
@@ -65,21 +124,21 @@ def cluster(text: str | Path) -> Cluster:
     if not colon:
         preset(text)
         raise FormatError(f"the cluster '{text}' has no size: write {text}:8x16 for 16 nodes of 8 GPUs", field=_FIELD)
-    found = preset(name)
-    return _joined(found, found.gpu, *_size(text, size, found))
+    usual = preset(name)
+    return _joined(usual, usual.gpu, *_size(text, size, usual))
 
 
-def _size(text: str, size: str, found: Preset) -> tuple[int, int]:
+def _size(text: str, size: str, usual: Preset) -> tuple[int, int]:
     match = re.fullmatch(r"\s*(-?\d+)\s*(?:[xX*]\s*(-?\d+))?\s*", size)
     if match is None:
         raise FormatError(
-            f"the cluster '{text}' has the size '{size}': write GPU:PER_NODExNODES, such as {found.gpu.name}:8x16",
+            f"the cluster '{text}' has the size '{size}': write GPU:PER_NODExNODES, such as {usual.gpu.name}:8x16",
             field=_FIELD,
         )
     first, second = int(match[1]), match[2]
     if second is not None:
         return first, int(second)
-    per_node = min(found.node.per_node, first)
+    per_node = min(usual.node.per_node, first)
     if per_node > 0 and first % per_node:
         raise FormatError(
             f"the cluster '{text}' has {first} GPUs, which do not fill nodes of {per_node}: write GPU:PER_NODExNODES",
@@ -88,9 +147,9 @@ def _size(text: str, size: str, found: Preset) -> tuple[int, int]:
     return per_node, first // max(1, per_node)
 
 
-def _joined(found: Preset, gpu: Gpu, per_node: int, nodes: int) -> Cluster:
+def _joined(usual: Preset, gpu: Gpu, per_node: int, nodes: int) -> Cluster:
     _check_size(per_node, nodes)
-    node = found.node
+    node = usual.node
     return Cluster(
         gpu=gpu,
         per_node=per_node,
@@ -120,15 +179,15 @@ def cluster_from(content: Any, where: str) -> Cluster:
     _known(where, content, ("gpu", "per_node", "nodes", "inside", "between", "domain"))
     if "gpu" not in content:
         raise FormatError(f"{where} does not say which 'gpu' it has", field=_FIELD)
-    found, gpu = _gpu(where, content["gpu"])
-    per_node = _count(where, content, "per_node", found.node.per_node if found else None)
+    usual, gpu = _gpu(where, content["gpu"])
+    per_node = _count(where, content, "per_node", usual.node.per_node if usual else None)
     nodes = _count(where, content, "nodes", 1)
     _check_size(per_node, nodes)
     links = {
-        name: _link(where, name, content.get(name), getattr(found.node, name) if found else None)
+        name: _link(where, name, content.get(name), getattr(usual.node, name) if usual else None)
         for name in ("inside", "between")
     }
-    domain = _count(where, content, "domain", found.node.domain if found else 0)
+    domain = _count(where, content, "domain", usual.node.domain if usual else 0)
     if content.get("domain") and domain < per_node:
         raise CostError(f"{where}: domain is {domain}: it joins at least the {per_node} GPUs of a node", field=_FIELD)
     return Cluster(
@@ -136,17 +195,17 @@ def cluster_from(content: Any, where: str) -> Cluster:
     )
 
 
-def _gpu(where: str, given: Any) -> tuple[Preset | None, Gpu]:
-    if isinstance(given, str):
-        found = preset(given)
-        return found, found.gpu
-    if not isinstance(given, dict):
+def _gpu(where: str, content: Any) -> tuple[Preset | None, Gpu]:
+    if isinstance(content, str):
+        usual = preset(content)
+        return usual, usual.gpu
+    if not isinstance(content, dict):
         raise FormatError(f"{where}: gpu is a name, or keys and values of one", field=_FIELD)
-    names = [each.name for each in fields(Gpu)]
-    _known(where, given, ("base", *names), "gpu.")
-    base = preset(str(given["base"])) if "base" in given else None
+    names = [field.name for field in fields(Gpu)]
+    _known(where, content, ("base", *names), "gpu.")
+    base = preset(str(content["base"])) if "base" in content else None
     gpu = base.gpu if base else _OWN
-    changes = {key: _gpu_value(where, key, value, gpu) for key, value in given.items() if key != "base"}
+    changes = {key: _gpu_value(where, key, value, gpu) for key, value in content.items() if key != "base"}
     gpu = replace(gpu, **changes)
     missing = [key for key in ("name", "peak", "memory_bytes", "memory_bandwidth") if not getattr(gpu, key)]
     if missing:
@@ -163,7 +222,7 @@ def _gpu_value(where: str, key: str, value: Any, base: Gpu) -> Any:
         if not isinstance(value, dict) or not value:
             raise FormatError(f"{place} holds a number for each format: write 'bf16: 989 TFLOP/s'", field=_FIELD)
         _known(where, value, ("bf16", "fp8", "fp4"), "gpu.peak.")
-        peak = dict(base.peak) | {name: quantity(f"{place}.{name}", each, "FLOP/s") for name, each in value.items()}
+        peak = dict(base.peak) | {name: quantity(f"{place}.{name}", number, "FLOP/s") for name, number in value.items()}
         if "bf16" not in peak:
             raise FormatError(f"{place} has no bf16", field=_FIELD)
         return MappingProxyType(peak)
@@ -178,34 +237,34 @@ def _gpu_value(where: str, key: str, value: Any, base: Gpu) -> Any:
     return quantity(place, value, _UNITS[key])
 
 
-def _link(where: str, name: str, given: Any, base: Link | None) -> Link:
-    if given is None:
+def _link(where: str, name: str, content: Any, base: Link | None) -> Link:
+    if content is None:
         if base is None:
             raise FormatError(f"{where} does not say what '{name}' is: GPUs of one's own need both links", field=_FIELD)
         return base
-    if not isinstance(given, dict):
+    if not isinstance(content, dict):
         raise FormatError(f"{where}: {name} holds keys and values: bandwidth, latency", field=_FIELD)
-    _known(where, given, [each.name for each in fields(Link)], f"{name}.")
-    if base is None and "bandwidth" not in given:
+    _known(where, content, [field.name for field in fields(Link)], f"{name}.")
+    if base is None and "bandwidth" not in content:
         raise FormatError(f"{where}: {name} has no bandwidth", field=_FIELD)
     changes: dict[str, Any] = {
-        key: quantity(f"{where}: {name}.{key}", value, _UNITS[key]) for key, value in given.items()
+        key: quantity(f"{where}: {name}.{key}", value, _UNITS[key]) for key, value in content.items()
     }
     if "bandwidth" in changes and "peer_bandwidth" not in changes:
         changes["peer_bandwidth"] = None
     return replace(base or _NEW, **changes)
 
 
-def _known(where: str, given: Mapping[Any, Any], names: Any, prefix: str = "") -> None:
-    for key in given:
+def _known(where: str, content: Mapping[Any, Any], names: Any, prefix: str = "") -> None:
+    for key in content:
         if key not in names:
             raise UnknownNameError(
                 f"key in {where}:", f"{prefix}{key}", [f"{prefix}{name}" for name in names], field=_FIELD
             )
 
 
-def _count(where: str, given: Mapping[str, Any], key: str, default: int | None) -> int:
-    value = given.get(key, default)
+def _count(where: str, content: Mapping[str, Any], key: str, default: int | None) -> int:
+    value = content.get(key, default)
     if value is None:
         raise FormatError(f"{where} does not say '{key}'", field=_FIELD)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:

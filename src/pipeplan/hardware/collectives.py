@@ -28,7 +28,7 @@ def collective_time(
     nodes_a_token: int | None = None,
     copies: int = 1,
 ) -> float:
-    """Seconds of a collective.
+    """Return the seconds of a collective.
 
     Parameters
     ----------

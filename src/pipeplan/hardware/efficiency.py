@@ -14,7 +14,7 @@ from pipeplan.errors import UnknownNameError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """A fused attention core.
+    """Efficiency of a fused attention core.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
-    """Kernels of one generation.
+    """Efficiency of one generation's kernels.
 
     Attributes
     ----------
@@ -150,8 +150,8 @@ BYTES: Mapping[str, float] = MappingProxyType({"bf16": 2.0, "fp8": 1.0, "fp4": 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Links:
-    """What collectives reach of links.
+class LinkEfficiency:
+    """Shares of a link's bandwidth that collectives reach.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class Links:
     message: float
 
 
-LINKS = Links(
+LINKS = LinkEfficiency(
     reach=MappingProxyType(
         {"all_reduce": 0.80, "all_gather": 0.71, "reduce_scatter": 0.71, "all_to_all": 0.63, "ring": 0.80}
     ),
@@ -195,14 +195,14 @@ message: Primus' default. network_by_node: DeepEP's kernels carry 43 to 51 of 50
 
 
 def generation(name: str) -> Generation:
-    """The kernels of a generation of GPUs.
+    """Return the kernels of a generation of GPUs.
 
     Raises
     ------
     UnknownNameError
         Naming the nearest one.
     """
-    found = GENERATIONS.get(name)
-    if found is None:
+    kernels = GENERATIONS.get(name)
+    if kernels is None:
         raise UnknownNameError("generation of GPUs", name, GENERATIONS, field="generation")
-    return found
+    return kernels

@@ -13,7 +13,7 @@ from pipeplan.hardware.sheets import Gpu, Link
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """What a GPU usually stands in.
+    """The node that a GPU usually stands in.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def _gpu(
     """A GPU from TFLOP/s in 16, 8 and 4 bits, bytes of memory, TB/s of it, and GB/s to the host each way."""
     return Gpu(
         name=name,
-        peak=MappingProxyType({kind: each * _T for kind, each in zip(("bf16", "fp8", "fp4"), tflops, strict=False)}),
+        peak=MappingProxyType({kind: rate * _T for kind, rate in zip(("bf16", "fp8", "fp4"), tflops, strict=False)}),
         memory_bytes=memory,
         memory_bandwidth=bandwidth * _T,
         host_bandwidth=host * _G,
@@ -308,15 +308,15 @@ def preset(name: str) -> Preset:
     UnknownNameError
         Naming the nearest one.
     """
-    found = _ALIASES.get(" ".join(name.lower().replace("_", "-").split()))
-    if found is None:
+    named = _ALIASES.get(" ".join(name.lower().replace("_", "-").split()))
+    if named is None:
         near = get_close_matches(name.lower(), _ALIASES, n=1, cutoff=0.5)
         raise UnknownNameError("GPU", name, near or PRESETS, field="cluster")
-    return found
+    return named
 
 
 def gpu(name: str) -> Gpu:
-    """The GPU of this name.
+    """Return the GPU of this name.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One GPU of a data sheet.
+    """The data sheet of a GPU.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """What GPUs reach each other by.
+    """The link by which GPUs reach each other.
 
     Attributes
     ----------
@@ -86,10 +86,10 @@ class Cluster:
 
     @property
     def gpus(self) -> int:
-        """All of them."""
+        """The number of all GPUs."""
         return self.per_node * self.nodes
 
     @property
     def joined(self) -> int:
-        """How many GPUs ``inside`` joins."""
+        """The number of GPUs that ``inside`` joins."""
         return self.domain or self.per_node

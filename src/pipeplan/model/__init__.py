@@ -1,7 +1,6 @@
 """The schedule, its parts, and the rule of what waits for what."""
 
 from pipeplan.model import tolerances
-from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.columns import Columns, alternate, concatenate, from_ops, is_constant, ops, overlap
 from pipeplan.model.dependency import (
     MISSING,
@@ -15,8 +14,6 @@ from pipeplan.model.dependency import (
     require_order,
     source_of,
 )
-from pipeplan.model.flags import require_flags
-from pipeplan.model.losses import order_of_losses
 from pipeplan.model.memory import (
     NOT_GIVEN,
     MemoryRule,
@@ -28,7 +25,7 @@ from pipeplan.model.memory import (
     memory_levels,
     memory_moments,
 )
-from pipeplan.model.names import LONGEST_NAME, cell_width, counted, one_line, require_text, shortened
+from pipeplan.model.names import LONGEST_NAME, cell_width, counted, one_line, require_flags, require_text, shortened
 from pipeplan.model.notation import (
     format_cells,
     format_schedule,
@@ -59,18 +56,20 @@ from pipeplan.model.op import (
 from pipeplan.model.placement import Placement
 from pipeplan.model.quantities import (
     LARGEST,
-    SMALLEST,
-    require_range,
-)
-from pipeplan.model.running import Progress, farthest, progress, rendezvous
-from pipeplan.model.schedule import Schedule
-from pipeplan.model.size import (
     MOST_FORWARDS,
     MOST_RANKS,
+    SMALLEST,
+    TIME_UNITS,
+    Bools,
+    Floats,
+    Ints,
     in_digits,
+    require_range,
     require_size,
+    units_in,
 )
-from pipeplan.model.time_units import TIME_UNITS, units_in
+from pipeplan.model.running import RowProgress, farthest, progress, rendezvous
+from pipeplan.model.schedule import Schedule, order_of_losses
 from pipeplan.model.timeline import Bubble, Timeline
 
 __all__ = [
@@ -108,7 +107,7 @@ __all__ = [
     "MemoryUse",
     "Op",
     "Placement",
-    "Progress",
+    "RowProgress",
     "Schedule",
     "Timeline",
     "alternate",

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pipeplan.errors import ShapeError
-from pipeplan.model.arrays import Bools
 from pipeplan.model.op import NO_GROUP, Kind, Op
+from pipeplan.model.quantities import Bools
 
 _TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "kind": np.int8,
@@ -95,11 +95,11 @@ def ops(kind: Kind | ArrayLike, stage: ArrayLike, microbatch: ArrayLike, slice: 
     ShapeError
         For a number that is too large for its column.
     """
-    given = [np.asarray(values) for values in (kind, stage, microbatch, slice)]
-    shapes = {values.shape for values in given if values.shape}
+    parts = [np.asarray(values) for values in (kind, stage, microbatch, slice)]
+    shapes = {values.shape for values in parts if values.shape}
     shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes((1,), *shapes)
     # Numbers are checked and converted before they are broadcast: most are few then.
-    columns = [_column(name, values) for name, values in zip(_TYPES, given, strict=False)]
+    columns = [_column(name, values) for name, values in zip(_TYPES, parts, strict=False)]
     kinds, stages, microbatches = (_spread(column, shape) for column in columns[:3])
     slices = _constant(columns[3], *shape) if columns[3].size == 1 else _spread(columns[3], shape)
     return Columns(kind=kinds, stage=stages, microbatch=microbatches, slice=slices, group=_constant(_NO_GROUP, *shape))

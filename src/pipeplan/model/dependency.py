@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import InvalidScheduleError
-from pipeplan.model.arrays import Bools, Floats, Ints
 from pipeplan.model.op import BACKWARD_KINDS, PASS_KINDS, RECEIVE_KINDS, Kind, among
+from pipeplan.model.quantities import Bools, Floats, Ints
 from pipeplan.model.schedule import Schedule
 
 NONE = -1
@@ -96,14 +96,14 @@ class Dependencies:
 
     @property
     def all(self) -> tuple[NDArray[np.int32], ...]:
-        """Every column of sources."""
+        """Return every column of sources."""
         if self.previous_slice is None:
             return self.arrival, self.own_stage
         return self.arrival, self.own_stage, self.previous_slice
 
 
 def dependencies(schedule: Schedule) -> Dependencies:
-    """What each op waits for.
+    """Return what each op of a schedule waits for.
 
     Where a kind occurs twice for one (stage, microbatch, slice), the last one counts; ``check`` reports the duplicate.
 
@@ -112,8 +112,8 @@ def dependencies(schedule: Schedule) -> Dependencies:
     InvalidScheduleError
         For a schedule so incomplete that most of what its ops would wait for cannot be there.
     """
-    if (known := vars(schedule).get(_KEPT)) is not None:
-        needs: Dependencies = known
+    if (kept := vars(schedule).get(_KEPT)) is not None:
+        needs: Dependencies = kept
         return needs
     positions = positions_of(schedule)
     arrival = positions.sources(ARRIVAL)
@@ -132,7 +132,7 @@ _KEPT = "_dependencies"
 
 
 def source_of(kind: Kind, stage: int, stages: int, *, backward: Kind = Kind.I) -> tuple[Kind, int] | None:
-    """What an op waits for last, of its own microbatch: a kind and a stage; None for the first forward.
+    """Return the kind and the stage of what an op waits for last, of its own microbatch; None for the first forward.
 
     That is what arrives from the neighbouring stage or, where nothing does, what its own stage must have done; all else that
     the op waits for, that one has waited for. No messages, no recomputes: for those who think in stages.
@@ -212,29 +212,29 @@ class Positions:
 
     def sources(self, rules: dict[Kind, tuple[Source, ...]]) -> NDArray[np.int32]:
         """Return what each op waits for by these rules, shape (ops,)."""
-        found = np.full(len(self.schedule), NONE, np.int32)
+        sources = np.full(len(self.schedule), NONE, np.int32)
         for kind, alternatives in rules.items():
             if kind in self.where:
-                found[self.where[kind]] = self._first(kind, alternatives)
-        return found
+                sources[self.where[kind]] = self._first(kind, alternatives)
+        return sources
 
     def _first(self, kind: Kind, alternatives: tuple[Source, ...]) -> NDArray[np.int32]:
         """For the ops of a kind: the first alternative that the schedule holds."""
         *others, last = alternatives
         held = [source for source in others if any(kind in self.where for kind in source[0])]
         first, *rest = (*held, last)
-        found = self._step(kind, *first)
+        positions = self._step(kind, *first)
         for kinds, step in rest:
-            found = np.where(found == MISSING, self._step(kind, kinds, step), found)
-        return found
+            positions = np.where(positions == MISSING, self._step(kind, kinds, step), positions)
+        return positions
 
     def _step(self, kind: Kind, kinds: tuple[Kind, ...], step: int) -> NDArray[np.int32]:
-        found: NDArray[np.int32] = self._padded(kinds)[self.keys(kind) + (1 + step) * self._one_stage]
-        return found
+        positions: NDArray[np.int32] = self._padded(kinds)[self.keys(kind) + (1 + step) * self._one_stage]
+        return positions
 
     def neighbours(self, steps: dict[Kind, int]) -> NDArray[np.int32]:
         """Return the neighbouring slice that each op waits for, shape (ops,)."""
-        found = np.full(len(self.schedule), NONE, np.int32)
+        sources = np.full(len(self.schedule), NONE, np.int32)
         for kind, step in steps.items():
             if kind not in self.where:
                 continue
@@ -242,8 +242,8 @@ class Positions:
             neighbour = self.schedule.columns.slice[where] + step
             inside = (neighbour >= 0) & (neighbour < self.schedule.slices)
             kinds = BACKWARD_KINDS if kind in BACKWARD_KINDS else (kind,)
-            found[where[inside]] = self.table(*kinds)[self.schedule.key[where[inside]] + step]
-        return found
+            sources[where[inside]] = self.table(*kinds)[self.schedule.key[where[inside]] + step]
+        return sources
 
 
 def positions_of(schedule: Schedule) -> Positions:

@@ -15,9 +15,9 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.model import tolerances
-from pipeplan.model.arrays import Floats
 from pipeplan.model.op import COMMUNICATION_KINDS, COMPUTE_KINDS, HOST_KINDS, Kind, among
 from pipeplan.model.placement import Placement
+from pipeplan.model.quantities import Floats
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.timeline import Timeline
 
@@ -48,8 +48,8 @@ class MemoryRule:
     offloaded: Floats = field(default_factory=lambda: NOT_GIVEN)
 
     def __post_init__(self) -> None:
-        given = self.activation, self.recompute_keeps, self.offloaded
-        for name, values in zip(("recompute_keeps", "offloaded"), kept_and_moved(*given), strict=True):
+        sizes = self.activation, self.recompute_keeps, self.offloaded
+        for name, values in zip(("recompute_keeps", "offloaded"), kept_and_moved(*sizes), strict=True):
             object.__setattr__(self, name, values)
 
 
@@ -58,7 +58,7 @@ NOT_GIVEN: Floats = np.empty(0)
 
 
 def kept_and_moved(activation: Floats, recompute_keeps: Floats, offloaded: Floats) -> tuple[Floats, Floats]:
-    """What a recomputed forward keeps and what OFFLOAD frees, shape (stages,): nothing and everything if ``NOT_GIVEN``."""
+    """Return what a recomputed F keeps and what OFFLOAD frees, shape (stages,); nothing and everything if ``NOT_GIVEN``."""
     kept = recompute_keeps if recompute_keeps.size else np.zeros(len(activation))
     return kept, offloaded if offloaded.size else activation
 
@@ -70,7 +70,7 @@ def in_activations(
     recompute_keeps: Floats = NOT_GIVEN,
     offloaded: Floats = NOT_GIVEN,
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """What each stage holds, and of it what only W frees, what a recomputed F keeps, what OFFLOAD frees: in activations.
+    """Convert what each stage holds, what W frees of it, what a recomputed F keeps and what OFFLOAD frees to activations.
 
     Four arrays of shape (stages,). One activation is what all the chunks of a rank hold for one microbatch, an equal share
     each; of that the same parts are freed, kept and moved as of the sizes given.
@@ -86,7 +86,7 @@ def in_activations(
 
 
 def held_throughout(placement: Placement, static: Floats) -> Floats:
-    """What each rank holds throughout, shape (ranks,): the static sizes of its stages, of every copy of the model."""
+    """Return what each rank holds throughout, shape (ranks,): the static sizes of its stages, of every copy of the model."""
     held = np.zeros(placement.ranks)
     for copy in placement.table:
         np.add.at(held, copy, static)
@@ -99,7 +99,7 @@ def memory_changes(
     recompute_keeps: Floats = NOT_GIVEN,
     offloaded: Floats = NOT_GIVEN,
 ) -> Floats:
-    """What an op adds to what its rank holds, by kind and stage, shape (kinds, stages); for a whole microbatch.
+    """Return what an op adds to what its rank holds, shape (kinds, stages); for a whole microbatch.
 
     The forward of a microbatch that is recomputed adds ``recompute_keeps`` instead.
     """
@@ -122,7 +122,7 @@ def memory_levels(
     recompute_keeps: Floats = NOT_GIVEN,
     offloaded: Floats = NOT_GIVEN,
 ) -> Floats:
-    """What each op's rank holds after it, shape (ops,), given what each stage holds for a whole microbatch."""
+    """Return what each op's rank holds after it, shape (ops,), from what each stage holds for a whole microbatch."""
     columns = schedule.columns
     changes = memory_changes(activation, freed_by_weight, recompute_keeps, offloaded).ravel()[schedule.sort]
     if schedule.has(Kind.R):
@@ -139,7 +139,7 @@ def memory_levels(
 
 
 def memory_moments(timeline: Timeline) -> Floats:
-    """When each op's change of what its rank holds takes effect, shape (ops,), never earlier than that of the op before.
+    """Return when each op's change of memory takes effect, shape (ops,), never earlier than that of the op before.
 
     A forward's and a recompute's at its start, every other op's at its end. An OFFLOAD's at the end of its copy, but not
     before its rank has come to it; a RELOAD's when its rank comes to it, however long its copy then waits and lasts.

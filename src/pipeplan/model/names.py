@@ -1,10 +1,15 @@
-"""Names are text: what schedules, files and units are called is shown as it is, in one line, and nothing obeys it."""
+"""Names are text: what schedules, files and units are called is shown as it is, in one line, and nothing obeys it.
+
+Flags are True or False, and nothing that merely counts as one of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import accumulate
 from unicodedata import category, combining, east_asian_width
+
+import numpy as np
 
 from pipeplan.errors import InputError
 
@@ -104,3 +109,17 @@ def shortened(text: str, cells: int) -> str:
 def _fitting(signs: Iterable[str], cells: int) -> int:
     """How many of the first signs have room."""
     return sum(used <= cells for used in accumulate(map(_cells, signs)))
+
+
+def require_flags(**values: object) -> None:
+    """Check flags by their names, before any work is done: a text, a list or an array is none.
+
+    Raises
+    ------
+    InputError
+        For what is neither True nor False; the flag is its ``field``.
+    """
+    for name, value in values.items():
+        if not isinstance(value, bool | np.bool_):
+            shown = shortened(repr(value), _SHOWN)
+            raise InputError(f"{name.replace('_', ' ')} must be True or False, not {shown}", field=name)

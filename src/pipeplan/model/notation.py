@@ -73,10 +73,10 @@ def format_cells(row: Iterable[Op]) -> list[str]:
         if pending is not None:
             if op.group != pending.group or pending.kind != Kind.F or op.kind not in BACKWARD_KINDS:
                 raise _no_pair(pending)
-            cells.append(f"({_said(pending)};{_said(op)})OVERLAP_F_B")
+            cells.append(f"({_written(pending)};{_written(op)})OVERLAP_F_B")
             pending, paired = None, op.group
         elif op.group == NO_GROUP:
-            cells.append(_said(op))
+            cells.append(_written(op))
             paired = NO_GROUP
         elif op.group == paired:
             raise _no_pair(op)
@@ -87,8 +87,7 @@ def format_cells(row: Iterable[Op]) -> list[str]:
     return cells
 
 
-def _said(op: Op) -> str:
-    """An op as it is read again."""
+def _written(op: Op) -> str:
     if (op.microbatch == NO_MICROBATCH) != (op.kind in STAGE_WIDE_KINDS):
         rule = "belongs to a whole stage and has no microbatch" if op.kind in STAGE_WIDE_KINDS else "needs a microbatch"
         raise NotationError(f"{op} cannot be written: {op.kind.name} {rule}")
@@ -136,7 +135,7 @@ def schedule_from_cells(
     name: str = "",
     keep_duplicates: bool = False,
 ) -> Schedule:
-    """A schedule from a row of cells a rank.
+    """Return the schedule of a row of cells a rank.
 
     What is not given is read off the ops: the placement from where the stages are, the microbatches and slices from the
     largest number. Empty cells are bubbles and are passed over. An op that occurs twice is an error, unless
@@ -150,13 +149,13 @@ def schedule_from_cells(
         For ranks or stages that hold nothing, and ops out of the given ranges.
     """
     parsed = [_parse_row(rank, cells) for rank, cells in enumerate(rows)]
-    found = [op for row in parsed for op in row]
-    if not found:
+    ops = [op for row in parsed for op in row]
+    if not ops:
         raise NotationError("it holds no ops")
     if not keep_duplicates:
         _reject_duplicates(parsed)
-    microbatches = microbatches or max(1, *(op.microbatch + 1 for op in found))
-    slices = slices or 1 + max(op.slice for op in found)
+    microbatches = microbatches or max(1, *(op.microbatch + 1 for op in ops))
+    slices = slices or 1 + max(op.slice for op in ops)
     placement = placement or infer_placement(parsed, microbatches)
     if len(parsed) != placement.ranks:
         raise InvalidScheduleError(f"a schedule of {placement.ranks} ranks needs as many rows, not {len(parsed)}")

@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model.arrays import Bools
+from pipeplan.model.quantities import Bools
 
 NO_GROUP = -1
 """The group of an op that overlaps with no other."""
@@ -19,7 +19,7 @@ NO_MICROBATCH = -1
 
 
 class Kind(IntEnum):
-    """What an op does. The names are those of the text notation."""
+    """The work that an op does. The names are those of the text notation."""
 
     F = 0
     """forward"""

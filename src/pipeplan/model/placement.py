@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import ShapeError, UnknownNameError
-from pipeplan.model.arrays import Bools, Ints
-from pipeplan.model.size import MOST_COPIES, in_digits, require_size
+from pipeplan.model.quantities import MOST_COPIES, Bools, Ints, in_digits, require_size
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Placement:
 
     @classmethod
     def linear(cls, ranks: int) -> Placement:
-        """Stage s on rank s."""
+        """Return the placement with stage s on rank s."""
         require_size(ranks=ranks)
         return cls("linear", (tuple(range(ranks)),))
 
@@ -218,7 +217,7 @@ class Placement:
         return tuple(copies)
 
     def copy_of(self, microbatch: NDArray[np.int32], microbatches: int) -> NDArray[np.int32]:
-        """Which copy of the model serves each microbatch: equal consecutive shares."""
+        """Return the copy of the model that serves each microbatch: equal consecutive shares."""
         return (microbatch.astype(np.int64) * self.copies // microbatches).astype(np.int32)
 
     def ranks_of(self, stage: NDArray[np.int32], microbatch: NDArray[np.int32], microbatches: int) -> NDArray[np.int32]:

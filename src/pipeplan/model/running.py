@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.kernels import Kernel
-from pipeplan.model.arrays import Bools, Ints
 from pipeplan.model.dependency import NONE, Dependencies
 from pipeplan.model.op import RECEIVE_KINDS
+from pipeplan.model.quantities import Bools, Ints
 from pipeplan.model.running_kernel import run_rows
 from pipeplan.model.schedule import Schedule
 
@@ -18,8 +18,8 @@ _RUN_ROWS = Kernel(run_rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Progress:
-    """How far the ranks of a schedule get.
+class RowProgress:
+    """The ops that the ranks of a schedule reach.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Progress:
         return bool((self.step > 0).all())
 
 
-def progress(schedule: Schedule, needs: Dependencies) -> Progress:
+def progress(schedule: Schedule, needs: Dependencies) -> RowProgress:
     """Run every rank's row as far as arrivals from other ranks allow; linear in the ops.
 
     What an op waits for on its own rank is taken for granted: it must come earlier in the row.
@@ -49,7 +49,7 @@ def progress(schedule: Schedule, needs: Dependencies) -> Progress:
     return _run(schedule, needs.crossing)
 
 
-def farthest(schedule: Schedule, needs: Dependencies, blocked: Bools) -> Progress:
+def farthest(schedule: Schedule, needs: Dependencies, blocked: Bools) -> RowProgress:
     """How far the ranks get of a schedule that is not right, where the ops that are ``blocked``, shape (ops,), never run.
 
     Neither does what waits for them, on their rank or on another one.
@@ -60,7 +60,7 @@ def farthest(schedule: Schedule, needs: Dependencies, blocked: Bools) -> Progres
     return _run(schedule, source)
 
 
-def rendezvous(schedule: Schedule, needs: Dependencies) -> Progress:
+def rendezvous(schedule: Schedule, needs: Dependencies) -> RowProgress:
     """Run every rank's row where a send and its receive block until both ranks have come to them.
 
     Two ops that meet are each done once the op before the *other* one is done: that op is their ``source``. Every result
@@ -74,11 +74,11 @@ def rendezvous(schedule: Schedule, needs: Dependencies) -> Progress:
     return _run(schedule, source)
 
 
-def _run(schedule: Schedule, source: NDArray[np.signedinteger]) -> Progress:
+def _run(schedule: Schedule, source: NDArray[np.signedinteger]) -> RowProgress:
     source = source.astype(np.int32, copy=False)
     step = np.zeros(len(schedule), np.int32)
     reached = np.zeros(schedule.ranks, np.int64)
     scratch = np.full(2 * schedule.ranks, -1, np.int64), np.zeros(schedule.ranks + 1, np.int64)
     inputs = schedule.offsets, source, schedule.rank, schedule.joined
     _RUN_ROWS(inputs, (step, reached, *scratch), work=len(schedule))
-    return Progress(source, step, reached)
+    return RowProgress(source, step, reached)

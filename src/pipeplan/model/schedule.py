@@ -5,18 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import InvalidScheduleError, ShapeError
-from pipeplan.model.arrays import Bools, Ints
 from pipeplan.model.columns import Columns, concatenate, is_constant
-from pipeplan.model.display import Displayed
 from pipeplan.model.names import require_short
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
 from pipeplan.model.placement import Placement
-from pipeplan.model.size import require_size
+from pipeplan.model.quantities import Bools, Ints, require_size
+
+RENDERER = "pipeplan.drawing.notebook"
+"""A module with ``html_of(shown) -> str`` and ``png_of(shown) -> bytes``."""
+
+
+class Displayed:
+    """Something that notebooks show as a picture.
+
+    The model must not import what draws it, so the renderer is found by name when it is needed.
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        html: str = import_module(RENDERER).html_of(self)
+        return html
+
+    def _repr_png_(self) -> bytes:
+        png: bytes = import_module(RENDERER).png_of(self)
+        return png
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +156,7 @@ class Schedule(Displayed):
         )
 
     def row(self, rank: int) -> Columns:
-        """One rank's ops in order, as columns."""
+        """Return one rank's ops in order, as columns."""
         return self.columns[slice(int(self.offsets[rank]), int(self.offsets[rank + 1]))]
 
     @cached_property
@@ -207,16 +226,16 @@ class Schedule(Displayed):
 
     @cached_property
     def kinds(self) -> frozenset[Kind]:
-        """The kinds that occur."""
+        """The kinds of op that occur."""
         counts = np.bincount(self.columns.kind, minlength=len(Kind))
         return frozenset(kind for kind in Kind if counts[kind])
 
     def op(self, position: int) -> Op:
-        """The op at a position of the columns."""
+        """Return the op at a position of the columns."""
         return next(iter(self.columns[position : position + 1]))
 
     def place(self, position: int) -> str:
-        """Where an op stands, for messages: ``rank 2, op 7 (2F0)``; ops are counted from 0."""
+        """Return the place of an op, for messages: ``rank 2, op 7 (2F0)``; ops are counted from 0."""
         rank = int(self.rank[position])
         return f"rank {rank}, op {position - int(self.offsets[rank])} ({self.op(position)})"
 
@@ -226,5 +245,18 @@ class Schedule(Displayed):
         return replace(self, columns=self.columns[chosen], offsets=counts[self.offsets].astype(np.int64))
 
     def renamed(self, name: str) -> Schedule:
-        """The same schedule under another name."""
+        """Return the same schedule under another name."""
         return replace(self, name=name)
+
+
+def order_of_losses(schedule: Schedule) -> NDArray[np.int32]:
+    """Return the microbatches in the order in which the last stage runs their forwards, shape (microbatches,).
+
+    PyTorch's runtime keeps a step's losses in this order and takes the k-th for microbatch k. Of two copies of the model,
+    or of a schedule that is not complete, the order is that of the ops in the columns.
+    """
+    forwards = schedule.where(Kind.F)
+    order: NDArray[np.int32] = schedule.columns.microbatch[
+        forwards[schedule.columns.stage[forwards] == schedule.stages - 1]
+    ]
+    return order

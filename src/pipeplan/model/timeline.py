@@ -11,12 +11,10 @@ import numpy as np
 
 from pipeplan.errors import CostError
 from pipeplan.model import tolerances
-from pipeplan.model.arrays import Floats
-from pipeplan.model.display import Displayed
 from pipeplan.model.names import require_short
 from pipeplan.model.op import COMPUTE_KINDS, NO_GROUP, among
-from pipeplan.model.quantities import LARGEST
-from pipeplan.model.schedule import Schedule
+from pipeplan.model.quantities import LARGEST, Floats
+from pipeplan.model.schedule import Displayed, Schedule
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +137,7 @@ class Timeline(Displayed):
 
     @cached_property
     def makespan(self) -> float:
-        """From 0 to the last op's end on any rank."""
+        """The time from 0 to the last op's end on any rank."""
         return float(self.end.max(initial=0.0))
 
     @cached_property
@@ -181,7 +179,7 @@ class Timeline(Displayed):
 
     @property
     def bubble(self) -> Bubble:
-        """The idle time as ratios."""
+        """The idle time as three ratios."""
         total = self.schedule.ranks * self.makespan
         work = float(self.work.sum())
         longest = int(self.spans.argmax())

@@ -1,11 +1,8 @@
 """From schedule to schedule."""
 
-from pipeplan.passes.backward import merge_backward, split_backward
+from pipeplan.passes.activations import insert_offload, insert_recompute, without_offload, without_recompute
+from pipeplan.passes.backward import Rearrangement, merge_backward, retime, split_backward
 from pipeplan.passes.communication import Receives, insert_communication, without_communication
-from pipeplan.passes.offload import insert_offload, without_offload
-from pipeplan.passes.rearrangement import Rearrangement
-from pipeplan.passes.recompute import insert_recompute, without_recompute
-from pipeplan.passes.retime import retime
 from pipeplan.passes.torch_lowering import (
     add_reduce_grad,
     add_unshard_reshard,

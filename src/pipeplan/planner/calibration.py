@@ -8,27 +8,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeplan.documents import read_document
+from pipeplan.documents import json_text, read_document
 from pipeplan.errors import CostError, FormatError, InputError, UnknownNameError
 from pipeplan.files import write_text
 from pipeplan.hardware import Gpu
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import CostsFrom
-from pipeplan.strict_json import json_text
+from pipeplan.records import Record
 from pipeplan.workload import ModelShape
 
 KERNELS = ("gemm", "grouped_gemm", "attention", "memory", "head", "loss")
 """Kinds of work that a GPU does alone. Head and loss are layers, whose own factor stands in place of their kernels'."""
 
 KINDS = (*KERNELS, "optimizer", "collective", "compute")
-"""What a factor can be of; ``compute`` is on top of all kernels: what whole stages of a run took over what they should."""
+"""Kinds of work with a factor; ``compute`` is on top of all kernels, the ratio of whole stages of a run."""
 
 _FIELD = "calibration"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """One kind of work.
+    """The measured and the analytic time of one kind of work.
 
     Attributes
     ----------
@@ -55,8 +55,29 @@ class Correction:
 
     @property
     def factor(self) -> float:
-        """On the analytic time."""
+        """Return the factor on the analytic time."""
         return self.measured / self.analytic
+
+
+class CalibrationFactor(Record, frozen=True, kw_only=True):
+    """What one kind of work took over what it should, and the seconds of both."""
+
+    factor: float
+    measured: float
+    analytic: float
+    source: str
+
+
+class CalibrationRecord(Record, frozen=True, kw_only=True):
+    """File of a calibration, and what ``pipeplan profile --calibrate --json`` answers."""
+
+    gpu: str
+    model: str
+    sequence: int
+    microbatch_size: int
+    precision: str
+    measured_on: str
+    factors: dict[str, CalibrationFactor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +122,7 @@ class Calibration:
         return next((each.factor for each in self.corrections if each.kind == kind), None)
 
     def costs_from(self, kind: str, model: ModelShape, configuration: Configuration) -> CostsFrom:
-        """Where the time of a kind of work is from: measured on this very layer, corrected by what was, or neither."""
+        """Return the source of the time of a kind of work: measured on this layer, corrected by another, or neither."""
         if self._own(kind) is None:
             # A factor of whole stages corrects the kernels in them, and none that were not looked at apart.
             return "calibrated" if kind in KERNELS and self._own("compute") is not None else "analytic"
@@ -125,7 +146,7 @@ class Calibration:
         if gpu.name != self.gpu:
             raise InputError(
                 f"the calibration is of {self.gpu}, and the cluster has {gpu.name}: measure on one of those, "
-                f"`pipeplan profile --calibrate MODEL --gpu {gpu.name}`",
+                f"`pipeplan calibrate MODEL --gpu {gpu.name}`",
                 field=_FIELD,
             )
 
@@ -135,25 +156,26 @@ class Calibration:
         kept = {each.kind: each for each in self.corrections} | new
         return replace(self, corrections=tuple(kept[kind] for kind in KINDS if kind in kept))
 
-    def to_dict(self) -> dict[str, Any]:
-        """As its file has it."""
-        return {
-            "gpu": self.gpu,
-            "model": self.model,
-            "sequence": self.sequence,
-            "microbatch_size": self.microbatch_size,
-            "precision": self.precision,
-            "measured_on": self.measured_on,
-            "factors": {
-                each.kind: {
-                    "factor": _rounded(each.factor),
-                    "measured": _rounded(each.measured),
-                    "analytic": _rounded(each.analytic),
-                    "source": each.source,
-                }
+    @property
+    def record(self) -> CalibrationRecord:
+        """The calibration as its file has it."""
+        return CalibrationRecord(
+            gpu=self.gpu,
+            model=self.model,
+            sequence=self.sequence,
+            microbatch_size=self.microbatch_size,
+            precision=self.precision,
+            measured_on=self.measured_on,
+            factors={
+                each.kind: CalibrationFactor(
+                    factor=_rounded(each.factor),
+                    measured=_rounded(each.measured),
+                    analytic=_rounded(each.analytic),
+                    source=each.source,
+                )
                 for each in self.corrections
             },
-        }
+        )
 
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
@@ -165,7 +187,7 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
         For another ending, or where it cannot be written.
     """
     require_calibration_file(path)
-    record = calibration.to_dict()
+    record = calibration.record.to_dict()
     if path.suffix == ".json":
         write_text(path, json_text(record, indent=2) + "\n")
         return

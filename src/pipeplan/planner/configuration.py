@@ -113,7 +113,6 @@ class Configuration:
         self._check_stages()
 
     def _check_stages(self) -> None:
-        """What is said of each stage."""
         by_stage = {
             "layers": self.layers,
             "recompute_by_stage": self.recompute_by_stage,
@@ -136,7 +135,7 @@ class Configuration:
 
     @property
     def gpus(self) -> int:
-        """How many it runs on."""
+        """Number of GPUs that it runs on."""
         return self.tensor * self.pipeline * self.context * self.data
 
     @property

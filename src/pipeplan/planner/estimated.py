@@ -11,7 +11,7 @@ CostsFrom = Literal["measured", "calibrated", "analytic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankMemory:
+class GpuMemory:
     """What one pipeline rank's GPU holds at its peak; bytes.
 
     Attributes
@@ -126,7 +126,7 @@ class Estimate:
 
     configuration: Configuration
     time: StepTime
-    memory: tuple[RankMemory, ...]
+    memory: tuple[GpuMemory, ...]
     flops: float
     mfu: float
     tokens_per_second: float

@@ -12,12 +12,11 @@ from pipeplan.runtime.kernel_timing import KernelTimer, kernel_timer  # noqa: E4
 from pipeplan.runtime.model import Model  # noqa: E402
 from pipeplan.runtime.models import BUILT_IN, load_model  # noqa: E402
 from pipeplan.runtime.pipeline import Evaluation, Pipeline  # noqa: E402
-from pipeplan.runtime.profile_result import Profile  # noqa: E402
-from pipeplan.runtime.profiling import profile  # noqa: E402
+from pipeplan.runtime.profiling import profile, profile_with  # noqa: E402
 from pipeplan.runtime.progress import RunProgress  # noqa: E402
 from pipeplan.runtime.recording import Recording  # noqa: E402
-from pipeplan.runtime.run_result import RunResult  # noqa: E402
-from pipeplan.runtime.running import run  # noqa: E402
+from pipeplan.runtime.results import Profile, RunResult  # noqa: E402
+from pipeplan.runtime.running import run, run_with  # noqa: E402
 from pipeplan.runtime.torch_schedules import from_torch  # noqa: E402
 
 __all__ = [
@@ -35,6 +34,8 @@ __all__ = [
     "kernel_timer",
     "load_model",
     "profile",
+    "profile_with",
     "require_torch",
     "run",
+    "run_with",
 ]

@@ -20,8 +20,6 @@ Stages = Mapping[int, nn.Module] | Iterable[nn.Module]
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a rank tells the others."""
-
     schedule: str
     torch: str
     device: str
@@ -56,15 +54,15 @@ def agreed(find: Callable[[], Schedule], stages: Stages, group: Any, device: tor
         error=error,
         stages=tuple(stages) if isinstance(stages, Mapping) else None,
     )
-    told: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(told, mine, group=group)
-    for rank, each in enumerate(told):
-        if each.error is not None:
-            raise error if error is not None else _elsewhere(rank, each.error)
+    by_rank: list[Any] = [None] * dist.get_world_size(group)
+    dist.all_gather_object(by_rank, mine, group=group)
+    for rank, facts in enumerate(by_rank):
+        if facts.error is not None:
+            raise error if error is not None else _elsewhere(rank, facts.error)
     assert schedule is not None
     for name in ("schedule", "torch", "device"):
-        _require_same(name, [getattr(each, name) for each in told])
-    _require_places(schedule, [each.stages for each in told])
+        _require_same(name, [getattr(facts, name) for facts in by_rank])
+    _require_places(schedule, [facts.stages for facts in by_rank])
     return schedule, stages
 
 
@@ -76,15 +74,15 @@ def on_first_rank(check: Callable[[], None]) -> None:
     PipeplanError
         As the check does.
     """
-    told: list[PipeplanError | None] = [None]
+    errors: list[PipeplanError | None] = [None]
     if dist.get_rank() == 0:
         try:
             check()
         except PipeplanError as error:
-            told = [error]
-    dist.broadcast_object_list(told)
-    if told[0] is not None:
-        raise told[0]
+            errors = [error]
+    dist.broadcast_object_list(errors)
+    if errors[0] is not None:
+        raise errors[0]
 
 
 def _elsewhere(rank: int, error: PipeplanError) -> PipeplanError:
@@ -98,17 +96,17 @@ def _fingerprint(schedule: Schedule) -> str:
     return hashlib.sha256(b"|".join(array.tobytes() for array in arrays)).hexdigest()
 
 
-def _require_same(name: str, told: list[str]) -> None:
-    if len(set(told)) == 1:
+def _require_same(name: str, by_rank: list[str]) -> None:
+    if len(set(by_rank)) == 1:
         return
     if name == "schedule":
-        other = next(rank for rank, each in enumerate(told) if each != told[0])
+        other = next(rank for rank, each in enumerate(by_rank) if each != by_rank[0])
         raise InputError(
             f"ranks 0 and {other} were given different schedules: search on one rank, and give its file to all",
             field=name,
         )
     what = "version of PyTorch" if name == "torch" else "kind of device"
-    each = ", ".join(f"rank {rank}: {one}" for rank, one in enumerate(told))
+    each = ", ".join(f"rank {rank}: {one}" for rank, one in enumerate(by_rank))
     raise InputError(f"all ranks need the same {what}; {each}")
 
 
@@ -129,10 +127,10 @@ def _require_modules(stages: Mapping[int, nn.Module] | tuple[nn.Module, ...], sc
         )
 
 
-def _require_places(schedule: Schedule, told: list[tuple[int, ...] | None]) -> None:
+def _require_places(schedule: Schedule, by_rank: list[tuple[int, ...] | None]) -> None:
     """Every stage is on the rank on which the schedule has it, and on no other; None of a rank: in order, and checked."""
-    ranks = {stage: [rank for rank, mine in enumerate(told) if mine is not None and stage in mine] for stage in
-             sorted({stage for mine in told for stage in mine or ()} | set(range(schedule.stages)))}  # fmt: skip
+    ranks = {stage: [rank for rank, mine in enumerate(by_rank) if mine is not None and stage in mine] for stage in
+             sorted({stage for mine in by_rank for stage in mine or ()} | set(range(schedule.stages)))}  # fmt: skip
     for stage, holders in ranks.items():
         if stage not in range(schedule.stages):
             raise InputError(
@@ -141,10 +139,10 @@ def _require_places(schedule: Schedule, told: list[tuple[int, ...] | None]) -> N
                 field="modules",
             )
         wanted = int(schedule.placement.table[0][stage])
-        given = sorted({*holders, wanted} if told[wanted] is None else holders)
-        if given == [wanted]:
+        ranks_given = sorted({*holders, wanted} if by_rank[wanted] is None else holders)
+        if ranks_given == [wanted]:
             continue
-        where = f"on rank {' and rank '.join(map(str, given))}" if given else "on no rank"
+        where = f"on rank {' and rank '.join(map(str, ranks_given))}" if ranks_given else "on no rank"
         raise InputError(
             f"stage {stage} is given {where}, but the schedule has it on rank {wanted}: give its module there, and only "
             "there",

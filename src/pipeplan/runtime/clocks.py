@@ -22,27 +22,27 @@ class Clock(Protocol):
     """Takes marks cheaply while a step runs, and says afterwards when they were taken."""
 
     def restart(self) -> None:
-        """Before a step."""
+        """Begin a step."""
 
     def mark(self) -> Any:
-        """Now."""
+        """Mark this moment."""
 
     def times(self, marks: Sequence[Any]) -> Nanoseconds:
-        """When marks were taken since the restart, in nanoseconds of this host's monotonic clock."""
+        """Return when marks were taken since the restart, in nanoseconds of this host's monotonic clock."""
 
 
 class HostClock:
     """For work that is done when the call returns: the host's monotonic clock, one for all processes of a host."""
 
     def restart(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def mark(self) -> int:
-        """Now."""
+        """Return this moment."""
         return time.monotonic_ns()
 
     def times(self, marks: Sequence[int]) -> Nanoseconds:
-        """The marks themselves."""
+        """Return the marks themselves."""
         return np.array(marks, np.int64)
 
 
@@ -61,13 +61,13 @@ class DeviceClock:
         self._host = time.monotonic_ns()
 
     def mark(self) -> Any:
-        """When the GPU gets here."""
+        """Mark the moment at which the GPU gets here."""
         event = torch.cuda.Event(enable_timing=True)
         event.record()
         return event
 
     def times(self, marks: Sequence[Any]) -> Nanoseconds:
-        """Waits for the GPU."""
+        """Wait for the GPU, and return the times of the marks."""
         torch.cuda.synchronize()
         elapsed = np.array([self._base.elapsed_time(mark) for mark in marks], np.float64)
         return self._host + (elapsed * 1e6).astype(np.int64)
@@ -117,10 +117,10 @@ def _ask(device: torch.device, group: Any) -> int:
     answer = torch.zeros(1, dtype=torch.int64, device=device)
     rounds: list[tuple[int, int]] = []
     for _ in range(ROUNDS):
-        asked = time.monotonic_ns()
+        sent = time.monotonic_ns()
         dist.send(answer, group_dst=0, group=group)
         dist.recv(answer, group_src=0, group=group)
         theirs = int(answer.item())
         answered = time.monotonic_ns()
-        rounds.append((answered - asked, theirs - (asked + answered) // 2))
+        rounds.append((answered - sent, theirs - (sent + answered) // 2))
     return min(rounds)[1]

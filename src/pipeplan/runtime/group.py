@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
@@ -21,7 +21,7 @@ def in_job() -> bool:
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
 
 
-def choose_device(asked: str, ranks: int) -> str:
+def choose_device(asked: str, ranks: int) -> Literal["cpu", "cuda"]:
     """``cpu`` or ``cuda``; ``auto`` is cuda where every rank of this host gets a GPU of its own.
 
     Raises
@@ -32,12 +32,12 @@ def choose_device(asked: str, ranks: int) -> str:
     if asked not in ("auto", "cpu", "cuda"):
         raise InputError(f"device is auto, cpu or cuda, not {asked}")
     local = int(os.environ.get("LOCAL_WORLD_SIZE", ranks)) if in_job() else ranks
-    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if asked == "cuda" and found < local:
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if asked == "cuda" and gpus < local:
         raise InputError(
-            f"{local} ranks on this host need a GPU each, but it has {found}; use the device cpu, or fewer ranks"
+            f"{local} ranks on this host need a GPU each, but it has {gpus}; use the device cpu, or fewer ranks"
         )
-    return "cuda" if asked != "cpu" and found >= local else "cpu"
+    return "cuda" if asked != "cpu" and gpus >= local else "cpu"
 
 
 def local_device(device: str, rank: int) -> torch.device:
@@ -95,9 +95,9 @@ def process_group(device: torch.device, ranks: int, *, timeout: float, store: Pa
 
 
 def _join(device: torch.device, ranks: int, timeout: timedelta, store: Path | None) -> None:
-    found = int(os.environ["WORLD_SIZE"])
-    if found != ranks:
-        raise InputError(_wrong_size(found, ranks))
+    processes = int(os.environ["WORLD_SIZE"])
+    if processes != ranks:
+        raise InputError(_wrong_size(processes, ranks))
     options: dict[str, Any] = {"backend": "nccl" if device.type == "cuda" else "gloo", "timeout": timeout}
     if device.type == "cuda":
         options["device_id"] = device
@@ -114,9 +114,9 @@ def _join(device: torch.device, ranks: int, timeout: timedelta, store: Path | No
         ) from None
 
 
-def _wrong_size(found: int, ranks: int) -> str:
+def _wrong_size(processes: int, ranks: int) -> str:
     return (
-        f"the schedule has {ranks} ranks but the job has {found} process(es); "
+        f"the schedule has {ranks} ranks but the job has {processes} process(es); "
         f"start as many: torchrun --nproc-per-node {ranks} (times --nnodes)"
     )
 
@@ -125,5 +125,5 @@ def _require_one_version() -> None:
     versions: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(versions, str(torch.__version__))
     if len(set(versions)) > 1:
-        told = ", ".join(f"rank {rank}: {version}" for rank, version in enumerate(versions))
-        raise InputError(f"all ranks need the same version of PyTorch; {told}")
+        listed = ", ".join(f"rank {rank}: {version}" for rank, version in enumerate(versions))
+        raise InputError(f"all ranks need the same version of PyTorch; {listed}")

@@ -25,7 +25,7 @@ _MOST_RUNS = 1000
 def kernel_timer(
     device: str = "auto", *, precision: str = "bf16", threads: int = 1, name: str = "", samples: int = 5
 ) -> KernelTimer:
-    """A timer for this host's GPU, or its CPU.
+    """Return a timer for this host's GPU, or its CPU.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def _require(device: torch.device, name: str) -> None:
             "file that describes it",
             field="gpu",
         )
-    found, word = torch.cuda.get_device_name(device), name.split("-", maxsplit=1)[0]
-    if word.lower() not in re.split(r"[\W_]+", found.lower()):
-        raise InputError(f"the GPU here is {found}, not {name}: name the one that is measured", field="gpu")
+    gpu, word = torch.cuda.get_device_name(device), name.split("-", maxsplit=1)[0]
+    if word.lower() not in re.split(r"[\W_]+", gpu.lower()):
+        raise InputError(f"the GPU here is {gpu}, not {name}: name the one that is measured", field="gpu")
 
 
 class KernelTimer:
@@ -168,8 +168,8 @@ class KernelTimer:
         if not work.backward:
             with torch.no_grad():
                 return self._timed(forward)
-        for each in (query, key, values):
-            each.requires_grad_()
+        for tensor in (query, key, values):
+            tensor.requires_grad_()
         output = forward()
         gradient = torch.ones_like(output)
         return self._timed(lambda: torch.autograd.grad(output, (query, key, values), gradient, retain_graph=True))

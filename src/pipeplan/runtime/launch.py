@@ -1,4 +1,8 @@
-"""Starts one process per rank on this host, watches them, and leaves none behind."""
+"""Starts one process per rank on this host, watches them, and leaves none behind.
+
+A process that fails writes down how, for the launcher to read. Ranks of a job that another launcher started end themselves
+when they hang.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,69 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 import torch
 
+from pipeplan.costs import ModelOptions
 from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.files import temporary_folder
-from pipeplan.runtime.failure import read_failure
-from pipeplan.runtime.places import Phase, Place, Places
+from pipeplan.runtime.progress import Phase, Places, RankPlace
+
+
+@dataclass(frozen=True, slots=True)
+class RankFailure:
+    """A process's failure.
+
+    Attributes
+    ----------
+    when
+        When it failed, on the host's monotonic clock, in nanoseconds.
+    message
+        What went wrong, in one line.
+    place
+        What the rank was doing.
+    ours, is_input
+        Whether pipeplan raised it on purpose, and whether because the input is wrong.
+    """
+
+    when: int
+    message: str
+    place: RankPlace
+    ours: bool
+    is_input: bool
+
+    @classmethod
+    def of(cls, error: BaseException, place: RankPlace) -> RankFailure:
+        """The failure that an error is: its innermost cause, since PyTorch wraps what a module raises."""
+        while error.__cause__ is not None and not isinstance(error, PipeplanError):
+            error = error.__cause__
+        ours = isinstance(error, PipeplanError)
+        first = (str(error).strip().splitlines() or [""])[0].strip()
+        message = str(error) if ours else f"{type(error).__name__}: {first}"
+        return cls(time.monotonic_ns(), message, place, ours, isinstance(error, InputError))
+
+
+def read_failure(path: Path) -> RankFailure | None:
+    """Return the failure that :func:`write_whole` wrote; None if the process wrote nothing."""
+    if not path.exists():
+        return None
+    failure: RankFailure = pickle.loads(path.read_bytes())
+    return failure
+
+
+def write_whole(path: Path, value: Any) -> None:
+    """Write a value so that the file is there complete or not at all."""
+    part = path.with_suffix(".part")
+    part.write_bytes(pickle.dumps(value))
+    part.replace(path)
+
 
 POLL = 0.05
 """Seconds between two looks at the processes."""
@@ -30,30 +85,22 @@ GRACE = 2.0
 """Seconds that the other ranks have to say what they saw, once one has ended badly."""
 
 
-class Task(Protocol):
+class RankTask(Protocol):
     """Work for all ranks together; picklable."""
 
     @property
     def ranks(self) -> int:
-        """How many processes it needs."""
+        """The number of processes that it needs."""
 
     @property
-    def device(self) -> str:
-        """``cpu`` or ``cuda``."""
+    def options(self) -> ModelOptions:
+        """The model, and how it is set up; the device is ``cpu`` or ``cuda``."""
 
-    @property
-    def threads(self) -> int:
-        """CPU threads of each process."""
-
-    @property
-    def timeout(self) -> float:
-        """Seconds without progress after which it counts as failed."""
-
-    def describe(self, rank: int, place: Place) -> str:
-        """Where a rank is, for messages."""
+    def describe(self, rank: int, place: RankPlace) -> str:
+        """Return where a rank is, for messages."""
 
     def work(self, rank: int, device: torch.device, places: Places) -> Any:
-        """What each process does, in a process group of all ranks; the first rank's answer counts."""
+        """Do a process's work in a process group of all ranks; the first rank's answer counts."""
 
 
 class Files:
@@ -67,15 +114,15 @@ class Files:
         self.folder = folder
 
     def failure(self, rank: int) -> Path:
-        """Where a rank writes its failure."""
+        """Return the file in which a rank writes its failure."""
         return self.folder / f"failure{rank}.pickle"
 
     def output(self, rank: int) -> Path:
-        """What a rank's process prints."""
+        """Return the file with what a rank's process prints."""
         return self.folder / f"output{rank}.txt"
 
 
-def launch(task: Task, watcher: Callable[[Sequence[Place]], None] | None = None) -> Any:
+def launch(task: RankTask, watcher: Callable[[Sequence[RankPlace]], None] | None = None) -> Any:
     """Do a task in new processes on this host, one per rank, and return the first rank's answer.
 
     Whatever happens, no process is left running: each leads a process group that is killed as a whole at the end, and the
@@ -109,7 +156,7 @@ def launch(task: Task, watcher: Callable[[Sequence[Place]], None] | None = None)
         return pickle.loads(files.result.read_bytes())
 
 
-def _write_task(task: Task, path: Path) -> None:
+def _write_task(task: RankTask, path: Path) -> None:
     try:
         path.write_bytes(pickle.dumps(task))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -119,7 +166,7 @@ def _write_task(task: Task, path: Path) -> None:
 
 
 @contextmanager
-def _processes(task: Task, files: Files) -> Iterator[list[subprocess.Popen[bytes]]]:
+def _processes(task: RankTask, files: Files) -> Iterator[list[subprocess.Popen[bytes]]]:
     processes: list[subprocess.Popen[bytes]] = []
     try:
         for rank in range(task.ranks):
@@ -134,7 +181,7 @@ def _processes(task: Task, files: Files) -> Iterator[list[subprocess.Popen[bytes
             process.wait()
 
 
-def _start(task: Task, rank: int, folder: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
+def _start(task: RankTask, rank: int, folder: Path, output: IO[bytes]) -> subprocess.Popen[bytes]:
     # What this process can import, the other can: the model's module may be beside the caller's script.
     paths = [str(Path(__file__).parents[2]), *filter(None, sys.path)]
     environment = os.environ | {
@@ -142,7 +189,7 @@ def _start(task: Task, rank: int, folder: Path, output: IO[bytes]) -> subprocess
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(task.ranks),
         "LOCAL_WORLD_SIZE": str(task.ranks),
-        "OMP_NUM_THREADS": str(task.threads),
+        "OMP_NUM_THREADS": str(task.options.threads),
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
     }
     if sys.platform == "linux":
@@ -155,13 +202,12 @@ def _start(task: Task, rank: int, folder: Path, output: IO[bytes]) -> subprocess
 
 
 def _watch(
-    task: Task,
+    task: RankTask,
     processes: list[subprocess.Popen[bytes]],
     places: Places,
     files: Files,
-    watcher: Callable[[Sequence[Place]], None] | None,
+    watcher: Callable[[Sequence[RankPlace]], None] | None,
 ) -> None:
-    """Wait until all have ended well."""
     while True:
         codes = [process.poll() for process in processes]
         if any(codes):
@@ -171,18 +217,18 @@ def _watch(
         now = places.all()
         if watcher is not None:
             watcher(now)
-        if places.stalled(limit := patience(now, task.timeout)):
+        if places.stalled(limit := patience(now, task.options.timeout)):
             raise RunError(f"no rank made progress for {limit:g} s: {_culprit(task, now)}")
         time.sleep(POLL)
 
 
-def patience(places: Iterable[Place], timeout: float) -> float:
+def patience(places: Iterable[RankPlace], timeout: float) -> float:
     """Seconds that may pass without progress: more while a rank is starting up."""
     starting = any(place.phase == Phase.STARTING for place in places)
     return max(timeout, STARTING_LIMIT) if starting else timeout
 
 
-def _failure(task: Task, processes: list[subprocess.Popen[bytes]], places: Places, files: Files) -> PipeplanError:
+def _failure(task: RankTask, processes: list[subprocess.Popen[bytes]], places: Places, files: Files) -> PipeplanError:
     """The first thing that went wrong: a rank killed from outside, else the earliest error that a rank wrote down."""
     until = time.monotonic() + GRACE
     while time.monotonic() < until and any(process.poll() is None for process in processes):
@@ -190,8 +236,8 @@ def _failure(task: Task, processes: list[subprocess.Popen[bytes]], places: Place
     failures = {rank: failure for rank in range(task.ranks) if (failure := read_failure(files.failure(rank)))}
     for rank, process in enumerate(processes):
         if process.poll() and rank not in failures:
-            said = _last_line(files.output(rank))
-            return RunError(f"{task.describe(rank, places.of(rank))}: {_ending(process.returncode)}{said}")
+            last_line = _last_line(files.output(rank))
+            return RunError(f"{task.describe(rank, places.of(rank))}: {_ending(process.returncode)}{last_line}")
     # A rank whose connection broke is a victim; one of our own errors is never.
     rank = min(failures, key=lambda rank: (not failures[rank].ours, failures[rank].when))
     first = failures[rank]
@@ -211,8 +257,45 @@ def _last_line(path: Path) -> str:
     return f": {lines[-1]}" if lines else ""
 
 
-def _culprit(task: Task, places: tuple[Place, ...]) -> str:
+def _culprit(task: RankTask, places: tuple[RankPlace, ...]) -> str:
     """The ranks that hold up the others: those not waiting, or all of them if all wait."""
     open_places = {rank: place for rank, place in enumerate(places) if place.phase != Phase.DONE}
     busy = {rank: place for rank, place in open_places.items() if place.phase != Phase.WAITING}
     return "; ".join(task.describe(rank, place) for rank, place in (busy or open_places).items())
+
+
+EXIT_CODE = 1
+
+
+@contextmanager
+def watchdog(
+    places: Places,
+    rank: int,
+    timeout: float,
+    describe: Callable[[], str],
+    watcher: Callable[[Sequence[RankPlace]], None] | None = None,
+) -> Iterator[None]:
+    """While the block runs, end the process if its rank makes no progress for ``timeout`` seconds.
+
+    A waiting rank is given twice that, so that the rank it waits for is named first. ``watcher`` is told now and then where
+    the rank is.
+    """
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(min(1.0, timeout / 4)):
+            place = places.of(rank)
+            if watcher is not None:
+                watcher([place])
+            limit = patience([place], 2 * timeout if place.phase == Phase.WAITING else timeout)
+            if places.rank_stalled(rank, limit):
+                print(f"pipeplan: no progress for {limit:g} s: {describe()}", file=sys.stderr, flush=True)
+                os._exit(EXIT_CODE)
+
+    thread = threading.Thread(target=watch, name="pipeplan watchdog", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -15,7 +15,7 @@ Shapes = tuple[Any, ...]
 
 
 def split(batch: Any, microbatches: int, *, what: str, device: torch.device) -> list[Any]:
-    """The microbatches of a batch, on a device.
+    """Return the microbatches of a batch, on a device.
 
     Parameters
     ----------
@@ -53,30 +53,30 @@ def shapes(part: Any) -> Shapes:
     if isinstance(part, Tensor):
         return (tuple(part.shape), part.dtype)
     if isinstance(part, tuple | list):
-        return tuple(shapes(each) for each in part)
+        return tuple(shapes(entry) for entry in part)
     if isinstance(part, dict):
-        return tuple((name, shapes(each)) for name, each in sorted(part.items()))
+        return tuple((name, shapes(entry)) for name, entry in sorted(part.items()))
     return ()
 
 
 def tensors(part: Any) -> Iterator[Tensor]:
-    """The tensors of what a microbatch holds."""
+    """Yield the tensors of a microbatch."""
     if isinstance(part, Tensor):
         yield part
     elif isinstance(part, tuple | list | dict):
-        for each in part.values() if isinstance(part, dict) else part:
-            yield from tensors(each)
+        for entry in part.values() if isinstance(part, dict) else part:
+            yield from tensors(entry)
 
 
 def said(found: Shapes) -> str:
-    """Shapes of a microbatch in words."""
+    """Return the shapes of a microbatch in words."""
     if len(found) == 2 and isinstance(found[1], torch.dtype):
         return f"{tuple(found[0])} of {str(found[1]).removeprefix('torch.')}"
     return ", ".join(words for part in found if isinstance(part, tuple) and (words := said(part)))
 
 
 def joined(parts: list[Any]) -> Any:
-    """What :func:`split` cut, in one; what cannot be joined stays a list of microbatches."""
+    """Join what :func:`split` cut; what cannot be joined stays a list of microbatches."""
     first = parts[0]
     if isinstance(first, Tensor) and first.ndim:
         return torch.cat(parts)
@@ -91,9 +91,9 @@ def _moved(value: Any, device: torch.device) -> Any:
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)
     if isinstance(value, tuple):
-        return tuple(_moved(each, device) for each in value)
+        return tuple(_moved(entry, device) for entry in value)
     if isinstance(value, dict):
-        return {name: _moved(each, device) for name, each in value.items()}
+        return {name: _moved(entry, device) for name, entry in value.items()}
     return value
 
 
@@ -108,9 +108,9 @@ def _cut(value: Any, microbatches: int, what: str) -> list[Any]:
             )
         return list(value.chunk(microbatches))
     if isinstance(value, tuple):
-        columns = [_cut(each, microbatches, what) for each in value]
+        columns = [_cut(entry, microbatches, what) for entry in value]
         return [tuple(column[number] for column in columns) for number in range(microbatches)]
     if isinstance(value, dict):
-        cut = {name: _cut(each, microbatches, what) for name, each in value.items()}
+        cut = {name: _cut(entry, microbatches, what) for name, entry in value.items()}
         return [{name: parts[number] for name, parts in cut.items()} for number in range(microbatches)]
     return [value] * microbatches

@@ -1,15 +1,18 @@
-"""What a pipeline trains: a model as a sequence of layers, its data and its loss."""
+"""What a pipeline trains: a model as a sequence of layers, its data and its loss, and how stages share its layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from pipeplan.costs import Layout, balanced, bounds_of
 from pipeplan.errors import InputError
+from pipeplan.model import Placement
 
 USERS_ERRORS = (Exception, SystemExit)
 """What a user's code may raise: also what would end this process without a word."""
@@ -105,7 +108,7 @@ class Model:
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """The mean over all tokens, in float32."""
+    """Return the mean cross entropy over all tokens, in float32."""
     return nn.functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
@@ -113,3 +116,76 @@ def said(error: BaseException) -> str:
     """An exception of the user's code in a line: its type and the first line of what it says."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def cut(model: Model, stages: int, layout: Layout | None = None) -> tuple[tuple[int, int], ...]:
+    """First layer, and one past the last, of every stage.
+
+    Parameters
+    ----------
+    model
+        Whose layers are cut.
+    stages
+        S.
+    layout
+        How many layers each stage has; None cuts so that the slowest stage is as fast as can be, by the model's weights.
+
+    Raises
+    ------
+    InputError
+        If the layout does not add up to the model, has an empty stage, or there are more stages than layers.
+    """
+    if layout is None:
+        layout = balanced(model.weights or (1.0,) * len(model.layers), stages)
+    if len(layout) != stages:
+        raise InputError(f"a layout of {len(layout)} stages does not fit {stages} stages")
+    return bounds_of(layout, len(model.layers), of=model.name)
+
+
+def require_ties_on_one_rank(
+    model: Model,
+    ranges: Sequence[tuple[int, int]],
+    placement: Placement,
+    *,
+    seed: int,
+    device: torch.device,
+) -> None:
+    """Refuse a placement that puts layers with a common parameter on different ranks.
+
+    Every rank would hold a copy of the parameter, see only its own part of the gradient, and train another model.
+
+    The layers are built one at a time. The parameters of a layer that shares nothing die with it, so the memory needed is
+    that of the largest layer.
+
+    Parameters
+    ----------
+    model
+        The whole model.
+    ranges
+        First layer, and one past the last, of every stage.
+    placement
+        Which rank holds each stage.
+    seed, device
+        As for :meth:`~pipeplan.runtime.model.Model.build`.
+
+    Raises
+    ------
+    InputError
+        With both layers, both ranks and what to do.
+    """
+    holders: dict[int, tuple[weakref.ref[nn.Parameter], str, int]] = {}
+    layers = [(layer, stage) for stage, bounds in enumerate(ranges) for layer in range(*bounds)]
+    for layer, stage in layers:
+        rank = placement.rank_of[0][stage]
+        for name, parameter in model.build(layer, layer + 1, seed=seed, device=device)[0].named_parameters():
+            place = f"{name} of layer {layer}"
+            alive, other, other_rank = holders.setdefault(id(parameter), (weakref.ref(parameter), place, rank))
+            if alive() is not parameter:  # the number of a dead parameter, used again
+                holders[id(parameter)] = (weakref.ref(parameter), place, rank)
+            elif rank != other_rank:
+                raise InputError(
+                    f"{other} and {place} of model {model.name} are one parameter, but rank {other_rank} and rank {rank} "
+                    "would each train a copy of it: take a placement that holds both layers on one rank (a V placement, "
+                    "as zbv has, holds the first and the last stage on rank 0), or untie them",
+                    field="model",
+                )

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
-from typing import Any
+from typing import Any, cast
 
+from pipeplan.costs import ModelOptions
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.model import require_text, shortened
-from pipeplan.runtime.gpt import GPT
-from pipeplan.runtime.llama import LLAMA_3_8B
 from pipeplan.runtime.model import USERS_ERRORS, Model, said
+from pipeplan.runtime.transformers import GPT, LLAMA_3_8B
 
 _TINY = GPT(blocks=8, width=64, heads=4, length=32, vocabulary=96, microbatch=2)
 _SMALL = GPT(blocks=8, width=512, heads=8, length=128, vocabulary=512, microbatch=2)
@@ -57,6 +57,13 @@ def load_model(name: str, *, dtype: str | None = None, timeout: float = 120.0) -
     return model if dtype is None else replace(model, dtype=dtype)
 
 
+def model_for(options: ModelOptions) -> Model:
+    """The model that options name, or the one that they hold. Raises what :func:`load_model` does."""
+    if isinstance(options.model, str):
+        return load_model(options.model, dtype=options.dtype, timeout=options.timeout)
+    return cast("Model", options.model)
+
+
 def _built_in(name: str) -> Model:
     if name not in BUILT_IN:
         raise UnknownNameError("model", name, [*BUILT_IN, "module:function"])
@@ -86,7 +93,7 @@ def _a(value: object) -> str:
 
 
 def in_time(load: Callable[[], Model], timeout: float, name: str) -> Model:
-    """What a function of the user's gives, in a thread of its own: one that never returns ends with this process.
+    """Return what a user's function gives, called in a thread of its own: one that never returns ends with this process.
 
     Raises
     ------
@@ -104,15 +111,15 @@ def in_time(load: Callable[[], Model], timeout: float, name: str) -> Model:
     with redirect_stdout(sys.stderr):
         Thread(target=work, daemon=True, name="the model's function").start()
         try:
-            found = answers.get(timeout=timeout)
+            answer = answers.get(timeout=timeout)
         except Empty:
             raise InputError(
                 f"model function {name} did not return within {timeout:g} s; give it more time with timeout",
                 field="timeout",
             ) from None
-    if isinstance(found, BaseException):
-        raise found
-    return found
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 def _imported(name: str) -> Any:

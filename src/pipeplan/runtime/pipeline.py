@@ -19,24 +19,29 @@ from pipeplan.model import Schedule
 from pipeplan.passes import Receives
 from pipeplan.runtime.agreement import agreed
 from pipeplan.runtime.clocks import clock_for, offset_to_first
-from pipeplan.runtime.gradients import clip, total_norm
-from pipeplan.runtime.host_link import host_link
-from pipeplan.runtime.losses import MicrobatchLoss, Reduction
+from pipeplan.runtime.gradients import MicrobatchLoss, Reduction, clip, total_norm
 from pipeplan.runtime.microbatches import Shapes, joined, said, shapes, split
-from pipeplan.runtime.offloading import Offloading
-from pipeplan.runtime.places import Places
-from pipeplan.runtime.recorder import Recorder, Times
-from pipeplan.runtime.recording import Recording
+from pipeplan.runtime.offloading import Offloading, host_link
+from pipeplan.runtime.progress import Places
+from pipeplan.runtime.recording import OpTimes, Recorder, Recording
 from pipeplan.runtime.requirements import require_torch
 from pipeplan.runtime.schedule_sources import ScheduleSource, forwards_alone, resolved
-from pipeplan.runtime.stage_modules import device_of, evaluating, keep_gathered, require_runnable, unwrapped, with_index
-from pipeplan.runtime.stage_parts import leaving, parts_of
+from pipeplan.runtime.stage_modules import (
+    device_of,
+    evaluating,
+    keep_gathered,
+    leaving,
+    parts_of,
+    require_runnable,
+    unwrapped,
+    with_index,
+)
 from pipeplan.runtime.torch_internals import Feed, Loss, ObservedStage, Observer, Runtime, Unobserved
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a pass without gradients gives on the rank of the last stage.
+    """The outputs of a pass without gradients on the rank of the last stage.
 
     Attributes
     ----------
@@ -145,7 +150,7 @@ class Pipeline:
         self._places = Places(self.ranks) if places is None else places
         self._recorder = Recorder(self.schedule, self.rank, clock_for(self.device), self._places)
         self._shapes: dict[str, Shapes] = {}
-        self._recorded: list[Times] | None = None
+        self._recorded: list[OpTimes] | None = None
         self._offset = 0
         if scaler is not None:
             # A rank without the last stage scales no loss, but its gradients are scaled all the same.
@@ -280,14 +285,14 @@ class Pipeline:
         self._recorded, self._recorder.recording = [], True
         try:
             yield recording
-            told: list[Any] = [None] * self.ranks
-            dist.all_gather_object(told, self._recorded, group=self._group)
-            recording.fill(told)
+            by_rank: list[Any] = [None] * self.ranks
+            dist.all_gather_object(by_rank, self._recorded, group=self._group)
+            recording.fill(by_rank)
         finally:
             self._recorded, self._recorder.recording = None, False
 
     def state_dict(self) -> dict[str, Any]:
-        """Of this rank's stages, with keys that name the stage: ``stages.3.weight``.
+        """Return the state of this rank's stages, with keys that name the stage: ``stages.3.weight``.
 
         It does not depend on which rank holds a stage, nor on DDP around it; so ``torch.distributed.checkpoint`` can load it
         under another schedule of the same stages.
@@ -371,22 +376,22 @@ def _names(shapes_of_feed: Shapes) -> str:
     return ", ".join(name for name, _ in shapes_of_feed[1])
 
 
-def _pipeline_group(given: dist.ProcessGroup | DeviceMesh | None) -> Any:
+def _pipeline_group(group: dist.ProcessGroup | DeviceMesh | None) -> Any:
     """The process group that is meant; None: all processes."""
     if not dist.is_initialized():
         raise InputError("call torch.distributed.init_process_group() before making a Pipeline", field="group")
-    if isinstance(given, DeviceMesh):
-        if given.ndim != 1:
+    if isinstance(group, DeviceMesh):
+        if group.ndim != 1:
             raise InputError("a mesh of several dimensions: give the pipeline's own, such as mesh['pp']", field="group")
-        given = given.get_group()
-    if given is not None and dist.get_rank(given) < 0:
+        group = group.get_group()
+    if group is not None and dist.get_rank(group) < 0:
         raise InputError(
             f"process {dist.get_rank()} is not in the group that is given as the pipeline's", field="group"
         )
-    return given
+    return group
 
 
-def _modules(given: Any) -> list[nn.Module]:
+def _modules(stages: Any) -> list[nn.Module]:
     """What is a module of what was given as stages; the rest is refused together with the other ranks."""
-    each = given.values() if isinstance(given, Mapping) else given
-    return [module for module in each if isinstance(module, nn.Module)]
+    parts = stages.values() if isinstance(stages, Mapping) else stages
+    return [module for module in parts if isinstance(module, nn.Module)]

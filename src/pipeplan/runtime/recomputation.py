@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class Recomputation:
-    """What a stage needs to run a forward again: the random numbers of the first time, and its buffers left alone.
+    """The state that a stage needs to run a forward again: the random numbers of the first time, its buffers left alone.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Recomputation:
 
     @contextmanager
     def first(self, microbatch: int) -> Iterator[None]:
-        """Around the first forward: nothing is kept for a backward but the state of the random numbers."""
+        """Run the first forward in the block: nothing is kept for a backward but the state of the random numbers."""
         self._random[microbatch] = torch.get_rng_state(), self._device_random()
         before = None if self._moving is not None else [buffer.detach().clone() for buffer in self._module.buffers()]
         with forgetting():
@@ -46,7 +46,7 @@ class Recomputation:
 
     @contextmanager
     def again(self, microbatch: int) -> Iterator[None]:
-        """Around the second forward and its loss.
+        """Run the second forward and its loss in the block.
 
         The same random numbers are drawn. Buffers that a forward moves (running means, counters) have seen the microbatch
         already, and are put back.

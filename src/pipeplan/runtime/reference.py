@@ -73,9 +73,9 @@ class Reference:
         """The input and output of every stage, cut off from the stage before, and the loss."""
         passed: list[tuple[Tensor, Tensor]] = []
         for stage in self.stages:
-            given = x.detach().requires_grad_() if passed else x
-            x = stage(given)
-            passed.append((given, x))
+            detached = x.detach().requires_grad_() if passed else x
+            x = stage(detached)
+            passed.append((detached, x))
         return passed, self._loss(x, target)
 
     def _backward(self, passed: list[tuple[Tensor, Tensor]], loss: Tensor) -> Iterator[tuple[int, Gradients]]:
@@ -95,11 +95,11 @@ class Reference:
 
     def compare(self, mine: dict[int, nn.Module]) -> Difference:
         """How far the gradients of some of the pipeline's stages are from those here."""
-        found = Difference()
+        difference = Difference()
         for stage, module in mine.items():
             for ours, theirs in zip(self.stages[stage].parameters(), module.parameters(), strict=True):
-                found |= _difference(ours.grad, theirs.grad)
-        return found
+                difference |= _difference(ours.grad, theirs.grad)
+        return difference
 
 
 def _accumulate(stage: nn.Module, gradients: Gradients) -> None:

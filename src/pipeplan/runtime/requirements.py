@@ -15,7 +15,7 @@ BACKWARD_VERSIONS = ("2.11", "2.12", *TORCH_RELEASES)
 
 
 def require_torch(known: tuple[str, ...] = RUNTIME_VERSIONS, *, what: str = "running schedules") -> str:
-    """The installed version of PyTorch.
+    """Return the installed version of PyTorch.
 
     Raises
     ------

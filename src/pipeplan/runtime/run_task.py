@@ -14,19 +14,17 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from pipeplan.costs import RunOptions
 from pipeplan.errors import InputError
 from pipeplan.model import Schedule
 from pipeplan.runtime.agreement import on_first_rank
-from pipeplan.runtime.layout import cut
-from pipeplan.runtime.model import Model
-from pipeplan.runtime.models import load_model
+from pipeplan.runtime.model import cut, require_ties_on_one_rank
+from pipeplan.runtime.models import model_for
 from pipeplan.runtime.pipeline import Pipeline
-from pipeplan.runtime.places import Phase, Place, Places
-from pipeplan.runtime.progress import HowFar, starting
+from pipeplan.runtime.progress import HowFar, Phase, Places, RankPlace, starting
 from pipeplan.runtime.recording import Recording
 from pipeplan.runtime.reference import Difference, Reference
-from pipeplan.runtime.run_result import RunResult
-from pipeplan.runtime.tied_parameters import require_ties_on_one_rank
+from pipeplan.runtime.results import RunResult
 
 RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
 """Of a gradient's difference, relative to the largest gradient; 2 % for bfloat16, whose mantissa has 8 bits."""
@@ -34,66 +32,37 @@ RELATIVE_TOLERANCE = {("cpu", "float32"): 0.0, ("cuda", "float32"): 1e-4}
 
 @dataclass(frozen=True, kw_only=True)
 class RunTask:
-    """What to run, as every process is told.
+    """The training that every process does.
 
     Attributes
     ----------
     schedule
         As PyTorch's runtime executes it: with communication.
-    model
-        A name for :func:`~pipeplan.runtime.models.load_model`, or the model itself.
-    layout
-        How many layers each stage has; None cuts evenly.
-    steps, warmup
-        Timed steps, and untimed ones that train before them.
-    verify
-        Compare with a single process.
-    device, threads
-        ``cpu`` or ``cuda``; CPU threads of each rank.
-    seed, learning_rate
-        Of weights and data; of AdamW.
-    timeout
-        Seconds without progress after which the run counts as failed.
+    options
+        Of the run; its device is ``cpu`` or ``cuda``.
+    learning_rate
+        Of AdamW.
     kineto
         A folder for PyTorch's own profile of one more step, a file a rank; None for none.
-    dtype
-        Of the parameters, instead of the model's own.
     """
 
     schedule: Schedule
-    model: str | Model
-    layout: tuple[int, ...] | None = None
-    steps: int = 3
-    warmup: int = 1
-    verify: bool = False
-    device: str = "cpu"
-    threads: int = 1
-    seed: int = 0
+    options: RunOptions
     learning_rate: float = 1e-3
-    timeout: float = 120.0
     kineto: Path | None = None
-    dtype: str | None = None
 
     @property
     def ranks(self) -> int:
-        """How many processes it needs."""
+        """The number of processes that it needs."""
         return self.schedule.ranks
 
-    def load(self) -> Model:
-        """The model itself."""
-        return (
-            load_model(self.model, dtype=self.dtype, timeout=self.timeout)
-            if isinstance(self.model, str)
-            else self.model
-        )
-
-    def describe(self, rank: int, place: Place) -> str:
-        """Where a rank is, for messages."""
+    def describe(self, rank: int, place: RankPlace) -> str:
+        """Return where a rank is, for messages."""
         return place.describe(self.schedule, rank)
 
-    def how_far(self, places: Sequence[Place]) -> HowFar:
+    def how_far(self, places: Sequence[RankPlace]) -> HowFar:
         """How many steps were done, from the places of all ranks, or of the first one."""
-        total = self.warmup + self.steps
+        total = self.options.warmup + self.options.steps
         if starting(places):
             return HowFar("starting up", 1, 1, 0.0, total)
         lengths = np.diff(self.schedule.offsets)
@@ -103,15 +72,15 @@ class RunTask:
         ]
         done = float(np.mean(ends))
         step = min(int(done), total - 1)
-        if step < self.warmup:
-            return HowFar("warm-up", step + 1, self.warmup, done, total)
-        return HowFar("step", step - self.warmup + 1, self.steps, done, total)
+        if step < self.options.warmup:
+            return HowFar("warm-up", step + 1, self.options.warmup, done, total)
+        return HowFar("step", step - self.options.warmup + 1, self.options.steps, done, total)
 
     def work(self, rank: int, device: torch.device, places: Places) -> RunResult:
         """Train, in a process group of all ranks; every rank returns the same result."""
-        model, placement = self.load(), self.schedule.placement
-        ranges = cut(model, placement.stages, self.layout)
-        on_first_rank(lambda: require_ties_on_one_rank(model, ranges, placement, seed=self.seed, device=device))
+        model, placement = model_for(self.options), self.schedule.placement
+        ranges = cut(model, placement.stages, self.options.layout)
+        on_first_rank(lambda: require_ties_on_one_rank(model, ranges, placement, seed=self.options.seed, device=device))
         return self.train(device, places)
 
     def train(self, device: torch.device, places: Places) -> RunResult:
@@ -119,7 +88,7 @@ class RunTask:
         return _Trainer(self, device, places).run()
 
 
-def _steps_done(place: Place, ops: int) -> float:
+def _steps_done(place: RankPlace, ops: int) -> float:
     """How many steps a rank has done, by the share of its ops; it does not matter that a pair of ops is one cell."""
     if place.phase == Phase.BETWEEN_STEPS:
         return place.step + 1.0
@@ -130,35 +99,37 @@ class _Trainer:
     """One rank's stages in a pipeline, their optimizers, and a single process to compare with."""
 
     def __init__(self, task: RunTask, device: torch.device, places: Places) -> None:
-        torch.set_num_threads(task.threads)
+        torch.set_num_threads(task.options.threads)
         self.task, self.device = task, device
-        self.model = task.load()
-        self.ranges = cut(self.model, task.schedule.stages, task.layout)
+        self.model = model_for(task.options)
+        self.ranges = cut(self.model, task.schedule.stages, task.options.layout)
         modules = {stage: self._build(stage) for stage in task.schedule.placement.stages_on(dist.get_rank())}
         # A schedule that is wrong is run all the same: what comes of it is for the verification to find.
         self.pipeline = Pipeline(task.schedule, modules, self.model.loss, device=device, checked=False, places=places)
         self.optimizers = _optimizers(modules.values(), task.learning_rate)
         self.difference = Difference()
         self.reference: Reference | None = None
-        if task.verify:
+        if task.options.verify:
             # Copied together: a model may give the layers that share a parameter as modules that it has built before.
             stages = copy.deepcopy([self._build(stage) for stage in range(task.schedule.stages)])
             self.reference = Reference(stages, task.schedule, self.model.loss)
             self.reference_optimizers = _optimizers(stages, task.learning_rate)
 
     def _build(self, stage: int) -> nn.Module:
-        return self.model.build(*self.ranges[stage], seed=self.task.seed, device=self.device)
+        return self.model.build(*self.ranges[stage], seed=self.task.options.seed, device=self.device)
 
     def run(self) -> RunResult:
-        losses = [self._step(number) for number in range(self.task.warmup)]
+        losses = [self._step(number) for number in range(self.task.options.warmup)]
         with self.pipeline.record() as recording:
-            losses += [self._step(number) for number in range(self.task.warmup, self.task.warmup + self.task.steps)]
+            losses += [
+                self._step(number)
+                for number in range(self.task.options.warmup, self.task.options.warmup + self.task.options.steps)
+            ]
         if self.task.kineto is not None:
             self._profiled_step(len(losses), self.task.kineto)
         return self._result(recording, losses)
 
     def _step(self, number: int) -> list[float]:
-        """The losses of a step's microbatches."""
         inputs, targets = self._batch(number)
         gc.collect()
         gc.disable()
@@ -173,7 +144,7 @@ class _Trainer:
 
     def _batch(self, step: int) -> tuple[list[Tensor], list[Tensor]]:
         made = [
-            self.model.microbatch(step, number, seed=self.task.seed)
+            self.model.microbatch(step, number, seed=self.task.options.seed)
             for number in range(self.task.schedule.microbatches)
         ]
         sizes = {part.shape[:1] for pair in made for part in pair}
@@ -204,14 +175,14 @@ class _Trainer:
             wait=recording.wait,
             step_seconds=recording.step_seconds,
             losses=tuple(sum(step) / len(step) for step in losses),
-            max_gradient_difference=difference.gradient if self.task.verify else None,
-            max_loss_difference=difference.loss if self.task.verify else None,
+            max_gradient_difference=difference.gradient if self.task.options.verify else None,
+            max_loss_difference=difference.loss if self.task.options.verify else None,
             tolerance=relative * difference.scale,
             peak_bytes=peaks,
             model=self.model.name,
             device=self.device.type,
             dtype=self.model.dtype,
-            threads=self.task.threads,
+            threads=self.task.options.threads,
             torch_version=str(torch.__version__),
         )
 
@@ -219,12 +190,12 @@ class _Trainer:
         """The largest difference on any rank, and every rank's peak."""
         on_gpu = self.device.type == "cuda"
         peak = torch.cuda.max_memory_allocated(self.device) if on_gpu else 0
-        told: list[Any] = [None] * self.task.ranks
-        dist.all_gather_object(told, (self.difference, peak))
+        by_rank: list[Any] = [None] * self.task.ranks
+        dist.all_gather_object(by_rank, (self.difference, peak))
         largest = Difference()
-        for difference, _ in told:
+        for difference, _ in by_rank:
             largest |= difference
-        return largest, tuple(peak for _, peak in told) if on_gpu else None
+        return largest, tuple(peak for _, peak in by_rank) if on_gpu else None
 
 
 Optimizers = Sequence[torch.optim.Optimizer]

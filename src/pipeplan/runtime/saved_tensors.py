@@ -80,7 +80,7 @@ class _Saved:
 
 
 class SavedTensors:
-    """What autograd keeps of one forward, apart from what stays on the device in any case: weights, buffers, the batch.
+    """The tensors that autograd keeps of one forward, apart from those that stay on the device: weights, buffers, the batch.
 
     It does not keep anything alive itself: a backward frees what it has used, as always.
 
@@ -101,12 +101,12 @@ class SavedTensors:
 
     @property
     def device_bytes(self) -> int:
-        """How much of it is on the device."""
+        """Bytes of them on the device."""
         return sum(piece.bytes for piece in self.pieces if piece.device is not None)
 
     @property
     def host_bytes(self) -> int:
-        """How much of it is in the host's memory."""
+        """Bytes of them in the host's memory."""
         return sum(piece.bytes for piece in self.pieces if piece.host is not None)
 
     def holds(self, tensor: Tensor) -> bool:
@@ -114,7 +114,7 @@ class SavedTensors:
         return storage_of(tensor) in self._pieces
 
     def saving(self) -> AbstractContextManager[Any]:
-        """Around the forward."""
+        """Save the tensors of the forward in the block."""
         return torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack)
 
     def _pack(self, tensor: Tensor) -> Tensor | _Saved:
@@ -132,7 +132,7 @@ def _unpack(saved: Tensor | _Saved) -> Tensor:
 
 
 class Staying:
-    """Which tensors of a stage stay on its device: its weights, whatever form they have, its buffers, and the batch."""
+    """The tensors of a stage that stay on its device: its weights, whatever form they have, its buffers, and the batch."""
 
     def __init__(self, module: nn.Module, device: torch.device) -> None:
         self._module, self._device = module, device
@@ -164,7 +164,7 @@ class Staying:
 
 
 def storage_of(tensor: Tensor) -> int:
-    """What tells one storage from another while both live, wherever their bytes are."""
+    """Return a number that tells one storage from another while both live, wherever their bytes are."""
     number: int = tensor.untyped_storage()._cdata
     return number
 

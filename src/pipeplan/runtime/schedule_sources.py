@@ -19,11 +19,11 @@ from pipeplan.strategies import is_strategy, strategy
 
 
 class HasTimeline(Protocol):
-    """What :func:`pipeplan.simulate` and :func:`pipeplan.search` give."""
+    """An answer with a timeline, such as :func:`pipeplan.simulate` and :func:`pipeplan.search` give."""
 
     @property
     def timeline(self) -> Timeline:
-        """Whose schedule is meant."""
+        """The timeline whose schedule is meant."""
 
 
 ScheduleSource = str | os.PathLike[str] | Schedule | Timeline | HasTimeline
@@ -87,12 +87,10 @@ def _opened(source: ScheduleSource, ranks: int, microbatches: int | None, chunks
     if isinstance(source, Schedule):
         return source
     if isinstance(source, str) and (is_strategy(source) or not _is_file(source)):
-        found = strategy(source)
+        rule = strategy(source)
         if microbatches is None:
-            raise InputError(
-                f"{found.name} needs its microbatches: Pipeline(..., microbatches=8)", field="microbatches"
-            )
-        return found(found.shape(ranks, microbatches, None if found.fixed_chunks else chunks))
+            raise InputError(f"{rule.name} needs its microbatches: Pipeline(..., microbatches=8)", field="microbatches")
+        return rule(rule.shape(ranks, microbatches, None if rule.fixed_chunks else chunks))
     if isinstance(source, str | os.PathLike):
         source = read_schedule_or_timeline(Path(source))
         return source if isinstance(source, Schedule) else source.schedule

@@ -1,4 +1,4 @@
-"""Measures one stage: how long its ops take, and what they hold."""
+"""Measures one stage: how long its ops take, recomputation and copies to the host included, and what they hold."""
 
 from __future__ import annotations
 
@@ -17,15 +17,82 @@ from torch import Tensor, nn
 from pipeplan.costs import Spread
 from pipeplan.files import temporary_folder
 from pipeplan.runtime.clocks import Clock, clock_for
-from pipeplan.runtime.saving_measurement import SavingMeasurement
+from pipeplan.runtime.offloading import Offloading, host_link
+from pipeplan.runtime.recomputation import Recomputation
+from pipeplan.runtime.saved_tensors import Staying
 from pipeplan.runtime.torch_internals import Backward
+
+_KEY = (0, 0)
+
+Forward = Callable[[], tuple[Tensor, Tensor]]
+"""A fresh input, and the output of a forward, or its loss."""
+
+
+class SavingMeasurement:
+    """One stage's R, OFFLOAD and RELOAD, as the runtime does them.
+
+    Parameters
+    ----------
+    module
+        The stage.
+    forward
+        Of it.
+    clock
+        By which to take times.
+    device
+        Where it is.
+    first
+        Whether it is the model's first: then its input is of the batch, and stays.
+    """
+
+    def __init__(self, module: nn.Module, forward: Forward, clock: Clock, device: torch.device, *, first: bool) -> None:
+        self._forward, self._clock, self._first = forward, clock, first
+        self._recomputation, self._staying = Recomputation(module, device), Staying(module, device)
+        self._link = host_link(device)
+
+    def recompute(self) -> float:
+        """Return the milliseconds of an R."""
+        with self._recomputation.first(0):
+            self._forward()
+        begin = self._clock.mark()
+        with self._recomputation.again(0):
+            self._forward()
+        return float(np.diff(self._clock.times([begin, self._clock.mark()]))[0]) / 1e6
+
+    def copies(self) -> tuple[float, float]:
+        """Milliseconds of an OFFLOAD's copy and of a RELOAD's."""
+        offloading = Offloading([_KEY], self._link)
+        passed = self._saved(offloading)
+        offloading.forward_ended(_KEY, self._clock.mark)
+        out = offloading.offload(_KEY)
+        back = offloading.reload(_KEY, self._clock.mark)
+        offloading.arrive(_KEY)
+        times = self._clock.times([*out.marks(), *back.marks()])
+        del passed
+        leaving, _, coming = (np.diff(times) / 1e6).tolist()
+        return leaving, coming
+
+    def freed_bytes(self) -> int:
+        """Return the bytes that OFFLOAD frees: what is copied, and of input and output what no backward needs."""
+        offloading = Offloading([_KEY], self._link)
+        inputs, output = self._saved(offloading)
+        ends = [output] if self._first else [inputs, output]
+        beside = sum(end.nbytes for end in ends if not offloading.holds(_KEY, end))
+        stays = inputs.nbytes if self._first and offloading.holds(_KEY, inputs) else 0
+        return offloading.device_bytes + beside - stays
+
+    def _saved(self, offloading: Offloading) -> tuple[Tensor, Tensor]:
+        self._staying.before(())
+        with offloading.saving(_KEY, self._staying):
+            return self._forward()
+
 
 MIB = float(1 << 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageProfile:
-    """One stage on one microbatch.
+    """The costs of one stage on one microbatch.
 
     Attributes
     ----------
@@ -120,13 +187,13 @@ class Stage:
         return inputs, output if self.loss is None else self.loss(output)
 
     def backward(self, passed: tuple[Tensor, Tensor], gradient: Tensor | None) -> Backward:
-        """What goes back through the stage after a forward."""
+        """Return the backward of the stage after a forward."""
         inputs, output = passed
         return Backward(self.module, inputs, output, gradient, first=self.first)
 
 
 def measure(stage: Stage, *, repeats: int, warmup: int, meet: Callable[[], None] = lambda: None) -> StageProfile:
-    """Times and sizes of a stage.
+    """Measure times and sizes of a stage.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
-"""A rank's stages as modules: what can be run, where they are, what is around them."""
+"""A rank's stages as modules: what can be run, where they are, what is around them, what is recomputed or offloaded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ def _unfit(part: nn.Module, stage: nn.Module, *, split: bool) -> str | None:
 
 
 def keep_gathered(modules: Iterable[nn.Module], schedule: Schedule) -> None:
-    """Where backwards are split, FSDP gathers and gives back what the schedule says, and no layer in between.
+    """Have FSDP gather and give back what the schedule says where backwards are split, and no layer in between.
 
     A split backward looks for the gathered weights: of a layer that gave its own back behind its forward, PyTorch would
     compute no gradient, without a word.
@@ -60,15 +61,15 @@ def keep_gathered(modules: Iterable[nn.Module], schedule: Schedule) -> None:
 
 
 def device_of(modules: Iterable[nn.Module], group: Any) -> torch.device:
-    """Where the first of the parameters is; without any, the device of the group's backend."""
-    parameter = next((each for module in modules for each in module.parameters()), None)
+    """Return the device of the first parameter; without any, the device of the group's backend."""
+    parameter = next((candidate for module in modules for candidate in module.parameters()), None)
     if parameter is not None:
         return parameter.device
     return torch.device("cuda" if "nccl" in dist.get_backend(group) else "cpu")
 
 
 def with_index(device: torch.device) -> torch.device:
-    """The current GPU, where just any is meant."""
+    """Return the current GPU where just any is meant."""
     if device.type == "cuda" and device.index is None:
         return torch.device("cuda", torch.cuda.current_device())
     return device
@@ -88,5 +89,49 @@ def evaluating(modules: Iterable[nn.Module]) -> Iterator[None]:
 
 
 def unwrapped(module: nn.Module) -> nn.Module:
-    """What DDP is around."""
+    """Return the module that DDP is around."""
     return module.module if isinstance(module, DistributedDataParallel) else module
+
+
+@dataclass(frozen=True, slots=True)
+class StageSavings:
+    """The microbatches of one stage that are recomputed or offloaded, and whether its outputs leave the rank.
+
+    Attributes
+    ----------
+    recomputed
+        Microbatches whose forward keeps its inputs alone, and runs again at R.
+    offloaded
+        Microbatches that leave for the host's memory at OFFLOAD and come back at RELOAD.
+    sends
+        Whether its outputs go to another rank.
+    """
+
+    recomputed: frozenset[int]
+    offloaded: frozenset[int]
+    sends: bool
+
+
+def parts_of(schedule: Schedule, rank: int) -> dict[int, StageSavings]:
+    """Return the savings of every stage of a rank."""
+    recomputed, offloaded = (_of_kind(schedule, rank, kind) for kind in (Kind.R, Kind.OFFLOAD))
+    rank_of = schedule.placement.rank_of[0]
+    return {
+        stage: StageSavings(
+            recomputed=frozenset(microbatch for of, microbatch in recomputed if of == stage),
+            offloaded=frozenset(microbatch for of, microbatch in offloaded if of == stage),
+            sends=stage + 1 < schedule.stages and rank_of[stage + 1] != rank,
+        )
+        for stage in schedule.placement.stages_on(rank)
+    }
+
+
+def leaving(schedule: Schedule, rank: int) -> tuple[tuple[int, int], ...]:
+    """Stage and microbatch of a rank's OFFLOADs, in their order."""
+    return _of_kind(schedule, rank, Kind.OFFLOAD)
+
+
+def _of_kind(schedule: Schedule, rank: int, kind: Kind) -> tuple[tuple[int, int], ...]:
+    row = schedule.row(rank)
+    chosen = row.kind == kind
+    return tuple(zip(row.stage[chosen].tolist(), row.microbatch[chosen].tolist(), strict=True))

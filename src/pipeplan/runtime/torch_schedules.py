@@ -29,7 +29,7 @@ def from_torch(
     *,
     communication: bool = False,
 ) -> Schedule:
-    """The schedule that PyTorch runs.
+    """Return a schedule of PyTorch's as one of ours.
 
     Parameters
     ----------

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import torch
 
-from pipeplan.runtime.failure import Failure, write_whole
 from pipeplan.runtime.group import local_device, process_group
-from pipeplan.runtime.launch import Files, Task
-from pipeplan.runtime.places import Phase, Place, Places
+from pipeplan.runtime.launch import Files, RankFailure, RankTask, write_whole
+from pipeplan.runtime.progress import Phase, Places, RankPlace
 
 _PR_SET_PDEATHSIG = 1
 
@@ -24,7 +23,7 @@ def main(folder: Path, parent: int) -> int:
     die_with(parent)
     rank = int(os.environ["RANK"])
     files = Files(folder)
-    task: Task = pickle.loads(files.task.read_bytes())
+    task: RankTask = pickle.loads(files.task.read_bytes())
     places = Places(task.ranks, files.places)
     try:
         _work(task, rank, places, files)
@@ -35,11 +34,11 @@ def main(folder: Path, parent: int) -> int:
     return 0
 
 
-def _work(task: Task, rank: int, places: Places, files: Files) -> None:
-    torch.set_num_threads(task.threads)
-    device = local_device(task.device, rank)
+def _work(task: RankTask, rank: int, places: Places, files: Files) -> None:
+    torch.set_num_threads(task.options.threads)
+    device = local_device(task.options.device, rank)
     # The launcher notices first when nothing moves, and says where; this timeout is for when it cannot.
-    with process_group(device, task.ranks, timeout=2 * task.timeout, store=files.store):
+    with process_group(device, task.ranks, timeout=2 * task.options.timeout, store=files.store):
         try:
             answer = task.work(rank, device, places)
         except (Exception, SystemExit) as error:
@@ -51,10 +50,10 @@ def _work(task: Task, rank: int, places: Places, files: Files) -> None:
             write_whole(files.result, answer)
 
 
-def _write_failure(error: BaseException, place: Place, path: Path) -> None:
+def _write_failure(error: BaseException, place: RankPlace, path: Path) -> None:
     """The first one counts."""
     if not path.exists():
-        write_whole(path, Failure.of(error, place))
+        write_whole(path, RankFailure.of(error, place))
 
 
 def die_with(parent: int) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.costs import SEARCH_SETTINGS, require_settings
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Schedule, tolerances
 from pipeplan.simulation import simulate
@@ -108,10 +107,9 @@ def pareto(
     Raises
     ------
     InputError
-        For numbers that cannot be (see ``costs.SEARCH_SETTINGS``), a store or scheduler that cannot be used, and as
+        For a store or scheduler that cannot be used, and as
         ``search``.
     """
-    require_settings(SEARCH_SETTINGS, points=points, seed=seed, workers=workers)
     given = [problems] if isinstance(problems, Problem) else list(problems)
     own = next((limit for problem in given if (limit := _own_limit(problem)) is not None), None)
     free_problems = [replace(problem, limits=None) for problem in given]

@@ -73,6 +73,7 @@ def best_placement(
     *,
     published: Sequence[Entry] = (),
     start: Sequence[Schedule] = (),
+    known: Sequence[PlacementTried] = (),
 ) -> BestPlacement:
     """Search the placements of several problems that differ in nothing else.
 
@@ -88,6 +89,8 @@ def best_placement(
         Schedules that the answer is never worse than: candidates as they stand.
     start
         Schedules to go on from, each by the search of its own placement.
+    known
+        Results of an earlier search, reported for each placement that is not searched here.
 
     Returns
     -------
@@ -121,10 +124,13 @@ def best_placement(
     if entry is not None and entry.value < best.judged * (1 - tolerances.ROUNDING):
         best = min(best, as_it_stands(entry), key=attrgetter("judged"))
     bounds |= {problem: each.bound.value for problem, each in found.items()}
-    tried = tuple(
-        PlacementTried(problem.placement, bounds[problem], found[problem].judged if problem in found else None)
+    here = {
+        problem.placement.rank_of: PlacementTried(
+            problem.placement, bounds[problem], found[problem].judged if problem in found else None
+        )
         for problem in problems
-    )
+    }
+    tried = tuple(({each.placement.rank_of: each for each in known} | here).values())
     every = found.values()
     whole = replace(
         best,
@@ -136,28 +142,13 @@ def best_placement(
     return BestPlacement(whole, tried)
 
 
-def best_of_starts(
-    problems: Sequence[Problem],
-    effort: Effort,
-    searcher: Searcher,
-    *,
-    published: Sequence[Entry] = (),
-    start: Sequence[Schedule] = (),
-) -> BestPlacement:
-    """Give the whole budget to the placement whose starts are the best; the rest is as in :func:`best_placement`.
-
-    Several searches, which a store keeps, are of one problem: which it is does not depend on time.
-    """
-    chosen, tried = problem_of_best_starts(problems, start)
-    best = best_placement([chosen], effort, searcher, published=published, start=start)
-    own = {each.placement.rank_of: each for each in best.tried}
-    return replace(best, tried=tuple(own.get(each.placement.rank_of, each) for each in tried) or best.tried)
-
-
 def problem_of_best_starts(
     problems: Sequence[Problem], start: Sequence[Schedule] = ()
 ) -> tuple[Problem, tuple[PlacementTried, ...]]:
-    """Return the problem whose starts are the best, and what that tells of every placement."""
+    """Return the problem whose starts are the best, and what that tells of every placement.
+
+    Several searches share a store, which is of one problem; the choice of it does not depend on time.
+    """
     if len(problems) == 1:
         return problems[0], ()
     begun = best_placement(problems, Effort(seconds=None, evaluations=0), _starts_of, start=start)

@@ -25,8 +25,11 @@ from pipeplan.solver.result import Improvement, Published, SearchProgress
 from pipeplan.solver.robustness import Judge, bound_of
 from pipeplan.solver.variation import Jitter
 
-PATIENCE = 60.0
-"""Seconds that a search with a shorter budget waits for its kernels, all together; then it goes on as plain Python."""
+FREE_WAIT = 0.5
+"""Seconds of waiting for kernels that are not spent: about what reading them from disk takes."""
+
+PATIENCE = 0.6
+"""Share of its seconds that a search waits for its kernels, all together; then it goes on as plain Python."""
 
 REPORT_EVERY = 0.5
 """Seconds between two reports while nothing else is to be said."""
@@ -335,8 +338,8 @@ class Run:
 
         With a budget in evaluations alone it is compiled when there is enough to do.
 
-        The user may stop the search meanwhile, which ends the wait at once. Where compiling takes longer than ``PATIENCE``
-        and longer than the budget, the search goes on: loops run as plain Python until their kernels are ready.
+        The user may stop the search meanwhile, which ends the wait at once. Beyond ``FREE_WAIT`` seconds are spent on the
+        wait, and beyond ``PATIENCE`` the search goes on: loops run as plain Python until their kernels are ready.
         """
         limit = self.budget.limit_seconds
         if limit is None or self.is_over:
@@ -344,22 +347,29 @@ class Run:
         if self._compiler is None:
             self._compiler = ThreadPoolExecutor(1)
         work = self._compiler.submit(kernel.compile, inputs, outputs)
-        most = max(PATIENCE, limit)
-        with self.budget.paused():
-            begin = time.monotonic()
-            try:
-                while not work.done() and self._waited + time.monotonic() - begin < most:
-                    wait([work], timeout=REPORT_EVERY)
-                    self.report()
-            except KeyboardInterrupt:
-                self.budget.stopped.set()
-            self._waited += time.monotonic() - begin
+        try:
+            with self.budget.paused():
+                self._wait(work, FREE_WAIT)
+            self._wait(work, FREE_WAIT + PATIENCE * limit)
+        except KeyboardInterrupt:
+            self.budget.stopped.set()
         if work.done():
             work.result()
         else:
             self._late = work
             work.add_done_callback(self._note_compiled)
             go_on_without(work)
+
+    def _wait(self, work: Future[object], most: float) -> None:
+        """Wait for a kernel, until the search has waited for so many seconds altogether."""
+        begin, before = time.monotonic(), self._waited
+        try:
+            while not work.done() and self._waited < most:
+                wait([work], timeout=min(REPORT_EVERY, most - self._waited))
+                self._waited = before + time.monotonic() - begin
+                self.report()
+        finally:
+            self._waited = before + time.monotonic() - begin
 
     def _note_compiled(self, work: Future[object]) -> None:
         """Note when a late kernel was ready."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from operator import attrgetter
 from time import monotonic
 
-from pipeplan.costs import SEARCH_SETTINGS, require_settings
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Schedule
 from pipeplan.solver.budget import Budget
@@ -64,7 +63,6 @@ def search_seeds(
     RunError
         If a search failed.
     """
-    require_settings(SEARCH_SETTINGS, searches=searches, rounds=rounds, seed=seed)
     if effort.seconds is None and effort.evaluations is None:
         effort = replace(effort, seconds=10.0)
     Budget(effort.seconds, effort.evaluations, monotonic)

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeplan.model import Placement, Schedule
+from pipeplan.model import Ints, Kind, Placement, Schedule, concatenate, ops
 from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
-from pipeplan.strategies.slots import round_trips
+
+
+def _require(shape: Shape) -> None:
+    ranks, microbatches = shape.ranks, shape.microbatches
+    require(ranks % 2 == 0, "chimera", f"needs an even number of ranks, not {ranks}", field="ranks")
+    require(
+        microbatches % 2 == 0,
+        "chimera",
+        f"halves its microbatches: they must be even, not {microbatches}",
+        field="microbatches",
+    )
 
 
 def build_chimera(shape: Shape) -> Schedule:
@@ -31,20 +41,8 @@ def build_chimera(shape: Shape) -> Schedule:
 
     Source: Li and Hoefler, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional Pipelines (2021),
     section 3, with its direct concatenation for more microbatches than ranks.
-
-    Raises
-    ------
-    ShapeError
-        For an odd number of ranks or microbatches.
     """
     ranks, microbatches = shape.ranks, shape.microbatches
-    require(ranks % 2 == 0, "chimera", f"needs an even number of ranks, not {ranks}", field="ranks")
-    require(
-        microbatches % 2 == 0,
-        "chimera",
-        f"halves its microbatches: they must be even, not {microbatches}",
-        field="microbatches",
-    )
     unit, place = np.divmod(np.arange(microbatches) % (microbatches // 2), ranks // 2)
     return round_trips(Placement.bidirectional(ranks), 2 * ranks * unit + 2 * place)
 
@@ -58,11 +56,37 @@ chimera = Strategy(
     name="chimera",
     title="bidirectional pipelines over two copies of the model",
     placement="bidirectional",
-    accepts="p even, m even",
+    shapes="p even, m even",
     bubble=Formula("at most (p-2)(ceil(m/p)+1) + p-k with k microbatches in the last unit; exact for k = p", _bubble),
     memory=Formula("min(m, p)", lambda shape: min(shape.microbatches, shape.ranks)),
     paper="Li and Hoefler, Chimera, SC 2021, arXiv 2107.06925",
     build=build_chimera,
+    requires=_require,
 )
 
 FAMILY = (chimera,)
+
+
+def round_trips(placement: Placement, entry: Ints) -> Schedule:
+    """The schedule in which a microbatch passes all S stages in S slots, and comes back in the next S.
+
+    Stage s runs the forward of microbatch i in slot ``entry[i] + s`` and its full backward in slot
+    ``entry[i] + 2S - 1 - s``; every rank runs its ops in the order of their slots. The entries must be such that no rank
+    gets two ops in one slot: then the slots are the times of the schedule with F = B = 1, and it cannot deadlock.
+
+    Parameters
+    ----------
+    placement
+        Which rank holds each stage, for each copy of the model.
+    entry
+        The slot in which each microbatch enters, shape (microbatches,).
+    """
+    stages, microbatches = placement.stages, len(entry)
+    stage = np.repeat(np.arange(stages), microbatches)
+    microbatch = np.tile(np.arange(microbatches), stages)
+    columns = concatenate(ops(Kind.F, stage, microbatch), ops(Kind.B, stage, microbatch))
+    entered = np.tile(entry, stages)
+    slot = np.concatenate([entered + stage, entered + 2 * stages - 1 - stage])
+    rank = placement.ranks_of(columns.stage, columns.microbatch, microbatches)
+    offsets = np.cumsum([0, *np.bincount(rank, minlength=placement.ranks)], dtype=np.int64)
+    return Schedule(placement, microbatches, columns[np.lexsort((slot, rank))], offsets)

@@ -10,6 +10,35 @@ from pipeplan.model import NO_GROUP, Columns, Kind, Placement, Schedule, alterna
 from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
 
 
+def _require_dualpipe(shape: Shape) -> None:
+    ranks, microbatches = shape.ranks, shape.microbatches
+    require(ranks % 2 == 0, "dualpipe", f"needs an even number of ranks, not {ranks}", field="ranks")
+    require(
+        microbatches % 2 == 0,
+        "dualpipe",
+        f"halves its microbatches: they must be even, not {microbatches}",
+        field="microbatches",
+    )
+    least = 2 * ranks - 2
+    require(
+        microbatches >= least,
+        "dualpipe",
+        f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}",
+        field="microbatches",
+    )
+
+
+def _require_dualpipev(shape: Shape) -> None:
+    ranks, microbatches = shape.ranks, shape.microbatches
+    least = 2 * ranks - 1
+    require(
+        microbatches >= least,
+        "dualpipev",
+        f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}",
+        field="microbatches",
+    )
+
+
 def build_dualpipe(shape: Shape) -> Schedule:
     """Microbatches enter at both ends; in the middle of the step every rank overlaps a forward with a backward.
 
@@ -27,27 +56,8 @@ def build_dualpipe(shape: Shape) -> Schedule:
     p + 1 activations, and every rank holds the parameters of two stages. Valid for even p and m, m >= 2p - 2.
 
     Source: DeepSeek-AI, DeepSeek-V3 Technical Report (2024), section 3.2.1, and the DualPipe code published with it.
-
-    Raises
-    ------
-    ShapeError
-        For an odd number of ranks or microbatches, and for too few microbatches.
     """
     ranks, microbatches = shape.ranks, shape.microbatches
-    require(ranks % 2 == 0, "dualpipe", f"needs an even number of ranks, not {ranks}", field="ranks")
-    require(
-        microbatches % 2 == 0,
-        "dualpipe",
-        f"halves its microbatches: they must be even, not {microbatches}",
-        field="microbatches",
-    )
-    least = 2 * ranks - 2
-    require(
-        microbatches >= least,
-        "dualpipe",
-        f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}",
-        field="microbatches",
-    )
     rows = []
     for rank in range(ranks):
         down, up = rank, ranks - 1 - rank
@@ -70,20 +80,8 @@ def build_dualpipev(shape: Shape) -> Schedule:
     stages. The peak is p + 1/2 activations. Valid for m >= 2p - 1 (PyTorch asks for one more).
 
     Source: Sea AI Lab, DualPipe Could Be Better Without the Dual (2025); the order is PyTorch's ScheduleDualPipeV.
-
-    Raises
-    ------
-    ShapeError
-        For too few microbatches.
     """
     ranks, microbatches = shape.ranks, shape.microbatches
-    least = 2 * ranks - 1
-    require(
-        microbatches >= least,
-        "dualpipev",
-        f"on {ranks} ranks needs {least} microbatches or more, not {microbatches}",
-        field="microbatches",
-    )
     rows = []
     for rank in range(ranks):
         down, up = rank, 2 * ranks - 1 - rank
@@ -157,11 +155,12 @@ dualpipe = Strategy(
     name="dualpipe",
     title="two copies of the model in opposite directions, forward and backward overlapped",
     placement="bidirectional",
-    accepts="p even, m even, m >= 2p - 2 (counted over both directions)",
+    shapes="p even, m even, m >= 2p - 2 (counted over both directions)",
     bubble=Formula("p - 2", lambda shape: shape.ranks - 2),
     memory=Formula("p + 1 (2 for p = m = 2)", lambda shape: min(shape.ranks + 1, shape.microbatches)),
     paper="DeepSeek-AI, DeepSeek-V3 Technical Report, 2024, arXiv 2412.19437, section 3.2.1",
     build=build_dualpipe,
+    requires=_require_dualpipe,
     aliases=("DualPipe",),
 )
 
@@ -169,11 +168,12 @@ dualpipev = Strategy(
     name="dualpipev",
     title="DualPipe's two streams as the ways down and up of one copy in a V",
     placement="v",
-    accepts="m >= 2p - 1",
+    shapes="m >= 2p - 1",
     bubble=Formula("p - 1", lambda shape: shape.ranks - 1),
     memory=Formula("p + 1/2 (1 for p = m = 1)", lambda shape: min(shape.ranks + 0.5, shape.microbatches)),
     paper="Sea AI Lab, DualPipe Could Be Better Without the Dual, 2025; PyTorch's ScheduleDualPipeV",
     build=build_dualpipev,
+    requires=_require_dualpipev,
     chunks=2,
     aliases=("DualPipeV", "dualpipe_v"),
 )

@@ -21,7 +21,7 @@ from pipeplan.readable import sizes_text
 
 @dataclass(frozen=True, slots=True)
 class RankCosts:
-    """What one chunk's ops cost on a rank whose chunks are all alike.
+    """The costs of one chunk's ops on a rank whose chunks are all alike.
 
     Attributes
     ----------
@@ -45,12 +45,12 @@ class RankCosts:
 
     @property
     def input_change(self) -> float:
-        """What I adds to memory; below 0 where it frees."""
+        """The change of memory by an I; below 0 where it frees."""
         return self.freed_by_weight - self.held
 
     @property
     def forward_room(self) -> float:
-        """What must be free for an F: what it takes, and what its I will add to that."""
+        """The memory that must be free for an F: what it takes, and what its I will add to that."""
         return max(self.held, self.freed_by_weight)
 
     def require_room(self, name: str, rank: int, needed: float, reason: str) -> None:
@@ -146,16 +146,16 @@ class GreedyRank:
 
     @property
     def largest_bubble(self) -> float:
-        """That of all ranks together so far; no bubble ever falls."""
+        """The largest bubble of all ranks so far; no bubble ever falls."""
         return self._longest.bubble
 
     @property
     def span(self) -> float:
-        """From the start of the first op to the end of the last."""
+        """The time from the start of the first op to the end of the last."""
         return self.clock - (self.forwards[0][0] - self.costs.forward)
 
     def ends(self, kind: Kind, chunk: int) -> list[float]:
-        """The ends of the chunk's Fs or Is so far."""
+        """Return the ends of the chunk's Fs or Is so far."""
         return self.forwards[chunk] if kind is Kind.F else self.inputs[chunk]
 
     def fits(self, change: float) -> bool:
@@ -176,7 +176,7 @@ class GreedyRank:
         ends.append(self._run(self.costs.backward_input, self.costs.input_change, arrival))
 
     def place_weight(self) -> None:
-        """The W that has been owed for longest."""
+        """Place the W that has been owed for longest."""
         chunk, microbatch = self.owed.popleft()
         self.row.append((Kind.W, chunk, microbatch))
         self._run(self.costs.backward_weight, -self.costs.freed_by_weight, 0.0)
@@ -212,7 +212,7 @@ class GreedyRank:
 
 
 class Arrivals:
-    """When what the ranks' next ops wait for is there.
+    """Arrival times of what the ranks' next ops wait for.
 
     ``ranks`` are the greedy ranks of a placement with one copy of the model; a transfer takes ``transfer``.
     """
@@ -229,7 +229,7 @@ class Arrivals:
                 self._sources[kind, rank, chunk] = there
 
     def of(self, kind: Kind, rank: int, chunk: int = 0) -> float | None:
-        """When the chunk's next F or I can start for what another rank sends; None where it waits for no other rank.
+        """Return when the chunk's next F or I can start for what another rank sends; None where it waits for no other rank.
 
         Raises
         ------
@@ -256,12 +256,12 @@ def greedy_ranks(per_rank: Sequence[RankCosts], chunks: int) -> list[GreedyRank]
 
 
 def largest_bubble(ranks: Sequence[GreedyRank]) -> float:
-    """The largest bubble of any rank so far."""
+    """Return the largest bubble of any rank so far."""
     return ranks[0].largest_bubble
 
 
 def to_schedule(ranks: Sequence[GreedyRank], placement: Placement, microbatches: int) -> Schedule:
-    """The schedule of the rows placed."""
+    """Return the schedule of the rows placed."""
     rows = [_columns(rank.row, placement.stages_on(index)) for index, rank in enumerate(ranks)]
     return Schedule.from_rows(placement, microbatches, rows)
 

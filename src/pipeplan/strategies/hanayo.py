@@ -10,6 +10,16 @@ from pipeplan.model import Columns, Ints, Kind, Placement, Schedule, concatenate
 from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
 
 
+def _require(shape: Shape) -> None:
+    require(
+        shape.chunks % 2 == 0,
+        "hanayo",
+        f"needs two chunks a rank for each wave, not {shape.chunks} in all",
+        field="chunks",
+    )
+    _group_sizes(shape)
+
+
 def build_hanayo(shape: Shape) -> Schedule:
     """Chimera's flow in both directions without its second copy: the stages run down and up the ranks, w times.
 
@@ -35,18 +45,7 @@ def build_hanayo(shape: Shape) -> Schedule:
 
     Source: Liu et al., Hanayo: Harnessing Wave-like Pipeline Parallelism for Enhanced Large Model Training Efficiency
     (2023).
-
-    Raises
-    ------
-    ShapeError
-        For an odd number of chunks, or a group size less than p (m where m < p) or more than m.
     """
-    require(
-        shape.chunks % 2 == 0,
-        "hanayo",
-        f"needs two chunks a rank for each wave, not {shape.chunks} in all",
-        field="chunks",
-    )
     sizes = _group_sizes(shape)
     waves = shape.chunks // 2
     trips = _trips(waves, [*sizes, shape.ranks], shape.microbatches)
@@ -167,7 +166,7 @@ hanayo = Strategy(
     name="hanayo",
     title="waves: the stages run down and up the ranks several times",
     placement="wave",
-    accepts="any p and m, chunks even (two a wave); group size p to m (m where m < p)",
+    shapes="any p and m, chunks even (two a wave); group size p to m (m where m < p)",
     bubble=Formula(
         "(p-1)max(F,B)/w, w = v/2 waves; m < p: (p-m)(F+B) + (m-1)max(F,B)/w; last group of k < p: "
         "(1-1/w)(p-k)max(F,B) more",
@@ -176,6 +175,7 @@ hanayo = Strategy(
     memory=Formula("min(m, p/w + (1-1/w)g), groups of g = ceil(m/(m//p)) unless given", _memory),
     paper="Liu et al., Hanayo, SC 2023, arXiv 2308.15762",
     build=build_hanayo,
+    requires=_require,
     chunks=2,
     fixed_chunks=False,
     grouped=True,

@@ -2,7 +2,7 @@
 
 All three run through the microbatches in groups of g: a rank's forwards go through the groups, in a group through its
 chunks, in a chunk through its microbatches; its backwards do the same with the chunks reversed. They differ in the
-warm-up and in what follows it. Which groups are free of deadlock is said in :mod:`pipeplan.strategies.groups`.
+warm-up and in what follows it. Which groups are free of deadlock is said in :mod:`pipeplan.strategies.interleaved`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, ops
-from pipeplan.strategies.groups import group_size, in_groups
+from pipeplan.model import Columns, Ints, Kind, Placement, Schedule, alternate, concatenate, ops
 from pipeplan.strategies.one_f_one_b import forward_with_backward, one_forward_one_backward
-from pipeplan.strategies.protocol import Formula, Shape, Strategy
+from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
 
 
 def build_interleaved_1f1b(shape: Shape) -> Schedule:
@@ -41,7 +40,7 @@ def build_interleaved_1f1b(shape: Shape) -> Schedule:
     Raises
     ------
     ShapeError
-        For a group size that is out of range or deadlocks; see :mod:`pipeplan.strategies.groups`.
+        For a group size that is out of range or deadlocks; see :mod:`pipeplan.strategies.interleaved`.
     """
     group = group_size(shape, "interleaved-1f1b")
     return _rows(
@@ -73,7 +72,7 @@ def build_interleaved_1f1b_overlap(shape: Shape) -> Schedule:
     Raises
     ------
     ShapeError
-        For a group size that is out of range or deadlocks; see :mod:`pipeplan.strategies.groups`.
+        For a group size that is out of range or deadlocks; see :mod:`pipeplan.strategies.interleaved`.
     """
     group = group_size(shape, "interleaved-1f1b-overlap")
     return _rows(
@@ -163,7 +162,7 @@ interleaved_1f1b = Strategy(
     name="interleaved-1f1b",
     title="1F1B over several chunks a rank, microbatches in groups",
     placement="loop",
-    accepts=f"{_ACCEPTS}, with m divisible by it or m mod g >= 2(p-1) - g",
+    shapes=f"{_ACCEPTS}, with m divisible by it or m mod g >= 2(p-1) - g",
     bubble=Formula(
         "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(4v-1)F/v",
         lambda shape: _idle(shape, "interleaved-1f1b", 4),
@@ -174,6 +173,7 @@ interleaved_1f1b = Strategy(
     ),
     paper="Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (2021), arXiv:2104.04473",
     build=build_interleaved_1f1b,
+    requires=lambda shape: group_size(shape, "interleaved-1f1b"),
     chunks=2,
     fixed_chunks=False,
     grouped=True,
@@ -185,11 +185,12 @@ interleaved_zb = Strategy(
     name="interleaved-zb",
     title="interleaved 1F1B with weight backwards put off to fill the end",
     placement="loop",
-    accepts=_ACCEPTS,
+    shapes=_ACCEPTS,
     bubble=Formula("(p-1)F/v for equal groups of at least p; more for smaller ones", _idle_zb),
     memory=Formula("min(p + (v-1)g, mv)/v", lambda shape: _peak(shape, "interleaved-zb", shape.ranks)),
     paper="PyTorch ScheduleInterleavedZeroBubble; Qi et al., Zero Bubble Pipeline Parallelism (2023), arXiv:2401.10241",
     build=build_interleaved_zb,
+    requires=lambda shape: group_size(shape, "interleaved-zb"),
     chunks=2,
     fixed_chunks=False,
     grouped=True,
@@ -200,7 +201,7 @@ interleaved_1f1b_overlap = Strategy(
     name="interleaved-1f1b-overlap",
     title="interleaved 1F1B with each forward overlapped with a backward",
     placement="loop",
-    accepts=f"{_ACCEPTS}, with m divisible by it or m mod g >= 2p-1 - g",
+    shapes=f"{_ACCEPTS}, with m divisible by it or m mod g >= 2p-1 - g",
     bubble=Formula(
         "(p-1)(F+B)/v; m < p: (p-1 + (v-1)(p-m))(F+B)/v; last group < p: at most (p-1)(5v-2)F/v",
         lambda shape: _idle(shape, "interleaved-1f1b-overlap", 5),
@@ -211,6 +212,7 @@ interleaved_1f1b_overlap = Strategy(
     ),
     paper="PP-schedule-visualizer, interleaved 1F1B with overlapped forward and backward",
     build=build_interleaved_1f1b_overlap,
+    requires=lambda shape: group_size(shape, "interleaved-1f1b-overlap"),
     chunks=2,
     fixed_chunks=False,
     grouped=True,
@@ -218,3 +220,67 @@ interleaved_1f1b_overlap = Strategy(
 )
 
 FAMILY = (interleaved_1f1b, interleaved_zb, interleaved_1f1b_overlap)
+
+
+LEAST_SUM: dict[str, Callable[[int], int]] = {
+    "interleaved-1f1b": lambda p: 2 * (p - 1),
+    "interleaved-1f1b-overlap": lambda p: 2 * p - 1,
+    "interleaved-zb": lambda p: p - 1,
+}
+"""The least g + s with which a strategy runs on p ranks."""
+
+
+def in_groups(microbatches: int, chunks: int, group: int) -> tuple[Ints, Ints]:
+    """Chunk and microbatch of a rank's forwards in order, each of shape (chunks * microbatches,)."""
+    chunk, microbatch = np.divmod(np.arange(chunks * microbatches), microbatches)
+    order = np.lexsort((microbatch, chunk, microbatch // group))
+    return chunk[order], microbatch[order]
+
+
+def group_size(shape: Shape, name: str) -> int:
+    """The group size asked for, or the strategy's default.
+
+    Raises
+    ------
+    ShapeError
+        For a size that is out of range, deadlocks, or is not Megatron's under the variant of that name.
+    """
+    p, m, g = shape.ranks, shape.microbatches, shape.group_size
+    if g is None:
+        g = min(p, m) if shape.variant == "megatron" else _pytorch_group(shape, name)
+    require(
+        min(p, m) <= g <= m, name, f"takes groups of {min(p, m)} to {m} microbatches here, not {g}", field="group_size"
+    )
+    left = f"{m} microbatches in groups of {g} leave a last group of {m % g}"
+    require(
+        _runs(shape, name, g),
+        name,
+        f"deadlocks: {left}, and the two sizes must sum to at least {LEAST_SUM[name](p)} with {p} ranks; "
+        f"groups of {_next_group(shape, name, g)} are free of deadlock",
+        field="group_size",
+    )
+    require(
+        shape.variant != "megatron" or not 0 < m % g < p,
+        name,
+        f"as Megatron has it needs a last group of at least {p} microbatches, one a rank: {left}",
+        field="group_size",
+    )
+    return g
+
+
+def _pytorch_group(shape: Shape, name: str) -> int:
+    """The microbatches of a round, in as many rounds as there are ranks' worth of them; where uneven, about the ranks."""
+    p, m = shape.ranks, shape.microbatches
+    rounds = max(1, m // p)
+    return m // rounds if m % rounds == 0 else _next_group(shape, name, p)
+
+
+def _next_group(shape: Shape, name: str, group: int) -> int:
+    """The smallest group size from ``group`` up that is free of deadlock; all microbatches in one group always are."""
+    return next(g for g in range(group, shape.microbatches + 1) if _runs(shape, name, g))
+
+
+def _runs(shape: Shape, name: str, group: int) -> bool:
+    """Whether groups of this size, no smaller than the ranks, are free of deadlock: the module's rule."""
+    last = shape.microbatches % group
+    return last * (shape.chunks - 1) < 2 or group + last >= LEAST_SUM[name](shape.ranks)

@@ -18,7 +18,7 @@ from pipeplan.model import Placement, Schedule, require_size
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many of everything there are.
+    """The size of a schedule: ranks, microbatches, chunks, and how microbatches are grouped or cut.
 
     Attributes
     ----------
@@ -53,6 +53,10 @@ class Shape:
     def forwards(self) -> int:
         """How many forwards a schedule of this shape has."""
         return self.ranks * self.chunks * self.microbatches * self.slices
+
+
+def _any_shape(shape: Shape) -> None:
+    """Refuse no shape."""
 
 
 def _unknown(shape: Shape) -> float:
@@ -94,7 +98,7 @@ class Strategy:
         Its name on the command line, and what it is in one line.
     placement
         Name of the placement it uses.
-    accepts
+    shapes
         The shapes (and costs) that it takes, in words.
     bubble
         Idle time of the worst rank, in units of one rank's forward on one microbatch, when forward, input backward and
@@ -104,8 +108,9 @@ class Strategy:
     paper
         Where it was published.
     build
-        Makes the schedule from the shape, or from the shape and the costs; raises ShapeError with the rule that the shape
-        breaks.
+        Makes the schedule from a shape that it accepts, or from such a shape and the costs.
+    requires
+        Refuses a shape: raises ShapeError with the rule that the shape breaks.
     chunks
         Chunks a rank when nobody says; where ``fixed_chunks``, no other number is possible.
     slices
@@ -121,11 +126,12 @@ class Strategy:
     name: str
     title: str
     placement: str
-    accepts: str
+    shapes: str
     bubble: Formula
     memory: Formula
     paper: str
     build: Callable[[Shape], Schedule] | FromCosts
+    requires: Callable[[Shape], object] = _any_shape
     chunks: int = 1
     fixed_chunks: bool = True
     slices: int = 1
@@ -140,12 +146,20 @@ class Strategy:
 
     @property
     def idea(self) -> str:
-        """What it does: its idea and timing table, as its builder's documentation has them."""
+        """The idea and the timing table of the strategy, as its builder's documentation has them."""
         build = self.build.build if isinstance(self.build, FromCosts) else self.build
         return inspect.getdoc(build) or self.title
 
+    def accepts(self, shape: Shape) -> bool:
+        """Whether the strategy has a schedule for a shape; none is made."""
+        try:
+            self.requires(shape)
+        except ShapeError:
+            return False
+        return True
+
     def placed(self, shape: Shape) -> Placement:
-        """Where its schedule of a shape has the stages: what costs for it are given for."""
+        """Return the placement of its schedule of a shape: costs are given for its stages."""
         return Placement.called(self.placement, shape.ranks, shape.chunks)
 
     def shape(
@@ -209,6 +223,7 @@ class Strategy:
         InfeasibleError
             If it finds no schedule within the limits.
         """
+        self.requires(shape)
         if isinstance(self.build, FromCosts):
             placement = self.placed(shape)
             costs = Settings().costs(placement) if costs is None else costs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 
-from pipeplan import strategies
 from pipeplan.errors import UnknownNameError
 from pipeplan.strategies.protocol import Strategy
 
@@ -28,9 +28,9 @@ _FIRST = (
 
 
 def _registered() -> Iterator[Strategy]:
-    files = sorted(module.name for module in iter_modules(strategies.__path__))
+    files = sorted(module.name for module in iter_modules([str(Path(__file__).parent)]))
     for file in sorted(files, key=lambda file: _FIRST.index(file) if file in _FIRST else len(_FIRST)):
-        family: tuple[Strategy, ...] = getattr(import_module(f"{strategies.__name__}.{file}"), "FAMILY", ())
+        family: tuple[Strategy, ...] = getattr(import_module(f"{__package__}.{file}"), "FAMILY", ())
         yield from family
 
 
@@ -46,10 +46,10 @@ def strategy(name: str) -> Strategy:
     UnknownNameError
         Naming the nearest one.
     """
-    found = _named(name)
-    if found is None:
+    named = _named(name)
+    if named is None:
         raise UnknownNameError("schedule", name, STRATEGIES, field="schedules")
-    return found
+    return named
 
 
 def is_strategy(name: str) -> bool:
@@ -62,6 +62,6 @@ def _named(name: str) -> Strategy | None:
     lower = name.lower()
     if lower in STRATEGIES:
         return STRATEGIES[lower]
-    known = ((key, *found.aliases, found.name) for key, found in STRATEGIES.items())
-    pairs = zip(known, STRATEGIES.values(), strict=True)
-    return next((found for names, found in pairs if lower in map(str.lower, names)), None)
+    spellings = ((key, *strategy.aliases, strategy.name) for key, strategy in STRATEGIES.items())
+    pairs = zip(spellings, STRATEGIES.values(), strict=True)
+    return next((strategy for names, strategy in pairs if lower in map(str.lower, names)), None)

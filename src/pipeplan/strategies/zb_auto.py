@@ -31,7 +31,7 @@ from pipeplan.strategies.greedy_rank import (
 from pipeplan.strategies.protocol import Formula, FromCosts, Shape, Strategy
 
 
-class Choice(NamedTuple):
+class Switches(NamedTuple):
     """The heuristic's three switches.
 
     Attributes
@@ -49,7 +49,7 @@ class Choice(NamedTuple):
     greedy: bool
 
 
-CHOICES = tuple(Choice(*choice) for choice in product((True, False), repeat=3))
+CHOICES = tuple(Switches(*choice) for choice in product((True, False), repeat=3))
 """All are tried, in this order."""
 
 
@@ -89,9 +89,7 @@ def _longest_span(ranks: list[GreedyRank]) -> float:
 
 
 class _Heuristic:
-    """One run under one choice."""
-
-    def __init__(self, per_rank: list[RankCosts], microbatches: int, transfer: float, choice: Choice) -> None:
+    def __init__(self, per_rank: list[RankCosts], microbatches: int, transfer: float, choice: Switches) -> None:
         self.ranks = greedy_ranks(per_rank, chunks=1)
         self.arrivals = Arrivals(Placement.linear(len(per_rank)), self.ranks, transfer)
         self.last = len(per_rank) - 1
@@ -100,7 +98,6 @@ class _Heuristic:
         self.choice = choice
 
     def run(self) -> list[GreedyRank]:
-        """The ranks with all their ops placed."""
         self._warm_up()
         for _ in range(1, self.microbatches):
             self._round()
@@ -214,7 +211,7 @@ zb_auto = Strategy(
     name="zb-auto",
     title="the zero-bubble authors' heuristic under a memory limit: ZB-1p with p activations, ZB-2p with 2p",
     placement="linear",
-    accepts="any ranks and microbatches; times, memory and limits of each rank its own",
+    shapes="any ranks and microbatches; times, memory and limits of each rank its own",
     bubble=Formula("about that of ZB-H1 with p activations, near none with 2p"),
     memory=Formula("within the limit, from one activation a rank"),
     paper="Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024, section 3.1",

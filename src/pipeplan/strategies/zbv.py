@@ -68,7 +68,7 @@ zbv = Strategy(
     name="zbv",
     title="zero bubble on a V, in the memory of 1F1B",
     placement="v",
-    accepts="any p, m; two chunks a rank",
+    shapes="any p, m; two chunks a rank",
     bubble=Formula("max(p-1, 4p-2-2m)/2 to the makespan, 0 within the span from m = 2p-1 on", _idle),
     memory=Formula("min(p, m)", lambda shape: min(shape.ranks, shape.microbatches)),
     paper="Qi et al., Zero Bubble Pipeline Parallelism (2024), arXiv:2401.10241",

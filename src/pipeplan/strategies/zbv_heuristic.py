@@ -146,7 +146,6 @@ class _Heuristic:
         self.approved = [max(bubbles) - bubble for bubble in bubbles]
 
     def run(self) -> list[GreedyRank]:
-        """The ranks with all their ops placed."""
         self.stays_below(math.inf)
         return self.ranks
 
@@ -216,7 +215,6 @@ class _Heuristic:
                 self._input(rank, 1)
 
     def _input_chunk(self, rank: int) -> int:
-        """Which chunk's I comes next."""
         second, first = self.ranks[rank].inputs[1], self.ranks[rank].inputs[0]
         if len(first) == len(second):
             return 1
@@ -276,7 +274,7 @@ zbv_heuristic = Strategy(
     name="zbv-heuristic",
     title="the zero-bubble authors' V-shaped heuristic under a memory limit",
     placement="v",
-    accepts="any ranks and microbatches; the same times and memory on every stage",
+    shapes="any ranks and microbatches; the same times and memory on every stage",
     bubble=Formula("none with p activations, m >= 2p-1, F = I = W and free transfers; little with 1.5p in general"),
     memory=Formula(
         "within the limit, from p activations a rank (less may do for m < p)",

@@ -85,7 +85,6 @@ def zb_h2_row(work: Work, rank: int, ranks: int) -> Columns:
 
 
 def _linear(shape: Shape, row: Row) -> Schedule:
-    """One chunk a rank, each rank's row by the rule."""
     microbatch = np.arange(shape.microbatches)
     rows = []
     for rank in range(shape.ranks):
@@ -102,7 +101,7 @@ zb_h1 = Strategy(
     name="zb-h1",
     title="1F1B with split backward, in the memory of 1F1B",
     placement="linear",
-    accepts="any p, m",
+    shapes="any p, m",
     bubble=Formula("(p-1)(F+I-W) + max(p-m, 0)", _idle),
     memory=Formula("min(p, m)", lambda shape: min(shape.ranks, shape.microbatches)),
     paper="Qi et al., Zero Bubble Pipeline Parallelism (2024), arXiv:2401.10241",
@@ -114,7 +113,7 @@ zb_h2 = Strategy(
     name="zb-h2",
     title="no idle time within any rank's span, in twice the memory of 1F1B",
     placement="linear",
-    accepts="any p, m",
+    shapes="any p, m",
     bubble=Formula("p-1 + max(p-m, 0) to the makespan, (p-1)(F+I-2W) + max(2p-1-m, 0) within the span", _idle),
     memory=Formula("min(2p-1, m)", lambda shape: min(2 * shape.ranks - 1, shape.microbatches)),
     paper="Qi et al., Zero Bubble Pipeline Parallelism (2024), arXiv:2401.10241",

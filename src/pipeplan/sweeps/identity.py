@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from pipeplan.strict_json import json_text
+from pipeplan.documents import json_text
 from pipeplan.sweeps.version import version
 
 _NAMED = 3

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pipeplan.documents import json_text
 from pipeplan.errors import InputError, PipeplanError
-from pipeplan.strict_json import json_text
 from pipeplan.sweeps.task import Failure
 from pipeplan.sweeps.version import version
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -15,20 +15,37 @@ from starlette.exceptions import HTTPException
 from pipeplan import __version__
 from pipeplan.api import fixed_chunks, schedules, shipped
 from pipeplan.errors import PipeplanError
+from pipeplan.records import Record
 from pipeplan.web import plans, replies, searches
 from pipeplan.web.downloads import download as make_download
 from pipeplan.web.downloads import downloads, media
 from pipeplan.web.edits import add_edits
-from pipeplan.web.faults import UNFORESEEN, Fault, Faults, fault, faults_in, refusal
+from pipeplan.web.faults import UNFORESEEN, fault, faults_in, refusal
 from pipeplan.web.form import FormOut, form
 from pipeplan.web.guard import Guard
+from pipeplan.web.json_answers import as_json
 from pipeplan.web.pages import add_pages
 from pipeplan.web.plan_form import PlanFormOut, plan_form
 from pipeplan.web.plan_requests import ChosenIn, PlanIn
+from pipeplan.web.records import (
+    ChosenReply,
+    CompareReply,
+    ConfigReply,
+    ExplainReply,
+    Fault,
+    Faults,
+    FormatEntry,
+    FrontLine,
+    PlanLine,
+    Preset,
+    ScheduleEntry,
+    SearchLine,
+    describe_records,
+    replied,
+)
 from pipeplan.web.replies import Reply
 from pipeplan.web.request_size import require_servable
 from pipeplan.web.requests import FILE_LIMIT, CompareIn, DownloadIn, ExplainIn, Question
-from pipeplan.web.responses import ChosenOut, CompareOut, ConfigOut, ExplainOut, FormatOut, PresetOut, ScheduleOut
 from pipeplan.web.search_requests import MOST_SECONDS, FrontIn, SearchIn
 from pipeplan.web.streams import NDJSON, Sessions, streamed
 from pipeplan.web.workers import TooSlowError, WorkError, Workers
@@ -39,12 +56,12 @@ LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _LOG = logging.getLogger("pipeplan.web")
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Faults, "description": "It cannot be read"},
-    403: {"model": Faults, "description": "It came from another page, or was sent to another name"},
-    413: {"model": Faults, "description": "It is too large"},
-    422: {"model": Faults, "description": "Something in it is wrong: the field and why"},
-    503: {"model": Faults, "description": "The server has too much to do, or too little memory"},
-    504: {"model": Faults, "description": "The answer would take too long"},
+    400: replied(Faults, "It cannot be read"),
+    403: replied(Faults, "It came from another page, or was sent to another name"),
+    413: replied(Faults, "It is too large"),
+    422: replied(Faults, "Something in it is wrong: the field and why"),
+    503: replied(Faults, "The server has too much to do, or too little memory"),
+    504: replied(Faults, "The answer would take too long"),
 }
 
 
@@ -89,6 +106,7 @@ def create_api(workers: Workers) -> FastAPI:
     add_edits(app, workers, _REFUSALS)
     _add_plans(app, workers, planners)
     _add_searches(app, searchers)
+    describe_records(app)
     return app
 
 
@@ -120,38 +138,38 @@ def _add_handlers(app: FastAPI) -> None:
 
 
 def _add_questions(app: FastAPI, workers: Workers) -> None:
-    @app.get("/api/schedules", summary="All schedules")
-    async def list_schedules() -> list[ScheduleOut]:
+    @app.get("/api/schedules", responses={200: replied(ScheduleEntry, several=True)}, summary="All schedules")
+    async def list_schedules() -> Response:
         """Every schedule that can be asked for, in the order of the documentation."""
-        return _catalogue()
+        return _listed(_catalogue())
 
-    @app.get("/api/formats", summary="All formats")
-    async def list_formats() -> list[FormatOut]:
+    @app.get("/api/formats", responses={200: replied(FormatEntry, several=True)}, summary="All formats")
+    async def list_formats() -> Response:
         """Every format that a file can be downloaded in, in the order of a menu."""
-        return downloads()
+        return _listed(downloads())
 
     @app.get("/api/settings", summary="All settings")
     async def list_settings() -> FormOut:
         """Every setting that a form has a field for, in its group."""
         return form()
 
-    @app.get("/api/presets", summary="All presets")
-    async def list_presets() -> list[PresetOut]:
+    @app.get("/api/presets", responses={200: replied(Preset, several=True)}, summary="All presets")
+    async def list_presets() -> Response:
         """Costs that come with pipeplan, by name: measured profiles, and configurations whose costs are predicted."""
-        return [PresetOut(name=each.name, origin=each.origin, about=each.about) for each in shipped()]
+        return _listed([Preset(name=each.name, origin=each.origin, about=each.about) for each in shipped()])
 
-    @app.get("/api/presets/{name}", responses={200: {"model": ConfigOut}, **_REFUSALS}, summary="The costs of a preset")
+    @app.get("/api/presets/{name}", responses={200: replied(ConfigReply), **_REFUSALS}, summary="The costs of a preset")
     async def preset(name: Annotated[str, Path(max_length=80)]) -> Response:
         """The settings that a preset stands for, as a config file has them."""
         return _response(await workers.ask(replies.preset, name))
 
-    @app.post("/api/compare", responses={200: {"model": CompareOut}, **_REFUSALS}, summary="Compare schedules")
+    @app.post("/api/compare", responses={200: replied(CompareReply), **_REFUSALS}, summary="Compare schedules")
     async def compare(question: CompareIn) -> Response:
         """Figures of every schedule, why others cannot be had, and timelines to draw."""
         _refuse_too_large(question)
         return _response(await workers.ask(replies.compare, question))
 
-    @app.post("/api/explain", responses={200: {"model": ExplainOut}, **_REFUSALS}, summary="Explain one schedule")
+    @app.post("/api/explain", responses={200: replied(ExplainReply), **_REFUSALS}, summary="Explain one schedule")
     async def explain(question: ExplainIn) -> Response:
         """Why each rank idles, the critical path, and what would help."""
         _refuse_too_large(question)
@@ -165,7 +183,7 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
 
     @app.post(
         "/api/config",
-        responses={200: {"model": ConfigOut}, **_REFUSALS},
+        responses={200: replied(ConfigReply), **_REFUSALS},
         openapi_extra={"requestBody": {"content": {"application/octet-stream": {}}, "required": True}},
         summary="Read a config or profile file",
     )
@@ -186,7 +204,7 @@ def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:
         """Every setting of a plan that a form has a field for, in its group, and the parts of its bars."""
         return plan_form()
 
-    @app.post("/api/plan", responses={200: _LINES, **_REFUSALS}, summary="Plan")
+    @app.post("/api/plan", responses={200: _lines(PlanLine), **_REFUSALS}, summary="Plan")
     async def plan(question: PlanIn) -> Response:
         """The configuration to train with, as lines of JSON: `progress` while it is made, `plan` at its end.
 
@@ -194,7 +212,7 @@ def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:
         """
         return await streamed(planners.stream(plans.make_plan, question))
 
-    @app.post("/api/plan/chosen", responses={200: {"model": ChosenOut}, **_REFUSALS}, summary="Look at a configuration")
+    @app.post("/api/plan/chosen", responses={200: replied(ChosenReply), **_REFUSALS}, summary="Look at a configuration")
     async def chosen(question: ChosenIn) -> Response:
         """One configuration: its estimate, the flags to paste, and its timeline."""
         return _response(await workers.ask(plans.look_at, question))
@@ -203,7 +221,7 @@ def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:
 def _add_searches(app: FastAPI, searchers: Workers) -> None:
     sessions = Sessions()
 
-    @app.post("/api/search", responses={200: _LINES, **_REFUSALS}, summary="Search for a better schedule")
+    @app.post("/api/search", responses={200: _lines(SearchLine), **_REFUSALS}, summary="Search for a better schedule")
     async def search(question: SearchIn) -> Response:
         """A better schedule under the memory limit, as lines of JSON: `progress` and the `best` so far, then `found`.
 
@@ -211,7 +229,7 @@ def _add_searches(app: FastAPI, searchers: Workers) -> None:
         """
         return await streamed(sessions.alone(question.session, searchers.stream(searches.make_search, question)))
 
-    @app.post("/api/front", responses={200: _LINES, **_REFUSALS}, summary="Time against memory")
+    @app.post("/api/front", responses={200: _lines(FrontLine), **_REFUSALS}, summary="Time against memory")
     async def front(question: FrontIn) -> Response:
         """The best schedule under each of several limits, as lines of JSON: `progress`, each `point`, then the `front`.
 
@@ -220,10 +238,10 @@ def _add_searches(app: FastAPI, searchers: Workers) -> None:
         return await streamed(sessions.alone(question.session, searchers.stream(searches.make_front, question)))
 
 
-_LINES: dict[str, Any] = {
-    "description": "Lines of JSON: `progress`, then the answer; or `errors`",
-    "content": {NDJSON: {}},
-}
+def _lines(record: type[Record]) -> dict[str, Any]:
+    """Return how a route describes an answer that comes line by line."""
+    return replied(record, "Lines of JSON: `progress`, then the answer; or `errors`", media=NDJSON)
+
 
 _FILE = {"description": "The file", "content": {each.partition(";")[0]: {} for each in media()}}
 
@@ -239,19 +257,23 @@ def _response(reply: Reply) -> Response:
     return Response(reply.body, reply.status, headers, reply.media)
 
 
-def _catalogue() -> list[ScheduleOut]:
+def _listed(records: Sequence[Record]) -> Response:
+    return Response(as_json(records), media_type="application/json")
+
+
+def _catalogue() -> list[ScheduleEntry]:
     return [
-        ScheduleOut(
+        ScheduleEntry(
             name=found.name,
             title=found.title,
             placement=found.placement,
             chunks=found.chunks,
             takes_chunks=fixed_chunks(found) is None,
-            accepts=found.accepts,
+            accepts=found.shapes,
             bubble=found.bubble.text,
             memory=found.memory.text,
             paper=found.paper,
-            variants=list(found.variants),
+            variants=tuple(found.variants),
         )
         for found in schedules()
     ]

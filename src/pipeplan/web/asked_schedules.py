@@ -12,7 +12,8 @@ from pipeplan.errors import FormatError, InputError, InvalidScheduleError, Notat
 from pipeplan.formats import endings, parse
 from pipeplan.model import Schedule, Timeline
 from pipeplan.strategies import STRATEGIES, strategy
-from pipeplan.web.faults import Fault, fault
+from pipeplan.web.faults import fault
+from pipeplan.web.records import Fault
 from pipeplan.web.request_size import MOST_OPS, require_servable
 from pipeplan.web.requests import FileIn, Question
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeplan.api import Comparison, Result, all_formats, content_as, contents_of
+from pipeplan.api import Result, all_formats, comparison_of_results, content_as, contents_of
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.files import file_name
 from pipeplan.formats import Format, endings
 from pipeplan.web.asked_schedules import results
 from pipeplan.web.faults import fault
+from pipeplan.web.records import FormatEntry
 from pipeplan.web.replies import Reply, refused
 from pipeplan.web.requests import DownloadIn
-from pipeplan.web.responses import FormatOut
 from pipeplan.web.timeline_views import views
 
 
@@ -21,10 +21,10 @@ def media() -> frozenset[str]:
     return frozenset(each.media for each in all_formats().values() if each.writers)
 
 
-def downloads() -> list[FormatOut]:
+def downloads() -> list[FormatEntry]:
     """The formats in the order of a menu."""
     return [
-        FormatOut(
+        FormatEntry(
             name=each.name,
             title=each.title,
             ending=each.ending,
@@ -65,6 +65,6 @@ def _stem(name: str) -> str:
 def _body(had: Sequence[Result], chosen: Format) -> bytes:
     if len(had) > 1 and not holds_several(chosen):
         raise InputError(f"{chosen.title} holds one schedule, not {len(had)}", field="schedules")
-    answer = had[0] if len(had) == 1 else Comparison(tuple(had))
+    answer = had[0] if len(had) == 1 else comparison_of_results(had)
     contents = {**contents_of(answer), "pictures": lambda form: views(had, reasons=form.explains)}
     return content_as(chosen, contents)

@@ -1,20 +1,18 @@
-"""Why ranks idle, what the critical path is made of, and what would help, as JSON with words for people."""
+"""Why ranks idle, what the critical path is made of, and what would help, with titles for people."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from pipeplan.api import Explanation, explained, timed
+from pipeplan.api import explained, timed
 from pipeplan.costs import Settings
 from pipeplan.drawing import KIND_TITLES, REASON_TITLES
 from pipeplan.errors import InputError
-from pipeplan.simulation import CriticalPath, Reason
 from pipeplan.web.asked_schedules import Meant
+from pipeplan.web.records import ExplainReply, IdleByReason, KindTime, Peak, TitledPath, TitledReason
 from pipeplan.web.timeline_views import can_be_explained
 
 
-def explanation(meant: Meant, settings: Settings) -> dict[str, Any]:
-    """Idle time by rank and reason, the shares of the critical path, what would help, and what to do next.
+def explanation(meant: Meant, settings: Settings) -> ExplainReply:
+    """Return idle time by rank and reason, the shares of the critical path, what would help, and what to do next.
 
     Raises
     ------
@@ -26,36 +24,31 @@ def explanation(meant: Meant, settings: Settings) -> dict[str, Any]:
     if not can_be_explained([timed(meant, settings)]):
         raise InputError("too large to be explained here: 'pipeplan explain' has no such limit")
     found = explained(meant, settings)
-    reasons = [{"key": reason.key, "title": REASON_TITLES[reason.key]} for reason in Reason]
-    return {
-        "schedule": found.result.name,
-        "makespan": found.result.makespan,
-        "time_unit": found.result.timeline.unit,
-        "idle": {"reasons": reasons, "by_rank": found.totals.tolist()},
-        "critical_path": _path(found.path),
-        "sentences": list(found.sentences),
-        "advice": found.advice,
-        "per_microbatch": found.per_microbatch,
-        "peak": _peak(found),
-        "what_ifs": [what.to_dict() | {"helps": what in found.helping} for what in found.what_ifs],
-    }
-
-
-def _peak(found: Explanation) -> dict[str, Any]:
-    """What the fullest rank holds now."""
-    memory = found.result.memory
-    in_bytes = memory.peak_bytes is not None
-    peaks = memory.peak_activation if memory.peak_bytes is None else memory.peak_bytes
-    return {"value": float(peaks.max()), "unit": "bytes" if in_bytes else "activations"}
-
-
-def _path(path: CriticalPath) -> dict[str, Any]:
-    return {
-        "ops": len(path.ops),
-        "by_kind": [
-            {"kind": kind.name, "title": KIND_TITLES[kind], "time": time} for kind, time in path.by_kind.items()
-        ],
-        "transfer": path.transfer,
-        "overhead": path.overhead,
-        "by_stage": path.by_stage.tolist(),
-    }
+    path = found.path
+    if found.peak_bytes is None:
+        peak = Peak(value=max(found.peak_activation), unit="activations")
+    else:
+        peak = Peak(value=max(found.peak_bytes), unit="bytes")
+    return ExplainReply(
+        schedule=found.name,
+        makespan=found.makespan,
+        time_unit=found.time_unit,
+        idle=IdleByReason(
+            reasons=tuple(TitledReason(key=key, title=REASON_TITLES[key]) for key in found.explain.reasons),
+            by_rank=found.totals.tolist(),
+        ),
+        critical_path=TitledPath(
+            ops=len(path.ops),
+            by_kind=tuple(
+                KindTime(kind=kind.name, title=KIND_TITLES[kind], time=time) for kind, time in path.by_kind.items()
+            ),
+            transfer=path.transfer,
+            overhead=path.overhead,
+            by_stage=path.by_stage.tolist(),
+        ),
+        sentences=found.sentences,
+        advice=found.advice,
+        per_microbatch=found.per_microbatch,
+        peak=peak,
+        what_ifs=found.what_ifs,
+    )

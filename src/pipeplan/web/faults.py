@@ -6,32 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
 
 from pipeplan.costs import SETTINGS
 from pipeplan.errors import PipeplanError
 from pipeplan.web.json_answers import as_json, whole_text
+from pipeplan.web.records import Fault, Faults
 
 UNFORESEEN = "an error that should not have happened"
-
-
-class Fault(BaseModel):
-    """One thing that is wrong."""
-
-    field: str = Field(description="The setting or part of the request; empty where none is at fault.")
-    message: str
-
-
-class Faults(BaseModel):
-    """Why a request was refused."""
-
-    errors: list[Fault]
 
 
 def refusal(status: int, *faults: Fault) -> Response:
     """The answer to a request that is refused."""
     soon = {"retry-after": "2"} if status == 503 else None
-    return Response(as_json(Faults(errors=list(faults))), status, soon, media_type="application/json")
+    return Response(as_json(Faults(errors=faults)), status, soon, media_type="application/json")
 
 
 def fault(error: PipeplanError, field: str | None = None) -> Fault:

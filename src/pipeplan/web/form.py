@@ -75,7 +75,7 @@ def field_of(setting: Setting, suggestions: Iterable[str] = (), *, group: str | 
     """A setting's field, in its own group or in another one."""
     return FieldOut(
         name=setting.name,
-        kind=setting.kind,
+        kind="text" if setting.kind == "object" else setting.kind,
         title=setting.title,
         group=group or setting.group,
         unit=setting.unit,

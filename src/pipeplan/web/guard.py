@@ -16,7 +16,8 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pipeplan.web.faults import Fault, refusal
+from pipeplan.web.faults import refusal
+from pipeplan.web.records import Fault
 
 BODY_LIMIT = 12 << 20
 """Largest request in bytes: a file of the largest size as a JSON string, with the other fields."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel
+import msgspec
 from pydantic_core import PydanticSerializationError, to_json
 
 
 def as_json(document: Any, *, not_a_number: Literal["null", "strings"] = "null") -> bytes:
-    r"""A document or a model as JSON.
+    r"""Return a document or a record as JSON.
 
     A half of a character, which a file can hold as ``"\ud800"`` and no answer can, is a question mark; what is no number is
     null, or the text that it is written as.
     """
+    document = msgspec.to_builtins(document)
     try:
         return to_json(document, inf_nan_mode=not_a_number)
     except PydanticSerializationError:
@@ -21,13 +22,11 @@ def as_json(document: Any, *, not_a_number: Literal["null", "strings"] = "null")
 
 
 def whole_text(text: str) -> str:
-    """A text without halves of characters."""
+    """Return a text without halves of characters."""
     return text.encode("utf-8", "replace").decode()
 
 
 def _whole(document: Any) -> Any:
-    if isinstance(document, BaseModel):
-        document = document.model_dump()
     if isinstance(document, str):
         return whole_text(document)
     if isinstance(document, dict):

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field
 
 from pipeplan.api import gpus, models
-from pipeplan.api.planning.planned import PLAN_GROUPS, PLAN_SETTINGS
+from pipeplan.api.planning.planned import PLAN_GROUPS, PlanOptions
+from pipeplan.costs import table_of
 from pipeplan.drawing import DARK, LIGHT, MEMORY_SHARES, TIME_SHARES, Share
 from pipeplan.web.form import FieldOut, GroupOut, field_of
 
@@ -41,7 +42,9 @@ def plan_form() -> PlanFormOut:
     }
     return PlanFormOut(
         groups=[GroupOut(name=name, title=title, open=True) for name, title in PLAN_GROUPS.items()],
-        fields=[field_of(each, suggestions.get(each.name, ())) for each in PLAN_SETTINGS.values() if each.in_form],
+        fields=[
+            field_of(each, suggestions.get(each.name, ())) for each in table_of(PlanOptions).values() if each.in_form
+        ],
         time=_shares(TIME_SHARES),
         memory=_shares(MEMORY_SHARES),
     )

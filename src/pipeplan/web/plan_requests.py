@@ -7,11 +7,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 
-from pipeplan.api.planning.planned import PLAN_SETTINGS
+from pipeplan.api.planning.planned import PlanOptions
+from pipeplan.costs import table_of
 from pipeplan.web.requests import FileIn, Strict, setting_field
 
 _FIELDS: dict[str, Any] = {
-    setting.name: setting_field(setting) for setting in PLAN_SETTINGS.values() if setting.in_form
+    setting.name: setting_field(setting) for setting in table_of(PlanOptions).values() if setting.in_form
 }
 _GivenPlan: Any = create_model("_GivenPlan", __base__=Strict, **_FIELDS)
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from pipeplan.api import Plan, fixed_chunks
+from pipeplan.api import fixed_chunks
 from pipeplan.api.planning.planned import (
-    NEEDED,
+    PlanOptions,
     PlanProgress,
-    about,
     cluster_of,
     costs_planned_for,
     look,
@@ -18,15 +17,17 @@ from pipeplan.api.planning.planned import (
     plan,
     read_configuration,
 )
+from pipeplan.costs import missing_in
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.files import temporary_folder
 from pipeplan.hardware import Cluster
-from pipeplan.planner import Configuration, Estimate
+from pipeplan.planner import Configuration
 from pipeplan.strategies import strategy
-from pipeplan.web.faults import Faults, fault
+from pipeplan.web.faults import fault
 from pipeplan.web.json_answers import as_json
 from pipeplan.web.plan_requests import ChosenIn, PlanIn
+from pipeplan.web.records import ChosenReply, CostsOfPlan, PlanLine, PlanStatus
 from pipeplan.web.replies import Reply, json_reply, refused
 from pipeplan.web.request_size import MOST_OPS
 from pipeplan.web.requests import FileIn
@@ -40,17 +41,15 @@ DEFAULT_SECONDS = 30.0
 MOST_GPUS = 32_768
 """Of a cluster here."""
 
-Line = dict[str, Any]
-
 
 def make_plan(question: PlanIn, tell: Callable[[bytes], None]) -> None:
     """Plan, telling lines of JSON: ``progress`` as it comes, then ``plan``; or at once the ``errors`` of the question."""
     try:
         found = plan(**_asked(question), workers=1, progress=lambda progress: tell(_progress(progress)))
     except PipeplanError as error:
-        tell(_line(Faults(errors=[fault(error)]).model_dump()))
+        tell(_line(PlanLine(errors=(fault(error),))))
         return
-    tell(_line({"plan": _plan_record(found)}))
+    tell(_line(PlanLine(plan=found)))
 
 
 def look_at(question: ChosenIn) -> Reply:
@@ -65,12 +64,14 @@ def look_at(question: ChosenIn) -> Reply:
     timeline = timeline_data(views(drawn, reasons=False)) if drawn else None
     costs = costs_planned_for(shape, machines, configuration)
     return json_reply(
-        {
-            "estimate": record,
-            "timeline": timeline,
-            "idle": result.timeline.bubble.idle_over_total,
-            "compare": {"settings": dict(costs.settings) | _chunks(configuration), "schedule": configuration.schedule},
-        }
+        ChosenReply(
+            estimate=record,
+            timeline=timeline,
+            idle=result.bubble.idle_over_total,
+            compare=CostsOfPlan(
+                settings=dict(costs.settings) | _chunks(configuration), schedule=configuration.schedule
+            ),
+        )
     )
 
 
@@ -96,9 +97,10 @@ def _require_servable(machines: Cluster, configuration: Configuration | None = N
 def _asked(question: PlanIn) -> dict[str, Any]:
     """The keywords of a plan. Raises PipeplanError for what is missing or cannot be."""
     given: dict[str, Any] = question.settings.model_dump(exclude_none=True, warnings=False)
-    for name in NEEDED:
-        if name not in given and not (name == "model" and question.model_file is not None):
-            raise InputError("is missing", field=name)
+    if question.model_file is not None:
+        given["model"] = ""
+    if missing := missing_in(PlanOptions, given):
+        raise InputError("is missing", field=missing[0])
     seconds = given.setdefault("seconds", DEFAULT_SECONDS)
     if seconds > MOST_SECONDS:
         raise InputError(
@@ -130,37 +132,9 @@ def _uploaded(file: FileIn) -> Any:
 
 def _progress(progress: PlanProgress) -> bytes:
     best = None if progress.best is None else progress.best.step_time
-    return _line(
-        {
-            "progress": {
-                "share": progress.share,
-                "said": f"{progress.phase}: {progress.estimated:,} estimated",
-                "best_s": best,
-            }
-        }
-    )
+    said = f"{progress.phase}: {progress.estimated:,} estimated"
+    return _line(PlanLine(progress=PlanStatus(share=progress.share, said=said, best_s=best)))
 
 
-def _plan_record(found: Plan) -> Line:
-    """The plan as the command's JSON has it, and each configuration also as :func:`look_at` takes it."""
-    record = found.to_dict()
-    planned = found.planned
-
-    def add(part: Line, estimate: Estimate) -> None:
-        part |= about(found, estimate)
-
-    if planned.best is not None:
-        add(record["best"], planned.best)
-    if planned.closest_miss is not None:
-        add(record["closest_miss"], planned.closest_miss.estimate)
-    if planned.searched is not None:
-        add(record["searched"], planned.searched.estimate)
-    for part, runner in zip(record["runners_up"], planned.runners_up, strict=True):
-        add(part, runner.estimate)
-    for part, estimate in zip(record["front"], planned.front, strict=True):
-        add(part, estimate)
-    return record | {"heading": found.heading, "miss": found.miss}
-
-
-def _line(document: Line) -> bytes:
-    return as_json(document) + b"\n"
+def _line(line: PlanLine) -> bytes:
+    return as_json(line) + b"\n"

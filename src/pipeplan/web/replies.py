@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from pipeplan.api import Comparison, Result, load_config, shipped_costs
+from pipeplan.api import comparison_of_results, load_config, shipped_costs
 from pipeplan.costs import SETTINGS, Config
 from pipeplan.drawing.html import timeline_data
 from pipeplan.errors import PipeplanError
 from pipeplan.files import temporary_folder
+from pipeplan.records import Record
 from pipeplan.strategies import is_strategy, strategy
 from pipeplan.web.asked_schedules import only_one, results
 from pipeplan.web.explanation import explanation
-from pipeplan.web.faults import Fault, Faults, fault
+from pipeplan.web.faults import fault
 from pipeplan.web.json_answers import as_json
+from pipeplan.web.records import CompareReply, ConfigReply, Fault, Faults, RefusedSchedule
 from pipeplan.web.requests import CompareIn, ExplainIn
 from pipeplan.web.timeline_views import choose, views
 
@@ -40,32 +39,21 @@ def compare(question: CompareIn) -> Reply:
     if not had:
         return refused(*wrong.values())
     drawn, undrawn = choose(had, question.draw)
-    comparison = Comparison(tuple(had))
+    comparison = comparison_of_results(had)
     return json_reply(
-        {
-            "results": [
-                result.to_dict() | {"over": _over(result), "least_gap": comparison.least_gap(result)} for result in had
-            ],
-            "refused": [{"schedule": name, **found.model_dump()} for name, found in wrong.items()],
-            "warnings": list(comparison.warnings),
-            "least_bound": comparison.least_bound_record(),
-            "drawn": [result.name for result in drawn],
-            "undrawn": undrawn,
-            "timeline": timeline_data(views(drawn, reasons=question.reasons)) if drawn else None,
-        }
+        CompareReply(
+            results=comparison.results,
+            refused=tuple(
+                RefusedSchedule(schedule=name, field=found.field, message=found.message)
+                for name, found in wrong.items()
+            ),
+            warnings=comparison.warnings,
+            least_bound=comparison.least,
+            drawn=tuple(result.name for result in drawn),
+            undrawn=tuple(undrawn),
+            timeline=timeline_data(views(drawn, reasons=question.reasons)) if drawn else None,
+        )
     )
-
-
-def _over(result: Result) -> dict[str, Any] | None:
-    """The rank that is furthest over its memory limit, as numbers; None where all are within theirs."""
-    if result.fits or result.limits is None:
-        return None
-    limits, memory = result.limits, result.memory
-    peaks = memory.peak_activation if limits.in_activations else memory.peak_bytes
-    assert peaks is not None
-    rank = int(np.argmax(peaks / limits.values))
-    unit = "activations" if limits.in_activations else "bytes"
-    return {"rank": rank, "peak": float(peaks[rank]), "limit": float(limits.values[rank]), "unit": unit}
 
 
 def explain(question: ExplainIn) -> Reply:
@@ -112,16 +100,16 @@ def config_reply(found: Config) -> Reply:
     homeless = [name for name in settings if not SETTINGS[name].in_form and name != "stages"]
     notes += [f"{name.replace('_', ' ')} have no field on this page and are left out" for name in homeless]
     # What is no number becomes text, so that the field that it is put into says so.
-    document = {"settings": settings, "schedules": names, "notes": notes}
-    return Reply(as_json(document, not_a_number="strings"))
+    reply = ConfigReply(settings=settings, schedules=tuple(names), notes=tuple(notes))
+    return Reply(as_json(reply, not_a_number="strings"))
 
 
 def refused(*faults: Fault) -> Reply:
     """A refusal with each fault once."""
     once = {(each.field, each.message): each for each in faults}
-    return Reply(as_json(Faults(errors=list(once.values()))), 422)
+    return Reply(as_json(Faults(errors=tuple(once.values()))), 422)
 
 
-def json_reply(document: dict[str, Any]) -> Reply:
-    """A document as JSON; what is no number is null."""
-    return Reply(as_json(document))
+def json_reply(record: Record) -> Reply:
+    """Return a record as JSON; what is no number is null."""
+    return Reply(as_json(record))

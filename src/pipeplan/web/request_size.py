@@ -1,6 +1,6 @@
 """How much work a request is, from its numbers alone, so that one that is too large is refused before any work.
 
-What is too large anywhere is refused by :mod:`pipeplan.model.size`; a server's limit is lower.
+What is too large anywhere is refused by :mod:`pipeplan.model.quantities`; a server's limit is lower.
 """
 
 from __future__ import annotations

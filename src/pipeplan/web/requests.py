@@ -98,6 +98,7 @@ def _type(setting: Setting) -> Any:
         "size": _either(number=number, text=text),
         "pairs": _either(text=text, list=_list_of(text, least=0)),
         "file": text,
+        "object": text,
     }
     return types[setting.kind]
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pipeplan.api.searching.problems import AUTO, DEFAULT_CHUNKS
+from pipeplan.api.searching.options import AUTO
+from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.solver import CHOICES, Choice
 from pipeplan.web.requests import FileIn, Name, SettingsIn, Strict
 

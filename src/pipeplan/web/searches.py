@@ -8,8 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pipeplan.api import ParetoFront, Result, decisions_of, gain_of, gain_of_front, timed
-from pipeplan.api.searching.problems import AUTO, DEFAULT_CHUNKS
+import msgspec
+
+from pipeplan.api import ParetoFront, Result, decisions_of, gain_of, timed
+from pipeplan.api.searching.options import AUTO
+from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.api.searching.searches import pareto, search, usable_cores
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, PipeplanError, ShapeError
@@ -18,8 +21,17 @@ from pipeplan.model import Schedule
 from pipeplan.solver import SearchProgress
 from pipeplan.strategies import strategy
 from pipeplan.web.asked_schedules import Meant, read_file
-from pipeplan.web.faults import Faults, fault
+from pipeplan.web.faults import fault
 from pipeplan.web.json_answers import as_json
+from pipeplan.web.records import (
+    FrontLine,
+    FrontPointReply,
+    FrontReply,
+    PublishedValue,
+    SearchLine,
+    SearchReply,
+    SearchStatus,
+)
 from pipeplan.web.search_requests import FrontIn, SearchIn
 
 MOST_OPS = 150_000
@@ -31,7 +43,7 @@ EVERY = 0.25
 EVERY_SCHEDULE = 1.0
 """Seconds between two of its schedules."""
 
-Line = dict[str, Any]
+Line = SearchLine | FrontLine
 Tell = Callable[[bytes], None]
 
 
@@ -51,10 +63,14 @@ def make_search(question: SearchIn, tell: Tell) -> None:
             **_given(question, settings),
         )
     except PipeplanError as error:
-        tell(_line(Faults(errors=[fault(error)]).model_dump()))
+        tell(_line(SearchLine(errors=(fault(error),))))
         return
     teller.schedule(result.schedule)
-    tell(_line({"found": result.to_dict() | {"said": [*gain_of(result), *decisions_of(result)]}}))
+    record = result.search
+    assert record is not None
+    sentences = [*gain_of(record, result.timeline.unit), *decisions_of(record)]
+    found = SearchReply(**msgspec.structs.asdict(result), said=tuple(sentences))
+    tell(_line(SearchLine(found=found)))
 
 
 def make_front(question: FrontIn, tell: Tell) -> None:
@@ -78,9 +94,9 @@ def make_front(question: FrontIn, tell: Tell) -> None:
             **_given(question, settings),
         )
     except PipeplanError as error:
-        tell(_line(Faults(errors=[fault(error)]).model_dump()))
+        tell(_line(FrontLine(errors=(fault(error),))))
         return
-    tell(_line({"front": _front(front)}))
+    tell(_line(FrontLine(front=_front(front))))
 
 
 class _Teller:
@@ -96,14 +112,14 @@ class _Teller:
         now = time.monotonic()
         if now - self._told >= EVERY:
             self._told = now
-            self._tell(_line({"progress": _progress(found) | ({} if share is None else {"share": share})}))
+            self._tell(_line(SearchLine(progress=_progress(found, share))))
         if share is None and found.value < self._value and now - self._told_schedule >= EVERY_SCHEDULE:
             self._told_schedule, self._value = now, found.value
             self.schedule(found.best())
 
     def schedule(self, best: Schedule) -> None:
         """Tell a schedule."""
-        self._tell(_line({"best": schedule_json(best.renamed("search"))}))
+        self._tell(_line(SearchLine(best=schedule_json(best.renamed("search")))))
 
 
 @dataclass
@@ -121,41 +137,47 @@ class _Points:
         if self.limit != limit and self.latest is not None and self.limit is not None:
             self.done += 1
             schedule = self.latest.best().renamed("search")
-            self.tell(_line({"point": _point(self.limit, timed(schedule, self.settings), self.latest.value)}))
+            point = _point(self.limit, timed(schedule, self.settings), self.latest.value)
+            self.tell(_line(FrontLine(point=point)))
         self.limit, self.latest = limit, found
         return self.done
 
 
-def _point(limit: float | None, result: Result, value: float) -> Line:
-    peaks = result.memory.peak_activation if result.memory.peak_bytes is None else result.memory.peak_bytes
-    return {
-        "limit": None if limit is None or math.isinf(limit) else limit,
-        "peak": float(peaks.max()),
-        "value": value,
-        "text": schedule_json(result.schedule),
-    }
+def _point(limit: float | None, result: Result, value: float) -> FrontPointReply:
+    return FrontPointReply(
+        limit=None if limit is None or math.isinf(limit) else limit,
+        peak=max(result.peak_activation if result.peak_bytes is None else result.peak_bytes),
+        value=value,
+        text=schedule_json(result.schedule),
+    )
 
 
-def _front(front: ParetoFront) -> Line:
-    record = front.to_dict()
-    for point, of in zip(record["points"], front, strict=True):
-        del point["result"]
-        point["text"] = schedule_json(of.result.schedule)
-    first = front.points[0].result
-    return record | {"time_unit": first.timeline.unit, "said": gain_of_front(front)}
+def _front(front: ParetoFront) -> FrontReply:
+    return FrontReply(
+        memory=front.memory,
+        time_unit=front.points[0].result.time_unit,
+        points=tuple(
+            FrontPointReply(
+                limit=each.limit, peak=each.peak, value=each.value, text=schedule_json(each.result.schedule)
+            )
+            for each in front
+        ),
+        published=front.published,
+        said=front.gain,
+    )
 
 
-def _progress(found: SearchProgress) -> Line:
+def _progress(found: SearchProgress, share: float | None) -> SearchStatus:
     published = found.published
-    return {
-        "share": found.share,
-        "value": found.value,
-        "bound": found.bound,
-        "found_by": found.found_by,
-        "evaluations": found.evaluations,
-        "seconds": found.seconds,
-        "published": None if published is None else {"name": published.name, "value": published.value},
-    }
+    return SearchStatus(
+        share=found.share if share is None else share,
+        value=found.value,
+        bound=found.bound,
+        found_by=found.found_by,
+        evaluations=found.evaluations,
+        seconds=found.seconds,
+        published=None if published is None else PublishedValue(name=published.name, value=published.value),
+    )
 
 
 def _servable(settings: Settings, placement: str) -> Settings:
@@ -198,5 +220,5 @@ def _threads() -> int:
     return max(1, min(usable_cores() - 1, 4))
 
 
-def _line(document: Line) -> bytes:
-    return as_json(document) + b"\n"
+def _line(line: Line) -> bytes:
+    return as_json(line) + b"\n"

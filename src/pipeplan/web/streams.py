@@ -11,8 +11,9 @@ from typing import Any
 from fastapi.responses import Response, StreamingResponse
 
 from pipeplan.errors import PipeplanError
-from pipeplan.web.faults import UNFORESEEN, Fault, Faults, fault
+from pipeplan.web.faults import UNFORESEEN, fault
 from pipeplan.web.json_answers import as_json
+from pipeplan.web.records import Fault, Faults
 from pipeplan.web.replies import JSON
 from pipeplan.web.workers import BusyError, WorkError
 
@@ -53,7 +54,7 @@ async def _all(first: bytes, others: AsyncGenerator[bytes]) -> AsyncIterator[byt
 
 
 def _last(found: Fault) -> bytes:
-    return as_json(Faults(errors=[found])) + b"\n"
+    return as_json(Faults(errors=(found,))) + b"\n"
 
 
 class Sessions:

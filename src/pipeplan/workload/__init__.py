@@ -6,7 +6,7 @@ from pipeplan.workload.flops import TokenFlops, core_flops, token_flops
 from pipeplan.workload.layers import layers_of, rank_vocabulary
 from pipeplan.workload.parameters import (
     ParameterCounts,
-    Part,
+    ParameterPart,
     attention_parts,
     layer_parts,
     norm_size,
@@ -17,7 +17,6 @@ from pipeplan.workload.presets import from_dict, known_model, model, model_names
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
 from pipeplan.workload.short_forms import shape_from, short_form
-from pipeplan.workload.state import State, state_bytes
 from pipeplan.workload.work import (
     AttentionCore,
     Collective,
@@ -31,7 +30,9 @@ from pipeplan.workload.work import (
     Operation,
     RankParameters,
     Recompute,
+    State,
     Work,
+    state_bytes,
 )
 
 __all__ = [
@@ -52,7 +53,7 @@ __all__ = [
     "ModelShape",
     "Operation",
     "ParameterCounts",
-    "Part",
+    "ParameterPart",
     "Precision",
     "RankParameters",
     "Recompute",

@@ -63,7 +63,7 @@ def architecture_names() -> tuple[str, ...]:
 
 
 def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
-    """A model's shape, however it is given.
+    """Return a model's shape from a name, a file, a folder or a mapping.
 
     Parameters
     ----------
@@ -79,9 +79,9 @@ def read_model(source: str | Path | Mapping[str, Any]) -> ModelShape:
         If it is neither a known model nor a file.
     """
     if isinstance(source, str):
-        known = known_model(source)
-        if known is not None:
-            return known
+        preset = known_model(source)
+        if preset is not None:
+            return preset
         path = Path(source)
         if not (
             path.suffix.lower() in {".json", ".yaml", ".yml", ".toml"}
@@ -165,7 +165,6 @@ def _require_writable_numbers(value: Any, field: str = "", depth: int = 0) -> No
 
 
 def _inherited(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What holds of a multimodal model and its language model alike."""
     return {key: document[key] for key in ("tie_word_embeddings", "vocab_size") if key in document}
 
 
@@ -197,7 +196,6 @@ def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) ->
 
 
 def _architecture(config: Mapping[str, Any]) -> Architecture:
-    """The row of a config's ``model_type``."""
     kind = config.get("model_type")
     if not isinstance(kind, str) or not kind:
         raise InputError(
@@ -217,7 +215,6 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
 
 
 def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys of the short form that a config.json says."""
     fields = HubFields(row.name, config, row.defaults)
     names = {**USUAL_FIELDS, **row.fields}
     missing = [names[key] for key in ("layers", "hidden", "heads", "vocab") if fields.whole(names[key]) is None]

@@ -13,7 +13,7 @@ AttentionKernel = Literal["flash", "unfused"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What decides, beside the model's shape, what one microbatch costs on one rank.
+    """The settings that decide, beside the model's shape, what one microbatch costs on one rank.
 
     Attributes
     ----------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeplan.workload.parameters import ROUTER, Part, attention_parts, layer_parts
+from pipeplan.workload.parameters import ROUTER, ParameterPart, attention_parts, layer_parts
 from pipeplan.workload.shape import ModelShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFlops:
-    """Of one token's forward through the whole model, 2 a multiply-add; the tensor group and all experts together.
+    """FLOPs of one token's forward through the whole model, 2 a multiply-add; the tensor group and all experts together.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class TokenFlops:
 
     @property
     def forward(self) -> float:
-        """The sum of all but the router."""
+        """The sum of all parts but the router."""
         return self.attention + self.core + self.ffn + self.head + self.mtp
 
     @property
@@ -47,7 +47,7 @@ class TokenFlops:
 
 
 def token_flops(shape: ModelShape, sequence: int, *, causal: bool = True, mtp: bool = True) -> TokenFlops:
-    """What one token costs.
+    """Return the FLOPs of one token.
 
     A matrix of M x N costs 2 M N a token, scores and values of a layer 2 x keys x heads x (score and value dimension). An
     embedding is a gather and costs nothing; norms, activations and the loss are not counted.
@@ -99,6 +99,6 @@ def core_flops(shape: ModelShape, keys: float) -> float:
     return 2.0 * keys * shape.heads * (shape.score_dim + shape.value_dim)
 
 
-def _products(parts: tuple[Part, ...]) -> float:
+def _products(parts: tuple[ParameterPart, ...]) -> float:
     """A token's products with the matrices among some parts, the router's apart."""
     return sum(2.0 * part.active for part in parts if part.matrix and part.name != ROUTER)

@@ -40,7 +40,7 @@ class HubFields:
         return value
 
     def whole(self, field: str) -> int | None:
-        """A whole number from 0 on, or None.
+        """Return a whole number from 0 on, or None.
 
         Raises
         ------
@@ -55,7 +55,7 @@ class HubFields:
         return value
 
     def needed(self, field: str) -> int:
-        """A whole number that must be there.
+        """Return a whole number that must be there.
 
         Raises
         ------
@@ -83,7 +83,7 @@ class HubFields:
         return value
 
     def items(self, field: str) -> list[Any]:
-        """A list; one that is not there is empty.
+        """Return a list; one that is not there is empty.
 
         Raises
         ------
@@ -104,5 +104,5 @@ class HubFields:
         return InputError(f"{field} of a {self.architecture} config.json is {wanted}; it is {shown}", field=field)
 
     def missing(self, fields: list[str]) -> InputError:
-        """The error for fields that are not there."""
+        """Return the error for fields that are not there."""
         return InputError(f"this config.json of {self.architecture} lacks {', '.join(fields)}", field=fields[0])

@@ -88,7 +88,7 @@ def windows(every: int = 1, *, size: str = "sliding_window", pattern: str | None
 
 
 def optional_windows(fields: HubFields) -> dict[str, Any]:
-    """Of Qwen: where ``use_sliding_window`` is true, layers from ``max_window_layers`` on are windowed.
+    """Read Qwen's windows: where ``use_sliding_window`` is true, layers from ``max_window_layers`` on are windowed.
 
     Raises
     ------
@@ -108,18 +108,17 @@ def optional_windows(fields: HubFields) -> dict[str, Any]:
 
 
 def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> dict[str, Any]:
-    """Which layers ``layer_types`` gives windows."""
     layers = fields.needed("num_hidden_layers")
     if len(types) != layers:
         raise fields.wrong("layer_types", f"a list of {layers} types, as num_hidden_layers says, not of {len(types)}")
-    strange = [each for each in types if not isinstance(each, str) or each not in _KNOWN_TYPES]
+    strange = [layer_type for layer_type in types if not isinstance(layer_type, str) or layer_type not in _KNOWN_TYPES]
     if strange:
         raise InputError(
             f"a layer of {fields.architecture} is of the type {str(strange[0])[:40]!r}; layers with full or sliding "
             "attention are known",
             field="layer_types",
         )
-    windowed = [each in _WINDOWED for each in types]
+    windowed = [layer_type in _WINDOWED for layer_type in types]
     if not any(windowed):
         return {}
     if not window:
@@ -131,7 +130,7 @@ def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> d
 
 
 def biases_throughout(fields: HubFields) -> dict[str, Any]:
-    """Of GPT-NeoX: every linear layer has its bias, and ``attention_bias`` does not take some away.
+    """Read GPT-NeoX's biases: every linear layer has one, and ``attention_bias`` must not take some away.
 
     Raises
     ------
@@ -200,15 +199,15 @@ def deepseek_experts(fields: HubFields) -> dict[str, Any]:
     if fields.value("moe_layer_freq") not in (None, 1):
         raise fields.wrong("moe_layer_freq", "1: every layer behind the dense ones has experts")
     width = fields.needed("moe_intermediate_size")
-    groups, asked = fields.whole("n_group") or 1, fields.whole("topk_group") or 1
-    limited = asked < groups and fields.value("topk_method") != "greedy"
+    groups, chosen_groups = fields.whole("n_group") or 1, fields.whole("topk_group") or 1
+    limited = chosen_groups < groups and fields.value("topk_method") != "greedy"
     return {
         "experts": fields.needed("n_routed_experts"),
         "topk": fields.needed("num_experts_per_tok"),
         "moe_ffn": width,
         "shared_ffn": width * (fields.whole("n_shared_experts") or 0),
         "dense_layers": fields.whole("first_k_dense_replace") or 0,
-        "nodes_a_token": asked if limited else None,
+        "nodes_a_token": chosen_groups if limited else None,
         "mtp": fields.whole("num_nextn_predict_layers") or 0,
     }
 
@@ -239,7 +238,7 @@ def ernie_experts(fields: HubFields) -> dict[str, Any]:
 
 
 def separate_biases(fields: HubFields) -> dict[str, Any]:
-    """Of Seed-OSS: ``attention_bias`` of queries, keys and values, ``attention_out_bias`` of the output, no ``mlp_bias``."""
+    """Read Seed-OSS's biases: ``attention_bias`` of q, k and v, ``attention_out_bias`` of the output, no ``mlp_bias``."""
     if fields.switch("mlp_bias"):
         raise fields.wrong("mlp_bias", "false, as the published models have it")
     return {"bias_qkv": fields.switch("attention_bias"), "bias_out": fields.switch("attention_out_bias")}

@@ -16,7 +16,7 @@ ROUTER = "router"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ParameterPart:
     """Parameters of a layer that stand and are split together.
 
     Attributes
@@ -47,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterCounts:
-    """A model's parameters.
+    """Numbers of a model's parameters.
 
     Attributes
     ----------
@@ -81,17 +81,17 @@ class ParameterCounts:
 
     @property
     def ends(self) -> int:
-        """What stands outside layers."""
+        """Parameters outside the layers."""
         return self.embedding + self.positions + self.final_norm + self.head
 
     @property
     def total(self) -> int:
-        """Of the model without MTP layers."""
+        """Parameters of the model without MTP layers."""
         return self.ends + self.dense_layers * (self.dense_layer or 0) + self.moe_layers * (self.moe_layer or 0)
 
     @property
     def active(self) -> int:
-        """Those that a token meets: top-k and shared experts, input embedding and head; without MTP layers."""
+        """Parameters that a token meets: top-k and shared experts, input embedding and head; without MTP layers."""
         return self.ends + self.dense_layers * (self.dense_layer or 0) + self.moe_layers * (self.moe_layer_active or 0)
 
     @property
@@ -101,7 +101,7 @@ class ParameterCounts:
 
 
 def parameter_counts(shape: ModelShape) -> ParameterCounts:
-    """All parameters of a model; each count is exact."""
+    """Count all parameters of a model exactly."""
     dense, moe = (layer_parts(shape, experts=experts) if wanted else None for experts, wanted in _kinds(shape))
     embedding = shape.vocabulary * shape.hidden
     last = moe or dense or ()
@@ -130,12 +130,12 @@ def _kinds(shape: ModelShape) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
     )
 
 
-def _count(parts: tuple[Part, ...]) -> int:
+def _count(parts: tuple[ParameterPart, ...]) -> int:
     return sum(part.count for part in parts)
 
 
-def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[Part, ...]:
-    """What one transformer layer's parameters are.
+def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[ParameterPart, ...]:
+    """Return the parameters of one transformer layer, part by part.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[Part, ...]:
     InputError
         If the model has no such layer.
     """
-    norms = Part("norms", shape.norms_a_layer * norm_size(shape, shape.hidden), "replicated", matrix=False)
+    norms = ParameterPart("norms", shape.norms_a_layer * norm_size(shape, shape.hidden), "replicated", matrix=False)
     if not experts:
         if shape.ffn is None:
             raise InputError(f"{shape.name} has no dense layers: it has no ffn", field="ffn")
@@ -157,69 +157,69 @@ def layer_parts(shape: ModelShape, *, experts: bool) -> tuple[Part, ...]:
     return (*attention_parts(shape), *_expert_parts(shape, shape.experts), norms)
 
 
-def attention_parts(shape: ModelShape) -> tuple[Part, ...]:
-    """Of one layer's attention: projections, their biases, norms of queries and keys, sinks."""
+def attention_parts(shape: ModelShape) -> tuple[ParameterPart, ...]:
+    """Return the parameters of one layer's attention: projections, their biases, norms of queries and keys, sinks."""
     if shape.latent is not None:
         return _latent_parts(shape, shape.latent)
     into, out = shape.query_width + 2 * shape.key_width, shape.value_width
     head_norms = norm_size(shape, shape.query_width + shape.key_width if shape.qk_norm_whole else 2 * shape.score_dim)
     parts = (
-        Part("query, key, value", shape.hidden * into),
-        Part("query, key, value biases", into if shape.bias_qkv or shape.bias_all else 0, matrix=False),
-        Part("attention output", out * shape.hidden),
-        Part(
+        ParameterPart("query, key, value", shape.hidden * into),
+        ParameterPart("query, key, value biases", into if shape.bias_qkv or shape.bias_all else 0, matrix=False),
+        ParameterPart("attention output", out * shape.hidden),
+        ParameterPart(
             "attention output bias", shape.hidden if shape.bias_all or shape.bias_out else 0, "replicated", matrix=False
         ),
-        Part(
+        ParameterPart(
             "query and key norms", head_norms if shape.qk_norm or shape.qk_norm_whole else 0, "replicated", matrix=False
         ),
-        Part("attention sinks", shape.heads if shape.attention_sinks else 0, matrix=False),
+        ParameterPart("attention sinks", shape.heads if shape.attention_sinks else 0, matrix=False),
     )
     return tuple(part for part in parts if part.count)
 
 
-def _latent_parts(shape: ModelShape, latent: LatentAttention) -> tuple[Part, ...]:
+def _latent_parts(shape: ModelShape, latent: LatentAttention) -> tuple[ParameterPart, ...]:
     """Of multi-head latent attention (arXiv 2405.04434 section 2.1); its compressions are normalised."""
     hidden, queries = shape.hidden, shape.query_width
     up = latent.key_value_rank * shape.heads * (latent.nope_dim + latent.value_dim)
-    query = [Part("query", hidden * queries)]
+    query = [ParameterPart("query", hidden * queries)]
     if latent.query_rank is not None:
-        down = Part("query down", hidden * latent.query_rank, "replicated")
-        query = [down, Part("query up", latent.query_rank * queries)]
+        down = ParameterPart("query down", hidden * latent.query_rank, "replicated")
+        query = [down, ParameterPart("query up", latent.query_rank * queries)]
     norms = (latent.query_rank or 0) + latent.key_value_rank
     return (
         *query,
-        Part("key and value down", hidden * (latent.key_value_rank + latent.rope_dim), "replicated"),
-        Part("key and value up", up),
-        Part("attention output", shape.value_width * hidden),
-        Part("compression norms", norm_size(shape, norms), "replicated", matrix=False),
+        ParameterPart("key and value down", hidden * (latent.key_value_rank + latent.rope_dim), "replicated"),
+        ParameterPart("key and value up", up),
+        ParameterPart("attention output", shape.value_width * hidden),
+        ParameterPart("compression norms", norm_size(shape, norms), "replicated", matrix=False),
     )
 
 
-def _ffn_parts(shape: ModelShape, width: int, name: str, *, bias: bool) -> tuple[Part, ...]:
-    """Of an FFN that the tensor group splits."""
-    parts = [Part(name, shape.ffn_matrices * shape.hidden * width)]
+def _ffn_parts(shape: ModelShape, width: int, name: str, *, bias: bool) -> tuple[ParameterPart, ...]:
+    parts = [ParameterPart(name, shape.ffn_matrices * shape.hidden * width)]
     if bias:
-        parts += [Part(f"{name} biases", (shape.ffn_matrices - 1) * width, matrix=False)]
-        parts += [Part(f"{name} output bias", shape.hidden, "replicated", matrix=False)]
+        parts += [ParameterPart(f"{name} biases", (shape.ffn_matrices - 1) * width, matrix=False)]
+        parts += [ParameterPart(f"{name} output bias", shape.hidden, "replicated", matrix=False)]
     return tuple(parts)
 
 
-def _expert_parts(shape: ModelShape, experts: Experts) -> tuple[Part, ...]:
-    """Of routed experts, the router and shared experts."""
+def _expert_parts(shape: ModelShape, experts: Experts) -> tuple[ParameterPart, ...]:
     hidden, count = shape.hidden, experts.count
     expert = shape.ffn_matrices * hidden * experts.width
-    parts = [Part("routed experts", count * expert, "expert", experts.top_k * expert)]
+    parts = [ParameterPart("routed experts", count * expert, "expert", experts.top_k * expert)]
     if experts.expert_bias:
         biases = (shape.ffn_matrices - 1) * experts.width + hidden
-        parts += [Part("routed experts' biases", count * biases, "expert", experts.top_k * biases, matrix=False)]
-    parts += [Part(ROUTER, count * hidden, "replicated")]
+        parts += [
+            ParameterPart("routed experts' biases", count * biases, "expert", experts.top_k * biases, matrix=False)
+        ]
+    parts += [ParameterPart(ROUTER, count * hidden, "replicated")]
     if experts.router_bias:
-        parts += [Part("router bias", count, "replicated", matrix=False)]
+        parts += [ParameterPart("router bias", count, "replicated", matrix=False)]
     if experts.shared_width:
         parts += _ffn_parts(shape, experts.shared_width, "shared experts", bias=shape.bias_all)
     if experts.shared_gate:
-        parts += [Part("shared experts' gate", hidden, "replicated")]
+        parts += [ParameterPart("shared experts' gate", hidden, "replicated")]
     return tuple(parts)
 
 

@@ -20,12 +20,12 @@ _WELL_KNOWN = ("llama3-70b", "mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gp
 
 
 def model_names() -> tuple[str, ...]:
-    """Of the published models that are known, sorted; :func:`model` also takes other spellings and names of releases."""
+    """Return the names of the known models, sorted; :func:`model` also takes other spellings and names of releases."""
     return tuple(sorted(_records()))
 
 
 def model(name: str) -> ModelShape:
-    """A published model's shape.
+    """Return a published model's shape.
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ def model(name: str) -> ModelShape:
     UnknownNameError
         If nobody knows it; the message names the nearest one.
     """
-    known = known_model(name)
-    if known is None:
+    shape = known_model(name)
+    if shape is None:
         raise unknown_model(name)
-    return known
+    return shape
 
 
 def unknown_model(name: str) -> UnknownNameError:
@@ -77,12 +77,12 @@ def from_dict(document: Mapping[str, Any]) -> ModelShape:
     record = _record(name.split(",")[0]) if isinstance(name, str) else None
     if record is None:
         return shape_from(document)
-    given = {key: value for key, value in document.items() if value is not None}
-    merged = {**record, **given}
-    if record.get("learned_positions") and "seq" in given and "learned_positions" not in given:
-        merged["learned_positions"] = given["seq"]
-    if "layers" in given:
-        merged["mtp"] = given.get("mtp", 0)
+    overrides = {key: value for key, value in document.items() if value is not None}
+    merged = {**record, **overrides}
+    if record.get("learned_positions") and "seq" in overrides and "learned_positions" not in overrides:
+        merged["learned_positions"] = overrides["seq"]
+    if "layers" in overrides:
+        merged["mtp"] = overrides.get("mtp", 0)
     return shape_from(merged)
 
 
@@ -99,14 +99,20 @@ def _plain(name: str) -> str:
 
 
 @cache
+def _published() -> list[dict[str, Any]]:
+    return list(json.loads(files("pipeplan.workload").joinpath("models.json").read_text(encoding="utf-8")))
+
+
+@cache
 def _records() -> dict[str, dict[str, Any]]:
-    """The short forms of all presets by name."""
-    found = json.loads(files("pipeplan.workload").joinpath("models.json").read_text(encoding="utf-8"))
-    return {record["name"]: {key: value for key, value in record.items() if key != "aliases"} for record in found}
+    return {
+        record["name"]: {key: value for key, value in record.items() if key != "aliases"} for record in _published()
+    }
 
 
 @cache
 def _spellings() -> dict[str, str]:
-    """The name of a preset by each of its names, plainly spelled."""
-    found = json.loads(files("pipeplan.workload").joinpath("models.json").read_text(encoding="utf-8"))
-    return {_plain(name): record["name"] for record in found for name in (record["name"], *record.get("aliases", ()))}
+    """The name of a preset by record of its names, plainly spelled."""
+    return {
+        _plain(name): record["name"] for record in _published() for name in (record["name"], *record.get("aliases", ()))
+    }

@@ -60,13 +60,13 @@ def recomputed(layer: LayerWork, modules: Iterable[str]) -> LayerWork:
             continue
         dropped |= module.drops
         again.extend(module.work)
-        added |= {each.name: each for each in module.adds}
-    kept = [each if each.name not in dropped else _back_for_weight(each) for each in layer.kept]
-    saved = sum(each.bytes for each in layer.kept if each.name in dropped)
+        added |= {tensor.name: tensor for tensor in module.adds}
+    kept = [tensor if tensor.name not in dropped else _back_for_weight(tensor) for tensor in layer.kept]
+    saved = sum(tensor.bytes for tensor in layer.kept if tensor.name in dropped)
     return replace(
         layer,
         backward_input=(*again, *layer.backward_input),
-        kept=(*added.values(), *(each for each in kept if each.bytes or each.gradient_bytes)),
+        kept=(*added.values(), *(tensor for tensor in kept if tensor.bytes or tensor.gradient_bytes)),
         transient_bytes=layer.transient_bytes + saved,
         recomputable={},
     )
@@ -84,18 +84,18 @@ def offloaded(layer: LayerWork, share: float) -> LayerWork:
         return layer
     kept = tuple(
         replace(
-            each,
-            bytes=each.bytes * (1 - share),
-            gradient_bytes=each.gradient_bytes + (each.bytes * share if each.until == "W" else 0.0),
+            tensor,
+            bytes=tensor.bytes * (1 - share),
+            gradient_bytes=tensor.gradient_bytes + (tensor.bytes * share if tensor.until == "W" else 0.0),
         )
-        for each in layer.kept
+        for tensor in layer.kept
     )
     return replace(layer, kept=kept, transient_bytes=layer.transient_bytes + share * layer.kept_bytes)
 
 
 def full(forward: tuple[Work, ...], kept: tuple[Kept, ...], entering: frozenset[str]) -> Recompute:
     """The whole layer from its input, which is among what it keeps anyway."""
-    return Recompute(work=forward, drops=frozenset(each.name for each in kept) - entering)
+    return Recompute(work=forward, drops=frozenset(tensor.name for tensor in kept) - entering)
 
 
 def selective_op(
@@ -129,6 +129,6 @@ def selective_op(
             again.append(work)
     return Recompute(
         work=tuple(again),
-        drops=frozenset(each.name for each in kept) - entering,
+        drops=frozenset(tensor.name for tensor in kept) - entering,
         adds=tuple(Kept(name=f"output {index} of those saved", bytes=size) for index, size in enumerate(outputs)),
     )

@@ -50,7 +50,7 @@ class LatentAttention:
 
     @property
     def score_dim(self) -> int:
-        """Of queries and keys, per head."""
+        """Numbers of a query and a key, per head."""
         return self.nope_dim + self.rope_dim
 
 
@@ -260,34 +260,34 @@ class ModelShape:
 
     @property
     def score_dim(self) -> int:
-        """Of a query and a key, per head: d, or of latent attention both its parts."""
+        """Numbers of a query and a key, per head: d, or both parts of latent attention."""
         if self.latent is not None:
             return self.latent.score_dim
         return self.hidden // self.heads if self.head_dim is None else self.head_dim
 
     @property
     def value_dim(self) -> int:
-        """Of a value, per head."""
+        """Numbers of a value, per head."""
         return self.score_dim if self.latent is None else self.latent.value_dim
 
     @property
     def query_width(self) -> int:
-        """Of all heads' queries: a d."""
+        """Numbers of all heads' queries: a d."""
         return self.heads * self.score_dim
 
     @property
     def key_width(self) -> int:
-        """Of all heads' keys: k d."""
+        """Numbers of all heads' keys: k d."""
         return self.key_heads * self.score_dim
 
     @property
     def value_width(self) -> int:
-        """Of all heads' outputs, which the output projection reads."""
+        """Numbers of all heads' outputs, which the output projection reads."""
         return self.heads * self.value_dim
 
     @property
     def ffn_matrices(self) -> int:
-        """How many matrices of an FFN: g."""
+        """The number of matrices of an FFN: g."""
         return 3 if self.gated else 2
 
     @property
@@ -297,7 +297,7 @@ class ModelShape:
 
     @property
     def dense_layers(self) -> int:
-        """How many layers have a dense FFN."""
+        """The number of layers with a dense FFN."""
         return self.layers - self.moe_layers
 
     def has_experts(self, layer: int) -> bool:
@@ -315,13 +315,13 @@ class ModelShape:
 
     @property
     def windowed_layers(self) -> int:
-        """How many layers are windowed."""
+        """The number of windowed layers."""
         if self.sliding_window is None:
             return 0
         return self.layers if self.sliding_every == 1 else self.layers - self.layers // self.sliding_every
 
     def keys_seen(self, sequence: int, *, windowed: bool = False, causal: bool = True) -> float:
-        """How many keys a query sees in the mean.
+        """Return the mean number of keys that a query sees.
 
         Parameters
         ----------

@@ -78,7 +78,7 @@ KEYS = (*_SHAPE, *_EXPERTS, "mla")
 
 
 def shape_from(document: Mapping[str, Any]) -> ModelShape:
-    """A model's shape from its short form.
+    """Return a model's shape from its short form.
 
     The keys are those of :data:`KEYS`; ``mla`` holds ``q_lora``, ``kv_lora``, ``qk_nope``, ``qk_rope`` and ``v``. ``name``,
     ``layers``, ``hidden``, ``heads`` and ``vocab`` are needed, and what a model has of experts (``experts``, ``topk``,
@@ -94,15 +94,17 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
         For a key that is none of the short form.
     """
     name = f"the model {document['name']}" if document.get("name") else "the model"
-    given = {key: value for key, value in document.items() if value is not None and key not in _COUNTED}
-    for key in given:
+    entries = {key: value for key, value in document.items() if value is not None and key not in _COUNTED}
+    for key in entries:
         if key not in KEYS:
             raise UnknownNameError(f"key of {name}", str(key), KEYS, field=str(key))
-    _require(given, _NEEDED, name)
-    values = {field: _value(key, given[key]) for key, field in _SHAPE.items() if key in given}
+    _require(entries, _NEEDED, name)
+    values = {field: _value(key, entries[key]) for key, field in _SHAPE.items() if key in entries}
     if "learned_positions" in document:
         values["learned_positions"] = document["learned_positions"]
-    return ModelShape(**{**_usual(values), **values, "experts": _experts(given, name), "latent": _latent(given, name)})
+    return ModelShape(
+        **{**_usual(values), **values, "experts": _experts(entries, name), "latent": _latent(entries, name)}
+    )
 
 
 def _usual(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,24 +122,24 @@ def _usual(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _experts(given: Mapping[str, Any], name: str) -> Experts | None:
-    values = {field: _value(key, given[key]) for key, field in _EXPERTS.items() if key in given}
-    if not any(key in given for key in _NEEDED_OF_EXPERTS):
-        stray = next((key for key in _EXPERTS if given.get(key)), None)
+def _experts(document: Mapping[str, Any], name: str) -> Experts | None:
+    values = {field: _value(key, document[key]) for key, field in _EXPERTS.items() if key in document}
+    if not any(key in document for key in _NEEDED_OF_EXPERTS):
+        stray = next((key for key in _EXPERTS if document.get(key)), None)
         if stray is not None:
             raise InputError(
                 f"{stray} says how experts are, and {name} has none: add {', '.join(_NEEDED_OF_EXPERTS)}",
                 field=stray,
             )
         return None
-    _require(given, _NEEDED_OF_EXPERTS, f"the experts of {name}")
+    _require(document, _NEEDED_OF_EXPERTS, f"the experts of {name}")
     return Experts(**values)
 
 
-def _latent(given: Mapping[str, Any], name: str) -> LatentAttention | None:
-    if "mla" not in given:
+def _latent(document: Mapping[str, Any], name: str) -> LatentAttention | None:
+    if "mla" not in document:
         return None
-    parts = given["mla"]
+    parts = document["mla"]
     if not isinstance(parts, Mapping):
         raise InputError(f"mla is a mapping of {', '.join(_LATENT)}; it is {parts!r}", field="mla")
     parts = {key: value for key, value in parts.items() if value is not None}
@@ -148,8 +150,8 @@ def _latent(given: Mapping[str, Any], name: str) -> LatentAttention | None:
     return LatentAttention(**{"query_rank": None, **{_LATENT[key]: _value(key, parts[key]) for key in parts}})
 
 
-def _require(given: Mapping[str, Any], keys: tuple[str, ...], what: str) -> None:
-    missing = [key for key in keys if key not in given]
+def _require(document: Mapping[str, Any], keys: tuple[str, ...], what: str) -> None:
+    missing = [key for key in keys if key not in document]
     if missing:
         raise InputError(
             f"{what} lacks {', '.join(missing)}: give its shape, or a known model's name", field=missing[0]

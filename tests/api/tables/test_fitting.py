@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console, RenderableType
 
-from pipeplan.api.tables.parts import columns, facts
+from pipeplan.api.parts import columns, facts
 
 ROWS = [("interleaved-1f1b-overlap", "26.8", "14.9%", "70.5 GiB"), ("zbv", "25.5", "5.9%", "4.0 GiB")]
 

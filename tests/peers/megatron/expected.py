@@ -9,7 +9,7 @@ from typing import Any
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration
 from pipeplan.planner.estimates.software import software
-from pipeplan.planner.flags.offload import offload_modules
+from pipeplan.trainers.megatron_plan import offload_modules
 from pipeplan.workload import ModelShape
 
 PRECISIONS: dict[str, dict[str, Any]] = {

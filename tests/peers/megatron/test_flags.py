@@ -38,7 +38,7 @@ def test_every_layout_has_the_layers_that_we_meant(data: st.DataObject):
         chunks=chunks,
         layers_per_stage=tuple(layers),
         mtp_layers=further,
-    )
+    ).text
     config = configured(text).config
     layout = config.pipeline_model_parallel_layout
     assert config.virtual_pipeline_model_parallel_size == (chunks if chunks > 1 else None)
@@ -128,7 +128,7 @@ def test_two_layers_of_further_tokens_do_not_overlap():
 
 
 def test_full_recomputation_is_accepted(ran: Callable[[str], None]):
-    config = configured(pipeplan.export("1f1b", to="megatron", ranks=2, microbatches=2, recompute="all")).config
+    config = configured(pipeplan.export("1f1b", to="megatron", ranks=2, microbatches=2, recompute="all").text).config
     assert (config.recompute_granularity, config.recompute_method, config.recompute_num_layers) == (
         "full",
         "uniform",

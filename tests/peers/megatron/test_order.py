@@ -8,11 +8,11 @@ from megatron.core import parallel_state
 from megatron.core.pipeline_parallel.schedules import get_pp_rank_microbatches, get_schedule_table
 from megatron.core.transformer.cuda_graphs import convert_schedule_table_to_order
 
-from pipeplan.api.training.trainer_settings import megatron_settings
 from pipeplan.errors import ShapeError
-from pipeplan.formats import MegatronOrder, Training, megatron_flags
+from pipeplan.formats import Training
 from pipeplan.model import Kind, Schedule
 from pipeplan.strategies import STRATEGIES
+from pipeplan.trainers.megatron import MegatronOrder, megatron_flags, megatron_settings
 from tests.peers.megatron.flags import configured
 from tests.peers.megatron.recording import one_rank
 

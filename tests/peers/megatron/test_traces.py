@@ -23,7 +23,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 def traces(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the traces of each."""
     folder = tmp_path_factory.mktemp("traces")
-    cases = tuple(Case(name, pipeplan.export(name, to="megatron", **shape)) for name, shape in SHAPES.items())
+    cases = tuple(Case(name, pipeplan.export(name, to="megatron", **shape).text) for name, shape in SHAPES.items())
     run_ranks("tests.peers.megatron.traced", 2, Traced(cases, str(folder)))
     return folder
 

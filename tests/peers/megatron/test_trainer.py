@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.planner import flags_of
+from pipeplan.trainers import flags_of
 from tests.peers.megatron.expected import expected
 from tests.peers.megatron.trainer import Case, Job
 from tests.peers.plans import PLANS, plan

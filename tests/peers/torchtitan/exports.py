@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pipeplan.errors import ShapeError
 from pipeplan.formats import Training
-from pipeplan.formats.torchtitan import torchtitan_flags, torchtitan_python
 from pipeplan.model import Schedule
 from pipeplan.strategies import STRATEGIES
+from pipeplan.trainers.torchtitan import torchtitan_flags, torchtitan_python
 
 BARE = Training()
 PLACEMENTS = ("linear", "loop", "v")

@@ -14,7 +14,7 @@ import pytest
 from torchtitan.config import ParallelismConfig, TrainingConfig
 
 from pipeplan.formats import Training
-from pipeplan.planner import flags_of
+from pipeplan.trainers import flags_of
 from tests.peers.plans import PLANS, plan
 from tests.peers.processes import run_ranks
 from tests.peers.torchtitan.expected import batch_settings, differing, order_settings, planned_settings

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.run_notes import with_notes
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Kind, Schedule
-from pipeplan.planner import Configuration, RankMemory
-from pipeplan.planner.estimates.memory import rank_memory
-from pipeplan.planner.estimates.memory_rules import memory_rules
+from pipeplan.planner import Configuration, GpuMemory
+from pipeplan.planner.estimates.memory import memory_rules, rank_memory
 from pipeplan.planner.estimates.running import run
 from pipeplan.planner.estimates.stages import stage_costs
-from pipeplan.planner.published_runs.replicas import replicas_by_state
-from pipeplan.planner.published_runs.rows import Row, row_from
+from pipeplan.planner.runs.rows import RunRow, row_from
+from pipeplan.planner.runs.unsaid import replicas_by_state
 from pipeplan.strategies import strategy
 from pipeplan.workload import (
     Execution,
@@ -98,13 +98,13 @@ def _one_microbatch(configuration: Configuration) -> Configuration:
     return replace(configuration, global_batch=configuration.data * configuration.microbatch_size)
 
 
-def _measured(words: str) -> list[tuple[Row, tuple[RankMemory, ...]]]:
+def _measured(words: str) -> list[tuple[RunRow, tuple[GpuMemory, ...]]]:
     """Runs of a source whose peak is known, one of those that differ in the number of microbatches only."""
-    found: dict[object, tuple[Row, tuple[RankMemory, ...]]] = {}
+    found: dict[object, tuple[RunRow, tuple[GpuMemory, ...]]] = {}
     for document in planning("published_runs.json")["rows"]:
         if words not in document["source"]["title"]:
             continue
-        row = row_from(document)
+        row = row_from(with_notes(document))
         if row.measured.peak_bytes is None or row.model is None or row.cluster is None or row.configuration is None:
             continue
         key = _one_microbatch(row.configuration), row.model, row.configuration.microbatches < 16
@@ -152,7 +152,7 @@ def test_runs_that_ran_are_not_said_to_need_more_than_their_gpu_has():
     """Of rows that say what they computed again; 5 % are left for what is not known of them."""
     over, seen = [], set[object]()
     for document in planning("published_runs.json")["rows"]:
-        row = row_from(document)
+        row = row_from(with_notes(document))
         if row.model is None or row.cluster is None or row.configuration is None:
             continue
         few = 2 * row.configuration.pipeline * row.configuration.data * row.configuration.microbatch_size
@@ -261,7 +261,7 @@ def test_sharding():
     count = sum(each.parameters.dense * each.count for each in layers)
     ends, layer = 2 * 128_256 * 4096 + 4096, layers[1].parameters.dense
 
-    def found(**chosen: object) -> tuple[RankMemory, ...]:
+    def found(**chosen: object) -> tuple[GpuMemory, ...]:
         configuration = Configuration(sequence=4096, global_batch=16, **chosen)  # type: ignore[arg-type]
         p = configuration.pipeline
         return rank_memory(evenly(layers, p), scheduled("1f1b", p, 2), configuration)
@@ -274,6 +274,8 @@ def test_sharding():
     beside = found(data=4, zero=3, pipeline=2, software="torchtitan")
     assert sum(each.gradients for each in beside) == 4 * count
     assert sum(each.weights for each in beside) == 2 * count + count
+    gradients = found(data=4, zero=2, pipeline=2, software="torchtitan")
+    assert sum(each.gradients for each in gradients) == 4 * count
 
 
 def test_offload_and_recompute_lower_activations():
@@ -348,5 +350,5 @@ def test_replicas_from_what_was_allocated():
     named = {"name": "nemotron4-15b", "seq": 4096}
     source = {"title": "Megatron-LM functional release tests"}
     row = {"source": source, "parallel": {"tp": 8, "pp": 1}, "batch": {"micro": 4}, "model": named}
-    assert replicas_by_state(row, 12.358, from_dict(named)) == 16
-    assert replicas_by_state(row, 11.6, from_dict(named)) == 32
+    assert replicas_by_state(row, 12.358, from_dict(named), 1) == 16
+    assert replicas_by_state(row, 11.6, from_dict(named), 1) == 32

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.planner.estimates.memory_rules import RULES, MemoryRules
+from pipeplan.planner.estimates.memory import RULES, MemoryRules
 from pipeplan.workload import RECOMPUTE, Execution, LayerWork, layers_of, model, recomputed
 
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "memory.md"

@@ -5,17 +5,16 @@ import pytest
 from pipeplan.errors import UnknownNameError
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, estimate
-from pipeplan.planner.estimates.executions import execution_of
-from pipeplan.planner.estimates.seconds import KINDS, SHARE, Machine, exposed, work_seconds
-from pipeplan.planner.estimates.software import SOFTWARE, software
-from pipeplan.planner.estimates.trainer import CORES
+from pipeplan.planner.estimates.per_layer import execution_of
+from pipeplan.planner.estimates.seconds import KINDS, SHARE, WorkMachine, exposed, work_seconds
+from pipeplan.planner.estimates.software import CORES, SOFTWARE, software
 from pipeplan.workload import AttentionCore, Collective, Gemm, MemoryPass, model
 from tests.planner.configurations import H100, LLAMA, configuration
 
 
 def seconds(name, works, **changes):
     asked = configuration(software=name, **changes)
-    found = work_seconds(Machine(H100, software(name), execution_of(asked)), works, "dense")
+    found = work_seconds(WorkMachine(H100, software(name), execution_of(asked)), works, "dense")
     return dict(zip(KINDS, found.tolist(), strict=True))
 
 

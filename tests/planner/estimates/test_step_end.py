@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeplan.hardware import collective_time, gpu, memory_time, optimizer_time
-from pipeplan.planner.estimates.formats import format_peak
+from pipeplan.planner.estimates.per_layer import format_peak
 from pipeplan.planner.estimates.running import placed
 from pipeplan.planner.estimates.seconds import exposed
 from pipeplan.planner.estimates.software import software

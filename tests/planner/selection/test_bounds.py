@@ -9,31 +9,31 @@ from pipeplan.planner import Configuration, estimate
 from pipeplan.planner.selection.bounds import Bounds
 from pipeplan.planner.selection.candidates import as_configuration, frames, savings, variants
 from pipeplan.planner.selection.pricing import Pricing
-from pipeplan.planner.selection.question import Question
-from tests.planner.questions import question
+from pipeplan.planner.selection.request import PlanRequest
+from tests.planner.requests import request
 
 ROUNDING = 1 + 1e-9
 
 QUESTIONS = {
-    "dense": question("llama3-8b", "h100-sxm:8x4", global_batch=64, sequence=8192),
-    "latent, experts, MTP": question("deepseek-v3", "h800-sxm:8x64", global_batch=512),
-    "unfused attention, gaps between ops": question(
+    "dense": request("llama3-8b", "h100-sxm:8x4", global_batch=64, sequence=8192),
+    "latent, experts, MTP": request("deepseek-v3", "h800-sxm:8x64", global_batch=512),
+    "unfused attention, gaps between ops": request(
         "gpt3-6.7b", "a100-sxm-80gb:8x4", global_batch=64, sequence=2048, fix={"software": "megatron-lm-2021"}
     ),
-    "sharded parameters": question("llama3-8b", "h100-sxm:8x4", global_batch=64, fix={"software": "torchtitan"}),
-    "schedules of all placements": question(
+    "sharded parameters": request("llama3-8b", "h100-sxm:8x4", global_batch=64, fix={"software": "torchtitan"}),
+    "schedules of all placements": request(
         "llama3-8b",
         "h100-sxm:8x2",
         global_batch=64,
         fix={"schedule": "gpipe,looped-bfs,dualpipe,chimera,hanayo,seq1f1b,interleaved-1f1b-overlap", "micro": "1,8"},
     ),
-    "no barrier": question(
+    "no barrier": request(
         "zero-bubble-6.2b", "a100-sxm-80gb:8x2", global_batch=64, sequence=1024, fix={"software": "zero-bubble"}
     ),
 }
 
 
-def _samples(asked: Question, count: int) -> list[Configuration]:
+def _samples(asked: PlanRequest, count: int) -> list[Configuration]:
     choose = random.Random(7)
     every = list(frames(asked))
     found: list[Configuration] = []
@@ -46,6 +46,7 @@ def _samples(asked: Question, count: int) -> list[Configuration]:
     return [each for each in found if each.microbatches * each.stages < 8000]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_estimate_is_below_its_bounds(name):
     asked = QUESTIONS[name]

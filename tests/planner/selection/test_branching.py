@@ -7,8 +7,8 @@ import pytest
 from pipeplan.planner import Configuration, Estimate, estimate
 from pipeplan.planner.selection.branching import Branching, Space
 from pipeplan.planner.selection.candidates import configurations
-from pipeplan.planner.selection.objectives import value_of
-from tests.planner.questions import question
+from pipeplan.planner.selection.request import value_of
+from tests.planner.requests import request
 
 SECONDS = value_of("step-time", None)
 
@@ -35,7 +35,7 @@ def _searched(asked, limit, **options):
 
 @pytest.mark.parametrize("limit", [75e9, 30e9, 18e9])
 def test_the_best_of_all_is_found_with_a_part_of_the_estimates(limit):
-    asked = question(
+    asked = request(
         "llama3-8b", global_batch=8, fix={"micro": 1, "zero": 1, "offload": 0, "schedule": "1f1b,zb-h1,zbv"}
     )
     every = [estimate(asked.model, asked.cluster, each, with_error_bar=False) for each in configurations(asked)]
@@ -48,14 +48,14 @@ def test_the_best_of_all_is_found_with_a_part_of_the_estimates(limit):
 
 
 def test_what_is_within_the_slack_is_estimated_too():
-    asked = question("llama3-8b", global_batch=8)
+    asked = request("llama3-8b", global_batch=8)
     _, few = _searched(asked, 70e9, slack=1.0)
     _, more = _searched(asked, 70e9, slack=1.2)
     assert set(few) < set(more)
 
 
 def test_nothing_fits_into_too_little():
-    branching, known = _searched(question("llama3-8b"), 1e9)
+    branching, known = _searched(request("llama3-8b"), 1e9)
     assert branching.exhausted
     assert branching.best == inf
     assert not known

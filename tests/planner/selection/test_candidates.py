@@ -11,12 +11,11 @@ from pipeplan.planner.selection.candidates import (
     savings,
     variants,
 )
-from pipeplan.planner.selection.legality import as_draft, broken_rule
-from tests.planner.questions import question
+from tests.planner.requests import as_draft, broken_rule, request
 
 
 def test_everything_enumerated_is_legal_and_there_once():
-    for asked in (question(), question("deepseek-v2-lite", "h100-sxm:8x2", global_batch=32)):
+    for asked in (request(), request("deepseek-v2-lite", "h100-sxm:8x2", global_batch=32)):
         found = list(islice(configurations(asked), 5000))
         assert len(found) > 100
         assert len(set(found)) == len(found)
@@ -24,7 +23,7 @@ def test_everything_enumerated_is_legal_and_there_once():
 
 
 def test_degrees_are_those_that_a_product_of_all_finds():
-    asked = question("mixtral-8x7b", "h100-sxm:8x2", global_batch=32, sequence=8192)
+    asked = request("mixtral-8x7b", "h100-sxm:8x2", global_batch=32, sequence=8192)
     names = ("tensor", "context", "pipeline", "data", "expert", "expert_tensor", "microbatch_size")
     found = {tuple(frame[name] for name in names) for frame in frames(asked) if frame["zero"] == 1}
     expected = set()
@@ -44,52 +43,52 @@ def test_degrees_are_those_that_a_product_of_all_finds():
 
 
 def test_what_is_fixed_is_the_only_value_tried():
-    asked = question(fix={"tp": "2,4", "schedule": "zbv", "zero": 1, "recompute": "full"})
+    asked = request(fix={"tp": "2,4", "schedule": "zbv", "zero": 1, "recompute": "full"})
     found = list(configurations(asked))
     assert {each.tensor for each in found} == {2, 4}
     assert {(each.schedule, each.recompute) for each in found} == {("zbv", ("full",))}
 
 
 def test_every_divisor_of_a_replica_s_batch_is_a_microbatch_size():
-    asked = question(global_batch=6 * 7, machines="h100-sxm:2x1")
+    asked = request(global_batch=6 * 7, machines="h100-sxm:2x1")
     sizes = {(frame["data"], frame["microbatch_size"]) for frame in frames(asked)}
     assert sizes == {(data, size) for data in (1, 2) for size in (1, 2, 3, 6, 7, 14, 21, 42) if 42 % (data * size) == 0}
 
 
 def test_what_is_left_out_is_said_unless_it_is_fixed_or_there_is_nothing_to_choose():
-    moe = question("mixtral-8x7b", "h100-sxm:8x2", global_batch=32)
+    moe = request("mixtral-8x7b", "h100-sxm:8x2", global_batch=32)
     assert left_out(moe) == tuple(LEFT_OUT.values())
-    assert LEFT_OUT["expert_tensor"] not in left_out(question())
-    fixed = question(fix={"zero": 0, "recompute": "mlp"})
+    assert LEFT_OUT["expert_tensor"] not in left_out(request())
+    fixed = request(fix={"zero": 0, "recompute": "mlp"})
     assert not {LEFT_OUT["zero"], LEFT_OUT["recompute"]} & set(left_out(fixed))
-    assert not {LEFT_OUT["chunks"], LEFT_OUT["schedule"]} & set(left_out(question(fix={"pp": 1})))
-    assert set(left_out(question(machines="h100-sxm:1x1"))) == {LEFT_OUT["recompute"], LEFT_OUT["offload"]}
+    assert not {LEFT_OUT["chunks"], LEFT_OUT["schedule"]} & set(left_out(request(fix={"pp": 1})))
+    assert set(left_out(request(machines="h100-sxm:1x1"))) == {LEFT_OUT["recompute"], LEFT_OUT["offload"]}
 
 
 def test_one_gpu_has_nothing_to_split():
-    found = list(frames(question(machines="h100-sxm:1x1")))
+    found = list(frames(request(machines="h100-sxm:1x1")))
     assert {(each["tensor"], each["pipeline"], each["data"], each["zero"]) for each in found} == {(1, 1, 1, 1)}
-    assert {order["schedule"] for frame in found for order in variants(question(machines="h100-sxm:1x1"), frame)} == {
+    assert {order["schedule"] for frame in found for order in variants(request(machines="h100-sxm:1x1"), frame)} == {
         "1f1b"
     }
 
 
 def test_a_large_cluster_is_enumerated_lazily():
-    asked = question("deepseek-v3", "h800-sxm:8x256", global_batch=15360)
+    asked = request("deepseek-v3", "h800-sxm:8x256", global_batch=15360)
     first = next(configurations(asked))
     assert first.gpus == 2048
     assert sum(1 for _ in frames(asked)) > 5000
 
 
 def test_savings_are_the_model_s_own():
-    frame = next(frames(question()))
-    modules = {module for saving in savings(question(), frame) for module in saving["recompute"]}
+    frame = next(frames(request()))
+    modules = {module for saving in savings(request(), frame) for module in saving["recompute"]}
     assert modules == {"layernorm", "mlp", "full"}
 
 
 def test_trainers_compute_again_what_they_can():
-    asked = question(fix={"software": "torchtitan"})
+    asked = request(fix={"software": "torchtitan"})
     assert {saving["recompute"] for saving in savings(asked, next(frames(asked)))} == {(), ("selective-op",), ("full",)}
-    asked = question("gpt3-6.7b", "a100-sxm-80gb:8x1", sequence=2048, fix={"software": "megatron-lm-2021"})
+    asked = request("gpt3-6.7b", "a100-sxm-80gb:8x1", sequence=2048, fix={"software": "megatron-lm-2021"})
     found = {saving["recompute"] for saving in savings(asked, next(frames(asked)))}
     assert found == {(), ("layernorm",), ("core_attn",), ("mlp",), ("full",)}

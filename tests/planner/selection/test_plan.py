@@ -10,16 +10,22 @@ from benchmarks.planning import PUBLISHED
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
 from pipeplan.hardware import cluster
 from pipeplan.planner import Planned, PlanProgress, estimate, plan
-from pipeplan.planner.selection.reasons import lost_because
-from pipeplan.planner.selection.sensitivity import CHANGES, LIMITS
+from pipeplan.planner.selection.comparing import CHANGES, LIMITS, lost_because
+from pipeplan.trainers import TRAINERS
 from pipeplan.workload import model
 
 MODEL, CLUSTER = model("llama3-8b"), cluster("h100-sxm:8x2")
 
 
 def planned(machines: str = "h100-sxm:8x2", name: str = "llama3-8b", **changes: Any) -> Planned:
-    """A plan of a small question, but for what is changed."""
-    given = {"global_batch": 32, "sequence": 8192, "seconds": 60.0, "order_seconds": 0.0} | changes
+    """A plan of a small request, but for what is changed."""
+    given: dict[str, Any] = {
+        "global_batch": 32,
+        "sequence": 8192,
+        "seconds": 60.0,
+        "order_seconds": 0.0,
+        "trainers": TRAINERS,
+    } | changes
     return plan(model(name), cluster(machines), **given)
 
 
@@ -89,6 +95,7 @@ def test_a_complete_plan_is_no_worse_than_one_with_a_microbatch_size_of_three():
     assert free.best.step_time <= fixed.best.step_time
 
 
+@pytest.mark.slow
 def test_two_workers_choose_what_one_does(found):
     other = planned(workers=2)
     assert other.complete
@@ -98,6 +105,7 @@ def test_two_workers_choose_what_one_does(found):
     assert other.sensitivity == found.sensitivity
 
 
+@pytest.mark.slow
 def test_a_store_keeps_estimates_for_another_question(tmp_path: Path, found):
     store = tmp_path / "plan.sqlite"
     first = planned(store=store)
@@ -149,6 +157,7 @@ def test_a_fixed_choice_in_the_way_is_the_cheapest_change():
     assert "in place of" in found.closest_miss.change
 
 
+@pytest.mark.slow
 def test_the_fewest_gpus_that_meet_a_deadline():
     whole = planned("h100-sxm:8x4", objective="step-time").best
     assert whole is not None
@@ -162,6 +171,7 @@ def test_the_fewest_gpus_that_meet_a_deadline():
         planned("h100-sxm:8x4", objective="gpus", deadline=0.001)
 
 
+@pytest.mark.slow
 def test_the_least_cost_is_no_more_gpu_seconds_than_the_fastest():
     fast, cheap = (planned("h100-sxm:8x4", objective=objective).best for objective in ("tokens", "cost"))
     assert fast is not None
@@ -238,6 +248,7 @@ FIXED: dict[str, dict[str, Any]] = {
 """What is fixed beside the published configuration's batch, so that its plan is short."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIXED)
 def test_a_plan_is_at_least_as_fast_as_what_was_published(name):
     run = next(each for each in PUBLISHED if each.model == name)

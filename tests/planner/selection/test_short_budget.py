@@ -8,6 +8,7 @@ import pytest
 
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, estimate, plan
+from pipeplan.trainers import TRAINERS
 from pipeplan.workload import model
 
 
@@ -42,7 +43,8 @@ def test_however_short_the_budget_it_is_close_to_what_is_known_to_be_good(traine
     software = "torchtitan" if trainer == "torchtitan" else "megatron-core"
     good = Configuration(**step, software=software, sequence_parallel=known.get("tensor", 1) > 1, **known)
     least = estimate(shape, machines, good, with_error_bar=False).step_time
-    short = plan(shape, machines, seconds=1e-6, workers=1, order_seconds=0, fix={"trainer": trainer}, **step)
+    fixed: dict[str, Any] = {"fix": {"trainer": trainer}, "trainers": TRAINERS}
+    short = plan(shape, machines, seconds=1e-6, workers=1, order_seconds=0, **fixed, **step)
     assert short.best is not None
     assert short.best.peak_bytes <= short.memory_limit
     assert short.best.step_time <= 1.05 * least

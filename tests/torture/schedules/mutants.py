@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.checking import Problem, check
+from pipeplan.checking import Finding as Checked
+from pipeplan.checking import check
 from pipeplan.checking.structure import SHOWN
 from pipeplan.costs import Settings
 from pipeplan.errors import DeadlockError, FormatError, InvalidScheduleError, NotationError, PipeplanError
@@ -109,7 +110,7 @@ def _listed(findings: set[Finding]) -> str:
     return "; ".join(sorted(map(str, findings))) or "nothing"
 
 
-def _finding(schedule: Schedule, problem: Problem) -> Finding:
+def _finding(schedule: Schedule, problem: Checked) -> Finding:
     """A problem in the oracle's words."""
     if problem.position is None:
         return Finding(problem.rule, int(problem.where.removeprefix("rank ")), None, problem.message.split()[0])
@@ -118,7 +119,7 @@ def _finding(schedule: Schedule, problem: Problem) -> Finding:
     return Finding(problem.rule, rank, number, str(schedule.op(problem.position)))
 
 
-def _hold_a_cycle(oracle: Oracle, schedule: Schedule, problem: Problem, what: str, *, meet: bool) -> None:
+def _hold_a_cycle(oracle: Oracle, schedule: Schedule, problem: Checked, what: str, *, meet: bool) -> None:
     """The ops of a deadlock each stand where their ranks stop for ever: at it, or in the pair that begins there."""
     assert problem.position is not None
     stops = dict(oracle.stuck(meet=meet))

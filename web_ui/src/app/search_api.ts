@@ -1,6 +1,7 @@
 /** What the panels that search ask the server, and the lines that it answers with. */
 
-import { type Fault, type OwnFile, posted, Refusal, type Settings } from "./api.js";
+import type { FrontLine, FrontPointReply, FrontReply, SearchLine, SearchReply, SearchStatus } from "../records.js";
+import { type OwnFile, posted, Refusal, type Settings } from "./api.js";
 import { lines } from "./lines.js";
 
 export interface Asked {
@@ -21,72 +22,27 @@ export interface FrontAsked extends Asked {
   readonly points: number;
 }
 
-export interface SearchProgress {
-  /** How much of the budget is spent, from 0 to 1. */
-  readonly share: number;
-  readonly value: number;
-  readonly bound: number;
-  readonly found_by: string;
-  readonly evaluations: number;
-  readonly seconds: number;
-  readonly published: { readonly name: string; readonly value: number } | null;
-}
+export type {
+  FrontPointReply as FrontPoint,
+  FrontReply as Front,
+  SearchStatus as SearchProgress,
+} from "../records.js";
 
-/** The result of a search, as far as the page needs it. */
-export interface Found {
-  readonly time_unit: string;
-  readonly found_by: string;
-  readonly optimal: boolean;
-  readonly seconds: number;
-  readonly evaluations: number;
-  readonly objective: {
-    readonly name: string;
-    readonly value: number;
-    readonly lower_bound: number;
-    readonly bound_reason: string;
-    readonly gap: number;
-  };
-  /** What was gained over published schedules, a sentence each. */
-  readonly said: readonly string[];
-}
-
-export interface FrontPoint {
-  /** In bytes or activations; null without a limit. */
-  readonly limit: number | null;
-  readonly peak: number;
-  readonly value: number;
-  /** The schedule, as pipeplan's JSON. */
-  readonly text: string;
-}
-
-export interface Front {
-  readonly memory: "bytes" | "activations";
-  readonly time_unit: string;
-  readonly points: readonly FrontPoint[];
-  /** What was gained over published schedules. */
-  readonly said: string;
-  readonly published: readonly { readonly schedule: string; readonly peak: number; readonly value: number }[];
-}
+/** What a search adds to a result is always there. */
+export type Found = Required<SearchReply>;
 
 export interface SearchEvents {
-  progress(progress: SearchProgress): void;
+  progress(progress: SearchStatus): void;
   /** The best schedule so far, as pipeplan's JSON. */
   best(text: string): void;
 }
 
 export interface FrontEvents {
-  progress(progress: SearchProgress): void;
-  point(point: FrontPoint): void;
+  progress(progress: SearchStatus): void;
+  point(point: FrontPointReply): void;
 }
 
-interface Line {
-  readonly progress?: SearchProgress;
-  readonly best?: string;
-  readonly point?: FrontPoint;
-  readonly found?: Found;
-  readonly front?: Front;
-  readonly errors?: readonly Fault[];
-}
+type Line = SearchLine & FrontLine;
 
 /** The page's own name for the server, which lets a page search once at a time; a new one each time it is opened. */
 const SESSION = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
@@ -96,13 +52,13 @@ export async function search(asked: SearchAsked, events: SearchEvents, signal: A
   for await (const line of told("/api/search", asked, signal)) {
     if (line.progress !== undefined) events.progress(line.progress);
     if (line.best !== undefined) events.best(line.best);
-    if (line.found !== undefined) return line.found;
+    if (line.found !== undefined) return line.found as Found;
   }
   throw ENDED;
 }
 
 /** Search under several limits. */
-export async function front(asked: FrontAsked, events: FrontEvents, signal: AbortSignal): Promise<Front> {
+export async function front(asked: FrontAsked, events: FrontEvents, signal: AbortSignal): Promise<FrontReply> {
   for await (const line of told("/api/front", asked, signal)) {
     if (line.progress !== undefined) events.progress(line.progress);
     if (line.point !== undefined) events.point(line.point);

@@ -1,77 +1,33 @@
 /** What the editor asks the server, and what it gets. */
 
-import type { Question, Result, Settings } from "../app/api.js";
+import type { Question } from "../app/api.js";
 import { posted } from "../app/api.js";
-import type { TimelineData } from "../data.js";
+import type { EditBegin, EditedShape, EditReply, Settings } from "../records.js";
 
-export interface Shape {
-  readonly placement: readonly (readonly number[])[];
-  readonly microbatches: number;
-  readonly slices: number;
-}
-
-export interface Begin {
-  readonly name: string;
-  readonly rows: string;
-  readonly shape: Shape;
-  readonly ops: number;
-}
-
-/** One thing that is wrong, with its words: line and number. */
-export interface Flaw {
-  readonly rule: string;
-  readonly message: string;
-  readonly places: readonly (readonly [number, number])[];
-}
-
-export interface Waiting {
-  readonly rank: number;
-  readonly op: string;
-  readonly message: string;
-  readonly places: readonly (readonly [number, number])[];
-}
-
-export interface Trainer {
-  readonly trainer: string;
-  readonly format: string;
-  readonly runs: boolean;
-  readonly reason: string;
-}
-
-export interface Verdict {
-  readonly valid: boolean;
-  readonly flaws: readonly Flaw[];
-  readonly more: number;
-  readonly over: readonly Flaw[];
-  readonly notes: readonly string[];
-  readonly shape: Shape | null;
-  readonly result: Result | null;
-  readonly changed: string;
-  readonly stopped: {
-    readonly until: number;
-    readonly ran: number;
-    readonly ops: number;
-    readonly waiting: readonly Waiting[];
-  } | null;
-  readonly trainers: readonly Trainer[] | null;
-  readonly timeline: TimelineData | null;
-}
+export type {
+  EditBegin as Begin,
+  EditedShape as Shape,
+  EditReply as Verdict,
+  Flaw,
+  TrainerReply as Trainer,
+  Waiting,
+} from "../records.js";
 
 export interface EditQuestion {
   readonly settings: Settings;
   readonly name: string;
   readonly rows: string;
-  readonly shape: Shape | null;
+  readonly shape: EditedShape | null;
   readonly before: string | null;
   readonly draw: boolean;
 }
 
-export async function begin(question: Question): Promise<Begin> {
-  return (await posted("/api/edit/begin", question)).json() as Promise<Begin>;
+export async function begin(question: Question): Promise<EditBegin> {
+  return (await posted("/api/edit/begin", question)).json() as Promise<EditBegin>;
 }
 
-export async function judge(question: EditQuestion): Promise<Verdict> {
-  return (await posted("/api/edit", question)).json() as Promise<Verdict>;
+export async function judge(question: EditQuestion): Promise<EditReply> {
+  return (await posted("/api/edit", question)).json() as Promise<EditReply>;
 }
 
 /** Settings that a text answers by itself. */

@@ -34,7 +34,7 @@ export function searched({ searched: found, best }: Plan): string {
 
 /** Facts of one configuration, as terms with what they are. */
 export function facts(candidate: Candidate): HTMLElement {
-  const told = (name: string) => String(candidate.configuration[name] ?? "");
+  const told = (name: keyof Candidate["configuration"]) => String(candidate.configuration[name] ?? "");
   const step = candidate.error_bar;
   const likely = step === null ? "" : ` (${step.step_time_s.map(figure).join(" to ")} s likely)`;
   const rows = [

@@ -1,4 +1,4 @@
-/** What Python hands over to the page of a report: `report_data` in pipeplan.drawing.html, with facts by pipeplan.api.comparing.reports. */
+/** What Python hands over to the page of a report: `report_data` in pipeplan.drawing.html, with facts by the answers. */
 
 import type { Column, TimelineData } from "../data.js";
 

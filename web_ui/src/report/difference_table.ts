@@ -2,7 +2,7 @@
 
 import type { ThemeName } from "../data.js";
 import { make } from "../dom.js";
-import { Shading } from "../shading.js";
+import { Shading } from "../palette.js";
 import type { Difference, KindRow } from "./contract.js";
 import { type Column, headings, type Order, refilled } from "./sortable.js";
 

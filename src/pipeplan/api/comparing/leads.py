@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from pipeplan.api.results import Result
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
 from pipeplan.model import tolerances
+from pipeplan.readable import Times, change, size_text
+from pipeplan.records import Record
 from pipeplan.strategies import Strategy, is_strategy, strategy
 
 MOST_WORK = 300_000
@@ -52,8 +57,7 @@ Timed = Callable[[Result, Settings], float]
 """The makespan of the order that a result has on other settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lead:
+class Lead(Record, frozen=True):
     """The schedule that would be the shortest.
 
     Attributes
@@ -79,16 +83,6 @@ class Lead:
     schedule: str | None
     makespan: float | None
     left_out: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a part of the JSON of a comparison."""
-        return {
-            "change": self.change,
-            "leader": self.leader,
-            "at": self.at,
-            "schedule": self.schedule,
-            "makespan": self.makespan,
-        }
 
 
 def leads_of(results: Sequence[Result], settings: Settings, again: Again, timed: Timed) -> tuple[Lead, ...]:
@@ -168,7 +162,7 @@ def _with_slower_transfers(fitting: Sequence[Result], race: _Race) -> Iterator[L
         return
     left_out = tuple(result.name for result in fitting if result not in runners)
     found = [_lead_of(leader, runners, race, now, reach) for leader in _tied(runners)[:_MOST_TIED]]
-    yield replace(max(found, key=lambda lead: lead.at), left_out=left_out)
+    yield msgspec.structs.replace(max(found, key=lambda lead: lead.at), left_out=left_out)
 
 
 def _lead_of(leader: Result, runners: Sequence[Result], race: _Race, now: float, reach: float) -> Lead:
@@ -288,3 +282,56 @@ def peak_of(result: Result) -> float:
     """What the rank holds that holds most: bytes where they are known, else activations."""
     bytes_ = result.memory.peak_bytes
     return float((result.memory.peak_activation if bytes_ is None else bytes_).max())
+
+
+def changes_in_words(leads: Sequence[Lead], results: Sequence[Result]) -> tuple[str, ...]:
+    """Return what would change which schedule is the first, a sentence each: the same in the terminal and on the page."""
+    slower = [_slower(results[0], lead) for lead in leads if lead.change == "transfer"]
+    steps = [lead for lead in leads if lead.change == "memory"]
+    return (*slower, *([_smaller(results, steps)] if steps else []))
+
+
+def _slower(first: Result, lead: Lead) -> str:
+    now, at = first.costs.transfer.time(), _rounded_down(lead.at)
+    form = Times.of((at, now), first.timeline.unit)
+    today = f" (now {form.text(now)})" if now else ""
+    besides = f" ({' and '.join(lead.left_out)} not made again)" if lead.left_out else ""
+    if lead.schedule is None:
+        return f"{lead.leader} leads up to a transfer of {form.text(at)} at least{today}{besides}."
+    until = f"{lead.leader} leads until a transfer takes more than {form.text(at)}{today}"
+    return f"{until}; then {lead.schedule} does{besides}."
+
+
+def _rounded_down(transfer: float) -> float:
+    """A transfer time in three digits, no longer than it is: the leader still leads there."""
+    rounded = float(f"{transfer:.3g}")
+    if rounded <= transfer * (1 + tolerances.ROUNDING):
+        return rounded
+    return float(f"{rounded - 10.0 ** (math.floor(math.log10(rounded)) - 2):.3g}")
+
+
+def _smaller(results: Sequence[Result], steps: Sequence[Lead]) -> str:
+    leader = next(result for result in results if result.name == steps[0].leader)
+    times = times_of(results)
+    in_bytes = leader.memory.peak_bytes is not None
+    unit = "" if in_bytes else " activations"
+    # Rounded up, so that a limit of what is written lets in what it is said of.
+    held = [
+        size_text(value, up=True) if in_bytes else f"{math.ceil(value * 1000 - 1e-6) / 1000:.7g}"
+        for value in (peak_of(leader), *(step.at for step in steps))
+    ]
+    found = [
+        f"{at}{unit if place == 0 else ''} {step.schedule} ({_longer(leader, step, times)})"
+        for place, (at, step) in enumerate(zip(held[1:], steps, strict=True))
+    ]
+    return f"{leader.name} needs {held[0]}{unit} on a rank; with less, the shortest is at {', at '.join(found)}."
+
+
+def _longer(first: Result, step: Lead, times: Times) -> str:
+    assert step.makespan is not None
+    return f"{times.text(step.makespan)}, {change(step.makespan / first.makespan - 1)}"
+
+
+def times_of(results: Sequence[Result]) -> Times:
+    """Return how the makespans and bounds of a comparison are written."""
+    return Times.of((value for each in results for value in (each.makespan, each.lower_bound)), results[0].time_unit)

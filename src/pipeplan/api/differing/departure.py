@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.model import Floats, Timeline, crosses_ranks, dependencies, tolerances
+from pipeplan.records import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(Record, frozen=True, kw_only=True):
     """The first op, by its start in the run, at which a run departs from what was planned.
 
     Attributes

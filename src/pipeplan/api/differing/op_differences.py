@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.api.resimulation import KindDifference, Resimulation
+from pipeplan.api.differing.resimulation import KindDifference, Resimulation
 from pipeplan.model import Floats, Timeline
+from pipeplan.records import Record
 
 SLOWEST = 5
 """How many ops are named of those that took the most beyond their plan."""
@@ -18,8 +18,7 @@ _SCALES = (1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 """Where a scale of ratios may end."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpDifference:
+class OpDifference(Record, frozen=True, kw_only=True):
     """One op, in the unit of the measured timeline.
 
     Attributes
@@ -40,8 +39,7 @@ class OpDifference:
     typical: float
 
 
-@dataclass(frozen=True, slots=True)
-class RankDifference:
+class RankDifference(Record, frozen=True, kw_only=True):
     """One rank: how long it was busy and idle, until the last op ended on any rank; in the unit of the measured timeline."""
 
     rank: int
@@ -51,8 +49,7 @@ class RankDifference:
     idle_measured: float
 
 
-@dataclass(frozen=True, slots=True)
-class WholeKind:
+class WholeKind(Record, frozen=True, kw_only=True):
     """All ops of one kind on all stages.
 
     Attributes
@@ -119,7 +116,7 @@ def whole_kinds(
         ratios = [each.measured / each.planned for each in kinds if each.kind == name and each.planned]
         if ratios:
             alone = resimulate(np.where(_of_kind(planned, name), after, before)).makespan
-            yield WholeKind(name, min(ratios), max(ratios), alone - unchanged)
+            yield WholeKind(kind=name, least=min(ratios), most=max(ratios), effect=alone - unchanged)
 
 
 def _of_kind(planned: Timeline, name: str) -> NDArray[np.bool_]:

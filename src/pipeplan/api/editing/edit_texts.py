@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.checking import Problem
+from pipeplan.checking import Finding
 from pipeplan.errors import NotationError
 from pipeplan.formats import Rows, rows_of
 from pipeplan.model import Columns, Op, Placement, Schedule, counted, from_ops, infer_placement, parse_cell
+from pipeplan.records import Record
 
 MOST_FLAWS = 20
 """How many flaws are told; more of them help nobody."""
@@ -21,24 +25,28 @@ _LONGEST_WORD = 40
 _LAST_SLICE = int(np.iinfo(np.int16).max)
 
 
-@dataclass(frozen=True, slots=True)
-class EditedShape:
-    """The shape of the schedule that is edited: where its stages are, its microbatches and slices.
+class EditedShape(Record, frozen=True):
+    """The shape of the schedule that is edited: the rank of each stage for each copy of the model, microbatches and slices.
 
     It tells an op that is missing, or on a wrong rank, from one that was never meant to be.
     """
 
-    placement: Placement
+    rank_of: tuple[tuple[int, ...], ...] = msgspec.field(name="placement")
     microbatches: int
-    slices: int = 1
+    slices: int
 
     @classmethod
     def of(cls, schedule: Schedule) -> EditedShape:
-        """That of a schedule."""
-        return cls(schedule.placement, schedule.microbatches, schedule.slices)
+        """Return the shape of a schedule."""
+        return cls(schedule.placement.rank_of, schedule.microbatches, schedule.slices)
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where the stages are. Raises ShapeError where they cannot be there."""
+        return Placement.of(*self.rank_of)
 
     def in_words(self) -> str:
-        """``4 ranks, 8 stages (loop), 16 microbatches``."""
+        """Return the shape in words: ``4 ranks, 8 stages (loop), 16 microbatches``."""
         slices = f", {self.slices} slices" if self.slices > 1 else ""
         placement = self.placement
         return (
@@ -47,22 +55,20 @@ class EditedShape:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A word of a text: the number of its line and its number there, from 0."""
 
     line: int
     word: int
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(Record, frozen=True):
     """One thing that is wrong.
 
     Attributes
     ----------
     rule
-        As of a :class:`~pipeplan.checking.Problem`, and ``notation`` for words that are no ops.
+        As of a :class:`~pipeplan.checking.Finding`, and ``notation`` for words that are no ops.
     message
         One sentence, with its place.
     places
@@ -71,7 +77,7 @@ class Flaw:
 
     rule: str
     message: str
-    places: tuple[Place, ...] = ()
+    places: tuple[Place, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,9 +125,9 @@ class EditText:
         found = [list(ops) for ops in self.ops]
         microbatches = 1 + max((int(ops.microbatch.max(initial=0)) for ops in self.ops), default=0)
         slices = 1 + max((int(ops.slice.max(initial=0)) for ops in self.ops), default=0)
-        return EditedShape(infer_placement(found, microbatches), microbatches, slices)
+        return EditedShape(infer_placement(found, microbatches).rank_of, microbatches, slices)
 
-    def flaws_of(self, problems: Iterable[Problem], schedule: Schedule) -> list[Flaw]:
+    def flaws_of(self, problems: Iterable[Finding], schedule: Schedule) -> list[Flaw]:
         """What a check has found, with the words at fault."""
         return [
             Flaw(

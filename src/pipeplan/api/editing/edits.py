@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipeplan.api.checks import memory_rule
 from pipeplan.api.editing.edit_texts import MOST_FLAWS, EditedShape, EditText, Flaw, read_edit
 from pipeplan.api.editing.stopped_runs import StoppedRun, stopped_run
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import sends, simulated
-from pipeplan.checking import Problem
 from pipeplan.checking import check as check_schedule
 from pipeplan.costs import Settings
 from pipeplan.errors import InvalidScheduleError, PipeplanError, ShapeError
 from pipeplan.model import Schedule, format_schedule
 from pipeplan.readable import Times, change
+from pipeplan.records import Evidence, Record
 from pipeplan.simulation import Cause, cause_of_delay
 
 _SHAPE_SETTINGS = (
@@ -32,18 +32,15 @@ _SHAPE_SETTINGS = (
 """The settings that the text itself answers."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Edit:
-    """What there is to say about a text.
+class Edit(Record, frozen=True, kw_only=True, eq=False):
+    """Verdict on a text.
 
     Attributes
     ----------
-    text
-        Its words.
+    valid
+        Whether it runs.
     shape
         The shape that it is judged by.
-    schedule
-        Its schedule; None where words are no ops.
     flaws
         What keeps it from running, at most ``MOST_FLAWS``; none means that it runs.
     more
@@ -58,20 +55,17 @@ class Edit:
         What else to know, a sentence each.
     """
 
-    text: EditText
-    shape: EditedShape | None
-    schedule: Schedule | None = None
-    flaws: Sequence[Flaw] = ()
+    valid: bool
+    flaws: tuple[Flaw, ...] = ()
     more: int = 0
-    over: Sequence[Flaw] = ()
+    over: tuple[Flaw, ...] = ()
+    notes: tuple[str, ...] = ()
+    shape: EditedShape | None
     result: Result | None = None
     stopped: StoppedRun | None = None
-    notes: Sequence[str] = ()
 
-    @property
-    def valid(self) -> bool:
-        """Whether it runs."""
-        return self.result is not None
+    schedule = Evidence[Schedule | None]()
+    """Its schedule; None where words are no ops."""
 
 
 def text_of(schedule: Schedule) -> str:
@@ -102,17 +96,22 @@ def edited(text: str, settings: Settings, *, shape: EditedShape | None = None, n
     read = read_edit(text, ranks=None if shape is None else shape.placement.ranks)
     if read.flaws or not any(map(len, read.ops)):
         flaws = [*read.flaws, *(() if shape is None else read.out_of_shape(shape))] or [_EMPTY]
-        return Edit(read, shape, flaws=flaws[:MOST_FLAWS], more=len(flaws[MOST_FLAWS:]))
+        return _refused(shape, flaws)
     if shape is not None:
         edit = _judged(read, shape, settings, name)
         return edit if edit.valid else _by_its_own_shape(read, shape, settings, name) or edit
     try:
         return _judged(read, read.own_shape(), settings, name)
     except (InvalidScheduleError, ShapeError) as error:
-        return Edit(read, None, flaws=[Flaw("placement", str(error))])
+        return _refused(None, [Flaw("placement", str(error), ())])
 
 
-_EMPTY = Flaw("notation", "there are no ops: type them as 0F0 0B0, a line for each rank")
+_EMPTY = Flaw("notation", "there are no ops: type them as 0F0 0B0, a line for each rank", ())
+
+
+def _refused(shape: EditedShape | None, flaws: Sequence[Flaw]) -> Edit:
+    first, rest = tuple(flaws[:MOST_FLAWS]), flaws[MOST_FLAWS:]
+    return Edit(valid=False, flaws=first, more=len(rest), shape=shape).holding(schedule=None)
 
 
 def _without_shape(settings: Settings) -> Settings:
@@ -129,38 +128,38 @@ def _by_its_own_shape(read: EditText, shape: EditedShape, settings: Settings, na
         return None
     if edit is None or not edit.valid:
         return None
-    return replace(edit, notes=[*edit.notes, f"another shape than before: {own.in_words()}"])
+    return edit.replaced(notes=(*edit.notes, f"another shape than before: {own.in_words()}"))
 
 
 def _judged(read: EditText, shape: EditedShape, settings: Settings, name: str) -> Edit:
     outside = [*read.out_of_shape(shape)]
     if len(read.ops) != shape.placement.ranks:
         message = f"{len(read.ops)} lines of ops, and there are {shape.placement.ranks} ranks: every rank has a line"
-        outside.append(Flaw("rows", message))
+        outside.append(Flaw("rows", message, ()))
     if outside:
-        return Edit(read, shape, flaws=outside[:MOST_FLAWS], more=len(outside[MOST_FLAWS:]))
+        return _refused(shape, outside)
     schedule = read.schedule(shape, name)
     report = check_schedule(schedule, memory=memory_rule(schedule, settings), sends=sends(settings))
     wrong = [problem for problem in report.problems if problem.rule != "memory"]
     over = [problem for problem in report.problems if problem.rule == "memory"]
-    edit = Edit(read, shape, schedule, over=read.flaws_of(over, schedule))
-    if wrong:
-        return _stopped(edit, schedule, wrong, settings)
-    try:
-        return replace(edit, result=simulated(schedule, settings))
-    except InvalidScheduleError as error:
-        # Right by itself, and stuck with the messages that blocking communication puts in.
-        return replace(edit, flaws=[Flaw("deadlock", str(error).partition("\n")[0])])
-
-
-def _stopped(edit: Edit, schedule: Schedule, wrong: Sequence[Problem], settings: Settings) -> Edit:
-    flaws = edit.text.flaws_of(wrong, schedule)
-    return replace(
-        edit,
-        flaws=flaws[:MOST_FLAWS],
+    flaws_over = tuple(read.flaws_of(over, schedule))
+    if not wrong:
+        try:
+            result = simulated(schedule, settings)
+        except InvalidScheduleError as error:
+            # Right by itself, and stuck with the messages that blocking communication puts in.
+            stuck = (Flaw("deadlock", str(error).partition("\n")[0], ()),)
+            return Edit(valid=False, flaws=stuck, over=flaws_over, shape=shape).holding(schedule=schedule)
+        return Edit(valid=True, over=flaws_over, shape=shape, result=result).holding(schedule=schedule)
+    flaws = read.flaws_of(wrong, schedule)
+    return Edit(
+        valid=False,
+        flaws=tuple(flaws[:MOST_FLAWS]),
         more=len(flaws[MOST_FLAWS:]),
-        stopped=stopped_run(schedule, settings, wrong),
-    )
+        over=flaws_over,
+        shape=shape,
+        stopped=stopped_run(schedule, settings, wrong, lambda position: read.place(schedule, position)),
+    ).holding(schedule=schedule)
 
 
 def change_in_words(before: Result, after: Result) -> str:

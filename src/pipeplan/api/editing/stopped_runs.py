@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import numpy as np
 
-from pipeplan.checking import Problem
+from pipeplan.api.editing.edit_texts import Place
+from pipeplan.checking import Finding
 from pipeplan.costs import Costs, Settings
 from pipeplan.drawing import View, view_of
 from pipeplan.errors import PipeplanError
@@ -16,60 +17,49 @@ from pipeplan.model import (
     Bools,
     Dependencies,
     Floats,
-    Progress,
+    RowProgress,
     Schedule,
     Timeline,
     dependencies,
     farthest,
 )
+from pipeplan.records import Evidence, Record
 from pipeplan.simulation import simulate as simulate_schedule
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Where a rank stops.
-
-    Attributes
-    ----------
-    rank, position
-        Which one, and its first op that never runs.
-    message
-        What it waits for, in a sentence.
-    """
+class Waiting(Record, frozen=True, kw_only=True):
+    """Where a rank stops: its first op that never runs, the words of that op, and in a sentence what it waits for."""
 
     rank: int
     position: int
+    op: str
     message: str
+    places: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StoppedRun:
-    """As far as a schedule runs, and behind it what never does.
+class StoppedRun(Record, frozen=True, kw_only=True, eq=False):
+    """As far as a schedule runs, and behind it what never does: how many ops run until when, and where ranks stop."""
 
-    Attributes
-    ----------
-    timeline
-        All ops. Those that run have their times; the others stand behind ``until``, each behind the one before it on its
-        rank, so that they can be seen and moved.
-    ran
-        Which ops run, shape (ops,).
-    until
-        When the last of them ends.
-    waiting
-        Where ranks stop.
-    """
-
-    timeline: Timeline
-    ran: Bools
     until: float
-    waiting: Sequence[Waiting]
+    ops_ran: int = msgspec.field(name="ran")
+    ops: int
+    waiting: tuple[Waiting, ...]
+
+    timeline = Evidence[Timeline]()
+    """All ops. Those that run have their times; the others stand behind ``until``, each behind the one before it on its
+    rank, so that they can be seen and moved."""
+
+    ran = Evidence[Bools]()
+    """Which ops run, shape (ops,)."""
 
     def view(self) -> View:
         """What a picture shows."""
         return view_of(self.timeline)
 
 
-def stopped_run(schedule: Schedule, settings: Settings, wrong: Sequence[Problem]) -> StoppedRun | None:
+def stopped_run(
+    schedule: Schedule, settings: Settings, wrong: Sequence[Finding], place_of: Callable[[int], Place]
+) -> StoppedRun | None:
     """How far a schedule gets; None where that cannot be said, as of one that is hardly there.
 
     Parameters
@@ -78,6 +68,8 @@ def stopped_run(schedule: Schedule, settings: Settings, wrong: Sequence[Problem]
         Costs. Messages between ranks delay, whatever the settings say of how they block.
     wrong
         What is wrong with it; an op that a problem points at never runs.
+    place_of
+        Gives the word of an op, by the op's position.
 
     Raises
     ------
@@ -93,10 +85,15 @@ def stopped_run(schedule: Schedule, settings: Settings, wrong: Sequence[Problem]
         timeline = Timeline(schedule, start, end, costs.time_unit)
     except PipeplanError:
         return None
-    return StoppedRun(timeline, ran, float(end[ran].max(initial=0.0)), _waiting(schedule, needs, run))
+    return StoppedRun(
+        until=float(end[ran].max(initial=0.0)),
+        ops_ran=int(ran.sum()),
+        ops=len(schedule),
+        waiting=tuple(_waiting(schedule, needs, run, place_of)),
+    ).holding(timeline=timeline, ran=ran)
 
 
-def _blocked(schedule: Schedule, needs: Dependencies, wrong: Sequence[Problem]) -> Bools:
+def _blocked(schedule: Schedule, needs: Dependencies, wrong: Sequence[Finding]) -> Bools:
     """The ops that can never run, whatever other ranks do."""
     blocked = np.zeros(len(schedule), np.bool_)
     at_fault = [each.position for each in wrong if each.position is not None and each.rule not in _OF_SEVERAL]
@@ -131,15 +128,17 @@ def _times(schedule: Schedule, costs: Costs, ran: Bools) -> tuple[Floats, Floats
     return start, end
 
 
-def _waiting(schedule: Schedule, needs: Dependencies, run: Progress) -> list[Waiting]:
-    return [
-        Waiting(rank, int(at), _in_words(schedule, needs, run, int(at)))
-        for rank, at in enumerate(run.reached)
-        if at < schedule.offsets[rank + 1]
-    ]
+def _waiting(
+    schedule: Schedule, needs: Dependencies, run: RowProgress, place_of: Callable[[int], Place]
+) -> Iterator[Waiting]:
+    for rank, at in enumerate(run.reached.tolist()):
+        if at < schedule.offsets[rank + 1]:
+            message = _in_words(schedule, needs, run, at)
+            op = str(schedule.op(at))
+            yield Waiting(rank=rank, position=at, op=op, message=message, places=(place_of(at),))
 
 
-def _in_words(schedule: Schedule, needs: Dependencies, run: Progress, position: int) -> str:
+def _in_words(schedule: Schedule, needs: Dependencies, run: RowProgress, position: int) -> str:
     rank = int(schedule.rank[position])
     stops = f"rank {rank} stops before {schedule.op(position)}"
     pair = position + 1 < len(schedule) and bool(schedule.joined[position + 1])

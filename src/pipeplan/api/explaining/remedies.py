@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
-from pipeplan.api.comparing.comparisons import settings_for
+from pipeplan.api.comparing.compare import settings_for
 from pipeplan.api.comparing.leads import peak_of, work_of
 from pipeplan.api.results import Result
 from pipeplan.api.simulations import simulated
@@ -14,6 +14,7 @@ from pipeplan.api.sources import shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
 from pipeplan.model import Schedule, counted, tolerances
+from pipeplan.records import Record
 from pipeplan.simulation import Simulation, what_ifs
 from pipeplan.strategies import STRATEGIES, Strategy, strategy
 
@@ -23,12 +24,14 @@ MOST_WORK = 500_000
 MOST_SCHEDULES = 4
 """Other schedules that are named: the shortest of those of which no other is shorter and needs less memory."""
 
+LEAST_GAIN = 5e-4
+"""Share of its time that a microbatch must save for a change to help: less is written as 0.0%."""
+
 RemedyKind = Literal["costs", "schedule", "chunks", "microbatches", "memory", "recomputation", "offload"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
-    """One change, and what the step becomes with it.
+class Remedy(Record, frozen=True, kw_only=True):
+    """One change, and the step with it.
 
     Attributes
     ----------
@@ -38,42 +41,33 @@ class Remedy:
         What is changed.
     makespan, microbatches
         Of the step with it; only ``microbatches`` changes their number.
+    per_microbatch
+        The makespan by the number of microbatches, by which steps of different numbers are compared.
     peak_activation, peak_bytes
         What the fullest rank then holds; ``peak_bytes`` is None without bytes.
     fits
         Whether every rank is within its memory limit.
+    gain
+        By how much the makespan is shorter than without the change.
+    helps
+        Whether a microbatch takes less time; over the memory limit, whether the step fits.
     """
 
     change: str
     kind: RemedyKind
     makespan: float
     microbatches: int
+    per_microbatch: float
     peak_activation: float
     peak_bytes: float | None
     fits: bool
-
-    @property
-    def per_microbatch(self) -> float:
-        """The makespan by the number of microbatches: what steps of different numbers are compared by."""
-        return self.makespan / self.microbatches
+    gain: float
+    helps: bool
 
     @property
     def peak(self) -> float:
         """What the fullest rank holds: bytes where they are known, else activations."""
         return self.peak_activation if self.peak_bytes is None else self.peak_bytes
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a part of the JSON of an explanation."""
-        return {
-            "change": self.change,
-            "kind": self.kind,
-            "makespan": self.makespan,
-            "microbatches": self.microbatches,
-            "per_microbatch": self.per_microbatch,
-            "peak_activation": self.peak_activation,
-            "peak_bytes": self.peak_bytes,
-            "fits": self.fits,
-        }
 
 
 def remedies(meant: str | Schedule, settings: Settings, result: Result) -> tuple[Remedy, ...]:
@@ -98,24 +92,28 @@ def round_off(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _remedy(change: str, kind: RemedyKind, result: Result) -> Remedy:
-    bytes_ = result.memory.peak_bytes
+def _remedy(change: str, kind: RemedyKind, changed: Result, now: Result, *, makespan: float | None = None) -> Remedy:
+    makespan = changed.makespan if makespan is None else makespan
+    per_microbatch = makespan / changed.microbatches
+    enough = now.makespan / now.microbatches * (1 - LEAST_GAIN)
     return Remedy(
         change=change,
         kind=kind,
-        makespan=result.makespan,
-        microbatches=result.schedule.microbatches,
-        peak_activation=float(result.memory.peak_activation.max()),
-        peak_bytes=None if bytes_ is None else float(bytes_.max()),
-        fits=result.fits,
+        makespan=makespan,
+        microbatches=changed.microbatches,
+        per_microbatch=per_microbatch,
+        peak_activation=max(changed.peak_activation),
+        peak_bytes=None if changed.peak_bytes is None else max(changed.peak_bytes),
+        fits=changed.fits,
+        gain=now.makespan - makespan,
+        helps=changed.fits and (not now.fits or per_microbatch < enough),
     )
 
 
 def _costs(settings: Settings, result: Result) -> Iterator[Remedy]:
     """The same order of ops on other costs: its memory stays as it is."""
-    now = _remedy("", "costs", result)
     for what in what_ifs(Simulation(result.timeline, result.costs), communication=settings.communication):
-        yield replace(now, change=what.change, makespan=what.makespan)
+        yield _remedy(what.change, "costs", result, result, makespan=what.makespan)
 
 
 def _same_strategy(found: Strategy, settings: Settings, result: Result) -> Iterator[Remedy]:
@@ -123,12 +121,12 @@ def _same_strategy(found: Strategy, settings: Settings, result: Result) -> Itera
     for more in (1, 2):
         grown = _tried(found.name, replace(settings, microbatches=result.schedule.microbatches + more))
         if grown is not None:
-            yield _remedy(counted(more, "more microbatch"), "microbatches", grown)
+            yield _remedy(counted(more, "more microbatch"), "microbatches", grown, result)
             break
     for kind, words, changed in _ways(found, settings, result):
         tried = _tried(found.name, changed)
         if tried is not None:
-            yield _remedy(words, kind, tried)
+            yield _remedy(words, kind, tried, result)
 
 
 def _ways(found: Strategy, settings: Settings, result: Result) -> Iterator[tuple[RemedyKind, str, Settings]]:
@@ -174,7 +172,7 @@ def _other_schedules(settings: Settings, result: Result) -> Iterator[Remedy]:
         each for each in found if each.fits > result.fits or round_off(each.makespan) < round_off(result.makespan)
     ]
     for each in _undominated(shorter)[:MOST_SCHEDULES]:
-        yield _remedy(each.name, "schedule", each)
+        yield _remedy(each.name, "schedule", each, result)
 
 
 def _promising(settings: Settings, besides: str) -> list[tuple[str, int]]:

@@ -5,43 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
+import msgspec
 import numpy as np
 
-from pipeplan.model import COMPUTE_KINDS, Floats, Ints, Op, Timeline, among, tolerances
+from pipeplan.model import COMPUTE_KINDS, Floats, Ints, Op, Timeline, among, parse_cell, tolerances
+from pipeplan.records import Record
 from pipeplan.simulation import WAITS, IdleTimes, Reason, timed_only
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """An idle gap of a rank that ends when what it waits for arrives.
+class Wait(Record, frozen=True, kw_only=True):
+    """Longest idle gap of a rank that ends when what it waits for arrives.
 
     Attributes
     ----------
     rank, start, end
         Where and when.
-    op
-        What starts at its end.
+    notation
+        The op that starts at its end, as ``op`` in JSON.
     source
-        The rank on which, in this gap, the chain behind that op was farthest from its stage; None where it was on the
-        rank itself.
+        The rank on which, in this gap, the chain behind that op was farthest from its stage, as ``from_rank`` in JSON; None
+        where it was on the rank itself.
     """
 
     rank: int
     start: float
     end: float
-    op: Op
-    source: int | None
+    notation: str = msgspec.field(name="op")
+    source: int | None = msgspec.field(name="from_rank")
+
+    @property
+    def op(self) -> Op:
+        """The op that starts at its end."""
+        return parse_cell(self.notation)[0]
 
     @property
     def time(self) -> float:
-        """How long it is."""
+        """Length of the gap."""
         return self.end - self.start
-
-    def to_dict(self) -> dict[str, Any]:
-        """As a part of the JSON of an explanation."""
-        return {"rank": self.rank, "start": self.start, "end": self.end, "op": str(self.op), "from_rank": self.source}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,9 @@ def longest_waits(timeline: Timeline, idle: IdleTimes) -> tuple[Wait | None, ...
     sources = _sources(timeline, idle, found)
     longest: list[Wait | None] = [None] * timeline.schedule.ranks
     for gap, source in zip(found, sources, strict=True):
-        longest[gap.rank] = Wait(gap.rank, gap.start, gap.end, timeline.schedule.op(gap.op), source)
+        longest[gap.rank] = Wait(
+            rank=gap.rank, start=gap.start, end=gap.end, notation=str(timeline.schedule.op(gap.op)), source=source
+        )
     return tuple(longest)
 
 

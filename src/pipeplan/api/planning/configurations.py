@@ -1,13 +1,223 @@
-"""A configuration in a few words, and as a record."""
+"""A configuration in a few words, and as a file: model and cluster as a plan takes them, the rest by the names of ``fix``.
+
+.. code-block:: yaml
+
+    model: llama3-70b            # a preset, a config.json, or the keys of a shape
+    cluster: h100-sxm:8x8
+    global_batch: 128
+    sequence: 8192
+    tp: 4
+    pp: 4
+    vp: 5
+    schedule: interleaved-1f1b
+    recompute: core_attn
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    # What is in words must not load the planner.
-    from pipeplan.planner import Configuration
+from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
+from pipeplan.hardware import Cluster, cluster, cluster_from
+from pipeplan.planner import CHOICES, Configuration, read_fixed, short_name, written
+from pipeplan.trainers import TRAINERS
+from pipeplan.workload import ModelShape, from_dict, known_model, model, read_config, short_form
+
+MODEL_ENDINGS = (".json", ".yaml", ".yml", ".toml")
+"""Of files with a model."""
+
+_QUESTION = ("model", "cluster", "global_batch", "sequence")
+_CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
+
+
+def model_of(said: Any, folder: Path | None = Path()) -> ModelShape:
+    """A model's shape: a preset's name, a file or a folder with a config.json, what that holds, or the keys of a shape.
+
+    Parameters
+    ----------
+    folder
+        Where names of files begin; None: there are no files.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name that is neither a preset's nor a file's.
+    InputError
+        For a file that cannot be read, and for what is no model that is known.
+    """
+    if isinstance(said, ModelShape):
+        return said
+    if isinstance(said, Mapping):
+        return read_config(said) if {"architectures", "model_type"} & said.keys() else from_dict(said)
+    text = str(said)
+    if (
+        folder is not None
+        and known_model(text) is None
+        and (
+            text.lower().endswith(MODEL_ENDINGS)
+            or os.path.isfile(folder / text)
+            or os.path.isfile(folder / text / "config.json")
+        )
+    ):
+        return read_config(folder / text)
+    return model(text)
+
+
+def cluster_of(said: Any, folder: Path | None = Path()) -> Cluster:
+    """A cluster: ``GPU:PER_NODExNODES``, a file, or its keys. Raises what :func:`pipeplan.hardware.cluster` does."""
+    if isinstance(said, Cluster):
+        return said
+    if isinstance(said, Mapping):
+        return cluster_from(dict(said), "the cluster")
+    text = str(said)
+    if not text.lower().endswith(MODEL_ENDINGS):
+        return cluster(text)
+    if folder is None:
+        raise FormatError(
+            f"the cluster '{text}' is a file: write GPU:PER_NODExNODES here, such as h100-sxm:8x8", field="cluster"
+        )
+    return cluster(folder / text)
+
+
+def read_configuration(
+    document: Mapping[str, Any], folder: Path | None = Path()
+) -> tuple[ModelShape, Cluster, Configuration]:
+    """What is trained, on what, and how, from the keys of a configuration file.
+
+    Parameters
+    ----------
+    document
+        ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
+        ``recompute_by_stage`` is a list with what each stage computes again, and ``offload`` may be a list, too.
+    folder
+        Where names of files begin; None: there are no files.
+
+    Raises
+    ------
+    UnknownNameError
+        For a key that nobody knows; says the nearest.
+    InputError
+        For a key that is missing, and a value that cannot be.
+    """
+    missing = [name for name in _QUESTION if document.get(name) is None]
+    if missing:
+        raise InputError(f"a configuration needs {', '.join(missing)}", field=missing[0])
+    said = {name: value for name, value in document.items() if value is not None and name not in _QUESTION}
+    shape, machines = model_of(document["model"], folder), cluster_of(document["cluster"], folder)
+    asked: dict[str, Any] = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
+    by_stage = said.pop("recompute_by_stage", None)
+    offload = said.pop("offload", 0.0)
+    chosen = _chosen(said)
+    if by_stage is not None:
+        chosen["recompute_by_stage"] = tuple(_one("recompute", each) for each in _list("recompute_by_stage", by_stage))
+    chosen["offload"] = (
+        tuple(_one("offload", each) for each in offload) if isinstance(offload, list) else _one("offload", offload)
+    )
+    found = Configuration(**asked, **chosen)
+    return shape, machines, found if "data" in chosen else replace(found, data=_replicas(machines, found))
+
+
+def _chosen(said: Mapping[str, Any]) -> dict[str, Any]:
+    known = {name for choice in _CHOSEN for name in (choice.field, *choice.names)}
+    chosen: dict[str, Any] = {}
+    for name, value in said.items():
+        if name not in known:
+            raise UnknownNameError("key of a configuration:", str(name), [*_QUESTION, *known], field=str(name))
+        field = next(choice.field for choice in _CHOSEN if name in (choice.field, *choice.names))
+        if field in chosen:
+            raise InputError(f"{short_name(field)} is given twice", field=str(name))
+        chosen[field] = _one(name, value)
+    return chosen
+
+
+def _one(name: str, value: Any) -> Any:
+    """Return the single value of a field. Raises InputError with the key as its field."""
+    plain = "+".join(map(str, value)) or "none" if isinstance(value, list) else value
+    try:
+        ((only,),) = read_fixed({name: [plain]}, TRAINERS).values()
+    except PipeplanError as error:
+        error.field = name
+        raise
+    return only
+
+
+def _count(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{name} is a whole number from 1 on, not {value!r}", field=name)
+    return value
+
+
+def _list(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise FormatError(f"{name} is a list with a value for each stage", field=name)
+    return value
+
+
+def _replicas(machines: Cluster, found: Configuration) -> int:
+    """Return the replicas that fill the cluster."""
+    one = found.tensor * found.pipeline * found.context
+    if machines.gpus % one:
+        raise InputError(
+            f"tp {found.tensor} x pp {found.pipeline} x cp {found.context} = {one} does not divide {machines.gpus} GPUs: "
+            "say dp, or other degrees",
+            field="dp",
+        )
+    return machines.gpus // one
+
+
+def configuration_document(shape: ModelShape, machines: Cluster, found: Configuration) -> dict[str, Any]:
+    """The keys of a configuration file, of which :func:`read_configuration` makes the same; what is usual is left out."""
+    usual = {field.name: field.default for field in fields(Configuration)}
+    said: dict[str, Any] = {
+        "model": _model_document(shape),
+        "cluster": _cluster_document(machines),
+        "global_batch": found.global_batch,
+        "sequence": found.sequence,
+    }
+    for choice in _CHOSEN:
+        value = getattr(found, choice.field)
+        if value != usual[choice.field] or choice.field == "data":
+            said[short_name(choice.field)] = _plain(choice.field, value)
+    if found.recompute_by_stage is not None:
+        said["recompute_by_stage"] = [written("recompute", each) for each in found.recompute_by_stage]
+    return said
+
+
+def _model_document(shape: ModelShape) -> Any:
+    """Return a preset's name, or the keys of a shape, under another name where it differs from its preset."""
+    preset = known_model(shape.name)
+    if preset == shape:
+        return shape.name
+    return short_form(shape if preset is None else replace(shape, name=f"{shape.name} (changed)"))
+
+
+def _plain(field: str, value: Any) -> Any:
+    if field in ("recompute", "layers"):
+        return written(field, value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _cluster_document(machines: Cluster) -> Any:
+    """Return ``GPU:PER_NODExNODES`` where that says everything, else the numbers of the cluster."""
+    text = f"{machines.gpu.name}:{machines.per_node}x{machines.nodes}"
+    try:
+        if cluster(text) == machines:
+            return text
+    except PipeplanError:
+        pass  # a GPU of one's own has no name that is known
+    gpu = {field.name: getattr(machines.gpu, field.name) for field in fields(machines.gpu)}
+    links = {name: _told(asdict(getattr(machines, name))) for name in ("inside", "between")}
+    sizes = {"per_node": machines.per_node, "nodes": machines.nodes, "domain": machines.domain}
+    return {"gpu": _told(gpu | {"peak": dict(machines.gpu.peak)}), **sizes, **links}
+
+
+def _told(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None and value != ""}
+
 
 _DEGREES = (
     ("tensor", "tp"),
@@ -63,9 +273,3 @@ def layout_in_words(configuration: Configuration) -> str:
     for count in layers:
         runs[-1:] = [(runs[-1][0] + 1, count)] if runs and runs[-1][1] == count else [*runs[-1:], (1, count)]
     return ", ".join(f"{times} x {count}" if times > 1 else str(count) for times, count in runs)
-
-
-def configuration_record(configuration: Configuration) -> dict[str, Any]:
-    """By the names of its fields, with microbatches and GPUs, which follow from them."""
-    derived = {"gpus": configuration.gpus, "microbatches": configuration.microbatches}
-    return asdict(configuration) | derived

@@ -2,20 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, final, get_type_hints
 
-from pipeplan.api.planning.configurations import configuration_record
-from pipeplan.api.presentable import Presentable
-from pipeplan.drawing import View
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.parts import columns, facts, figure, line, shown_ranks
+from pipeplan.api.planning.configurations import in_words
+from pipeplan.drawing import MEMORY_SHARES, TIME_SHARES, Share
 from pipeplan.files import GIBIBYTE
-from pipeplan.model import counted
+from pipeplan.model import counted, one_line
+from pipeplan.planner import Configuration, Estimate
+from pipeplan.readable import change, percent
+from pipeplan.records import Evidence, Record
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pipeplan.planner import Estimate
+
+class StepBreakdown(Record, frozen=True, kw_only=True):
+    """Where a step's time goes, in seconds: what adds up to it."""
+
+    compute_s: float
+    recompute_s: float
+    tensor_s: float
+    context_s: float
+    expert_s: float
+    bubble_s: float
+    overhead_s: float
+    data_s: float
+    optimizer_s: float
+
+
+class MemoryBreakdown(Record, frozen=True, kw_only=True):
+    """Where a rank's memory goes, in GiB: what adds up to its peak."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    transient: float
+    buffers: float
+
+
+class ErrorBarRecord(Record, frozen=True, kw_only=True):
+    """Measured over predicted in published runs like it, from the least to the most; the step times, and the runs."""
+
+    low: float
+    high: float
+    step_time_s: tuple[float, float]
+    runs: tuple[str, ...]
+
+
+ConfigurationRecord: Any = msgspec.defstruct(
+    "ConfigurationRecord",
+    [*get_type_hints(Configuration).items(), ("gpus", int), ("microbatches", int)],
+    bases=(Record,),
+    namespace={"__doc__": "What a configuration chooses, with the GPUs and microbatches that makes."},
+    frozen=True,
+    kw_only=True,
+)
+
+
+class EstimateRecord(Record, frozen=True, kw_only=True):
+    """Prediction of one configuration: times in seconds, memory in GiB; ``docs/how-to/planning.md`` says what each is."""
+
+    step_time_s: float
+    peak_memory_gib: float
+    peak_memory_by_rank_gib: tuple[float, ...]
+    breakdown: StepBreakdown
+    memory_breakdown_by_rank_gib: tuple[MemoryBreakdown, ...]
+    tokens_per_s: float
+    flops: float
+    mfu: float
+    error_bar: ErrorBarRecord | None
+    costs_from: dict[str, str]
+    assumed: tuple[str, ...]
+    configuration: ConfigurationRecord
+
+
+def figures_of(found: Estimate) -> dict[str, Any]:
+    """Return the fields of an :class:`EstimateRecord`."""
+    by_rank = tuple(rank.total / GIBIBYTE for rank in found.memory)
+    bar, chosen = found.error_bar, found.configuration
+    return {
+        "step_time_s": found.step_time,
+        "peak_memory_gib": max(by_rank),
+        "peak_memory_by_rank_gib": by_rank,
+        "breakdown": StepBreakdown(**{f"{name}_s": value for name, value in asdict(found.time).items()}),
+        "memory_breakdown_by_rank_gib": tuple(
+            MemoryBreakdown(**{name: value / GIBIBYTE for name, value in asdict(rank).items()}) for rank in found.memory
+        ),
+        "tokens_per_s": found.tokens_per_second,
+        "flops": found.flops,
+        "mfu": found.mfu,
+        "error_bar": None
+        if bar is None
+        else ErrorBarRecord(
+            low=bar.low,
+            high=bar.high,
+            step_time_s=(found.step_time * bar.low, found.step_time * bar.high),
+            runs=bar.runs,
+        ),
+        "costs_from": dict(found.costs_from),
+        "assumed": found.assumed,
+        "configuration": ConfigurationRecord(**asdict(chosen), gpus=chosen.gpus, microbatches=chosen.microbatches),
+    }
+
+
+class MeasuredFigures(Record, frozen=True, kw_only=True):
+    """What a real run took, as far as its file says it."""
+
+    step_time_s: float | UnsetType = UNSET
+    peak_memory_gib: float | UnsetType = UNSET
+
+
+class PredictionErrors(Record, frozen=True, kw_only=True):
+    """Predicted over measured, less 1."""
+
+    step_time: float | None
+    peak_memory: float | None
+
+
+class EstimatedRowRecord(Record, frozen=True, kw_only=True):
+    """One configuration of a file; ``refused`` says why where there are no figures."""
+
+    id: str
+    step_time_s: float | None
+    peak_memory_gib: float | None
+    peak_memory_by_rank_gib: tuple[float, ...] | None
+    breakdown: StepBreakdown | None
+    error_bar: ErrorBarRecord | None
+    assumed: tuple[str, ...]
+    refused: str | None
+    memory_breakdown_by_rank_gib: tuple[MemoryBreakdown, ...] | UnsetType = UNSET
+    tokens_per_s: float | UnsetType = UNSET
+    flops: float | UnsetType = UNSET
+    mfu: float | UnsetType = UNSET
+    costs_from: dict[str, str] | UnsetType = UNSET
+    configuration: ConfigurationRecord | UnsetType = UNSET
+    measured: MeasuredFigures | UnsetType = UNSET
+    error: PredictionErrors | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +173,7 @@ class EstimatedRow:
     estimate: Estimate | None = None
     refused: str | None = None
     assumed: tuple[str, ...] = ()
-    measured: Mapping[str, float] = field(default_factory=dict)
+    measured: dict[str, float] = field(default_factory=dict)
 
     @property
     def time_error(self) -> float | None:
@@ -56,42 +186,49 @@ class EstimatedRow:
         predicted = None if self.estimate is None else self.estimate.peak_bytes / GIBIBYTE
         return _error(predicted, self.measured.get("peak_memory_gib"))
 
-    def to_dict(self) -> dict[str, Any]:
+    @property
+    def record(self) -> EstimatedRowRecord:
         """Its part of ``estimate --json``."""
         found = self.estimate
-        record = _REFUSED if found is None else estimate_record(found)
-        assumed = [*self.assumed, *(() if found is None else found.assumed)]
-        said: dict[str, Any] = {"assumed": list(dict.fromkeys(assumed)), "refused": self.refused}
+        figures = dict.fromkeys(_REFUSED) if found is None else figures_of(found)
+        assumed = (*self.assumed, *(() if found is None else found.assumed))
+        named: dict[str, Any] = {"id": self.id, "refused": self.refused, "assumed": tuple(dict.fromkeys(assumed))}
         if self.measured:
-            errors = {"step_time": self.time_error, "peak_memory": self.memory_error}
-            said |= {"measured": dict(self.measured), "error": errors}
-        return {"id": self.id, **record, **said}
+            named["measured"] = MeasuredFigures(**self.measured)
+            named["error"] = PredictionErrors(step_time=self.time_error, peak_memory=self.memory_error)
+        return EstimatedRowRecord(**(figures | named))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as plain lists, strings and numbers."""
+        return self.record.to_dict()
+
+
+_REFUSED = ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
+"""Figures that are None in a row that is refused."""
 
 
 def _error(predicted: float | None, measured: float | None) -> float | None:
     return None if predicted is None or measured is None else predicted / measured - 1
 
 
-_REFUSED: dict[str, Any] = dict.fromkeys(
-    ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
-)
-"""The figures of a row that is refused."""
-
-
 @final
-@dataclass(frozen=True, eq=False)
-class Estimates(Presentable):
-    """Predictions of given configurations.
+class Estimates(Record, Answer, frozen=True, kw_only=True, eq=False):
+    """Predictions of given configurations, in the order of the file.
 
     Iteration gives the rows; ``to_frame()`` has a row each.
-
-    Attributes
-    ----------
-    rows
-        In the order of the file.
     """
 
-    rows: tuple[EstimatedRow, ...]
+    schema_name = "answer-estimate"
+
+    records: tuple[EstimatedRowRecord, ...] = msgspec.field(name="rows")
+
+    rows = Evidence[tuple[EstimatedRow, ...]]()
+    """The configurations with what the planner says of them."""
+
+    @classmethod
+    def of(cls, rows: Sequence[EstimatedRow]) -> Estimates:
+        """Return the answer of rows."""
+        return cls(records=tuple(row.record for row in rows)).holding(rows=tuple(rows))
 
     def __iter__(self) -> Iterator[EstimatedRow]:
         return iter(self.rows)
@@ -103,22 +240,26 @@ class Estimates(Presentable):
         """The row of this id. Raises KeyError for another one."""
         return next((row for row in self.rows if row.id == id), None) or _missing(id)
 
-    def views(self) -> Sequence[View]:
-        """None: there is nothing to draw."""
-        return []
-
-    def to_dict(self) -> dict[str, Any]:
-        """``rows``: step time, memory, where both go, the error bar, what was assumed, and why others are refused."""
-        return {"rows": [row.to_dict() for row in self.rows]}
-
-    def table(self) -> Iterable[RenderableType]:
-        """Return what ``print()`` shows."""
-        from pipeplan.api.tables.estimates import estimates_parts  # late: tables load rich
-
-        return estimates_parts(self)
+    def table(self) -> Iterator[RenderableType]:
+        """Return one configuration in full; several as a row each, beside what was measured."""
+        if len(self) == 1:
+            yield from _one(self.rows[0])
+            return
+        measured = any(row.measured for row in self)
+        beside = ("meas-\nured", "error", "meas-\nured", "error") if measured else ()
+        table = columns("configuration", "step\n(s)", *beside[:2], "peak\n(GiB)", *beside[2:])
+        for row in self:
+            if row.estimate is not None:
+                table.add_row(*_cells(row, row.estimate, measured))
+        yield table
+        yield from _errors(self.rows)
+        if refused := [row for row in self if row.estimate is None]:
+            yield line()
+            yield line("not estimated:")
+            yield from (line(f"{row.id}: {row.refused}", indent=2) for row in refused)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [row.to_dict() for row in self.rows]
+        return [each.to_dict() for each in self.records]
 
     def __repr__(self) -> str:
         refused = sum(row.refused is not None for row in self.rows)
@@ -129,34 +270,110 @@ def _missing(id: str) -> EstimatedRow:
     raise KeyError(id)
 
 
-def estimate_record(found: Estimate) -> dict[str, Any]:
-    """An estimate as plain numbers; ``docs/how-to/planning.md`` says what each is.
+def _cells(row: EstimatedRow, found: Estimate, measured: bool) -> list[str]:
+    times, peaks = [figure(found.step_time)], [f"{found.peak_bytes / GIBIBYTE:.1f}"]
+    if measured:
+        times += _beside(row.measured.get("step_time_s"), row.time_error)
+        peaks += _beside(row.measured.get("peak_memory_gib"), row.memory_error)
+    return [one_line(row.id), *times, *peaks]
 
-    Times are seconds, memory is GiB; ``breakdown`` adds up to the step, and each rank's memory to its peak.
-    """
-    by_rank = [rank.total / GIBIBYTE for rank in found.memory]
+
+def _beside(value: float | None, error: float | None) -> tuple[str, str]:
+    return ("", "") if value is None or error is None else (figure(value), change(error))
+
+
+def _errors(rows: Sequence[EstimatedRow]) -> Iterator[RenderableType]:
+    """Return the errors by source: one mean over runs of all kinds would say little."""
+    table = columns("error by source", "runs", "step", "signed", "runs", "peak", "signed", padding=1)
+    for source in dict.fromkeys(row.source for row in rows if row.measured):
+        of_source = [row for row in rows if row.source == source]
+        cells = [
+            *_mean([row.time_error for row in of_source if row.time_error is not None]),
+            *_mean([row.memory_error for row in of_source if row.memory_error is not None]),
+        ]
+        table.add_row(one_line(source) or "this file", *cells)
+    if table.rows:
+        yield line()
+        yield table
+
+
+def _mean(errors: Sequence[float]) -> tuple[str, str, str]:
+    """Return the number of errors, and their mean without and with their signs."""
+    if not errors:
+        return "", "", ""
+    return str(len(errors)), percent(sum(map(abs, errors)) / len(errors)), change(sum(errors) / len(errors))
+
+
+def _one(row: EstimatedRow) -> Iterator[RenderableType]:
+    found = row.estimate
+    if found is None:
+        yield line(f"{row.id}: {row.refused}")
+        return
+    yield line(f"{row.id}: {in_words(found.configuration)}", "bold")
+    rows = [
+        ("step", step_in_words(found)),
+        ("tokens a second", f"{found.tokens_per_second:,.0f}"),
+        ("MFU", percent(found.mfu)),
+        ("peak memory", f"{found.peak_bytes / GIBIBYTE:.1f} GiB"),
+    ]
+    for name, value, error in (
+        ("step, measured", row.measured.get("step_time_s"), row.time_error),
+        ("peak, measured", row.measured.get("peak_memory_gib"), row.memory_error),
+    ):
+        if value is not None and error is not None:
+            rows.append((name, f"{figure(value)}; the prediction is off by {change(error)}"))
+    yield facts(rows, above=1, below=1)
+    yield from estimate_parts(found)
+    for assumed in dict.fromkeys((*row.assumed, *found.assumed)):
+        yield line(f"assumed: {assumed}")
+
+
+def step_in_words(found: Estimate) -> str:
+    """The step's time, with the error bar where there is one."""
     bar = found.error_bar
-    return {
-        "step_time_s": found.step_time,
-        "peak_memory_gib": max(by_rank),
-        "peak_memory_by_rank_gib": by_rank,
-        "breakdown": {f"{name}_s": value for name, value in asdict(found.time).items()},
-        "memory_breakdown_by_rank_gib": [
-            {name: value / GIBIBYTE for name, value in asdict(rank).items()} for rank in found.memory
-        ],
-        "tokens_per_s": found.tokens_per_second,
-        "flops": found.flops,
-        "mfu": found.mfu,
-        "error_bar": None
+    between = (
+        ""
         if bar is None
-        else {"low": bar.low, "high": bar.high, "step_time_s": _between(found), "runs": list(bar.runs)},
-        "costs_from": dict(found.costs_from),
-        "assumed": list(found.assumed),
-        "configuration": configuration_record(found.configuration),
-    }
+        else f" ({figure(found.step_time * bar.low)} to {figure(found.step_time * bar.high)} s likely)"
+    )
+    return f"{figure(found.step_time)} s{between}"
 
 
-def _between(found: Estimate) -> list[float]:
-    """The step times between which the error bar puts the measured one."""
-    assert found.error_bar is not None
-    return [found.step_time * found.error_bar.low, found.step_time * found.error_bar.high]
+def estimate_parts(found: Estimate, limit: float | None = None) -> Iterator[RenderableType]:
+    """Where the step's time goes, and what each rank's memory holds."""
+    yield _spent(found)
+    yield line()
+    yield _held(found, limit)
+    yield line()
+
+
+def _spent(found: Estimate) -> RenderableType:
+    table = columns("the step's time", "s", "share", padding=1)
+    # All with the digits of the step: what is nothing beside it is left out.
+    digits = len(figure(found.step_time).partition(".")[2])
+    for name, value in asdict(found.time).items():
+        if round(value, digits):
+            table.add_row(TIME_SHARES[name].title, f"{value:,.{digits}f}", percent(value / found.step_time))
+    return table
+
+
+def _held(found: Estimate, limit: float | None) -> RenderableType:
+    held = [asdict(rank) for rank in found.memory]
+    used = _used(held, MEMORY_SHARES)
+    over = limit is not None and any(rank.total > limit for rank in found.memory)
+    heading = "rank, GiB" if not over else f"rank, GiB (! over {(limit or 0) / GIBIBYTE:.1f})"
+    titles = [share.title.replace(" ", "\n") for share in used.values()]
+    table = columns(heading, *titles, "total", least=titles[::-1])
+    shown = shown_ranks(len(held))
+    for place, rank in enumerate(shown):
+        if place and rank != shown[place - 1] + 1:
+            table.add_row("...")
+        total = found.memory[rank].total
+        mark = " !" if limit is not None and total > limit else ""
+        parts = (f"{held[rank][name] / GIBIBYTE:.1f}" for name in used)
+        table.add_row(f"{rank}{mark}", *parts, f"{total / GIBIBYTE:.1f}")
+    return table
+
+
+def _used(bars: Sequence[Mapping[str, float]], shares: Mapping[str, Share]) -> dict[str, Share]:
+    return {name: share for name, share in shares.items() if any(bar[name] for bar in bars)}

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from pipeplan.api.planning.configuration_files import read_configuration
+from pipeplan.api.arguments import takes
+from pipeplan.api.keywords import EstimateOptionsKeywords
+from pipeplan.api.planning.configurations import read_configuration
 from pipeplan.api.planning.estimates import EstimatedRow, Estimates
-from pipeplan.api.planning.plan_settings import PLAN_SETTINGS
+from pipeplan.api.planning.options import EstimateOptions, FilePath
 from pipeplan.api.searching.searches import usable_cores
-from pipeplan.costs import require_settings
+from pipeplan.costs import options_of
 from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, PipeplanError
 from pipeplan.files import GIBIBYTE, MEBIBYTE
-from pipeplan.planner import Calibration, Estimate, Row, error_bar, read_calibration, row_from
+from pipeplan.planner import Calibration, RunRow, error_bar, read_calibration, row_from
 from pipeplan.planner import estimate as estimate_one
 from pipeplan.sweeps import Progress, Task, sweep
 
@@ -30,37 +31,19 @@ FEW = 32
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _NumberedRow:
     """A row of a file, and its place in it."""
 
     place: int
     document: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    """What a process says of a row."""
-
-    id: str
-    source: str = ""
-    estimate: Estimate | None = None
-    refused: str | None = None
-    assumed: tuple[str, ...] = ()
-    measured: dict[str, float] = field(default_factory=dict)
-
-    def row(self) -> EstimatedRow:
-        """The same for people."""
-        return EstimatedRow(**{each.name: getattr(self, each.name) for each in fields(self)})
-
-
+@takes(EstimateOptions)
 def estimate(
-    source: str | os.PathLike[str] | Mapping[str, Any],
+    source: FilePath | Mapping[str, Any],
     *,
-    workers: int | None = None,
-    dask: str | None = None,
-    store: str | os.PathLike[str] | None = None,
-    calibration: str | os.PathLike[str] | None = None,
     progress: Callable[[float], None] | None = None,
+    **options: Unpack[EstimateOptionsKeywords],
 ) -> Estimates:
     """Step time and memory of given configurations, without a search, beside what was measured where a file says it.
 
@@ -70,16 +53,10 @@ def estimate(
         A YAML, TOML or JSON file, or what it holds: one configuration (``model``, ``cluster``, ``global_batch``,
         ``sequence``, and what ``fix`` of :func:`pipeplan.plan` takes, by its names), or ``rows``: a list of such
         configurations, or of published runs.
-    workers
-        Processes (as many as there are cores; one for a few configurations).
-    dask
-        Address of a Dask scheduler, whose workers estimate in place of processes here.
-    store
-        File that keeps estimates as they come; the same file of rows asked again goes on from there.
-    calibration
-        File of ``pipeplan profile --calibrate``.
     progress
         Called with the share that is done.
+    **options
+        The options of estimates (:class:`~pipeplan.api.planning.options.EstimateOptions`).
 
     Raises
     ------
@@ -93,37 +70,45 @@ def estimate(
     >>> len(pipeplan.estimate(one))
     1
     """
-    require_settings(PLAN_SETTINGS, workers=workers, dask=dask, store=store, calibration=calibration)
+    return estimated(source, options_of(EstimateOptions, options), progress=progress)
+
+
+def estimated(
+    source: FilePath | Mapping[str, Any],
+    options: EstimateOptions,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> Estimates:
+    """See :func:`estimate`."""
     document, name, folder = _opened(source)
-    factors = calibration_of(calibration)
+    factors = calibration_of(options.calibration)
     if "rows" not in document and "parallel" not in document:
-        return Estimates((_configured(document, name, folder, factors).row(),))
+        return Estimates.of([_configured(document, name, folder, factors)])
     rows = document.get("rows", [document])
     if not isinstance(rows, list) or not rows:
         raise FormatError(f"{name}: 'rows' is a list of configurations, with one at least")
-    count = 1 if len(rows) < FEW else usable_cores() if workers is None else workers
+    count = 1 if len(rows) < FEW else usable_cores() if options.workers is None else options.workers
     found: dict[str, EstimatedRow] = {}
     for finished in sweep(
         partial(_estimated, folder=folder, calibration=factors),
-        (Task(str(place), _Asked(place, row)) for place, row in enumerate(rows)),
-        answer=_Answer,
+        (Task(str(place), _NumberedRow(place, row)) for place, row in enumerate(rows)),
+        answer=EstimatedRow,
         asked={"what": "estimate", "rows": _digest(rows), "calibration": str(factors)},
         workers=count,
-        dask=dask,
-        store=None if store is None else Path(store),
+        dask=options.dask,
+        store=None if options.store is None else Path(options.store),
         progress=None if progress is None else partial(_tell, progress, len(rows)),
     ):
-        found[finished.key] = finished.required().row()
-    return Estimates(tuple(found[str(place)] for place in range(len(rows))))
+        found[finished.key] = finished.required()
+    return Estimates.of([found[str(place)] for place in range(len(rows))])
 
 
-def calibration_of(path: str | os.PathLike[str] | None) -> Calibration | None:
+def calibration_of(path: FilePath | None) -> Calibration | None:
     """What was measured on one's own GPU. Raises InputError for a file that cannot be read."""
     return None if path is None else read_calibration(Path(path))
 
 
 def _digest(rows: list[Any]) -> str:
-    """What tells one list of rows from another."""
     return blake2b(repr(rows).encode(), digest_size=16).hexdigest()
 
 
@@ -131,8 +116,8 @@ def _tell(progress: Callable[[float], None], rows: int, so_far: Progress) -> Non
     progress(so_far.done / rows)
 
 
-def _opened(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[Mapping[str, Any], str, Path]:
-    """What a source holds, what it is called, and where the names of files in it begin."""
+def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], str, Path]:
+    """Return the content of a source, its name, and the folder that file names in it start from."""
     if isinstance(source, Mapping):
         return source, "configuration", Path()
     path = Path(source)
@@ -142,28 +127,27 @@ def _opened(source: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[Mapping
     return document, path.name, path.parent
 
 
-def _estimated(asked: _Asked, *, folder: Path, calibration: Calibration | None) -> _Answer:
-    """A row's estimate, or why there is none."""
+def _estimated(asked: _NumberedRow, *, folder: Path, calibration: Calibration | None) -> EstimatedRow:
+    """Return the estimate of a row, or why there is none."""
     row = asked.document
     if isinstance(row, dict) and "parallel" not in row and "cluster" in row:
         name = str(row.get("id", f"row {asked.place}"))
         try:
             return _configured({key: value for key, value in row.items() if key != "id"}, name, folder, calibration)
         except PipeplanError as error:
-            return _Answer(id=name, refused=str(error))
+            return EstimatedRow(id=name, refused=str(error))
     return _published(row_from(row, asked.place), calibration)
 
 
-def _configured(document: Mapping[str, Any], name: str, folder: Path, calibration: Calibration | None) -> _Answer:
+def _configured(document: Mapping[str, Any], name: str, folder: Path, calibration: Calibration | None) -> EstimatedRow:
     found = estimate_one(*read_configuration(document, folder), calibration=calibration)
-    return _Answer(id=name, estimate=found)
+    return EstimatedRow(id=name, estimate=found)
 
 
-def _published(row: Row, calibration: Calibration | None) -> _Answer:
-    """The estimate of a published run beside what was measured."""
+def _published(row: RunRow, calibration: Calibration | None) -> EstimatedRow:
     named: dict[str, Any] = {"id": row.id, "source": row.source, "assumed": row.assumed}
     if row.model is None or row.cluster is None or row.configuration is None:
-        return _Answer(**named, refused=row.refused or "the row does not say what ran")
+        return EstimatedRow(**named, refused=row.refused or "the row does not say what ran")
     measured = {
         "step_time_s": row.measured.step_time,
         "peak_memory_gib": None if row.measured.peak_bytes is None else row.measured.peak_bytes / GIBIBYTE,
@@ -171,7 +155,7 @@ def _published(row: Row, calibration: Calibration | None) -> _Answer:
     try:
         found = estimate_one(row.model, row.cluster, row.configuration, calibration=calibration, with_error_bar=False)
     except PipeplanError as error:
-        return _Answer(**named, refused=str(error))
+        return EstimatedRow(**named, refused=str(error))
     of_others = error_bar(row.model, row.cluster, row.configuration, without=row.id)
     said = {name: value for name, value in measured.items() if value is not None}
-    return _Answer(**named, estimate=replace(found, error_bar=of_others), measured=said)
+    return EstimatedRow(**named, estimate=replace(found, error_bar=of_others), measured=said)

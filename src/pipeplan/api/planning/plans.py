@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
-from pipeplan.api.planning.configurations import in_words, layout_in_words
-from pipeplan.api.planning.estimates import estimate_record
-from pipeplan.api.presentable import Presentable
+import msgspec
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.parts import line
+from pipeplan.api.planning.configurations import configuration_document, in_words, layout_in_words, recompute_in_words
+from pipeplan.api.planning.estimates import EstimateRecord, figures_of, step_in_words
+from pipeplan.api.planning.one_configuration import FlagsRecord, flags_record, simulated
+from pipeplan.api.planning.plan_table import choice_parts, heading_of, miss_of, miss_parts, plan_view
 from pipeplan.api.results import Result
-from pipeplan.drawing import View
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
-from pipeplan.formats import Content, Format, Outcome, TrainerSettings, formats
-from pipeplan.model import counted
+from pipeplan.formats import Content, Format, Outcome, TrainerSettings, torch_csv_compute, torch_csv_warnings
+from pipeplan.hardware import Cluster, Link
+from pipeplan.planner import Calibration, Counts, Estimate, Planned, Sensitivity, part_of
 from pipeplan.readable import percent
+from pipeplan.records import Evidence, Record
+from pipeplan.trainers import flags_of
+from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    # The answer must not load the planner: other answers stand beside it in the table of tables.
     from pipeplan.drawing.plan import PlanView
-    from pipeplan.hardware import Cluster
-    from pipeplan.planner import Estimate, Planned, TrainerFlags
-    from pipeplan.workload import ModelShape
 
 OWN_ENDINGS = (
     ".searched.csv",
@@ -41,33 +45,116 @@ OWN_ENDINGS = (
 was assumed."""
 
 
+class PlannedConfiguration(EstimateRecord, frozen=True, kw_only=True):
+    """A configuration of a plan: what is predicted of it, and how people and files say it.
+
+    ``document`` is what :func:`pipeplan.estimate` takes.
+    """
+
+    words: str
+    layout: str
+    recompute: str
+    document: dict[str, Any]
+
+
+class BestConfiguration(PlannedConfiguration, frozen=True, kw_only=True):
+    """What to train with, and the flags that say so, by trainer."""
+
+    flags: dict[str, FlagsRecord]
+
+
+class RunnerUpRecord(PlannedConfiguration, frozen=True, kw_only=True):
+    """Another configuration, and why it is not the best."""
+
+    lost_because: str
+
+
+class MissRecord(PlannedConfiguration, frozen=True, kw_only=True):
+    """Where nothing fits, what comes nearest: how far over the memory it is, and what would help."""
+
+    over_by_gib: float
+    change: str
+
+
+class SearchedRecord(PlannedConfiguration, frozen=True, kw_only=True):
+    """A finalist with a better order of ops than the published ones."""
+
+    instead_of_s: float
+    found_by: str
+    optimality_gap: float
+
+
+class GpuRecord(Record, frozen=True, kw_only=True):
+    """A GPU as its data sheet has it; FLOP/s by format, bytes, bytes/s."""
+
+    name: str
+    peak: dict[str, float]
+    memory_bytes: float
+    memory_bandwidth: float
+    host_bandwidth: float
+    price: float | None
+    source: str
+    generation: str
+    multiprocessors: int
+    sustained: float
+
+
+class ClusterRecord(Record, frozen=True, kw_only=True):
+    """GPUs, nodes, and the links inside of a node and between them; ``joined`` GPUs have the fast links."""
+
+    per_node: int
+    nodes: int
+    gpus: int
+    joined: int
+    inside: Link
+    between: Link
+    gpu: GpuRecord
+
+
 @final
-@dataclass(frozen=True, eq=False)
-class Plan(Presentable):
+class Plan(Record, Answer, frozen=True, kw_only=True, eq=False):
     """The configuration to train a model with on a cluster, and why it is that one.
 
     ``to_frame()`` has a row a configuration: the best, the runners-up, the front. ``save`` writes ``.json`` (everything),
     ``.png .svg .pdf`` (front, time, memory), ``.yaml`` (the best configuration, for ``pipeplan estimate``), ``.html .csv
     .trace.json`` and the like (its schedule), ``.searched.csv`` (a better order, where one was found), ``.megatron.sh
-    .torchtitan.sh .pipeplan.sh`` (flags).
-
-    Attributes
-    ----------
-    model, cluster
-        What is trained, and where.
-    planned
-        The planner's answer: ``best``, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, ``counts``.
-    calibration
-        Of one's own GPU, where it was given.
-    versions
-        Releases that flags are for, by trainer, such as ``{"torchtitan": "main"}``; the newest known one of others.
+    .torchtitan.sh .pipeplan.sh`` (flags). In JSON ``best`` is null, and ``closest_miss`` is not, where nothing fits.
     """
 
+    schema_name = "answer-plan"
+
+    heading: str
+    miss: str
     model: ModelShape
-    cluster: Cluster
-    planned: Planned
-    calibration: Any = None
-    versions: Mapping[str, str] = field(default_factory=dict)
+    cluster_record: ClusterRecord = msgspec.field(name="cluster")
+    objective: str
+    memory_limit_gib: float
+    best_record: BestConfiguration | None = msgspec.field(name="best")
+    runners_up: tuple[RunnerUpRecord, ...]
+    front: tuple[PlannedConfiguration, ...]
+    sensitivity: tuple[Sensitivity, ...]
+    closest_miss: MissRecord | None
+    searched: SearchedRecord | None
+    counts: Counts
+    seconds: float
+    complete: bool
+    optimality_gap: float | None
+    left_out: tuple[str, ...]
+
+    cluster = Evidence[Cluster]()
+    """Where the model is trained."""
+
+    planned = Evidence[Planned]()
+    """The planner's answer: ``best``, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, ``counts``."""
+
+    calibration = Evidence[Calibration | None]()
+    """Of one's own GPU, where it was given."""
+
+    flags = Evidence[Mapping[str, TrainerSettings]]()
+    """What to paste, by trainer: the best one's flags, the files that they name, and what they cannot say."""
+
+    best_result = Evidence[Result | None]()
+    """The schedule of the best one on its times; None where nothing fits."""
 
     @property
     def best(self) -> Estimate | None:
@@ -82,35 +169,15 @@ class Plan(Presentable):
         return self.best
 
     @property
-    def miss(self) -> str:
-        """Why nothing fits and what would, in a sentence or two; empty where something does."""
-        closest = self.planned.closest_miss
-        if self.best is not None or closest is None:
-            return "" if self.best is not None else "nothing fits"
-        return (
-            f"nothing fits into {self.planned.memory_limit / GIBIBYTE:.1f} GiB a GPU: the nearest "
-            f"({in_words(closest.estimate.configuration)}) needs {closest.estimate.peak_bytes / GIBIBYTE:.1f} GiB, "
-            f"{closest.over_by / GIBIBYTE:.1f} too many; {closest.change}"
-        )
-
-    @cached_property
     def result(self) -> Result:
         """The schedule of the best one on its times, as :func:`pipeplan.simulate` gives it. Raises InfeasibleError."""
-        from pipeplan.api.looks import simulated
+        if self.best_result is None:
+            raise InfeasibleError(self.miss)
+        return self.best_result
 
-        chosen = self.chosen
-        return simulated(self.model, self.cluster_of(chosen), chosen.configuration, self.calibration)
-
-    @cached_property
-    def flags(self) -> Mapping[str, TrainerFlags]:
-        """What to paste, by trainer: the best one's flags, the files that they name, and what they cannot say."""
-        from pipeplan.planner import flags_of
-
-        if self.best is None:
-            return {}
-        machines = self.cluster_of(self.best)
-        schedule = self.result.schedule
-        return flags_of(self.model, machines, self.best.configuration, schedule, versions=self.versions)
+    def for_releases(self, versions: Mapping[str, str]) -> Plan:
+        """Return the plan with flags for these releases, by trainer: ``{"torchtitan": "main"}``."""
+        return plan_of(self.model, self.cluster, self.planned, self.calibration, versions)
 
     @property
     def trainer(self) -> str:
@@ -118,7 +185,7 @@ class Plan(Presentable):
         software = self.chosen.configuration.software
         return next((name for name in self.flags if software.startswith(name)), next(iter(self.flags)))
 
-    def flags_for(self, trainer: str) -> TrainerFlags:
+    def flags_for(self, trainer: str) -> TrainerSettings:
         """The flags of one trainer. Raises UnknownNameError for another name, InfeasibleError where nothing fits."""
         _ = self.chosen
         if trainer not in self.flags:
@@ -145,43 +212,34 @@ class Plan(Presentable):
         if ending is None:
             return None
         if ending == ".searched.csv":
-            return TrainerSettings(text=self._searched_csv())
+            return self._searched_csv()
         if ending in (".yaml", ".yml"):
             return TrainerSettings(text=self.configuration_yaml())
         trainer = ending.split(".")[1]
         found = self.flags_for(self.trainer if ending == ".sh" else trainer)
         return TrainerSettings(text=found.text, files=found.files, warnings=found.warnings)
 
-    def _searched_csv(self) -> str:
+    def _searched_csv(self) -> TrainerSettings:
         searched = self.planned.searched
         if searched is None:
             raise InfeasibleError(
                 "no order of ops was found that is better than the published ones: there is none to write"
             )
-        write = formats()["torch-csv"].write_schedule
-        assert write is not None
-        return write(searched.schedule)
+        text, warnings = torch_csv_compute(searched.schedule), torch_csv_warnings(searched.schedule)
+        return TrainerSettings(text=text, warnings=warnings)
 
     def configuration_yaml(self) -> str:
         """The best configuration as :func:`pipeplan.estimate` takes it. Raises InfeasibleError where nothing fits."""
         import yaml
-
-        from pipeplan.api.planning.configuration_files import configuration_document
 
         machines = self.cluster_of(self.chosen)
         document = configuration_document(self.model, machines, self.chosen.configuration)
         text: str = yaml.safe_dump(document, sort_keys=False)
         return text
 
-    def views(self) -> Sequence[View]:
-        """None: a plan's picture is that of :meth:`plan_view`, and its schedule's that of ``result``."""
-        return []
-
     def plan_view(self) -> PlanView:
         """What its picture shows: the front, the step's time of the first few, and the memory of the best one's ranks."""
-        from pipeplan.api.planning.plan_picture import plan_view
-
-        return plan_view(self)
+        return plan_view(self.planned, self.shown, self.heading)
 
     @property
     def shown(self) -> list[Estimate]:
@@ -193,8 +251,6 @@ class Plan(Presentable):
     @property
     def summary(self) -> str:
         """The choice with its step time and peak memory, in a line. Raises InfeasibleError where nothing fits."""
-        from pipeplan.api.tables.plans import step_in_words
-
         used, limit = self.chosen.peak_bytes / GIBIBYTE, self.planned.memory_limit / GIBIBYTE
         return (
             f"{in_words(self.chosen.configuration)}: step {step_in_words(self.chosen)}, peak memory {used:.1f} of "
@@ -215,67 +271,19 @@ class Plan(Presentable):
             f"at most {percent(planned.optimality_gap)} above the best"
         )
 
-    @property
-    def heading(self) -> str:
-        """What is trained, on what, by what."""
-        cluster, shown = self.cluster, self.shown
-        batch = ""
-        if shown:
-            asked = shown[0].configuration
-            batch = f", {counted(asked.global_batch, 'sequence')} of {asked.sequence:,} tokens"
-        nodes = f"{counted(cluster.nodes, 'node')} of {cluster.per_node}"
-        return f"{self.model.name} on {cluster.gpus:,} {cluster.gpu.name} ({nodes}){batch}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """``best`` with its flags, ``runners_up``, ``front``, ``sensitivity``, ``closest_miss``, and how they were found."""
-        planned = self.planned
-        return {
-            "model": asdict(self.model),
-            "cluster": cluster_record(self.cluster),
-            "objective": planned.objective,
-            "memory_limit_gib": planned.memory_limit / GIBIBYTE,
-            "best": None if self.best is None else estimate_record(self.best) | {"flags": flags_record(self.flags)},
-            "runners_up": [
-                estimate_record(runner.estimate) | {"lost_because": runner.lost_because}
-                for runner in planned.runners_up
-            ],
-            "front": [estimate_record(found) for found in planned.front],
-            "sensitivity": [asdict(each) for each in planned.sensitivity],
-            "closest_miss": self._miss_record(),
-            "searched": self._searched_record(),
-            "counts": asdict(planned.counts),
-            "seconds": planned.seconds,
-            "complete": planned.complete,
-            "optimality_gap": None if self.best is None else planned.optimality_gap,
-            "left_out": list(planned.left_out),
-        }
-
     def cluster_of(self, found: Estimate) -> Cluster:
         """The part of the cluster that a configuration needs: the objective ``gpus`` leaves some of it alone."""
-        from pipeplan.planner import part_of
+        return _part_for(found, self.cluster)
 
-        per_node = min(self.cluster.per_node, found.configuration.gpus)
-        return part_of(self.cluster, found.configuration.gpus // per_node, per_node)
-
-    def _searched_record(self) -> dict[str, Any] | None:
-        searched = self.planned.searched
-        if searched is None:
-            return None
-        found = {"found_by": searched.found_by, "optimality_gap": searched.optimality_gap}
-        return estimate_record(searched.estimate) | {"instead_of_s": searched.instead_of} | found
-
-    def _miss_record(self) -> dict[str, Any] | None:
-        closest = self.planned.closest_miss
-        if closest is None:
-            return None
-        over = {"over_by_gib": closest.over_by / GIBIBYTE, "change": closest.change}
-        return estimate_record(closest.estimate) | over
-
-    def table(self) -> Iterable[RenderableType]:
+    def table(self) -> Iterator[RenderableType]:
         """Return what ``print()`` shows."""
-        from pipeplan.api.tables.plans import plan_parts  # late: tables load rich
-
-        return plan_parts(self)
+        yield line(self.heading, "bold")
+        if self.best is None:
+            yield from miss_parts(self.planned, self.miss)
+            return
+        yield from choice_parts(self.planned, self.best, self.unfinished)
+        if self.flags:
+            yield line(f"flags: --flags {'|'.join(self.flags)} prints those of one trainer")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         planned = self.planned
@@ -293,20 +301,82 @@ class Plan(Presentable):
         )
 
 
-def flags_record(flags: Mapping[str, TrainerFlags]) -> dict[str, Any]:
-    """Flags by trainer as plain texts."""
-    return {
-        name: {"text": found.text, "files": dict(found.files), "warnings": list(found.warnings)}
-        for name, found in flags.items()
-    }
+def plan_of(
+    model: ModelShape,
+    cluster: Cluster,
+    planned: Planned,
+    calibration: Calibration | None = None,
+    versions: Mapping[str, str] = MappingProxyType({}),
+) -> Plan:
+    """Return the planner's answer as a plan.
+
+    ``versions`` are the releases that flags are for, by trainer; other trainers have the newest known one.
+    """
+    best, closest, searched = planned.best, planned.closest_miss, planned.searched
+    result, flags = None, {}
+    if best is not None:
+        part = _part_for(best, cluster)
+        result = simulated(model, part, best.configuration, calibration)
+        flags = flags_of(model, part, best.configuration, result.schedule, versions=versions)
+
+    def fields_of(found: Estimate) -> dict[str, Any]:
+        configuration = found.configuration
+        return figures_of(found) | {
+            "words": in_words(configuration),
+            "layout": layout_in_words(configuration),
+            "recompute": recompute_in_words(configuration),
+            "document": configuration_document(model, _part_for(found, cluster), configuration),
+        }
+
+    shown = closest.estimate if best is None and closest is not None else best
+    return Plan(
+        heading=heading_of(model, cluster, shown),
+        miss=miss_of(planned),
+        model=model,
+        cluster_record=_cluster_record(cluster),
+        objective=planned.objective,
+        memory_limit_gib=planned.memory_limit / GIBIBYTE,
+        best_record=None if best is None else BestConfiguration(**fields_of(best), flags=flags_record(flags)),
+        runners_up=tuple(
+            RunnerUpRecord(**fields_of(each.estimate), lost_because=each.lost_because) for each in planned.runners_up
+        ),
+        front=tuple(PlannedConfiguration(**fields_of(each)) for each in planned.front),
+        sensitivity=planned.sensitivity,
+        closest_miss=None
+        if closest is None
+        else MissRecord(**fields_of(closest.estimate), over_by_gib=closest.over_by / GIBIBYTE, change=closest.change),
+        searched=None
+        if searched is None
+        else SearchedRecord(
+            **fields_of(searched.estimate),
+            instead_of_s=searched.instead_of,
+            found_by=searched.found_by,
+            optimality_gap=searched.optimality_gap,
+        ),
+        counts=planned.counts,
+        seconds=planned.seconds,
+        complete=planned.complete,
+        optimality_gap=None if best is None else planned.optimality_gap,
+        left_out=planned.left_out,
+    ).holding(cluster=cluster, planned=planned, calibration=calibration, flags=flags, best_result=result)
 
 
-def cluster_record(cluster: Cluster) -> dict[str, Any]:
-    """A cluster as plain numbers: the GPU with its peaks, and the links."""
+def _part_for(found: Estimate, cluster: Cluster) -> Cluster:
+    per_node = min(cluster.per_node, found.configuration.gpus)
+    return part_of(cluster, found.configuration.gpus // per_node, per_node)
+
+
+def _cluster_record(cluster: Cluster) -> ClusterRecord:
     gpu = {field.name: getattr(cluster.gpu, field.name) for field in fields(cluster.gpu)}
-    links = {"inside": asdict(cluster.inside), "between": asdict(cluster.between)}
-    sizes = {"per_node": cluster.per_node, "nodes": cluster.nodes, "gpus": cluster.gpus, "joined": cluster.joined}
-    return sizes | links | {"gpu": gpu | {"peak": dict(cluster.gpu.peak)}}
+    return ClusterRecord(
+        per_node=cluster.per_node,
+        nodes=cluster.nodes,
+        gpus=cluster.gpus,
+        joined=cluster.joined,
+        inside=cluster.inside,
+        between=cluster.between,
+        gpu=GpuRecord(**gpu | {"peak": dict(cluster.gpu.peak)}),
+    )
 
 
 def _row(found: Estimate) -> dict[str, Any]:

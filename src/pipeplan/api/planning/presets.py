@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
-from pipeplan.api.presentable import Presentable
-from pipeplan.drawing import View
+from msgspec import field
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.parts import columns, line, size
 from pipeplan.hardware import PRESETS, Preset
+from pipeplan.records import Evidence, Record
 from pipeplan.workload import ModelShape, model, model_names
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+class PresetModel(Record, frozen=True, kw_only=True):
+    """Published model by name; ``experts`` is 0 without any, ``trained_sequence`` None where it is not known."""
+
+    name: str
+    layers: int
+    hidden: int
+    heads: int
+    vocabulary: int
+    experts: int
+    trained_sequence: int | None
+    source: str
+
+
 @final
-@dataclass(frozen=True, eq=False)
-class Models(Presentable):
+class Models(Record, Answer, frozen=True, kw_only=True, eq=False):
     """Published models by name: what ``model`` of a plan takes beside a config.json.
 
     Iteration gives the shapes; ``to_frame()`` has a row a model.
     """
 
-    models: tuple[ModelShape, ...]
+    schema_name = "answer-models"
+
+    presets: tuple[PresetModel, ...] = field(name="models")
+
+    models = Evidence[tuple[ModelShape, ...]]()
+    """The shapes."""
 
     def __iter__(self) -> Iterator[ModelShape]:
         return iter(self.models)
@@ -31,49 +50,52 @@ class Models(Presentable):
     def __len__(self) -> int:
         return len(self.models)
 
-    def views(self) -> Sequence[View]:
-        """None: there is nothing to draw."""
-        return []
-
-    def to_dict(self) -> dict[str, Any]:
-        """``models``: name, the numbers of its shape, source."""
-        return {"models": list(self._rows())}
-
-    def table(self) -> Iterable[RenderableType]:
-        """Return what ``print()`` shows."""
-        from pipeplan.api.tables.presets import model_parts  # late: tables load rich
-
-        return model_parts(self)
+    def table(self) -> Iterator[RenderableType]:
+        """Return a row a model."""
+        table = columns("model", "layers", "hidden", "heads", "vocabulary", "experts", "trained on", padding=1)
+        for each in self:
+            experts = "" if each.experts is None else f"{each.experts.count}, top {each.experts.top_k}"
+            trained = "" if each.trained_sequence is None else f"{each.trained_sequence:,}"
+            numbers = (f"{value:,}" for value in (each.layers, each.hidden, each.heads, each.vocabulary))
+            table.add_row(each.name, *numbers, experts, trained)
+        yield table
+        yield line()
+        yield line("'--model' takes these names, or a model hub's config.json")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [_model_record(each) for each in self.models]
+        return [each.to_dict() for each in self.presets]
 
     def __repr__(self) -> str:
-        return f"<Models: {', '.join(each.name for each in self.models)}>"
+        return f"<Models: {', '.join(each.name for each in self.presets)}>"
 
 
-def _model_record(shape: ModelShape) -> dict[str, Any]:
-    return {
-        "name": shape.name,
-        "layers": shape.layers,
-        "hidden": shape.hidden,
-        "heads": shape.heads,
-        "vocabulary": shape.vocabulary,
-        "experts": 0 if shape.experts is None else shape.experts.count,
-        "trained_sequence": shape.trained_sequence,
-        "source": shape.source,
-    }
+class PresetGpu(Record, frozen=True, kw_only=True):
+    """GPU by name, in its usual node: FLOP/s by format, bytes, bytes/s; ``joined`` GPUs have the fast links."""
+
+    name: str
+    peak_flops: dict[str, float]
+    memory_bytes: float
+    memory_bandwidth: float
+    per_node: int
+    joined: int
+    bandwidth_inside: float
+    bandwidth_between: float
+    source: str
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Gpus(Presentable):
+class Gpus(Record, Answer, frozen=True, kw_only=True, eq=False):
     """GPUs by name, each with the node that it usually stands in: what ``cluster`` of a plan is made of.
 
     Iteration gives the presets; ``to_frame()`` has a row a GPU.
     """
 
-    gpus: tuple[Preset, ...]
+    schema_name = "answer-gpus"
+
+    presets: tuple[PresetGpu, ...] = field(name="gpus")
+
+    gpus = Evidence[tuple[Preset, ...]]()
+    """The data sheets."""
 
     def __iter__(self) -> Iterator[Preset]:
         return iter(self.gpus)
@@ -81,40 +103,32 @@ class Gpus(Presentable):
     def __len__(self) -> int:
         return len(self.gpus)
 
-    def views(self) -> Sequence[View]:
-        """None: there is nothing to draw."""
-        return []
-
-    def to_dict(self) -> dict[str, Any]:
-        """``gpus``: name, peaks, memory, links, source."""
-        return {"gpus": list(self._rows())}
-
-    def table(self) -> Iterable[RenderableType]:
-        """Return what ``print()`` shows."""
-        from pipeplan.api.tables.presets import gpu_parts  # late: tables load rich
-
-        return gpu_parts(self)
+    def table(self) -> Iterator[RenderableType]:
+        """Return a row a GPU, with the node that it usually stands in."""
+        table = columns(
+            "GPU", "TFLOP/s\n16 bits", "8 bits", "memory", "TB/s", "a node", "GB/s\ninside", "between", padding=1
+        )
+        for each in self:
+            gpu, node = each.gpu, each.node
+            peaks = (f"{gpu.peak[kind] / 1e12:,.0f}" if kind in gpu.peak else "" for kind in ("bf16", "fp8"))
+            links = (f"{link.bandwidth / 1e9:,.0f}" for link in (node.inside, node.between))
+            table.add_row(
+                gpu.name,
+                *peaks,
+                size(gpu.memory_bytes),
+                f"{gpu.memory_bandwidth / 1e12:.2g}",
+                str(node.per_node),
+                *links,
+            )
+        yield table
+        yield line()
+        yield line("'--cluster' takes GPU:PER_NODExNODES, such as h100-sxm:8x16, or a file with your own GPU and links")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [_gpu_record(each) for each in self.gpus]
+        return [each.to_dict() for each in self.presets]
 
     def __repr__(self) -> str:
-        return f"<Gpus: {', '.join(each.gpu.name for each in self.gpus)}>"
-
-
-def _gpu_record(found: Preset) -> dict[str, Any]:
-    gpu, node = found.gpu, found.node
-    return {
-        "name": gpu.name,
-        "peak_flops": dict(gpu.peak),
-        "memory_bytes": gpu.memory_bytes,
-        "memory_bandwidth": gpu.memory_bandwidth,
-        "per_node": node.per_node,
-        "joined": node.domain or node.per_node,
-        "bandwidth_inside": node.inside.bandwidth,
-        "bandwidth_between": node.between.bandwidth,
-        "source": gpu.source,
-    }
+        return f"<Gpus: {', '.join(each.name for each in self.presets)}>"
 
 
 def models() -> Models:
@@ -130,7 +144,21 @@ def models() -> Models:
     >>> "llama3-70b" in [each.name for each in pipeplan.models()]
     True
     """
-    return Models(tuple(map(model, model_names())))
+    shapes = tuple(map(model, model_names()))
+    presets = (
+        PresetModel(
+            name=each.name,
+            layers=each.layers,
+            hidden=each.hidden,
+            heads=each.heads,
+            vocabulary=each.vocabulary,
+            experts=0 if each.experts is None else each.experts.count,
+            trained_sequence=each.trained_sequence,
+            source=each.source,
+        )
+        for each in shapes
+    )
+    return Models(presets=tuple(presets)).holding(models=shapes)
 
 
 def gpus() -> Gpus:
@@ -146,4 +174,19 @@ def gpus() -> Gpus:
     >>> "h100-sxm" in [each.gpu.name for each in pipeplan.gpus()]
     True
     """
-    return Gpus(tuple(PRESETS.values()))
+    known = tuple(PRESETS.values())
+    presets = (
+        PresetGpu(
+            name=each.gpu.name,
+            peak_flops=dict(each.gpu.peak),
+            memory_bytes=each.gpu.memory_bytes,
+            memory_bandwidth=each.gpu.memory_bandwidth,
+            per_node=each.node.per_node,
+            joined=each.node.domain or each.node.per_node,
+            bandwidth_inside=each.node.inside.bandwidth,
+            bandwidth_between=each.node.between.bandwidth,
+            source=each.gpu.source,
+        )
+        for each in known
+    )
+    return Gpus(presets=tuple(presets)).holding(gpus=known)

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
-from pipeplan.api.presentable import Presentable
+from msgspec import field
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.parts import columns, facts, line, sizes
 from pipeplan.api.results import Result
-from pipeplan.drawing import View
-from pipeplan.readable import Times
+from pipeplan.api.searching.search_words import NOTHING, costs_in_words, size_in_words
+from pipeplan.model import one_line
+from pipeplan.readable import Times, percent
+from pipeplan.records import Record
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pipeplan.api.searching.search_record import SearchRecord
     from pipeplan.drawing.front import FrontView
     from pipeplan.formats import Content, Format
-    from pipeplan.solver import Mark
 
 
-@dataclass(frozen=True, eq=False)
-class FrontPoint:
+class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
     """The best schedule found under one memory limit.
 
     Attributes
@@ -40,32 +43,44 @@ class FrontPoint:
     value: float
     result: Result
 
+    @property
+    def search(self) -> SearchRecord:
+        """How its schedule was found."""
+        assert self.result.search is not None
+        return self.result.search
+
+
+class FrontMark(Record, frozen=True, kw_only=True):
+    """Published schedule beside a front: its name, the peak of its worst rank, its objective."""
+
+    name: str = field(name="schedule")
+    peak: float
+    value: float
+
 
 @final
-@dataclass(frozen=True, eq=False)
-class ParetoFront(Presentable):
-    """Time against memory, from the least feasible limit to none.
+class ParetoFront(Record, Answer, frozen=True, kw_only=True, eq=False):
+    """Time against memory, from the least feasible limit to none: memory rises and time falls.
 
-    Iteration gives the points; ``to_frame()`` has a row a point.
-
-    Attributes
-    ----------
-    points
-        Memory rises and time falls.
-    published
-        The published schedules of the same placement: name, peak of the worst rank, objective; by memory.
-    in_bytes
-        Whether memory is in bytes; else in activations.
+    Iteration gives the points; ``to_frame()`` has a row a point. ``published`` are the published schedules of the same
+    placement, by memory.
     """
 
+    schema_name = "answer-pareto"
+
+    memory: Literal["bytes", "activations"]
     points: tuple[FrontPoint, ...]
-    published: tuple[Mark, ...]
-    in_bytes: bool
+    published: tuple[FrontMark, ...]
 
     @property
-    def best_published(self) -> tuple[Mark, ...]:
+    def in_bytes(self) -> bool:
+        """Whether memory is in bytes; else in activations."""
+        return self.memory == "bytes"
+
+    @property
+    def best_published(self) -> tuple[FrontMark, ...]:
         """The published schedules that are faster than every one of less memory; by memory."""
-        kept: list[Mark] = []
+        kept: list[FrontMark] = []
         for mark in self.published:
             if not kept or mark.value < kept[-1].value:
                 kept.append(mark)
@@ -77,75 +92,110 @@ class ParetoFront(Presentable):
     def __len__(self) -> int:
         return len(self.points)
 
-    def views(self) -> Sequence[View]:
-        """None: its picture is that of :meth:`front_view`."""
-        return []
-
     def front_view(self) -> FrontView:
         """What a picture of the front shows; memory in GiB where it is in bytes."""
         from pipeplan.drawing.front import FrontView
 
         scale = 2.0**30 if self.in_bytes else 1.0
         first = self.points[0].result
-        assert first.search is not None
-        objective = {"makespan": "makespan", "span": "longest span"}[first.search.objective]
-        unit = first.timeline.unit
+        objective = {"makespan": "makespan", "span": "longest span"}[self.points[0].search.objective]
         return FrontView(
             title=_title(first),
             memory_label="peak memory (GiB)" if self.in_bytes else "peak memory (activations)",
             time_label=objective,
             points=[(point.peak / scale, point.value) for point in self.points],
-            bounds=[point.result.search.bound.value for point in self.points if point.result.search is not None],
-            unit=unit,
+            bounds=[point.search.minimized.lower_bound for point in self.points],
+            unit=first.timeline.unit,
             about=first.costs.name,
             marks=[(mark.name, mark.peak / scale, mark.value) for mark in self.published],
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """``points``, each with its limit, peak, objective and the JSON of its result; ``published`` beside them."""
-        return {
-            "memory": "bytes" if self.in_bytes else "activations",
-            "points": [
-                {
-                    "limit": point.limit,
-                    "peak": point.peak,
-                    "value": point.value,
-                    "result": point.result.to_dict(),
-                }
-                for point in self.points
-            ],
-            "published": [{"schedule": mark.name, "peak": mark.peak, "value": mark.value} for mark in self.published],
-        }
 
     def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Its record and its picture."""
         return {"record": lambda _: self.to_dict(), "front picture": lambda _: self.front_view()}
 
-    def table(self) -> Iterable[RenderableType]:
-        """Return what ``print()`` shows."""
-        from pipeplan.api.tables.searches import front_parts  # late: tables load rich
+    @property
+    def gain(self) -> str:
+        """Under which limit the front gains the most over published schedules, and under how many limits nothing."""
+        clauses = []
+        if gains := [(point.search.gain, point) for point in self if point.search.gain is not None]:
+            gain, point = max(gains, key=lambda each: each[0])
+            if gain > NOTHING:
+                nothing = sum(each <= NOTHING for each, _ in gains)
+                limit = (
+                    "without a limit"
+                    if point.limit is None
+                    else f"at a limit of {size_in_words(point.limit, not self.in_bytes)}"
+                )
+                over = point.search.best_published
+                less = f"; none under {nothing} of {len(self)} limits" if nothing else ""
+                clauses.append(
+                    f"up to {percent(gain)} over the best published schedule ({over and over.name}, {limit}){less}"
+                )
+            else:
+                clauses.append("none over the best published schedules")
+        if alone := sum(point.search.best_published is None for point in self):
+            clauses.append(f"under {alone} of {len(self)} limits no published schedule fits")
+        return "; ".join(clauses)
 
-        return front_parts(self)
+    def table(self) -> Iterable[RenderableType]:
+        """Return the front from little memory to much, and the published schedules that no other beats."""
+        first = self.points[0].result
+        times = Times.of(
+            (value for each in self for value in (each.value, each.search.minimized.lower_bound)), first.timeline.unit
+        )
+        in_unit = f" ({times.unit})" if times.unit else ""
+        several = any(len(point.search.tried) > 1 for point in self)
+        names = [
+            "limit",
+            "peak",
+            f"time{in_unit}",
+            *(["placement"] if several else []),
+            "gain",
+            "over",
+            "gap to\nbound",
+        ]
+        table = columns(*names, padding=1, least=["gap to\nbound"])
+        limits = self._memories([point.limit for point in self])
+        peaks = self._memories([point.peak for point in self])
+        for point, limit, peak in zip(self, limits, peaks, strict=True):
+            search = point.search
+            gain = "" if search.gain is None else percent(search.gain)
+            over = "none fits" if search.best_published is None else one_line(search.best_published.name)
+            verdict = "optimal" if search.optimal else percent(search.gap)
+            placed = [search.placement] if several else []
+            table.add_row(limit, peak, times.number(point.value), *placed, gain, over, verdict)
+        kept = self.best_published
+        published = columns("published", "peak", f"time{in_unit}", padding=1)
+        for mark, peak in zip(kept, self._memories([mark.peak for mark in kept]), strict=True):
+            published.add_row(one_line(mark.name), peak, times.number(mark.value))
+        beaten = len(self.published) - len(kept)
+        more = [line(f"{beaten} more published schedules need no less memory and are no shorter")] if beaten else []
+        rows = [("gain", self.gain), ("costs", costs_in_words(first.costs, first.schedule.placement))]
+        heading = line("memory against time", "bold")
+        return heading, facts(rows, above=1, below=1), table, line(), published, *more
+
+    def _memories(self, values: Sequence[float | None]) -> list[str]:
+        """Return memory in one unit, and ``none`` where there is no limit."""
+        known = [0.0 if value is None else value for value in values]
+        form = Times.of(known, "")
+        texts = sizes(known) if self.in_bytes else [form.number(value) for value in known]
+        return ["none" if value is None else text for value, text in zip(values, texts, strict=True)]
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        rows = []
-        for point in self.points:
-            search = point.result.search
-            assert search is not None
-            published = search.best_published
-            rows.append(
-                {
-                    "limit": point.limit,
-                    "peak": point.peak,
-                    "value": point.value,
-                    "found_by": search.found_by,
-                    "lower_bound": search.bound.value,
-                    "optimal": search.optimal,
-                    "best_published": None if published is None else published.name,
-                    "gain": search.gain,
-                }
-            )
-        return rows
+        return [
+            {
+                "limit": point.limit,
+                "peak": point.peak,
+                "value": point.value,
+                "found_by": point.search.found_by,
+                "lower_bound": point.search.minimized.lower_bound,
+                "optimal": point.search.optimal,
+                "best_published": None if point.search.best_published is None else point.search.best_published.name,
+                "gain": point.search.gain,
+            }
+            for point in self.points
+        ]
 
     def __repr__(self) -> str:
         least, most = self.points[0], self.points[-1]

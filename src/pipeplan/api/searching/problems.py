@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypedDict, Unpack, get_args
 
 import numpy as np
 
+from pipeplan.api.searching.options import AUTO, EverySearchOptions, Names, ParetoOptions, ScheduleSearchOptions
 from pipeplan.api.sources import DEFAULT_MICROBATCHES
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.errors import CostError, InfeasibleError, InputError, PipeplanError, ShapeError, UnknownNameError
-from pipeplan.model import Placement, require_flags, require_text, shortened
-from pipeplan.solver import Choices, Jitter, Objective, Problem, SlowRank, Variation
+from pipeplan.model import Placement, shortened
+from pipeplan.solver import Choices, Problem
 
 DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1, "bidirectional-v": 2}
 """The placements that are searched by name, and their default chunks: of each copy, where there are two."""
@@ -20,74 +19,46 @@ DEFAULT_CHUNKS = {"linear": 1, "loop": 2, "v": 2, "wave": 4, "bidirectional": 1,
 FIXED_CHUNKS = {"linear", "v", "bidirectional", "bidirectional-v"}
 """Those that have no other number of chunks."""
 
-AUTO = "auto"
-"""Every placement of ``DEFAULT_CHUNKS`` that can win."""
-
-_LONGEST_PLACEMENT = 200_000
-"""Letters: the rank of each of ten thousands of stages."""
-
-Names = str | Iterable[str]
-"""Names, or one text with commas between them."""
+_DEFAULT = ScheduleSearchOptions()
 
 
-class Asked(TypedDict, total=False):
-    """What is searched for, beside the settings."""
+def problem_of(settings: Settings, options: EverySearchOptions = _DEFAULT, *, placement: str | None = None) -> Problem:
+    """The problem that is solved, on the placement of the options (``auto``: linear) unless another one is named.
 
-    placement: str
-    objective: Objective
-    full_backward: bool
-    decide: Names
-    leave: Names
-    jitter: float | None
-    slow_rank: float | None
-
-
-def problem_of(
-    settings: Settings,
-    *,
-    placement: str = "linear",
-    objective: Objective = "makespan",
-    full_backward: bool = False,
-    decide: Names = (),
-    leave: Names = (),
-    jitter: float | None = None,
-    slow_rank: float | None = None,
-) -> Problem:
-    """The problem that is solved. Raises what :func:`pipeplan.search` does."""
-    require_text(placement, "placement", longest=_LONGEST_PLACEMENT, field="placement")
-    if str(objective) not in get_args(Objective):
-        raise UnknownNameError("objective", str(objective), get_args(Objective), field="objective")
-    require_flags(full_backward=full_backward)
-    choices = choices_of(decide, leave, full_backward=full_backward)
+    Raises what :func:`pipeplan.search` does.
+    """
+    searched = options if isinstance(options, ScheduleSearchOptions) else ScheduleSearchOptions()
+    choices = choices_of(searched.decide, options.leave, full_backward=options.full_backward)
     _require_undecided(settings, choices)
-    placed = placement_named(placement, settings)
+    named = placement or ("linear" if options.placement == AUTO else options.placement)
+    placed = placement_named(named, settings)
     costs = settings.costs(placed)
-    _require_times(costs, choices, names_of(decide))
+    _require_times(costs, choices, names_of(searched.decide))
     return Problem(
         placed,
         DEFAULT_MICROBATCHES if settings.microbatches is None else settings.microbatches,
         costs,
         settings.limits(placed),
-        objective=objective,
+        objective=searched.objective,
         choices=choices,
         communication=settings.communication,
         slices=settings.slices or 1,
-        variation=_variation(jitter, slow_rank),
+        variation=searched.variation,
     )
 
 
-def problems_of(settings: Settings, **options: Unpack[Asked]) -> list[Problem]:
+def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -> list[Problem]:
     """Return the problem of each placement that is searched: one where a placement is named, else those that can be.
 
     As in a comparison, ``chunks`` is for the placements that can have several numbers of chunks (``loop``, ``wave``); the
     others keep theirs. Stages and ranks together leave the placements of so many stages. A placement is left out that the
     microbatches, a list of costs per stage or the memory limit rule out, and one that holds the model twice unless the
-    memory limit counts its second copy of the parameters.
+    memory limit, or those of a ``front``, count its second copy of the parameters.
 
     Raises what :func:`pipeplan.search` does; where every placement is ruled out, for the one that comes the nearest.
     """
-    if options.get("placement", AUTO) != AUTO:
-        return [problem_of(settings, **options)]
+    if options.placement != AUTO:
+        return [problem_of(settings, options)]
     problems: list[Problem] = []
     refused: list[tuple[float, PipeplanError]] = []
     for name in DEFAULT_CHUNKS:
@@ -95,26 +66,29 @@ def problems_of(settings: Settings, **options: Unpack[Asked]) -> list[Problem]:
         if there is None:
             continue
         try:
-            problem = problem_of(there, **(options | {"placement": name}))
+            problem = problem_of(there, options, placement=name)
             known = {each.placement.rank_of for each in problems}
-            counted = problem.placement.copies == 1 or counts_parameters(problem)
+            counted = problem.placement.copies == 1 or _counts_parameters(
+                problem, front=isinstance(options, ParetoOptions)
+            )
             if counted and problem.placement.rank_of not in known:
                 problems.append(problem)
         except InfeasibleError as error:
-            refused.append((_least_limit(there, options | {"placement": name}), error))
+            refused.append((_least_limit(there, options, name), error))
         except (CostError, ShapeError) as error:
             refused.append((float("inf"), error))
     if problems:
         return problems
     if not refused:
-        return [problem_of(settings, **(options | {"placement": "linear"}))]
+        return [problem_of(settings, options)]
     raise min(refused, key=lambda each: each[0])[1]
 
 
-def counts_parameters(problem: Problem) -> bool:
-    """Return whether the memory limit counts what parameters take, of each copy of the model."""
-    limits = problem.limits
-    return limits is not None and not limits.in_activations and bool(problem.costs.memory.static.any())
+def _counts_parameters(problem: Problem, *, front: bool) -> bool:
+    """Return whether the memory limit, or those of a front, count what parameters take, of each copy of the model."""
+    memory, limits = problem.costs.memory, problem.limits
+    in_bytes = memory.in_bytes if front else limits is not None and not limits.in_activations
+    return in_bytes and bool(memory.static.any())
 
 
 def _settings_of_placement(name: str, settings: Settings) -> Settings | None:
@@ -128,20 +102,18 @@ def _settings_of_placement(name: str, settings: Settings) -> Settings | None:
     return replace(settings, chunks=chunks) if chunks * settings.ranks == settings.stages else None
 
 
-def _least_limit(settings: Settings, options: Asked) -> float:
+def _least_limit(settings: Settings, options: ScheduleSearchOptions, placement: str) -> float:
     """Return the least limit for all ranks under which a placement has schedules."""
-    limits = settings.limits(placement_named(options["placement"], settings))
+    limits = settings.limits(placement_named(placement, settings))
     assert limits is not None
-    free = problem_of(replace(settings, memory_limit=None), **options)
+    free = problem_of(replace(settings, memory_limit=None), options, placement=placement)
     unlimited = Limits(np.full(len(limits.values), np.inf), limits.in_activations)
     return float(replace(free, limits=unlimited).least_limit.max())
 
 
 def names_of(given: Names) -> list[str]:
-    """Names, given as several or as one text with commas between them. Raises InputError for what is no text."""
-    texts = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
-    for text in texts:
-        require_text(text, "what a search decides or leaves", field="decide")
+    """Names, given as several or as one text with commas between them."""
+    texts = [given] if isinstance(given, str) else given
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
@@ -165,7 +137,7 @@ def choices_of(decide: Names, leave: Names, *, full_backward: bool = False) -> C
 
 
 def _require_undecided(settings: Settings, choices: Choices) -> None:
-    """What is recomputed or offloaded is decided by the search or not done at all."""
+    """Refuse settings that fix what a search decides or leaves alone."""
     for name in ("recompute", "offload"):
         fixed = getattr(settings, name)
         if fixed in ("none", ()):
@@ -182,7 +154,7 @@ def _require_undecided(settings: Settings, choices: Choices) -> None:
 
 
 def _require_times(costs: Costs, choices: Choices, decided: list[str]) -> None:
-    """What is decided takes a known time."""
+    """Refuse decisions whose ops take no known time."""
     if choices.offload and costs.offload is None:
         raise InputError(
             "a search may offload only where a copy to the host takes a known time: give offload_times, or "
@@ -194,17 +166,6 @@ def _require_times(costs: Costs, choices: Choices, decided: list[str]) -> None:
             "overlapping gains nothing where a pair takes as long as its two ops: give overlap_times",
             field="overlap_times",
         )
-
-
-def _variation(jitter: float | None, slow_rank: float | None) -> Variation | None:
-    if jitter is not None and slow_rank is not None:
-        raise InputError(
-            "a search is for jitter or for a slow rank: give one of them, and judge what it finds by the other",
-            field="slow_rank",
-        )
-    if slow_rank is not None:
-        return SlowRank(slow_rank)
-    return None if jitter is None else Jitter(jitter)
 
 
 def placement_named(name: str, settings: Settings) -> Placement:
@@ -232,7 +193,6 @@ def placement_named(name: str, settings: Settings) -> Placement:
 
 
 def _fitting(chunks: int, *, two_copies: bool) -> str:
-    """Which placements have so many chunks."""
     if two_copies and chunks <= 2:
         return "bidirectional" if chunks == 1 else "bidirectional-v"
     return "linear" if chunks == 1 else "loop" if chunks % 2 else "v or loop" if chunks == 2 else "wave or loop"

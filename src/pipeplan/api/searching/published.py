@@ -9,10 +9,11 @@ from operator import attrgetter
 
 import numpy as np
 
-from pipeplan.api.searching.search_record import Need, PublishedSchedule
+from pipeplan.api.searching.search_record import Need
 from pipeplan.api.sources import as_taken_by, build, shape_of
 from pipeplan.costs import Settings
 from pipeplan.errors import PipeplanError
+from pipeplan.formats import PublishedSchedule
 from pipeplan.model import tolerances
 from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
@@ -40,11 +41,11 @@ def published_here(found: Found) -> PublishedSchedule | None:
     if best is None:
         return None
     value = best.value if found.published_robustness is None else _small(found.published_robustness, problem)
-    return PublishedSchedule(best.name, problem.placement.name, value)
+    return PublishedSchedule(name=best.name, placement=problem.placement.name, value=value)
 
 
 def _small(robustness: Robustness, problem: Problem) -> float:
-    """The number that is to be small where something varies."""
+    """Return the number that is minimized where something varies."""
     return robustness.worst if isinstance(problem.variation, SlowRank) else robustness.p95
 
 
@@ -79,12 +80,17 @@ class PublishedEntry:
         return own.placement.rank_of == problem.placement.rank_of and own.slices == problem.slices
 
 
+def looks_everywhere(problem: Problem) -> bool:
+    """Return whether published schedules of other placements are looked at: not for shapes that are too large."""
+    return _size(problem) <= ORDERS_UP_TO
+
+
 def published_everywhere(problem: Problem, settings: Settings) -> list[PublishedEntry]:
     """Return the published schedules of all placements that are within the settings' limits.
 
     They are those that a comparison lists for the same shape, costs and limit. Of shapes that are too large there are none.
     """
-    return list(_entries(problem, settings)) if _size(problem) <= ORDERS_UP_TO else []
+    return list(_entries(problem, settings)) if looks_everywhere(problem) else []
 
 
 def published_under(problem: Problem, settings: Settings, *, in_bytes: bool) -> Callable[[float], list[PublishedEntry]]:
@@ -115,7 +121,7 @@ def _size(problem: Problem) -> int:
 
 
 def _entries(problem: Problem, settings: Settings, *, made_from_costs: bool = False) -> Iterator[PublishedEntry]:
-    """Of all strategies, or of those alone that make a schedule from its costs."""
+    """Return the entries of all strategies, or only of those that make a schedule from its costs."""
     alike = replace(settings, ranks=problem.placement.ranks, stages=None)
     for strategy in STRATEGIES.values():
         too_large = strategy.looks_at_costs and _size(problem) > EVERYTHING_UP_TO
@@ -147,5 +153,5 @@ def _of(strategy: Strategy, settings: Settings, problem: Problem) -> PublishedEn
         value = Judge(there)(schedule)
     cut = f", {schedule.slices} slices" if schedule.slices > 1 else ""
     schedule = schedule.renamed(name)
-    published = PublishedSchedule(name, placement.name + cut, value)
+    published = PublishedSchedule(name=name, placement=placement.name + cut, value=value)
     return PublishedEntry(published, Entry(there, schedule, value), peak_of(schedule, there))

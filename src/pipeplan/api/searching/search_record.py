@@ -1,41 +1,34 @@
-"""How a search came to a schedule, what it has proven, and what it gained over the published ones."""
+"""How a search came to a schedule, what it decided, what it has proven, and what it gained over the published ones."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias
 
-from pipeplan.model import tolerances
+import msgspec
+import numpy as np
+
+from pipeplan.formats import (
+    Decided,
+    JitterRecord,
+    ObjectiveRecord,
+    PlacementRecord,
+    Price,
+    PublishedSchedule,
+    SlowRankRecord,
+)
+from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Schedule, among, tolerances
 from pipeplan.readable import change
-from pipeplan.simulation import Bound
+from pipeplan.records import Evidence, Record
+from pipeplan.simulation import Bound, memory_use
+from pipeplan.solver import Found, Jitter, PlacementTried, Problem, SlowRank
 
-if TYPE_CHECKING:
-    from pipeplan.api.searching.decisions import Decided
-    from pipeplan.simulation import Communication
-    from pipeplan.solver import Objective, PlacementTried, Robustness
+Spared: TypeAlias = Literal["recompute", "offload"]
+"""How memory is freed between a forward and its backward."""
 
-Of = Literal["plan", "p95", "worst"]
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedSchedule:
-    """A published schedule on a search's costs and within its limits.
-
-    Attributes
-    ----------
-    name, placement
-        Its name, with its variant or group where that is not its own, and that of its placement.
-    value
-        The objective.
-    """
-
-    name: str
-    placement: str
-    value: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """``schedule``, ``placement``, ``value``."""
-        return {"schedule": self.name, "placement": self.placement, "value": self.value}
+_KINDS: dict[Spared, tuple[Kind, ...]] = {"recompute": (Kind.R,), "offload": HOST_KINDS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,88 +40,99 @@ class Need:
     in_activations: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchRecord:
-    """How a search came to a schedule, what it has proven, and what it gained.
+class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
+    """How a search came to a schedule, what it has proven, and what it gained: what its result adds to any result's JSON.
 
     Attributes
     ----------
-    objective, value, bound
-        What was made small, what it is, and the least that it can be.
-    nominal
-        With a slow rank, a lower bound on the objective of the plan, in which none is slow.
-    optimal
-        Whether the bound proves that no schedule of the placement has a smaller one; of spans, none whose ops start as soon
-        as they can.
     found_by
         The engine that found it, and what it started from.
+    optimal
+        Whether the bound proves that no schedule of the placement has a smaller objective; of spans, none whose ops start
+        as soon as they can.
     evaluations, seconds
         What the search spent.
     interrupted
         Whether the user stopped it before its budget was spent.
     compiled_after
         Seconds of the budget after which it ran on compiled kernels, 0 from its start; None: some were never ready.
-    placement, tried
-        The name of the schedule's placement, and what is known of each placement that could have won.
-    decided
-        What the schedule decided beside its order, and what the search was free to decide.
+    tried
+        What is known of each placement that could have won.
+    minimized
+        What was made small, what it is, and the least that it can be.
+    under_jitter, with_slow_rank
+        The objective in the runs that it is judged by, and that of the best published schedule; None where op times do not
+        vary, and no rank is slower.
     communication
         How transfers behave.
-    jitter, slow_rank
-        By how much op times vary, or one rank is slower; None where that was not asked for.
-    robustness, published_robustness
-        The objective in the runs that it is judged by, and that of the best published schedule; None where nothing varies.
+    decided
+        What the schedule decided beside its order, and what the search was free to decide.
     best_published
         The best published schedule of the search's placement within the limit; None where none fits.
     best_published_anywhere
         The best one of any placement; None where none fits, and for shapes so large that others were not looked at.
-    least_need
-        Where no published schedule of the placement fits: the one that needs the least memory.
+    gain, gain_anywhere
+        By what share the objective is smaller than theirs; below 0: larger.
     """
 
-    objective: Objective
-    value: float
-    bound: Bound
-    optimal: bool
     found_by: str
+    optimal: bool
     evaluations: int
     seconds: float
+    interrupted: bool
+    compiled_after: float | None
+    tried: tuple[PlacementRecord, ...] = msgspec.field(name="placements")
+    minimized: ObjectiveRecord = msgspec.field(name="objective")
+    under_jitter: JitterRecord | None = msgspec.field(name="jitter")
+    with_slow_rank: SlowRankRecord | None = msgspec.field(name="slow_rank")
+    communication: Literal["edge", "contended", "blocking"]
     decided: Decided
-    nominal: Bound | None = None
-    interrupted: bool = False
-    compiled_after: float | None = 0.0
-    placement: str = ""
-    tried: tuple[PlacementTried, ...] = ()
-    communication: Communication = "edge"
-    jitter: float | None = None
-    slow_rank: float | None = None
-    robustness: Robustness | None = None
-    published_robustness: Robustness | None = None
-    best_published: PublishedSchedule | None = None
-    best_published_anywhere: PublishedSchedule | None = None
-    least_need: Need | None = None
+    best_published: PublishedSchedule | None
+    gain: float | None
+    best_published_anywhere: PublishedSchedule | None
+    gain_anywhere: float | None
+
+    placement = Evidence[str]()
+    """Name of the schedule's placement."""
+
+    bound = Evidence[Bound]()
+    """The best lower bound on the objective."""
+
+    nominal = Evidence[Bound | None]()
+    """With a slow rank, a lower bound on the objective of the plan, in which none is slow."""
+
+    least_need = Evidence[Need | None]()
+    """Where no published schedule of the placement fits: the one that needs the least memory."""
 
     @property
-    def of(self) -> Of:
+    def objective(self) -> Literal["makespan", "span"]:
+        """What was made small."""
+        return self.minimized.name
+
+    @property
+    def value(self) -> float:
+        """The objective."""
+        return self.minimized.value
+
+    @property
+    def of(self) -> Literal["plan", "p95", "worst"]:
         """Which number is small: the objective of the plan, its p95 under jitter, or its worst with a slow rank."""
-        if self.slow_rank is not None:
-            return "worst"
-        return "plan" if self.jitter is None else "p95"
+        return self.minimized.of
 
     @property
     def gap(self) -> float:
         """``value / bound - 1``: how far from optimal the objective can be."""
-        return self.bound.gap_of(self.value)
+        return self.minimized.gap
 
     @property
-    def gain(self) -> float | None:
-        """By what share the objective is smaller than that of the best published schedule of its placement."""
-        return None if self.best_published is None else _gain(self.value, self.best_published)
+    def jitter(self) -> float | None:
+        """By how much op times vary; None where they do not."""
+        return None if self.under_jitter is None else self.under_jitter.deviation
 
     @property
-    def gain_anywhere(self) -> float | None:
-        """By what share it is smaller than that of the best published schedule of any placement; below 0: larger."""
-        return None if self.best_published_anywhere is None else _gain(self.value, self.best_published_anywhere)
+    def slow_rank(self) -> float | None:
+        """By what share any one rank is slower; None where none is."""
+        return None if self.with_slow_rank is None else self.with_slow_rank.share
 
     @property
     def gain_in_short(self) -> str:
@@ -137,54 +141,131 @@ class SearchRecord:
             return ""
         return f", {change(-self.gain)} against {self.best_published.name}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """What ``search --json`` adds to the JSON of one result."""
-        here, anywhere = self.best_published, self.best_published_anywhere
-        return {
-            "found_by": self.found_by,
-            "optimal": self.optimal,
-            "evaluations": self.evaluations,
-            "seconds": self.seconds,
-            "interrupted": self.interrupted,
-            "compiled_after": self.compiled_after,
-            "placements": [
-                {
-                    "placement": each.placement.name,
-                    "chunks": each.placement.chunks,
-                    "lower_bound": each.bound,
-                    "value": each.value,
-                }
-                for each in self.tried
-            ],
-            "objective": {
-                "name": self.objective,
-                "of": self.of,
-                "value": self.value,
-                "lower_bound": self.bound.value,
-                "bound_reason": self.bound.reason,
-                "gap": self.gap,
-            },
-            "jitter": None if self.jitter is None else self._judged({"deviation": self.jitter}, "p95"),
-            "slow_rank": None if self.slow_rank is None else self._judged({"share": self.slow_rank}, "worst"),
-            "communication": self.communication,
-            "decided": self.decided.to_dict(),
-            "best_published": None if here is None else here.to_dict(),
-            "gain": self.gain,
-            "best_published_anywhere": None if anywhere is None else anywhere.to_dict(),
-            "gain_anywhere": self.gain_anywhere,
-        }
 
-    def _judged(self, asked: dict[str, float], what: str) -> dict[str, Any]:
-        """How the schedule does in the runs that it is judged by, and how the best published one does."""
-        ours, theirs = self.robustness, self.published_robustness
-        assert ours is not None
-        published = None if theirs is None else getattr(theirs, what)
-        return asked | {"mean": ours.mean, what: getattr(ours, what), f"published_{what}": published}
+def record_of(
+    found: Found,
+    here: PublishedSchedule | None,
+    everywhere: Iterable[PublishedSchedule],
+    tried: Iterable[PlacementTried],
+    need: Need | None,
+) -> SearchRecord:
+    """Return the record of what the solver found.
+
+    Parameters
+    ----------
+    here, everywhere
+        The best published schedule of its placement, and those of all placements; none where others were not looked at.
+    tried
+        What is known of each placement.
+    need
+        The published schedule that needs the least memory, where none of the placement fits.
+    """
+    problem = found.problem
+    anywhere = min(everywhere, key=attrgetter("value"), default=None)
+    return SearchRecord(
+        found_by=found.found_by,
+        optimal=found.optimal,
+        evaluations=found.evaluations,
+        seconds=found.seconds,
+        interrupted=found.interrupted,
+        compiled_after=found.compiled_after,
+        tried=tuple(
+            PlacementRecord(
+                placement=each.placement.name, chunks=each.placement.chunks, lower_bound=each.bound, value=each.value
+            )
+            for each in tried
+        ),
+        **_judged(found),
+        communication=problem.communication,
+        decided=decided_in(found.schedule, problem),
+        best_published=here,
+        gain=_gain(here, found.judged),
+        best_published_anywhere=anywhere,
+        gain_anywhere=_gain(anywhere, found.judged),
+    ).holding(
+        placement=problem.placement.name,
+        bound=found.bound,
+        nominal=problem.bound if isinstance(problem.variation, SlowRank) else None,
+        least_need=need,
+    )
 
 
-def _gain(value: float, published: PublishedSchedule) -> float:
-    return _rounded(1 - value / published.value)
-
-
-def _rounded(share: float) -> float:
+def _gain(published: PublishedSchedule | None, value: float) -> float | None:
+    if published is None:
+        return None
+    share = 1 - value / published.value
     return 0.0 if abs(share) <= tolerances.ROUNDING else share
+
+
+def _judged(found: Found) -> dict[str, Any]:
+    """Return what was made small, and how the schedule does in the runs that it is judged by."""
+    problem, ours, theirs = found.problem, found.robustness, found.published_robustness
+    of: Literal["plan", "p95", "worst"] = "plan"
+    jitter = slow_rank = None
+    if isinstance(problem.variation, Jitter) and ours is not None:
+        of = "p95"
+        jitter = JitterRecord(
+            deviation=problem.variation.deviation,
+            mean=ours.mean,
+            p95=ours.p95,
+            published_p95=None if theirs is None else theirs.p95,
+        )
+    elif isinstance(problem.variation, SlowRank) and ours is not None:
+        of = "worst"
+        slow_rank = SlowRankRecord(
+            share=problem.variation.share,
+            mean=ours.mean,
+            worst=ours.worst,
+            published_worst=None if theirs is None else theirs.worst,
+        )
+    minimized = ObjectiveRecord(
+        name=problem.objective,
+        of=of,
+        value=found.judged,
+        lower_bound=found.bound.value,
+        bound_reason=found.bound.reason,
+        gap=found.bound.gap_of(found.judged),
+    )
+    return {"minimized": minimized, "under_jitter": jitter, "with_slow_rank": slow_rank}
+
+
+def decided_in(schedule: Schedule, problem: Problem) -> Decided:
+    """What a schedule of a problem decided."""
+    return Decided(
+        choices=problem.choices.names,
+        microbatches=schedule.microbatches,
+        recomputed=_by_stage(schedule, Kind.R),
+        offloaded=_by_stage(schedule, Kind.OFFLOAD),
+        full_backwards=_count(schedule, Kind.B),
+        split_backwards=_count(schedule, Kind.I),
+        overlapped_pairs=int(schedule.joined.sum()),
+        prices={how: _price(schedule, problem, kinds) for how, kinds in _KINDS.items() if schedule.has(kinds[0])},
+    )
+
+
+def _count(schedule: Schedule, kind: Kind) -> int:
+    return int((schedule.columns.kind == kind).sum())
+
+
+def _by_stage(schedule: Schedule, kind: Kind) -> tuple[int, ...]:
+    """Return how many microbatches of each stage have an op of a kind; one slice is enough."""
+    columns = schedule.columns
+    chosen = columns.kind == kind
+    pairs = np.unique(columns.stage[chosen].astype(np.int64) * schedule.microbatches + columns.microbatch[chosen])
+    counts: list[int] = np.bincount(pairs // schedule.microbatches, minlength=schedule.stages).tolist()
+    return tuple(counts)
+
+
+def _price(schedule: Schedule, problem: Problem, kinds: tuple[Kind, ...]) -> Price:
+    kept = schedule.keep(~among(schedule.columns.kind, kinds))
+    values = [problem.value(problem.simulated(each).timeline) for each in (schedule, kept)]
+    peaks, in_bytes = zip(*(_peaks(memory_use(each, problem.costs)) for each in (schedule, kept)), strict=True)
+    saved = peaks[1] - peaks[0]
+    rank = int(np.argmax(saved))
+    time = values[0] / values[1] - 1
+    return Price(time=time, memory=float(saved[rank]), rank=rank, in_bytes=in_bytes[0])
+
+
+def _peaks(memory: MemoryUse) -> tuple[Any, bool]:
+    in_bytes = memory.peak_bytes is not None
+    return (memory.peak_bytes if in_bytes else memory.peak_activation), in_bytes

@@ -1,22 +1,22 @@
-"""What a search says of itself: what it gained over the best published schedule, and on which costs and limit."""
+"""What a search says for people: its gain, its decisions, what it ran on, and its part of a result's table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeplan.api.searching.decision_words import decided_in_words
-from pipeplan.api.searching.sizes import size_in_words
+from pipeplan.api.parts import facts
+from pipeplan.api.searching.search_record import SearchRecord, Spared
+from pipeplan.costs import Costs, Limits
+from pipeplan.formats import Decided, PublishedSchedule
+from pipeplan.model import Floats, Placement
 from pipeplan.readable import Times, percent
 
 if TYPE_CHECKING:
-    from pipeplan.api.results import Result
-    from pipeplan.api.searching.fronts import ParetoFront
-    from pipeplan.api.searching.search_record import PublishedSchedule, SearchRecord
-    from pipeplan.costs import Costs, Limits
-    from pipeplan.model import Floats, Placement
+    from rich.console import RenderableType
 
 NOTHING = 5e-4
 """A share below which nothing is gained or lost: it is rounded away."""
@@ -25,30 +25,14 @@ LONGER_SECONDS = 60
 """What is proposed where a search has gained nothing."""
 
 
-def gain_of(result: Result) -> tuple[str, ...]:
-    """What a search gained over the best published schedule of its placement, and of any, a sentence each.
-
-    Raises
-    ------
-    ValueError
-        For a result that no search has found.
-    """
-    if result.search is None:
-        raise ValueError("no search has found this result")
-    return tuple(_gains(result.search, result.timeline.unit))
+def gain_of(record: SearchRecord, unit: str) -> tuple[str, ...]:
+    """Return a sentence on the gain over the best published schedule of the placement, and one on that of any placement."""
+    return tuple(_gains(record, unit))
 
 
-def decisions_of(result: Result) -> tuple[str, ...]:
-    """What a search decided beside the order of ops, and at which price, a sentence each.
-
-    Raises
-    ------
-    ValueError
-        For a result that no search has found.
-    """
-    if result.search is None:
-        raise ValueError("no search has found this result")
-    return tuple(f"It {clause}." for clause in decided_in_words(result.search.decided))
+def decisions_of(record: SearchRecord) -> tuple[str, ...]:
+    """Return a sentence for each decision beside the order of ops, with its price."""
+    return tuple(f"It {clause}." for clause in decided_in_words(record.decided))
 
 
 def slow_start(record: SearchRecord) -> Iterator[str]:
@@ -70,20 +54,15 @@ def slow_start(record: SearchRecord) -> Iterator[str]:
 
 def placements_in_words(record: SearchRecord, times: Times) -> str:
     """Name the placement of the answer, what was found on the others, and which of them cannot be shorter."""
-    others = [each for each in record.tried if each.placement.name != record.placement]
-    searched = [f"{each.placement.name} {times.text(each.value)}" for each in others if each.value is not None]
-    beaten = [each.placement.name for each in others if each.value is None]
+    others = [each for each in record.tried if each.placement != record.placement]
+    searched = [f"{each.placement} {times.text(each.value)}" for each in others if each.value is not None]
+    beaten = [each.placement for each in others if each.value is None]
     said = [record.placement]
     if searched:
         said.append(f"best of others: {', '.join(searched)}")
     if beaten:
         said.append(f"not searched, as their bounds are no shorter: {', '.join(beaten)}")
     return "; ".join(said)
-
-
-def gain_words(record: SearchRecord, unit: str) -> str:
-    """The first sentence of :func:`gain_of`."""
-    return next(_gains(record, unit))
 
 
 def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
@@ -112,7 +91,7 @@ def _gain_here(record: SearchRecord, here: PublishedSchedule | None, times: Time
     if record.optimal:
         when = "" if record.objective == "makespan" else " with ops that start as soon as they can"
         return f"Nothing is gained over {known}: it is proven that none of this placement is shorter{when}."
-    least = 1 - record.bound.value / record.value
+    least = 1 - record.minimized.lower_bound / record.value
     longer = max(LONGER_SECONDS, 10 * round(record.seconds))
     return (
         f"Nothing is gained over {known}. A shorter one would save at most {percent(least)}; a search of {longer} seconds "
@@ -125,35 +104,11 @@ def _gain_anywhere(anywhere: PublishedSchedule, gain: float, times: Times) -> st
     if gain > NOTHING:
         return f"Of all placements the best published one is {named}: this is {percent(gain)} shorter."
     if gain < -NOTHING:
-        return f"On another placement {named} is {percent(1 - 1 / (1 - gain))} shorter than this."
+        said = f"On another placement {named} is {percent(1 - 1 / (1 - gain))} shorter than this"
+        if not anywhere.placement.startswith("bidirectional"):
+            return f"{said}."
+        return f"{said}, but holds the model twice: placement {anywhere.placement} searches such schedules."
     return f"Of all placements the best published one is {named}, as short as this."
-
-
-def gain_of_front(front: ParetoFront) -> str:
-    """Under which limit a front gains the most over the best published schedule, and under how many it gains nothing."""
-    searches = [(point, point.result.search) for point in front if point.result.search is not None]
-    alone = sum(search.best_published is None for _, search in searches)
-    gains = [(search.gain, point, search) for point, search in searches if search.gain is not None]
-    said = []
-    if gains:
-        gain, point, search = max(gains, key=lambda each: each[0])
-        assert search.best_published is not None
-        nothing = sum(each <= NOTHING for each, _, _ in gains)
-        if gain > NOTHING:
-            limit = (
-                "without a limit"
-                if point.limit is None
-                else f"at a limit of {size_in_words(point.limit, not front.in_bytes)}"
-            )
-            less = f"; none under {nothing} of {len(front)} limits" if nothing else ""
-            said.append(
-                f"up to {percent(gain)} over the best published schedule ({search.best_published.name}, {limit}){less}"
-            )
-        else:
-            said.append("none over the best published schedules")
-    if alone:
-        said.append(f"under {alone} of {len(front)} limits no published schedule fits")
-    return "; ".join(said)
 
 
 def costs_in_words(costs: Costs, placement: Placement) -> str:
@@ -180,7 +135,7 @@ def limit_in_words(limits: Limits | None) -> str:
 
 
 def _of_ranks(times: Floats, placement: Placement) -> Floats:
-    """What a rank takes for one microbatch in one direction, shape (ranks,)."""
+    """Return the time of one microbatch in one direction on each rank, shape (ranks,)."""
     found = np.zeros(placement.ranks)
     for ranks in placement.table:
         np.maximum(found, np.bincount(ranks, weights=times, minlength=placement.ranks), out=found)
@@ -190,3 +145,146 @@ def _of_ranks(times: Floats, placement: Placement) -> Floats:
 def _range(load: Floats, times: Times) -> str:
     low, high = times.number(float(load.min())), times.text(float(load.max()))
     return high if low == times.number(float(load.max())) else f"{low} to {high}"
+
+
+def size_in_words(value: float, in_activations: bool) -> str:
+    """``3 activations``, or ``3.1 GiB``."""
+    if in_activations:
+        return f"{value:,.4g} activation{'' if value == 1 else 's'}"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:,.1f} TiB"
+
+
+_DOES: dict[Spared, str] = {"recompute": "recomputes", "offload": "offloads"}
+
+_NOTHING_SPARED: dict[tuple[str, ...], str] = {
+    ("recompute",): "recomputes nothing",
+    ("offload",): "offloads nothing",
+    ("recompute", "offload"): "recomputes and offloads nothing",
+}
+
+
+def decided_in_words(decided: Decided) -> tuple[str, ...]:
+    """What was decided, a clause each: ``recomputes 3 of 24 microbatches on stage 2: costs 1.2% of the time, ...``."""
+    return tuple(_clauses(decided))
+
+
+def _clauses(decided: Decided) -> Iterator[str]:
+    spared: list[Spared] = [how for how in _DOES if how in decided.choices]
+    for how in spared:
+        if (price := decided.prices.get(how)) is not None:
+            which = _which((decided.recomputed if how == "recompute" else decided.offloaded), decided.microbatches)
+            time = f"costs {percent(price.time)} of the time" if price.time > 0 else "costs no time"
+            memory = f"{size_in_words(price.memory, not price.in_bytes)} on rank {price.rank}"
+            yield f"{_DOES[how]} {which}: {time}, saves {memory if price.memory > 0 else 'nothing at the peak'}"
+    if none := _NOTHING_SPARED.get(tuple(how for how in spared if how not in decided.prices)):
+        yield none
+    if "split" in decided.choices and decided.full_backwards:
+        whole = decided.full_backwards + decided.split_backwards
+        yield f"splits {decided.split_backwards:,} of {whole:,} backwards"
+    if decided.overlapped_pairs:
+        yield f"overlaps {decided.overlapped_pairs:,} pairs of a forward and a backward"
+
+
+MOST_GROUPS = 3
+"""Groups of stages that are named one by one; of more only the least and the most microbatches are."""
+
+
+def _which(counts: Sequence[int], microbatches: int) -> str:
+    """Return ``all 24 microbatches on stages 0-3, 3 of 24 on stage 5``: neighbours of equal counts together."""
+    groups = [
+        (count, [stage for stage, _ in group])
+        for count, group in groupby(enumerate(counts), key=lambda each: each[1])
+        if count
+    ]
+    if len(groups) > MOST_GROUPS:
+        some = [count for count, _ in groups]
+        stages = [stage for _, group in groups for stage in group]
+        return f"{min(some)} to {max(some)} of {microbatches} microbatches on {_stages(stages)}"
+    said: list[str] = []
+    for count, stages in groups:
+        many = f"all {microbatches}" if count == microbatches else f"{count} of {microbatches}"
+        said.append(f"{many}{'' if said else ' microbatches'} on {_stages(stages)}")
+    return ", ".join(said)
+
+
+def _stages(stages: list[int]) -> str:
+    runs: list[list[int]] = []
+    for stage in stages:
+        if runs and runs[-1][-1] == stage - 1:
+            runs[-1].append(stage)
+        else:
+            runs.append([stage])
+    text = ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"stage{'' if len(stages) == 1 else 's'} {text}"
+
+
+def judged_in_words(record: SearchRecord, unit: str) -> tuple[str, str] | None:
+    """How the schedule does when the run differs from the plan: what is asked, and the answer; None where nothing varies."""
+    if record.with_slow_rank is not None:
+        runs = record.with_slow_rank
+        figures = "worst", runs.mean, runs.worst, runs.published_worst
+        heading, end = "with a slow rank", f"; any one rank {percent(runs.share)} slower"
+    elif record.under_jitter is not None:
+        figures = "p95", record.under_jitter.mean, record.under_jitter.p95, record.under_jitter.published_p95
+        heading, end = "under jitter", ""
+    else:
+        return None
+    word, mean, ours, theirs = figures
+    times = Times.of([time for time in (mean, ours, theirs) if time], unit)
+    named = "" if record.best_published is None else record.best_published.name
+    beside = f"; {named}: {word} {times.text(theirs)}" if theirs and named else ""
+    return heading, f"mean {times.text(mean)}, {word} {times.text(ours)}{beside}{end}"
+
+
+_TRANSFERS = {
+    "contended": "a link carries one at a time, in the order in which they are sent",
+    "blocking": "sends and receives occupy their ranks and meet; the schedule holds them",
+}
+
+
+def search_parts(
+    search: SearchRecord, costs: Costs, placement: Placement, limits: Limits | None
+) -> list[RenderableType]:
+    """Return what a result's table says of its search: its gain, its effort, what it has proven, its costs and limit."""
+    times = Times.of((search.value, search.minimized.lower_bound), costs.time_unit)
+    stopped = _uncompiled(search) + (", stopped by the user" if search.interrupted else "")
+    tried = "schedule" if search.evaluations == 1 else "schedules"
+    rows = [
+        ("gain", " ".join(gain_of(search, costs.time_unit))),
+        *_made_small(search, times),
+        (
+            "found by",
+            f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
+        ),
+        *([("placement", placements_in_words(search, times))] if len(search.tried) > 1 else []),
+        ("costs", costs_in_words(costs, placement)),
+        ("memory limit", limit_in_words(limits)),
+    ]
+    if decided := decided_in_words(search.decided):
+        rows.insert(1, ("decided", "; ".join(decided)))
+    if search.communication != "edge":
+        rows.append(("transfers", _TRANSFERS[search.communication]))
+    if (judged := judged_in_words(search, costs.time_unit)) is not None:
+        rows.append(judged)
+    return [facts(rows, above=1)]
+
+
+def _uncompiled(search: SearchRecord) -> str:
+    """Return the words on how much of the search ran without compiled kernels; empty if all was compiled."""
+    if search.compiled_after is None:
+        return " without compiled kernels"
+    return f", the first {search.compiled_after:.1f} s without compiled kernels" if search.compiled_after else ""
+
+
+def _made_small(search: SearchRecord, times: Times) -> list[tuple[str, str]]:
+    """Return what was minimized, unless it is the makespan, which stands among the figures of the schedule."""
+    if search.objective == "makespan" and search.of == "plan":
+        return []
+    verdict = "optimal" if search.optimal else f"gap {percent(search.gap)}"
+    bound = f"bound {times.text(search.minimized.lower_bound)} ({search.minimized.bound_reason})"
+    name = {"plan": "least longest span", "p95": "least p95", "worst": "least worst case"}[search.of]
+    return [(name, f"{times.text(search.value)}, {bound}, {verdict}")]

@@ -2,49 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack, final
 
-from pipeplan.api.arguments import Given, settings_of
-from pipeplan.api.searching.problems import Names, problem_of
-from pipeplan.api.searching.steady_answers import SteadyStates
-from pipeplan.costs import SEARCH_SETTINGS, Settings, plain_numbers, require_settings
+from pipeplan.api.answers import Answer
+from pipeplan.api.arguments import options_and_settings, takes
+from pipeplan.api.keywords import SteadyStateKeywords
+from pipeplan.api.parts import columns, facts, line
+from pipeplan.api.searching.options import SteadyStateOptions
+from pipeplan.api.searching.problems import problem_of
+from pipeplan.api.searching.search_words import costs_in_words, limit_in_words
+from pipeplan.costs import ConfiguredSettings, Settings
+from pipeplan.readable import Times, percent
+from pipeplan.records import Evidence, Record
+from pipeplan.solver import SteadyState
 from pipeplan.solver import steady_state as steady_state_of
 
-__all__ = ["SteadyStates", "steady_state"]
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
-def steady_state(
-    *,
-    placement: str = "linear",
-    seconds: float = 10.0,
-    most: int = 4,
-    seed: int = 0,
-    workers: int = 1,
-    full_backward: bool = False,
-    leave: Names = (),
-    **settings: Unpack[Given],
-) -> SteadyStates:
-    """What each further microbatch costs in the long run: the shortest period of a schedule that repeats, and bounds.
+class SteadyPattern(Record, frozen=True, kw_only=True):
+    """Schedule that repeats: what each rank runs in one period."""
+
+    microbatches: int
+    period: float
+    per_microbatch: float
+    rows: tuple[tuple[str, ...], ...]
+
+
+class SteadyPeriod(Record, frozen=True, kw_only=True):
+    """What is known of patterns in which so many microbatches pass; ``per_microbatch`` is None where none was found."""
+
+    microbatches: int
+    per_microbatch: float | None
+    bound: float
+
+
+@final
+class SteadyStates(Record, Answer, frozen=True, kw_only=True, eq=False):
+    """What each further microbatch costs in the long run, and the best pattern found; times are in ``unit``.
+
+    ``to_frame()`` has a row for each number of microbatches that pass in a period.
+    """
+
+    schema_name = "answer-steady-state"
+
+    unit: str
+    per_microbatch: float | None
+    bound: float
+    gap: float | None
+    pattern: SteadyPattern | None
+    periods: tuple[SteadyPeriod, ...]
+
+    found = Evidence[SteadyState]()
+    """The best pattern as the solver has it, and the problem that it is for."""
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return the best pattern and its bound, what is known of each number of microbatches a period, and its rows."""
+        problem, pattern = self.found.problem, self.pattern
+        values = [self.bound, *(each.per_microbatch for each in self.periods if each.per_microbatch is not None)]
+        times = Times.of(values, self.unit)
+        rows = [
+            ("each further microbatch", "no pattern found" if pattern is None else times.text(pattern.per_microbatch)),
+            ("at least", f"{times.text(self.bound)}" + ("" if self.gap is None else f", gap {percent(self.gap)}")),
+            ("costs", costs_in_words(problem.costs, problem.placement)),
+            ("memory limit", limit_in_words(problem.limits)),
+        ]
+        in_unit = f" ({times.unit})" if times.unit else ""
+        table = columns("microbatches a period", f"time for each{in_unit}", f"at least{in_unit}", padding=1)
+        for each in self.periods:
+            value = "none found" if each.per_microbatch is None else times.number(each.per_microbatch)
+            table.add_row(str(each.microbatches), value, times.number(each.bound))
+        ops = [f"rank {rank}: {' '.join(row)}" for rank, row in enumerate(() if pattern is None else pattern.rows)]
+        return line("the steady state", "bold"), facts(rows, above=1, below=1), table, line(), *map(line, ops)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [each.to_dict() for each in self.periods]
+
+    def __repr__(self) -> str:
+        if self.per_microbatch is None:
+            return "<SteadyStates: none found>"
+        times = Times.of((self.per_microbatch, self.bound), self.unit)
+        return f"<SteadyStates: {times.text(self.per_microbatch)} a microbatch, at least {times.text(self.bound)}>"
+
+
+@takes(SteadyStateOptions, ConfiguredSettings)
+def steady_state(**options: Unpack[SteadyStateKeywords]) -> SteadyStates:
+    """Return the cost of each further microbatch in the long run: the shortest period that repeats, and bounds.
 
     A step of so many microbatches takes a way in, a way out, and this for each microbatch between. Where memory is not
     short it is the work of the busiest rank; under a tight limit it can be more.
 
     Parameters
     ----------
-    placement
-        ``linear``, ``loop``, ``v``, ``wave``, or the rank of each stage, apart by commas: ``0,1,1,0``.
-    seconds
-        The budget.
-    most
-        Up to how many microbatches (of each copy of the model) a pattern takes until it repeats.
-    seed, workers
-        Of the random numbers; threads.
-    full_backward
-        Same as ``leave="split"``: no backward is split into its input and weight halves.
-    leave
-        ``split``: no backward is split into its input and weight halves. Nothing else is decided here.
-    **settings
-        Shape and costs; ``memory_limit`` is one, or one per rank.
+    **options
+        The options of a steady state (:class:`~pipeplan.api.searching.options.SteadyStateOptions`; of what can be left,
+        ``split`` alone is decided here), and shape and costs; ``memory_limit`` is one, or one per rank.
 
     Raises
     ------
@@ -58,9 +112,39 @@ def steady_state(
     >>> steady = pipeplan.steady_state(ranks=4, placement="v", memory_limit="2.5act")  # doctest: +SKIP
     >>> steady.found.best.per_microbatch, steady.found.bound  # doctest: +SKIP
     """
-    require_settings(SEARCH_SETTINGS, seconds=seconds, most=most, seed=seed, workers=workers)
-    seconds, most, seed, workers = plain_numbers(seconds, most, seed, workers)
-    given: Settings = settings_of(settings)
-    problem = problem_of(given, placement=placement, full_backward=full_backward, leave=leave)
-    found = steady_state_of(problem, seconds=seconds, most=most, seed=seed, workers=workers)
-    return SteadyStates(found, problem.costs.time_unit)
+    return steady_state_found(*options_and_settings(SteadyStateOptions, options))
+
+
+def steady_state_found(options: SteadyStateOptions, settings: Settings) -> SteadyStates:
+    """See :func:`steady_state`."""
+    problem = problem_of(settings, options)
+    found = steady_state_of(
+        problem,
+        seconds=10.0 if options.seconds is None else options.seconds,
+        most=options.most,
+        seed=options.seed,
+        workers=options.workers or 1,
+    )
+    best, copies = found.best, problem.placement.copies
+    return SteadyStates(
+        unit=problem.costs.time_unit,
+        per_microbatch=None if best is None else best.per_microbatch,
+        bound=found.bound,
+        gap=found.gap,
+        pattern=None
+        if best is None
+        else SteadyPattern(
+            microbatches=best.microbatches * copies,
+            period=best.period,
+            per_microbatch=best.per_microbatch,
+            rows=tuple(tuple(map(str, row)) for row in best.rows),
+        ),
+        periods=tuple(
+            SteadyPeriod(
+                microbatches=known.microbatches * copies,
+                per_microbatch=None if known.pattern is None else known.pattern.per_microbatch,
+                bound=known.bound,
+            )
+            for known in found.periods
+        ),
+    ).holding(found=found)

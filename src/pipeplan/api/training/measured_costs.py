@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.api.resimulation import gap_of, transfer_of
+from pipeplan.api.differing.resimulation import gap_of, transfer_of
 from pipeplan.costs import Settings, Times
 from pipeplan.model import HOST_KINDS, Floats, Kind, Timeline, among
 from pipeplan.simulation import compute_only
@@ -49,14 +49,14 @@ def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
 
 
 def _copies(timeline: Timeline) -> tuple[float, ...] | None:
-    """The mean time of a copy to the host or back on each stage, of one without any the longest; None without copies."""
+    """Return the mean time of a copy to the host or back on each stage; a stage without copies gets the longest."""
     times = _mean(timeline, among(timeline.schedule.columns.kind, HOST_KINDS))
     copied = np.isfinite(times)
     return tuple(np.where(copied, times, times[copied].max()).tolist()) if copied.any() else None
 
 
 def _means(timeline: Timeline, kind: Kind, paired: NDArray[np.bool_]) -> tuple[float, ...] | None:
-    """The mean time of a kind on each stage; None unless every stage has some."""
+    """Return the mean time of a kind on each stage; None unless every stage has some."""
     schedule = timeline.schedule
     of_kind = schedule.columns.kind == kind
     alone, whole = _mean(timeline, of_kind & ~paired), _mean(timeline, of_kind)
@@ -65,7 +65,7 @@ def _means(timeline: Timeline, kind: Kind, paired: NDArray[np.bool_]) -> tuple[f
 
 
 def _mean(timeline: Timeline, chosen: NDArray[np.bool_]) -> Floats:
-    """The mean time of the chosen ops on each stage, shape (stages,); NaN on a stage that has none."""
+    """Return the mean time of the chosen ops on each stage, shape (stages,); NaN on a stage that has none."""
     stage, stages = timeline.schedule.columns.stage[chosen], timeline.schedule.stages
     count = np.bincount(stage, minlength=stages)
     total = np.bincount(stage, (timeline.end - timeline.start)[chosen], minlength=stages)
@@ -77,7 +77,7 @@ def _mean(timeline: Timeline, chosen: NDArray[np.bool_]) -> Floats:
 def _pairs(
     timeline: Timeline, first: NDArray[np.bool_], halves: Mapping[Kind, tuple[float, ...] | None]
 ) -> Times | None:
-    """The mean time of a pair on each stage, at least that of its longer half; None unless every stage has some."""
+    """Return the mean time of a pair on each stage, at least that of its longer half; None unless every stage has some."""
     times = _mean(timeline, first)
     if not np.isfinite(times).all():
         return None

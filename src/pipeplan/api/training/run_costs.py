@@ -1,6 +1,11 @@
 """The costs that the traces of a run show: each stage's times over steps, replicas and microbatches, and what lay between.
 
 Times are medians, so that a slow first step or a microbatch that met another job's noise does not count.
+
+Between the end of an op and the start of the next one of its rank lie, where the rank waits for nothing, the gap before an
+op and what the messages in between take from the rank: those that the first op sends, and those that the second receives.
+Where it waits, between the two ops of a message lie what the message takes from both ranks, the transfer and the gap. So
+gaps without messages tell the first, gaps with messages the second, and what is then left of the waits is the transfer.
 """
 
 from __future__ import annotations
@@ -12,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pipeplan.api.training.run_gaps import Gaps, gaps_of
 from pipeplan.api.units import in_unit
 from pipeplan.costs import Settings, Spread, write_costs_file
 from pipeplan.errors import InputError
 from pipeplan.formats import MeasuredRun, read_run
-from pipeplan.model import HOST_KINDS, Kind, Schedule, Timeline, among
+from pipeplan.model import HOST_KINDS, Floats, Kind, Schedule, Timeline, among, crosses_ranks, dependencies
 from pipeplan.readable import change
 from pipeplan.simulation import compute_only, simulate, timed_only
 
@@ -49,6 +54,25 @@ Times = Mapping[str, Spread]
 """What was measured of a stage, by the name of the kind, or ``PAIR``."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunGaps:
+    """What lay between ops, each None where no op tells it.
+
+    Attributes
+    ----------
+    transfer
+        From the end of an op to when another rank has its result, as far as nobody's rank is taken.
+    op
+        What every op takes from its rank before it starts.
+    message
+        What a message takes from the rank at either end.
+    """
+
+    transfer: Spread | None
+    op: Spread | None
+    message: Spread | None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunCosts:
     """What the ops of a run took, in milliseconds.
@@ -76,7 +100,7 @@ class RunCosts:
     run: MeasuredRun
     schedule: Schedule
     stages: tuple[Times, ...]
-    gaps: Gaps
+    gaps: RunGaps
     step_time: Spread | None
     measured_steps: Spread
 
@@ -216,7 +240,6 @@ def run_costs(run: MeasuredRun, source: str) -> RunCosts:
 
 
 def _length(timeline: Timeline) -> float:
-    """From the first start of an op to the last end of one."""
     return float(timeline.end.max() - timeline.start.min())
 
 
@@ -248,7 +271,7 @@ def _stages(timelines: Sequence[Timeline]) -> tuple[Times, ...]:
 
 
 def _times(stages: Sequence[Times]) -> dict[str, Any]:
-    """The settings of the kinds that every stage has, or whose time on a stage follows from the others there."""
+    """Return the settings of the kinds whose time is known, or follows from others, on every stage."""
     medians = [_with_halves({kind: spread.median for kind, spread in times.items()}) for times in stages]
     found: dict[str, Any] = {
         name: tuple(times[kind.name] for times in medians)
@@ -264,10 +287,60 @@ def _times(stages: Sequence[Times]) -> dict[str, Any]:
 
 
 def _with_halves(times: dict[str, float]) -> dict[str, float]:
-    """A stage's times, with what follows for a backward from its halves, and for them from it."""
+    """Return a stage's times, completed with what follows for a backward and its halves."""
     full, inputs, weights = (times.get(kind) for kind in "BIW")
     if full is None and inputs is not None and weights is not None:
         return times | {"B": inputs + weights}
     if full is not None and inputs is None and weights is None:
         return times | {"I": full / 2, "W": full / 2}
     return times
+
+
+def gaps_of(timelines: Sequence[Timeline]) -> RunGaps:
+    """What lay between the ops of timelines of compute ops."""
+    cells = [_cells(timeline) for timeline in timelines]
+    table = np.concatenate(cells) if cells else np.empty((0, 5))
+    gap, waited, ready, before, after = table.T
+    # A message is known to have been there only if it would have been in time even at the usual pace.
+    waits = np.isfinite(waited) & (waited <= gap)
+    pace = float(np.median(waited[waits])) if waits.any() else 0.0
+    free = np.isfinite(gap) & (ready >= pace)
+    messages = before + after
+    op = _spread(gap[free & (messages == 0)])
+    own = 0.0 if op is None else max(op.median, 0.0)
+    busy = free & (messages > 0)
+    # What ranks do in a gap may pass while they would wait: both ends together take no more than a wait shows.
+    message = _spread(np.minimum((gap[busy] - own) / messages[busy], max(pace - own, 0.0) / 2))
+    each = 0.0 if message is None else max(message.median, 0.0)
+    return RunGaps(_spread(waited[waits] - own - each * (1 + after[waits])), op, message)
+
+
+def _spread(times: Floats) -> Spread | None:
+    return Spread.of(times) if len(times) else None
+
+
+def _cells(timeline: Timeline) -> NDArray[np.float64]:
+    """Return a row for each op except an idle rank's first; an overlapped pair is one op.
+
+    It holds the time since the op before it on its rank ended; the time since the op whose message it needs ended; how long
+    before the former the latter was; how many messages the op before it sends, and how many it receives. Infinite where
+    there is none.
+    """
+    schedule = timeline.schedule
+    arrival = dependencies(schedule).arrival
+    crossing = np.flatnonzero(crosses_ranks(schedule, arrival))
+    cell = np.cumsum(~schedule.joined) - 1
+    count = int(cell[-1]) + 1 if len(cell) else 0
+    sent, received = np.zeros(count), np.zeros(count)
+    np.add.at(sent, cell[arrival[crossing]], 1)
+    np.add.at(received, cell[crossing], 1)
+    told = np.full(count, -np.inf)
+    np.maximum.at(told, cell[crossing], timeline.end[arrival[crossing]])
+    first = np.flatnonzero(~schedule.joined)
+    start, end, rank = timeline.start[first], timeline.end[first], schedule.rank[first]
+    begins = np.append(True, rank[1:] != rank[:-1])[:count]
+    before = np.where(begins, -np.inf, np.append(-np.inf, end[:-1])[:count])
+    sends = np.where(begins, 0, np.append(0, sent[:-1])[:count])
+    with np.errstate(invalid="ignore"):
+        ready = before - told
+    return np.column_stack([start - before, start - told, ready, sends, received])

@@ -3,21 +3,18 @@
 The drawing is TypeScript, in ``web_ui/``; ``assets/`` holds what is built from it.
 """
 
-from pipeplan.drawing.html.archive import archived
 from pipeplan.drawing.html.assets import asset
-from pipeplan.drawing.html.data import packed, themes_for, timeline_data
-from pipeplan.drawing.html.page import html_page, save_html
-from pipeplan.drawing.html.report import Report, report_data, report_page
+from pipeplan.drawing.html.data import archived, packed, themes_for, timeline_data
+from pipeplan.drawing.html.page import ReportPage, html_page, report_data, report_page
 
 __all__ = [
-    "Report",
+    "ReportPage",
     "archived",
     "asset",
     "html_page",
     "packed",
     "report_data",
     "report_page",
-    "save_html",
     "themes_for",
     "timeline_data",
 ]

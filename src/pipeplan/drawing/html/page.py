@@ -1,17 +1,104 @@
-"""One page of a timeline, or of several on one time axis."""
+"""Pages as text: a timeline or several on one time axis, and reports with a table above their timelines.
+
+Each is one document with its data, scripts and styles in it, from which no part of the data can break out.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from pathlib import Path
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from html import escape
+from string import Template
+from typing import Any, Literal
 
 from pipeplan.drawing.html.assets import asset
-from pipeplan.drawing.html.data import timeline_data
-from pipeplan.drawing.html.document import document
-from pipeplan.drawing.look_names import ThemeName
+from pipeplan.drawing.html.data import archived, themes_for, timeline_data
+from pipeplan.drawing.sizes import ThemeName
+from pipeplan.drawing.theme import DARK, LIGHT, theme_named
 from pipeplan.drawing.view import View
-from pipeplan.files import write_text
+
+_PAGE = Template("""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">
+<title>$title</title>
+<style>$style</style>
+</head>
+<body>
+<h1>$title</h1>
+<noscript>This timeline is drawn by a script, and scripts are turned off in this browser.</noscript>
+<main id="$place" data-begin="$begin"></main>
+<script type="application/json" id="pipeplan-data">$data</script>
+$scripts
+</body>
+</html>
+""")
+
+COLOURS = Template("""
+html, body { margin: 0; background: $light; }
+body:has([data-theme="dark"]) { background: $dark; }
+noscript { font: 15px system-ui, sans-serif; }
+@media (prefers-color-scheme: dark) { html, body { background: $dark; } }
+@media (prefers-color-scheme: dark) { body:has([data-theme="light"]) { background: $light; } }
+""").substitute(light=LIGHT.page, dark=DARK.page)
+"""The page behind a timeline, light or dark as the timeline is."""
+
+
+def document(
+    *,
+    title: str,
+    place: str,
+    data: Any,
+    scripts: Sequence[str],
+    style: str,
+    theme: ThemeName | None = None,
+) -> str:
+    """The page whose scripts fill the element called ``place`` with ``data``.
+
+    Parameters
+    ----------
+    theme
+        What the page begins with; None follows the reader's system.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown theme.
+    ValueError
+        For data with a number that is not finite.
+    """
+    begin = "" if theme is None else f"theme={theme_named(theme).name}"
+    return _PAGE.substitute(
+        policy=escape(_policy(scripts)),
+        title=escape(title),
+        style=style + COLOURS,
+        place=place,
+        begin=begin,
+        data=_script_safe(json.dumps(data, separators=(",", ":"), allow_nan=False)),
+        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
+    )
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Allows these scripts, and nothing from anywhere else."""
+    digests = (b64encode(sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def _script_safe(text: str) -> str:
+    """JSON in which nothing can end the element that holds it, or open a comment."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
 
 _STYLE = """
 html, body { height: 100%; }
@@ -50,14 +137,62 @@ def html_page(views: View | Sequence[View], *, title: str | None = None, theme: 
     )
 
 
-def save_html(
-    views: View | Sequence[View],
-    path: str | os.PathLike[str],
-    *,
-    title: str | None = None,
-    theme: ThemeName | None = None,
-) -> None:
-    """Write the page of :func:`html_page` to a file, completely or not at all.
+ReportKind = Literal["comparison", "difference"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ReportPage:
+    """A page of timelines with a table.
+
+    Attributes
+    ----------
+    kind
+        Which page it is.
+    title
+        Of the page.
+    facts
+        What its table and its sentences hold, ready for JSON: ``web_ui/src/report/contract.ts`` says what a page of each
+        kind reads.
+    views
+        The timelines, in the order in which the facts speak of them.
+    """
+
+    kind: ReportKind
+    title: str
+    facts: Mapping[str, Any]
+    views: tuple[View, ...]
+
+
+def report_data(report: ReportPage) -> dict[str, Any]:
+    """Return the data that the page of a report draws, ready for JSON.
+
+    ::
+
+        kind, title, facts   as the report has them
+        views                each as ``pipeplan.drawing.html.data.archived`` writes it
+        themes               as in ``timeline_data``
+
+    Raises
+    ------
+    ValueError
+        For no views.
+    """
+    return {
+        "kind": report.kind,
+        "title": report.title,
+        "facts": dict(report.facts),
+        "views": [archived(view) for view in report.views],
+        "themes": themes_for(report.views),
+    }
+
+
+def report_page(report: ReportPage, *, theme: ThemeName | None = None) -> str:
+    """The page of a report, which holds everything and needs no network.
+
+    Parameters
+    ----------
+    theme
+        What the page begins with; None follows the reader's system.
 
     Raises
     ------
@@ -65,7 +200,12 @@ def save_html(
         For an unknown theme.
     ValueError
         For no views.
-    InputError
-        Where the file cannot be written.
     """
-    write_text(Path(path), html_page(views, title=title, theme=theme))
+    return document(
+        title=report.title,
+        place="pipeplan-report",
+        data=report_data(report),
+        scripts=[asset("timeline.js"), asset("report.js")],
+        style=asset("timeline.css") + asset("report.css"),
+        theme=theme,
+    )

@@ -9,7 +9,7 @@ from pipeplan.errors import InputError
 from pipeplan.hardware import Cluster, Gpu, Link, optimizer_time
 from pipeplan.planner.calibration import Calibration, Correction
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.seconds import Machine, work_seconds
+from pipeplan.planner.estimates.seconds import WorkMachine, work_seconds
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import stage_costs
 from pipeplan.workload import (
@@ -26,13 +26,13 @@ from pipeplan.workload import (
 )
 
 Timer = Callable[[Work], float]
-"""Seconds that a kernel takes on the GPU."""
+"""A function that returns the seconds of a kernel on the GPU."""
 
 MOST_EXPERTS = 8
-"""Of a layer that are measured: what one GPU of an expert group holds, with its share of the tokens."""
+"""Maximum number of experts that are measured: as one GPU of an expert group holds, with its share of the tokens."""
 
 MOST_PARAMETERS = 1e8
-"""That the optimizer is measured on: the time goes by their number, and a GPU holds 16 bytes of each."""
+"""Maximum number of parameters that the optimizer is measured on: a GPU holds 16 bytes of each."""
 
 _KIND: dict[type[Work], str] = {
     Gemm: "gemm",
@@ -42,7 +42,7 @@ _KIND: dict[type[Work], str] = {
 }
 
 UPDATE_BYTES = 28.0
-"""That Adam in one kernel reads (gradient, weight, two moments) and writes (the latter three), 32 bits each."""
+"""Bytes per parameter that Adam in one kernel reads (gradient, weight, two moments) and writes (the latter three)."""
 
 
 def calibrated(
@@ -170,19 +170,19 @@ def updated_by_run(
     return known.with_corrections([correction])
 
 
-def _alone(gpu: Gpu, execution: Execution) -> Machine:
-    """One GPU whose kernels are PyTorch's own, with nothing between them."""
+def _alone(gpu: Gpu, execution: Execution) -> WorkMachine:
+    """Return one GPU whose kernels are PyTorch's own, with nothing between them."""
     nowhere = Link(bandwidth=1.0, latency=0.0)
     one = Cluster(gpu=gpu, per_node=1, nodes=1, inside=nowhere, between=nowhere)
-    return Machine(one, replace(software("torchtitan"), graphs=True), execution)
+    return WorkMachine(one, replace(software("torchtitan"), graphs=True), execution)
 
 
-def _analytic(machine: Machine, work: Work) -> float:
+def _analytic(machine: WorkMachine, work: Work) -> float:
     return float(work_seconds(machine, (work,), "dense").sum())
 
 
 def _parts(layers: Iterable[LayerWork], execution: Execution) -> Iterator[tuple[str, Work]]:
-    """What is measured, by kind: every kernel of one layer of each sort, and of the head."""
+    """Yield what is measured, by kind: every kernel of one layer of each sort, and of the head."""
     for layer in _one_of_each(layers):
         for work in (*layer.forward, *layer.backward_input, *layer.backward_weight):
             if isinstance(work, Collective):
@@ -194,7 +194,6 @@ def _parts(layers: Iterable[LayerWork], execution: Execution) -> Iterator[tuple[
 
 
 def _one_of_each(layers: Iterable[LayerWork]) -> list[LayerWork]:
-    """The first dense layer and the first with experts, and the head."""
     found: dict[str, LayerWork] = {}
     for layer in sorted(layers, key=lambda layer: "window" in layer.name):
         found.setdefault(layer.kind, layer)
@@ -202,7 +201,7 @@ def _one_of_each(layers: Iterable[LayerWork]) -> list[LayerWork]:
 
 
 def _alone_in_torch(work: Work) -> Work:
-    """The work as PyTorch's own kernels do it: sums apart from products, and no more experts than a GPU holds."""
+    """Return the work as PyTorch's own kernels do it: sums apart from products, and no more experts than a GPU holds."""
     if isinstance(work, Gemm):
         return replace(work, accumulates=False)
     if isinstance(work, GroupedGemm) and work.groups > MOST_EXPERTS:

@@ -9,14 +9,14 @@ import numpy as np
 from pipeplan.errors import ShapeError
 from pipeplan.hardware import Cluster
 from pipeplan.model import Floats, Schedule
-from pipeplan.planner.accuracy.error_bars import error_bar
 from pipeplan.planner.calibration import Calibration
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.error_bars import error_bar
 from pipeplan.planner.estimated import CostsFrom, Estimate, StepTime
-from pipeplan.planner.estimates.formats import format_peak
 from pipeplan.planner.estimates.memory import rank_memory
-from pipeplan.planner.estimates.running import Run, run
-from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, Factors
+from pipeplan.planner.estimates.per_layer import format_peak
+from pipeplan.planner.estimates.running import StepRun, run
+from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors
 from pipeplan.planner.estimates.software import op_gap_of, software
 from pipeplan.planner.estimates.stages import StageCosts, stage_costs
 from pipeplan.planner.estimates.step_end import StepEnd, step_end
@@ -28,11 +28,11 @@ def estimate(
     cluster: Cluster,
     configuration: Configuration,
     *,
-    calibration: Factors | None = None,
+    calibration: TimeFactors | None = None,
     schedule: Schedule | None = None,
     with_error_bar: bool = True,
 ) -> Estimate:
-    """What a configuration takes: step time by what spends it, and memory on every rank.
+    """Return the estimate of a configuration: step time by what spends it, and memory on every rank.
 
     Parameters
     ----------
@@ -108,10 +108,10 @@ def check_whole(cluster: Cluster, configuration: Configuration) -> None:
 
 
 _ROUNDING = 1e-9
-"""Of a step: less idle time than this is what sums of many durations are off by."""
+"""Share of a step below which idle time is the rounding of sums of many durations."""
 
 
-def step_time(configuration: Configuration, stages: StageCosts, ran: Run, end: StepEnd) -> StepTime:
+def step_time(configuration: Configuration, stages: StageCosts, ran: StepRun, end: StepEnd) -> StepTime:
     """The step by what spends it on the rank that is done last; idle time and transfers are the bubble."""
     begins = ran.starts if not software(configuration.software).barrier else np.zeros_like(ran.starts)
     done = ran.ends - begins + end.reduce
@@ -135,24 +135,26 @@ def step_time(configuration: Configuration, stages: StageCosts, ran: Run, end: S
     )
 
 
-def _spent(configuration: Configuration, stages: StageCosts, ran: Run, rank: int) -> Floats:
-    """What all microbatches take on a rank, of F, I and W together by kind of work, shape (stages of it, kinds)."""
+def _spent(configuration: Configuration, stages: StageCosts, ran: StepRun, rank: int) -> Floats:
+    """Return the seconds of all microbatches on a rank by kind of work, F, I and W together; shape (stages of it, kinds)."""
     times: Floats = _on_rank(stages.seconds.sum(axis=1), ran, rank) * configuration.microbatches
     return times
 
 
-def _on_rank(values: Floats, ran: Run, rank: int) -> Floats:
+def _on_rank(values: Floats, ran: StepRun, rank: int) -> Floats:
     table = ran.schedule.placement.table
     found: Floats = values[(table == rank).any(axis=0)] / len(table)
     return found
 
 
-def _gaps(configuration: Configuration, stages: StageCosts, ran: Run, rank: int) -> float:
+def _gaps(configuration: Configuration, stages: StageCosts, ran: StepRun, rank: int) -> float:
     ops = float(np.diff(ran.schedule.offsets)[rank]) / ran.schedule.microbatches * configuration.microbatches
     return ops * op_gap_of(configuration)
 
 
-def _costs_from(calibration: Factors | None, model: ModelShape, configuration: Configuration) -> dict[str, CostsFrom]:
+def _costs_from(
+    calibration: TimeFactors | None, model: ModelShape, configuration: Configuration
+) -> dict[str, CostsFrom]:
     kinds = ("gemm", "grouped_gemm", "attention", "memory", "head", "loss", "collective", "optimizer")
     if isinstance(calibration, Calibration):
         return {kind: calibration.costs_from(kind, model, configuration) for kind in kinds}
@@ -161,7 +163,6 @@ def _costs_from(calibration: Factors | None, model: ModelShape, configuration: C
 
 
 def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]:
-    """What no configuration says."""
     said = [f"software: {software(configuration.software).title}", "attention: causal"]
     if model.experts is not None:
         said.append("experts: each gets equally many tokens, none is dropped")

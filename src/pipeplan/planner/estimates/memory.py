@@ -2,17 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 
 from pipeplan.model import Floats, Kind, Schedule, memory_levels
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimated import RankMemory
-from pipeplan.planner.estimates.memory_rules import MemoryRules, Unit, memory_rules
-from pipeplan.workload import Gemm, GroupedGemm, LayerWork, RankParameters, State, offloaded, state_bytes
+from pipeplan.planner.estimated import GpuMemory
+from pipeplan.planner.estimates.software import software
+from pipeplan.workload import Gemm, GroupedGemm, LayerWork, Precision, RankParameters, State, offloaded, state_bytes
+
+Unit = Literal["layer", "module"]
+"""Unit in which sharded parameters are gathered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRules:
+    """What a trainer's framework holds in memory.
+
+    Attributes
+    ----------
+    gradient_bytes
+        Of an accumulated gradient.
+    masters
+        Where 32-bit parameters are: ``beside`` 16-bit ones, or ``only`` these.
+    loss_bytes
+        Of all copies of a logit where the loss holds most; None: as its kernels say (:class:`Execution`).
+    placeholders
+        Whether a 16-bit tensor of each shape of weights stands for gradients that were added in place.
+    small_inputs
+        Whether 8- and 4-bit products keep their inputs so, not in 16 bits.
+    small_weights
+        Where 8-bit copies of layers' weights, along rows and along columns, stand for a whole step: ``beside`` the 16-bit
+        ones, or ``instead`` of them; 4-bit ones stand beside them always. None: nowhere.
+    gathers
+        What is gathered at once of sharded parameters: a ``layer`` and the next one, or a ``module`` (one product's weights)
+        and the next one.
+    small_activations
+        Whether what the activation of an FFN reads is kept in 8 bits where products are.
+    score_buffer
+        Whether one buffer of a layer's scores, in 16 bits, stays for unfused attention to write its product to.
+    workspace, grouped_workspace
+        Of libraries of products; bytes; and what grouped ones take besides, on streams of their own.
+    source
+        Where this is from.
+    """
+
+    gradient_bytes: float = 4
+    masters: Literal["beside", "only"] = "beside"
+    loss_bytes: float | None = None
+    placeholders: bool = False
+    small_inputs: bool = True
+    small_weights: Literal["beside", "instead"] | None = None
+    gathers: Unit = "layer"
+    small_activations: bool = False
+    score_buffer: bool = False
+    workspace: float = 0.0
+    grouped_workspace: float = 0.0
+    source: str = ""
+
+    def copy_bytes(self, precision: Precision) -> float:
+        """Return the bytes of a layer's parameter in the format that its products read, beside the 16-bit one."""
+        along = {"fp8": 1.0, "mxfp8": 1 + 1 / 32, "nvfp4": 1 / 2 + 1 / 16}
+        if self.small_weights is None or precision not in along:
+            return 0.0
+        replaced = 2.0 if self.small_weights == "instead" and precision != "nvfp4" else 0.0
+        return 2 * along[precision] - replaced
+
+
+_WORKSPACE = 32 * 2**20
+"""Bytes that PyTorch, and Transformer Engine again, hold for cuBLAS from Hopper on."""
+
+_TRANSFORMER_ENGINE = MemoryRules(
+    placeholders=True,
+    small_weights="beside",
+    workspace=2 * _WORKSPACE,
+    grouped_workspace=4 * _WORKSPACE,
+    source="Megatron-LM: 32-bit gradients in one buffer; Transformer Engine from 2.3 on (get_dummy_wgrad, get_workspace, "
+    "get_multi_stream_cublas_workspace)",
+)
+_EIGHT_BIT_PARAMETERS = replace(
+    _TRANSFORMER_ENGINE,
+    small_weights="instead",
+    source="NVIDIA-NeMo/Megatron-Bridge training/mixed_precision.py: fp8_param_gather in its 8-bit recipes",
+)
+_FSDP2 = MemoryRules(
+    masters="only",
+    loss_bytes=4,
+    small_inputs=False,
+    workspace=_WORKSPACE,
+    source="pytorch/torchtitan: parameters and state in 32 bits, sharded; the compiled loss reads 16-bit logits and writes "
+    "their gradient in 16 bits",
+)
+_EAGER_LOSS = 14
+"""Bytes of a logit in PyTorch's cross entropy of ``logits.float()``: logarithms of probabilities and two gradients, 12; the
+16-bit logits are free by then, but what they leave is too small for a gradient."""
+
+_MEGATRON_2021 = MemoryRules(
+    loss_bytes=10,
+    score_buffer=True,
+    source="Megatron-LM before 2023: logits in 16 bits, in 32, and less their maximum in 32; the global memory buffer that "
+    "CoreAttention's first product takes",
+)
+_EAGER_FSDP = replace(_FSDP2, loss_bytes=_EAGER_LOSS)
+
+RULES: Mapping[str, MemoryRules] = MappingProxyType(
+    {
+        "": _TRANSFORMER_ENGINE,
+        "megatron-lm-2021": _MEGATRON_2021,
+        "zero-bubble": _MEGATRON_2021,
+        "megatron-deepspeed": _MEGATRON_2021,
+        "deepspeed": replace(
+            _MEGATRON_2021,
+            gathers="module",
+            source="DeepSpeed ZeRO-3: parameters are gathered, and gradients reduced, module by module (arXiv 1910.02054)",
+        ),
+        "megascale": _MEGATRON_2021,
+        "megatron-bridge": _EIGHT_BIT_PARAMETERS,
+        "nemo": _EIGHT_BIT_PARAMETERS,
+        "torchtitan": _FSDP2,
+        "torchtitan-eager": _EAGER_FSDP,
+        "torchtitan-2024": _EAGER_FSDP,
+        "llm-foundry": replace(
+            _FSDP2,
+            source="mosaicml/llm-foundry: PyTorch's FSDP; its loss is by default flash-attn's fused cross entropy",
+        ),
+        "hai-llm": replace(
+            _TRANSFORMER_ENGINE,
+            small_weights="instead",
+            small_activations=True,
+            source="arXiv 2412.19437 section 3.3: inputs of SwiGLU are cached in FP8, its output is computed again",
+        ),
+        "primus": replace(_TRANSFORMER_ENGINE, gradient_bytes=2, source="AMD-AGI/Primus: 16-bit gradients by default"),
+    }
+)
+"""Rules by the prefix of a trainer's name, of which the longest counts: variants hold what their trainer does."""
+
+
+def memory_rules(name: str) -> MemoryRules:
+    """Return the rules of a trainer by its name.
+
+    Raises
+    ------
+    UnknownNameError
+        For software that nobody knows.
+    """
+    known = software(name).name
+    return RULES[max((begin for begin in RULES if known.startswith(begin)), key=len)]
+
 
 _LAYERS = frozenset({"dense", "moe", "mtp"})
 """Kinds with products in the layers' format, whose parameters a data group that shards them gathers layer by layer."""
@@ -20,8 +161,8 @@ _LAYERS = frozenset({"dense", "moe", "mtp"})
 
 def rank_memory(
     stages: Sequence[Sequence[LayerWork]], schedule: Schedule, configuration: Configuration
-) -> tuple[RankMemory, ...]:
-    """What every rank's framework has allocated at its peak.
+) -> tuple[GpuMemory, ...]:
+    """Return what the framework of every rank has allocated at its peak.
 
     The schedule is walked op by op: at a backward's start its rank holds all that forwards kept, and the op's own transients
     come on top. No closed form is used, so it holds for every schedule.
@@ -46,7 +187,7 @@ def rank_memory(
         layers = [layer for stage in places for layer in stages[stage]]
         state = _state(layers, configuration, rules)
         found.append(
-            RankMemory(
+            GpuMemory(
                 weights=state.weights,
                 gradients=state.gradients,
                 optimizer=state.optimizer,
@@ -71,7 +212,7 @@ class _Stage:
 
     @classmethod
     def of(cls, layers: Sequence[LayerWork], share: float, *, sharded: bool, unit: Unit) -> _Stage:
-        """From the last layer to the first: what a layer's backward holds comes on top of what those before it kept."""
+        """Return the bytes of a stage: a layer's backward holds them on top of what the layers before it kept."""
         kept = until_weight = transient = 0.0
         sizes: dict[int, tuple[float, float, float]] = {}
         for layer in reversed(layers):
@@ -86,7 +227,7 @@ class _Stage:
 
 
 def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, float, float]:
-    """Of a layer: kept, kept until W, and what its backward holds besides.
+    """Return the bytes that a layer keeps, keeps until W, and that its backward holds besides.
 
     Where parameters are sharded, that is also the whole gradient of what is gathered at once: in 16 bits, and in 32 for its
     reduction.
@@ -98,7 +239,7 @@ def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, fl
 
 @dataclass(frozen=True, slots=True)
 class _Peaks:
-    """Of each rank where it holds most: what is kept, and what the op at that time holds besides; shape (ranks,)."""
+    """Bytes that each rank keeps where it holds most, and that its op at that time holds besides; shape (ranks,)."""
 
     kept: Floats
     transient: Floats
@@ -129,7 +270,7 @@ def _values(values: Iterable[float]) -> Floats:
 
 
 def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> State:
-    """What parameters hold throughout.
+    """Return the bytes that parameters hold throughout.
 
     With several pipeline ranks, gradients (and, sharded, parameters) stay whole until the step's last microbatch: to gather
     and reduce them for each would take m times as long (torchtitan does so; Megatron shards neither beside a pipeline).
@@ -157,7 +298,7 @@ def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: Mem
 
 
 def _parameters(layers: Sequence[LayerWork]) -> RankParameters:
-    """Of all layers of a rank, and a copy of the embedding where some need it and none is it."""
+    """Return the parameters of a rank, with a copy of the embedding where a layer needs it and none is the embedding."""
     dense = sum(layer.parameters.dense * layer.count for layer in layers)
     expert = sum(layer.parameters.expert * layer.count for layer in layers)
     copied = max((layer.embedding_parameters for layer in layers), default=0)
@@ -179,7 +320,7 @@ def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: U
 
 
 def _at_once(layer: LayerWork, unit: Unit) -> float:
-    """Parameters of a layer that are gathered together: all, or those of its largest product."""
+    """Return the parameters of a layer that are gathered together: all, or those of its largest product."""
     if unit == "layer":
         return layer.parameters.dense + layer.parameters.expert
     sizes = [work.rows * work.columns for work in layer.backward_weight if isinstance(work, Gemm)]
@@ -205,7 +346,7 @@ def _placeholders(layers: Sequence[LayerWork]) -> float:
 
 
 def _score_buffer(layers: Sequence[LayerWork]) -> float:
-    """The largest product of queries and keys of unfused attention, in 16 bits."""
+    """Return the bytes of the largest product of queries and keys of unfused attention, in 16 bits."""
     works = (work for layer in {id(layer): layer for layer in layers}.values() for work in layer.forward)
     scores = (work for work in works if isinstance(work, Gemm) and work.name == "scores")
     return max((2.0 * work.rows * work.columns * work.copies for work in scores), default=0.0)

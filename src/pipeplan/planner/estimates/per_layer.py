@@ -7,20 +7,61 @@ from functools import lru_cache
 
 import numpy as np
 
-from pipeplan.hardware import Cluster, collective_time, memory_time
+from pipeplan.hardware import Cluster, Gpu, collective_time, memory_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.executions import execution_of
-from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, Factors, Machine, exposed, work_seconds
+from pipeplan.planner.estimates.memory import memory_rules
+from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, WorkMachine, exposed, work_seconds
 from pipeplan.planner.estimates.software import software
-from pipeplan.workload import LayerWork, ModelShape, layers_of, recomputed
+from pipeplan.workload import Execution, LayerWork, ModelShape, Precision, layers_of, recomputed
+
+_FORMATS: dict[Precision, str] = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+
+
+def format_peak(gpu: Gpu, precision: Precision) -> float:
+    """FLOP/s of the format that products run in; the next wider one's where the GPU has no units for it."""
+    for form in (_FORMATS[precision], "fp8", "bf16"):
+        if form in gpu.peak and (form != "fp8" or _FORMATS[precision] != "bf16"):
+            return gpu.peak[form]
+    return gpu.peak["bf16"]
+
+
+def execution_of(configuration: Configuration) -> Execution:
+    """Return how a rank runs its layers before recomputation and offload, which may differ by stage.
+
+    Raises
+    ------
+    UnknownNameError
+        For software that nobody knows.
+    """
+    trainer = software(configuration.software)
+    return Execution(
+        microbatch_size=configuration.microbatch_size,
+        sequence=configuration.sequence,
+        tensor=configuration.tensor,
+        context=configuration.context,
+        expert=configuration.expert,
+        expert_tensor=configuration.expert_tensor,
+        sequence_parallel=configuration.sequence_parallel and configuration.tensor > 1,
+        precision=configuration.precision,
+        attention=trainer.attention,
+        dropout=trainer.dropout,
+        fused_loss=trainer.fused_loss,
+        loss_bytes=memory_rules(configuration.software).loss_bytes,
+        small_inputs=memory_rules(configuration.software).small_inputs,
+        small_activations=memory_rules(configuration.software).small_activations,
+        fused_activation=trainer.fused_activation,
+        fp32_gradients=trainer.fp32_gradients,
+        context_method=trainer.context_method,
+    )
+
 
 _BEFORE_LAYERS = ("embedding",)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerCosts:
-    """One layer on one rank, for one microbatch.
+    """The costs of one layer on one rank, for one microbatch.
 
     Attributes
     ----------
@@ -59,7 +100,7 @@ def layer_costs(
     configuration: Configuration,
     *,
     recompute: tuple[str, ...] | None = None,
-    calibration: Factors | None = None,
+    calibration: TimeFactors | None = None,
 ) -> tuple[LayerCosts, ...]:
     """Every layer in order, one entry each: embedding, transformer layers, MTP, head, loss.
 
@@ -84,7 +125,7 @@ def layer_sums(
     cluster: Cluster,
     configuration: Configuration,
     modules: tuple[str, ...],
-    calibration: Factors | None,
+    calibration: TimeFactors | None,
 ) -> LayerSums:
     """Every layer with the sums from the first on, kept by what they depend on.
 
@@ -95,7 +136,7 @@ def layer_sums(
     calibration
         Factors of one's own machine; None: analytic times as they are.
     """
-    machine = Machine(
+    machine = WorkMachine(
         cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
     )
     return _summed(model, machine, frozenset(modules), _Sharding.of(configuration))
@@ -103,14 +144,14 @@ def layer_sums(
 
 @dataclass(frozen=True, slots=True)
 class _Sharding:
-    """Over how many ranks, and how far apart, parameters are sharded and gathered for every microbatch."""
+    """Number of ranks, and their distance, over which parameters are sharded and gathered for every microbatch."""
 
     dense: tuple[int, int]
     expert: tuple[int, int]
 
     @classmethod
     def of(cls, configuration: Configuration) -> _Sharding | None:
-        """None where a rank keeps its weights from microbatch to microbatch."""
+        """Return the sharding; None where a rank keeps its weights from microbatch to microbatch."""
         if not configuration.gathers_weights:
             return None
         return cls(
@@ -118,8 +159,8 @@ class _Sharding:
             (configuration.expert_data, configuration.expert * configuration.expert_tensor),
         )
 
-    def seconds(self, machine: Machine, layer: LayerWork, operation: str, width: float) -> float:
-        """Of gathering a layer's parameters, or reducing their gradients, of ``width`` bytes each."""
+    def seconds(self, machine: WorkMachine, layer: LayerWork, operation: str, width: float) -> float:
+        """Return the seconds of gathering a layer's parameters, or reducing their gradients, of ``width`` bytes each."""
         sizes = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
         apart = machine.cluster.joined if machine.software.sharded_by == "ranks" else 1
         return machine.factors.factor("collective") * sum(
@@ -129,7 +170,7 @@ class _Sharding:
 
 
 @lru_cache(maxsize=4096)
-def _summed(model: ModelShape, machine: Machine, modules: frozenset[str], sharding: _Sharding | None) -> LayerSums:
+def _summed(model: ModelShape, machine: WorkMachine, modules: frozenset[str], sharding: _Sharding | None) -> LayerSums:
     found: list[LayerCosts] = []
     known: dict[int, LayerCosts] = {}
     for layer in layers_of(model, machine.execution):
@@ -140,7 +181,7 @@ def _summed(model: ModelShape, machine: Machine, modules: frozenset[str], shardi
 
 
 def _costs_of(
-    machine: Machine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None, hidden: int
+    machine: WorkMachine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None, hidden: int
 ) -> LayerCosts:
     single = replace(layer, count=1)
     after = recomputed(single, modules & single.recomputable.keys())
@@ -165,14 +206,14 @@ _DATA, _MEMORY = KINDS.index("data"), KINDS.index("memory")
 _DECODER = ("dense", "moe", "mtp")
 
 
-def _apart(machine: Machine, hidden: int) -> float:
-    """Seconds of a layer's norms and rotary positions where each of their operations is a kernel."""
+def _apart(machine: WorkMachine, hidden: int) -> float:
+    """Return the seconds of a layer's norms and rotary positions where each of their operations is a kernel."""
     run = machine.execution
     numbers = run.tokens * hidden / (run.tensor if run.sequence_parallel else 1)
     return memory_time(machine.cluster.gpu, machine.software.apart_bytes * numbers)
 
 
-def _gather(machine: Machine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
+def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
     """Add gathering weights for F and again for the backward, and scattering gradients: beside the neighbours' computation.
 
     Source: PyTorch FSDP, arXiv 2304.11277 sections 3.2 and 3.3: the next layer is gathered ahead.
@@ -201,7 +242,7 @@ class LayerSums:
 
     @classmethod
     def of(cls, layers: tuple[LayerCosts, ...]) -> LayerSums:
-        """Of layers in order."""
+        """Sum up layers in order."""
         seconds = np.array([each.seconds for each in layers])
         once = {id(each): each for each in layers}
         of_one = {

@@ -20,17 +20,17 @@ from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.software import op_gap_of, software
 from pipeplan.planner.estimates.stages import StageCosts
 from pipeplan.simulation import simulate
-from pipeplan.strategies import strategy
+from pipeplan.strategies import Shape, strategy
 
 _DEPTH = 2
-"""Times p: the last microbatches of a run, all of whose ops must repeat themselves: more than are under way at once."""
+"""Last microbatches per rank whose ops must all repeat themselves: more than are under way at once."""
 
 _SAME = 1e-9
 """Relative difference of two durations that are the same but for rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class StepRun:
     """A step's pipeline.
 
     Attributes
@@ -87,7 +87,7 @@ def _scheduled(configuration: Configuration, microbatches: int, costs: Costs | N
         return _shape_only(
             configuration.schedule, configuration.pipeline, microbatches, configuration.chunks, configuration.group_size
         )
-    shape = found.shape(configuration.pipeline, microbatches, configuration.chunks, group_size=configuration.group_size)
+    shape = shape_of(configuration, microbatches)
     held = configuration.in_flight
     limits = None if held is None else Limits(np.full(configuration.pipeline, float(held)), in_activations=True)
     return found(shape, costs, limits)
@@ -99,7 +99,7 @@ def _shape_only(name: str, ranks: int, microbatches: int, chunks: int, group_siz
     return found(found.shape(ranks, microbatches, chunks, group_size=group_size))
 
 
-def run(stages: StageCosts, configuration: Configuration, schedule: Schedule | None = None) -> Run:
+def run(stages: StageCosts, configuration: Configuration, schedule: Schedule | None = None) -> StepRun:
     """The pipeline of one step.
 
     Parameters
@@ -118,21 +118,21 @@ def run(stages: StageCosts, configuration: Configuration, schedule: Schedule | N
     return _repeated(configuration, costs) or _simulated(schedule_of(configuration, costs), costs)
 
 
-def _simulated(schedule: Schedule, costs: Costs) -> Run:
+def _simulated(schedule: Schedule, costs: Costs) -> StepRun:
     return _run_of(simulate(schedule, costs).timeline, costs)
 
 
-def _run_of(timeline: Timeline, costs: Costs) -> Run:
+def _run_of(timeline: Timeline, costs: Costs) -> StepRun:
     schedule = timeline.schedule
     before, behind = costs.lost(schedule)
     starts, ends = timeline.start - before, timeline.end + behind
     taken = np.where(schedule.joined, 0.0, ends - starts)
     first, last = schedule.offsets[:-1], schedule.offsets[1:] - 1
-    return Run(schedule, starts[first], ends[last], np.add.reduceat(taken, first))
+    return StepRun(schedule, starts[first], ends[last], np.add.reduceat(taken, first))
 
 
-def _repeated(configuration: Configuration, costs: Costs) -> Run | None:
-    """The run of many microbatches from runs of few; None where there are few, or the pipeline does not repeat itself."""
+def _repeated(configuration: Configuration, costs: Costs) -> StepRun | None:
+    """Return the run of many microbatches from runs of few; None for few ones or a pipeline that does not repeat."""
     found = strategy(configuration.schedule)
     if found.looks_at_costs:
         return None
@@ -151,7 +151,7 @@ def _repeated(configuration: Configuration, costs: Costs) -> Run | None:
 
 
 def _by_op(timeline: Timeline) -> Floats:
-    """Starts of all ops, shape (kinds and stages, microbatches): what an order in the rows would say twice."""
+    """Return the starts of all ops, shape (kinds and stages, microbatches)."""
     columns, schedule = timeline.schedule.columns, timeline.schedule
     starts = np.zeros((len(Kind) * schedule.stages, schedule.microbatches))
     starts[columns.kind.astype(np.int64) * schedule.stages + columns.stage, columns.microbatch] = timeline.start
@@ -160,20 +160,22 @@ def _by_op(timeline: Timeline) -> Floats:
 
 
 def _group(configuration: Configuration) -> int:
-    """Microbatches after which a schedule's order repeats."""
+    """Return the number of microbatches after which a schedule's order repeats."""
     if configuration.group_size is not None:
         return configuration.group_size
     return configuration.pipeline if configuration.chunks > 1 else 2
 
 
 def placed(configuration: Configuration) -> Placement:
-    """Where the configuration's stages are."""
-    found = strategy(configuration.schedule)
-    return found.placed(
-        found.shape(
-            configuration.pipeline,
-            configuration.microbatches,
-            configuration.chunks,
-            group_size=configuration.group_size,
-        )
+    """Return the placement of the configuration's stages."""
+    return strategy(configuration.schedule).placed(shape_of(configuration))
+
+
+def shape_of(configuration: Configuration, microbatches: int | None = None) -> Shape:
+    """Return the shape of the configuration's schedule, with another number of microbatches if given."""
+    return strategy(configuration.schedule).shape(
+        configuration.pipeline,
+        configuration.microbatches if microbatches is None else microbatches,
+        configuration.chunks,
+        group_size=configuration.group_size,
     )

@@ -17,7 +17,7 @@ from pipeplan.hardware import (
     memory_time,
 )
 from pipeplan.model import Floats
-from pipeplan.planner.estimates.trainer import CORES, Software
+from pipeplan.planner.estimates.software import CORES, Software
 from pipeplan.workload import (
     AttentionCore,
     Collective,
@@ -31,14 +31,14 @@ from pipeplan.workload import (
 )
 
 KINDS = ("gemm", "grouped_gemm", "attention", "memory", "host", "tensor", "context", "expert", "data")
-"""What spends an op's time: four kinds of kernel, waiting for their launches, and exposed communication of four groups."""
+"""Parts of an op's time: four kinds of kernel, waiting for their launches, and exposed communication of four groups."""
 
 _COLUMN = {kind: column for column, kind in enumerate(KINDS)}
 _GROUP_KIND = {"tensor": "tensor", "expert_tensor": "tensor", "context": "context", "expert": "expert"}
 
 
-class Factors(Protocol):
-    """What corrects analytic times for one's own machine (:class:`~pipeplan.planner.calibration.Calibration`)."""
+class TimeFactors(Protocol):
+    """Factors that correct analytic times for the user's machine (:class:`~pipeplan.planner.calibration.Calibration`)."""
 
     def factor(self, kind: str) -> float:
         """Measured over analytic time of a kind of work; 1 where nobody measured."""
@@ -49,13 +49,13 @@ class _Uncalibrated:
         return 1.0
 
 
-UNCALIBRATED: Factors = _Uncalibrated()
+UNCALIBRATED: TimeFactors = _Uncalibrated()
 """Analytic times as they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """Where work runs: everything that its time depends on beside itself.
+class WorkMachine:
+    """Everything that the time of work depends on beside the work itself.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Machine:
     cluster: Cluster
     software: Software
     execution: Execution
-    factors: Factors = UNCALIBRATED
+    factors: TimeFactors = UNCALIBRATED
 
     def group(self, group: Group) -> tuple[int, int]:
         """Ranks of a group, and how many GPUs apart they stand: tensor inside context inside data; e and etp of these."""
@@ -81,8 +81,8 @@ class Machine:
         }[group]
 
 
-def work_seconds(machine: Machine, works: Iterable[Work], kind: LayerKind) -> Floats:
-    """What one op of a layer takes by kind of work, shape (kinds,); seconds.
+def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -> Floats:
+    """Return the seconds of one op of a layer by kind of work, shape (kinds,).
 
     Communication that the software runs beside a product, a core or the other microbatch is counted only as far as it is
     longer than what it hides behind. Where kernels are shorter than their launches, the rest is ``host``.
@@ -125,7 +125,7 @@ _BESIDE = {
 
 
 def _expose(seconds: Floats, hidden: dict[str, float]) -> None:
-    """Add what of the hidden communication is longer than the computation beside it, and what it takes from that."""
+    """Add the part of hidden communication that is longer than the computation beside it, and what it takes from that."""
     for key, time in hidden.items():
         beside, column = key.split(":")
         cover = sum(float(seconds[_COLUMN[kind]]) for kind in _BESIDE[beside])
@@ -138,12 +138,12 @@ Calculon's A100 system file (calculon-ai/calculon)."""
 
 
 def exposed(communication: float, computation: float) -> float:
-    """What communication beside computation adds to it: what is longer, and its share of the multiprocessors meanwhile."""
+    """Return the time that communication adds to the computation beside it."""
     together = min(communication, computation)
     return communication - together + SHARE * together
 
 
-def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str, float, int]:
+def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[str, float, int]:
     gpu, factor = machine.cluster.gpu, machine.factors.factor
     end = factor(kind) if kind in ("head", "loss") else 1.0
     match work:
@@ -191,16 +191,16 @@ def _kernel_seconds(machine: Machine, work: Work, kind: LayerKind) -> tuple[str,
 
 
 def _ranks_reached(ranks: int, copies: int) -> float:
-    """How many of the ranks hold at least one of a token's experts, in the mean over random experts."""
+    """Return how many ranks hold at least one of a token's experts, in the mean over random experts."""
     return ranks * (1.0 - (1.0 - 1.0 / ranks) ** copies)
 
 
-def _small_reach(machine: Machine, work: Gemm | GroupedGemm) -> float:
+def _small_reach(machine: WorkMachine, work: Gemm | GroupedGemm) -> float:
     return 1.0 if work.precision in ("bf16", "fp16") else machine.software.small_reach
 
 
-def _core_rate(machine: Machine, work: AttentionCore) -> float:
-    """Of the software's fused attention, over the generation's best kernels."""
+def _core_rate(machine: WorkMachine, work: AttentionCore) -> float:
+    """Return the rate of the software's fused attention over the generation's best kernels."""
     if not work.fused:
         return 1.0
     core = CORES[machine.software.core]
@@ -211,7 +211,7 @@ def _core_rate(machine: Machine, work: AttentionCore) -> float:
 _BEFORE_HOPPER = ("volta", "ampere", "ada")
 
 
-def _collective_seconds(machine: Machine, work: Collective) -> float:
+def _collective_seconds(machine: WorkMachine, work: Collective) -> float:
     ranks, stride = machine.group(work.group)
     size, nodes, copies = work.bytes, None, work.copies
     if work.operation == "all_to_all" and machine.software.dispatch == "ranks":

@@ -12,7 +12,7 @@ from pipeplan.hardware import Cluster, host_time, p2p_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.per_layer import LayerCosts, LayerSums, layer_sums
-from pipeplan.planner.estimates.seconds import Factors
+from pipeplan.planner.estimates.seconds import TimeFactors
 from pipeplan.workload import ModelShape
 
 
@@ -100,7 +100,7 @@ def stage_costs(
     cluster: Cluster,
     configuration: Configuration,
     *,
-    calibration: Factors | None = None,
+    calibration: TimeFactors | None = None,
 ) -> StageCosts:
     """What each stage takes for one microbatch.
 
@@ -142,13 +142,13 @@ def stage_costs(
 
 
 def transfer_bytes(model: ModelShape, configuration: Configuration) -> float:
-    """Of a message between stages from one rank: 16-bit activations, of which each tensor rank sends its shard."""
+    """Return the bytes of a message between stages from one rank: its shard of 16-bit activations."""
     tokens = configuration.microbatch_size * configuration.sequence / configuration.context
     return 2.0 * tokens * model.hidden / configuration.tensor
 
 
 def transfer_seconds(cluster: Cluster, configuration: Configuration, message: float) -> float:
-    """Of a message between neighbouring pipeline ranks, which stand t c d GPUs apart."""
+    """Return the seconds of a message between neighbouring pipeline ranks, which are t c d GPUs apart."""
     if configuration.pipeline == 1:
         return 0.0
     apart = configuration.tensor * configuration.context * configuration.data
@@ -156,7 +156,7 @@ def transfer_seconds(cluster: Cluster, configuration: Configuration, message: fl
 
 
 def _offloaded(costs: StageCosts, cluster: Cluster, configuration: Configuration) -> StageCosts:
-    """With a share of what is kept moved to the host: hidden behind F and I as far as these take."""
+    """Return the costs with a share of the kept bytes moved to the host, hidden behind F and I as far as these take."""
     share = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(costs.layout),))
     if not share.any():
         return costs

@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from pipeplan.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.seconds import UNCALIBRATED, Factors, exposed
+from pipeplan.planner.estimates.seconds import UNCALIBRATED, TimeFactors, exposed
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import StageCosts
 from pipeplan.workload import ModelShape
 
 Places = NDArray[np.signedinteger]
-"""Which rank holds each stage, of each copy of the model: shape (copies, stages)."""
+"""Rank of each stage, for each copy of the model: shape (copies, stages)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepEnd:
-    """Of each pipeline rank; seconds, shape (ranks,) each.
+    """Times of each pipeline rank behind its last backward; seconds, shape (ranks,) each.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class StepEnd:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Parameters of a rank: dense ones and experts'."""
+    """Parameters of a rank."""
 
     dense: float
     expert: float
@@ -57,7 +57,7 @@ def step_end(
     stages: StageCosts,
     *,
     table: Places,
-    calibration: Factors | None = None,
+    calibration: TimeFactors | None = None,
 ) -> StepEnd:
     """What each rank does at the step's end, given which rank holds each stage (``table``, shape (copies, stages))."""
     trainer, factors = software(configuration.software), calibration or UNCALIBRATED
@@ -99,7 +99,6 @@ def _sum_by_rank(values: Floats, table: Places, ranks: int) -> Floats:
 
 
 def _updated(configuration: Configuration, held: _Held) -> float:
-    """Parameters that one GPU's optimizer updates."""
     if configuration.zero == 0:
         return held.dense + held.expert
     return held.dense / (configuration.data * configuration.context) + held.expert / configuration.expert_data
@@ -108,7 +107,7 @@ def _updated(configuration: Configuration, held: _Held) -> float:
 def _communication(
     cluster: Cluster, configuration: Configuration, held: _Held, fp32_gradients: bool
 ) -> tuple[float, float]:
-    """Seconds of reducing a rank's gradients and of gathering its weights, over its replicas, with nothing beside."""
+    """Return the seconds of reducing a rank's gradients and of gathering its weights, with nothing beside."""
     reduced = gathered = 0.0
     width = 4.0 if fp32_gradients else 2.0
     groups = (
@@ -127,7 +126,7 @@ def _communication(
 
 
 def _tied(model: ModelShape, cluster: Cluster, configuration: Configuration, fp32_gradients: bool) -> float:
-    """Seconds of adding the gradients of a tied embedding on the first and the last stage."""
+    """Return the seconds of adding the gradients of a tied embedding on the first and the last stage."""
     if not model.tied_embeddings or configuration.pipeline == 1:
         return 0.0
     bytes_ = (4.0 if fp32_gradients else 2.0) * model.vocabulary * model.hidden / configuration.tensor

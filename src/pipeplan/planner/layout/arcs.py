@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.model import Bools, Floats
-from pipeplan.planner.layout.deadline import Deadline
 from pipeplan.planner.layout.laid import LaidLayer
-from pipeplan.planner.layout.problem import LayoutProblem, Numbers
+from pipeplan.planner.layout.problem import Deadline, LayoutProblem, Numbers
 from pipeplan.planner.layout.stages import BYTES, FEATURES, TIMES
 
 ROWS_OF_RANK = 4
@@ -37,12 +36,12 @@ class StageArcs:
         return StageArcs(self.first[chosen], self.stop[chosen], self.choice[chosen], self.features[chosen])
 
     def at(self, first: int) -> slice:
-        """Those that begin at a layer."""
+        """Return the arcs that begin at a layer."""
         begin, end = np.searchsorted(self.first, (first, first + 1)).tolist()
         return slice(begin, end)
 
 
-class Rows:
+class LimitRows:
     """Lengths of arcs that must not be passed: the cuts, and what each rank may hold.
 
     Attributes
@@ -68,7 +67,7 @@ class Rows:
 
 
 def _fullest(problem: LayoutProblem) -> Numbers:
-    """Of each rank's rows under a limit, those that the layout simulated last makes largest."""
+    """Return, of each rank's rows under a limit, those that the last simulated layout makes largest."""
     peaks = problem.peaks
     held = np.tensordot(peaks.rows, problem.of(list(problem.simulated)[-1])[:, BYTES], axes=((1, 2), (0, 1)))
     order = np.lexsort((-held, peaks.rank))
@@ -78,7 +77,7 @@ def _fullest(problem: LayoutProblem) -> Numbers:
 
 
 class Arcs:
-    """All arcs that are left, and the shortest ways over them.
+    """The arcs that are left, and the shortest ways over them.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ class Arcs:
 
     def __init__(self, problem: LayoutProblem, below: float, deadline: Deadline) -> None:
         self.problem = problem
-        self.rows = Rows(problem, below)
+        self.rows = LimitRows(problem, below)
         self.stages = [possible(problem, stage, below) for stage in range(problem.stages)]
         self._eliminate(deadline)
 
@@ -103,11 +102,11 @@ class Arcs:
 
     @property
     def count(self) -> int:
-        """How many arcs are left."""
+        """Return the number of arcs that are left."""
         return sum(len(stage.first) for stage in self.stages)
 
     def _eliminate(self, deadline: Deadline) -> None:
-        """Drop arcs that no way is left for by some row alone: by the last rows first, those of the ranks, then by all."""
+        """Drop arcs without a way for some row: by the last rows first, those of the ranks, then by all."""
         some = slice(max(len(self.rows) - self.problem.order.schedule.ranks, 0), None)
         for rows in (some, some, slice(None), slice(None)):
             if self.empty or deadline.passed():
@@ -121,12 +120,12 @@ class Arcs:
                 self.stages[number] = stage.keep((ways <= most).all(axis=1))
 
     def lengths(self, stage: int, weights: Floats) -> Floats:
-        """Of a stage's arcs by rows of weights, shape (arcs, rows)."""
+        """Return the lengths of a stage's arcs by rows of weights, shape (arcs, rows)."""
         found: Floats = self.stages[stage].features @ weights[:, stage].T
         return found
 
     def shortest_to_end(self, weights: Floats) -> Floats:
-        """From each stage and first layer, for each row of weights, shape (stages + 1, layers + 1, rows)."""
+        """Return the shortest ways by stage, first layer and row of weights, shape (stages + 1, layers + 1, rows)."""
         return self._shortest_to_end([self.lengths(number, weights) for number in range(self.problem.stages)])
 
     def _shortest_to_end(self, lengths: list[Floats]) -> Floats:
@@ -173,7 +172,7 @@ def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
 
 
 def _beside(problem: LayoutProblem, stage: int) -> float:
-    """What the other stages of a rank take at least, for one microbatch of one copy."""
+    """Return the least time of the other stages of a rank for one microbatch of one copy."""
     placement, least = problem.order.schedule.placement, min(_shortest(layer) for layer in problem.tables.parts.middle)
     others = [other for other in placement.stages_on(placement.rank_of[0][stage]) if other != stage]
     return least * sum(0 < other < problem.stages - 1 for other in others)
@@ -184,7 +183,6 @@ def _shortest(layer: LaidLayer) -> float:
 
 
 def _alone(problem: LayoutProblem, stage: int) -> bool:
-    """Whether the ranks of a stage hold nothing else."""
     holds = problem.peaks.holds
     return bool((holds[holds[:, stage]].sum(axis=1) == 1).all())
 

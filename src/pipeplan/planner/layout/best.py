@@ -12,19 +12,17 @@ from pipeplan.costs import Overhead
 from pipeplan.errors import InfeasibleError, ShapeError
 from pipeplan.files import GIBIBYTE
 from pipeplan.model import Schedule, tolerances
-from pipeplan.planner.layout.branch import Branching
+from pipeplan.planner.layout.branch import LayoutBranching
 from pipeplan.planner.layout.climb import descend, walk
-from pipeplan.planner.layout.deadline import Clock, Deadline
-from pipeplan.planner.layout.laid import BestLayout, LaidLayer, Parts, StageOption, parts_of
-from pipeplan.planner.layout.memory import RankPeaks
-from pipeplan.planner.layout.order import Order
-from pipeplan.planner.layout.problem import Laid, LayoutProblem
-from pipeplan.planner.layout.stages import TIMES, StageTables
+from pipeplan.planner.layout.laid import BestLayout, LaidLayer, LayerParts, StageOption, parts_of
+from pipeplan.planner.layout.order import OrderGraph
+from pipeplan.planner.layout.problem import Clock, Deadline, Laid, LayoutProblem
+from pipeplan.planner.layout.stages import TIMES, RankPeaks, StageTables
 from pipeplan.planner.layout.starts import best_evens, start_of
 from pipeplan.strategies import Shape, Strategy, strategy
 
 TURN = 0.4
-"""Of the time that is left, for branching, and then for a walk."""
+"""Share of the time that is left, for branching and then for a walk."""
 
 
 ALONE = 0.8
@@ -47,7 +45,7 @@ def best_layout(
     seconds: float = 1.0,
     clock: Clock = monotonic,
 ) -> BestLayout:
-    """Which layers go on which stage, and what each stage does, so that a step is as short as can be within the limits.
+    """Return the layers and the option of each stage with which a step is as short as possible within the limits.
 
     Parameters
     ----------
@@ -83,7 +81,7 @@ def best_layout(
     _require_layers(parts, made.stages)
     choices = choices_of(parts, some_layers, made.stages)
     problem = LayoutProblem(
-        Order(made, transfer, overhead), StageTables(parts, choices, host_bandwidth), RankPeaks(made, limits)
+        OrderGraph(made, transfer, overhead), StageTables(parts, choices, host_bandwidth), RankPeaks(made, limits)
     )
     return search(problem, Deadline.after(seconds, clock))
 
@@ -91,7 +89,7 @@ def best_layout(
 def layout_peaks(
     layers: Sequence[LaidLayer], schedule: Schedule, layout: Sequence[int], options: Sequence[StageOption]
 ) -> tuple[float, ...]:
-    """Bytes that each rank holds at most with a given layout, and what its stages do.
+    """Return the maximum bytes of each rank with a given layout and given options of its stages.
 
     Raises
     ------
@@ -124,7 +122,7 @@ def _schedule(schedule: Schedule | Strategy | str, shape: Shape | None) -> Sched
     return rule(shape)
 
 
-def _require_layers(parts: Parts, stages: int) -> None:
+def _require_layers(parts: LayerParts, stages: int) -> None:
     needed = stages - bool(parts.start) - bool(parts.end and stages > 1)
     if len(parts.middle) < needed:
         raise ShapeError(
@@ -134,7 +132,7 @@ def _require_layers(parts: Parts, stages: int) -> None:
         )
 
 
-def choices_of(parts: Parts, some_layers: Sequence[str], stages: int) -> tuple[StageOption, ...]:
+def choices_of(parts: LayerParts, some_layers: Sequence[str], stages: int) -> tuple[StageOption, ...]:
     """Everything that a stage can do: each name for all of its layers, and those named for some."""
     names = dict.fromkeys(option.name for layer in (*parts.middle, *parts.end) for option in layer.options)
     most = 2 * -(-len(parts.middle) // stages)
@@ -167,7 +165,7 @@ def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
 
 
 def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
-    """The same layout with earlier choices on stages that take no longer with them, where that fits."""
+    """Return the same layout with earlier choices on stages that take no longer with them, where that fits."""
     for stage in range(problem.stages):
         for choice in range(best.choices[stage]):
             choices = (*best.choices[:stage], choice, *best.choices[stage + 1 :])
@@ -180,8 +178,8 @@ def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
 
 
 def _fitting(problem: LayoutProblem, nearest: Laid, deadline: Deadline) -> Laid:
-    """Any layout that fits, where descent found none. Raises InfeasibleError."""
-    found = Branching(problem, ANY * problem.makespan(nearest), deadline).run()
+    """Return any layout that fits, where descent found none. Raises InfeasibleError."""
+    found = LayoutBranching(problem, ANY * problem.makespan(nearest), deadline).run()
     if found.better is None:
         which = "no layout" if found.complete else "no layout that was found in the time"
         over = float(problem.peaks.over(problem.of(nearest))) / GIBIBYTE
@@ -194,12 +192,12 @@ def _fitting(problem: LayoutProblem, nearest: Laid, deadline: Deadline) -> Laid:
 
 
 def _improved(problem: LayoutProblem, best: Laid, deadline: Deadline) -> tuple[Laid, float]:
-    """The best layout found in the time, and a bound on all: by branching, and by walks where that takes long."""
+    """Return the best layout found in the time, and a bound on all: by branching, and by walks where that takes long."""
     bound, turn = 0.0, TURN if problem.order.schedule.placement.chunks > 1 else ALONE
     while True:
         problem.thin()
         problem.probe_ranks(best)
-        branched = Branching(problem, problem.makespan(best), deadline.part(turn)).run()
+        branched = LayoutBranching(problem, problem.makespan(best), deadline.part(turn)).run()
         bound = max(bound, branched.bound)
         if branched.better is not None:
             best = descend(problem, branched.better, deadline)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.model import Floats, tolerances
-from pipeplan.planner.layout.deadline import Deadline
-from pipeplan.planner.layout.problem import Laid, LayoutProblem, Numbers, counts_of
+from pipeplan.planner.layout.problem import Deadline, Laid, LayoutProblem, Numbers, counts_of
 
 MOST_STAGES = 200_000
 """Of all neighbours looked at in one step, in about a tenth of a second."""
@@ -32,7 +31,7 @@ class Neighbours:
     features: Floats
 
     def laid(self, number: int) -> Laid:
-        """One of them."""
+        """Return one of the neighbours."""
         return Laid(counts_of(self.bounds[number]), tuple(self.choices[number].tolist()))
 
 
@@ -81,7 +80,7 @@ def walk(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
 
 
 def _fitter(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Laid | None:
-    """The neighbour that is least over the limits, if it is less so."""
+    """Return the neighbour that is least over the limits, if it is less so than the layout."""
     near = _near(problem, laid, wide=wide)
     now = float(problem.peaks.over(problem.of(laid)))
     if not len(near.features):
@@ -92,7 +91,6 @@ def _fitter(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Laid | None:
 
 
 def _faster(problem: LayoutProblem, laid: Laid, deadline: Deadline, *, wide: bool) -> Laid | None:
-    """A neighbour that fits and takes less time."""
     near = _near(problem, laid, wide=wide)
     best = problem.makespan(laid) * (1 - tolerances.ROUNDING)
     fitting = _Fitting(problem, near)
@@ -108,7 +106,7 @@ def _faster(problem: LayoutProblem, laid: Laid, deadline: Deadline, *, wide: boo
 
 
 class _Fitting:
-    """The neighbours that fit, by what they take at least, the least first."""
+    """The neighbours that fit, sorted by their lower bound."""
 
     def __init__(self, problem: LayoutProblem, near: Neighbours) -> None:
         self.problem, self.near = problem, near
@@ -133,7 +131,7 @@ class _Fitting:
         self.least[number] = np.inf
 
     def _learn(self, below: float) -> None:
-        """By the cuts that were found since."""
+        """Raise the bounds by the cuts that were found since."""
         if self.known < len(self.problem.constants):
             left = np.flatnonzero(self.least < below)
             fresh = self.problem.least(self.near.features[left], since=self.known)
@@ -141,7 +139,6 @@ class _Fitting:
             self.known = len(self.problem.constants)
 
     def _look(self, below: float) -> None:
-        """Drop those that do not fit among the first ones."""
         unknown = np.flatnonzero((self.least < below) & ~self.fits)
         first = unknown[np.argsort(self.least[unknown], kind="stable")[:BATCH]]
         self.fits[first] = self.problem.peaks.over(self.near.features[first]) <= 0
@@ -149,7 +146,7 @@ class _Fitting:
 
 
 def _near(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Neighbours:
-    """The neighbours that there can be; ``wide``: also those that take a layer elsewhere and choose anew on both stages."""
+    """Return the possible neighbours; ``wide`` adds those that move a layer and choose anew on both stages."""
     bounds, choices = _moves(problem, laid, wide=wide)
     features = problem.features(bounds, choices)
     possible = np.isfinite(features).all(axis=(1, 2))
@@ -158,7 +155,7 @@ def _near(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Neighbours:
 
 
 def _moves(problem: LayoutProblem, laid: Laid, *, wide: bool) -> tuple[Numbers, Numbers]:
-    """Bounds and choices after each move: shapes (moves, stages + 1) and (moves, stages)."""
+    """Return bounds and choices after each move: shapes (moves, stages + 1) and (moves, stages)."""
     stages, options = problem.stages, len(problem.tables.choices)
     bounds, choices = laid.bounds, np.array(laid.choices, np.intp)
     most = MOST_STAGES // stages
@@ -178,14 +175,14 @@ def _moves(problem: LayoutProblem, laid: Laid, *, wide: bool) -> tuple[Numbers, 
 
 
 def _pairs(stages: int, most: int) -> tuple[Numbers, Numbers]:
-    """Pairs of different stages, the nearest ones where there are too many."""
+    """Return pairs of different stages, only the nearest ones where there are too many."""
     one, other = np.nonzero(~np.eye(stages, dtype=np.bool_))
     near = np.abs(one - other) <= max(most // (2 * stages), 1)
     return one[near], other[near]
 
 
 def _shifted(bounds: Numbers, giving: Numbers, taking: Numbers) -> Numbers:
-    """Bounds with a layer less on a stage and one more on another, a row a pair; as they are where none is to give."""
+    """Return bounds with a layer less on a stage and one more on another, a row per pair; unchanged with none to give."""
     at = np.arange(len(bounds))
     shift = (at > taking[:, None]).astype(np.intp) - (at > giving[:, None])
     return bounds + shift * (np.diff(bounds)[giving] > 0)[:, None]
@@ -196,7 +193,7 @@ def _still(bounds: Numbers, times: int) -> Numbers:
 
 
 def _chosen(choices: Numbers, stage: Numbers, choice: Numbers) -> Numbers:
-    """Choices with another one on a stage, a row each; ``choices`` is one row, or one for each."""
+    """Return choices with another one on a stage, a row each; ``choices`` is one row, or one for each."""
     changed = np.array(np.broadcast_to(choices, (len(stage), choices.shape[-1])))
     changed[np.arange(len(stage)), stage] = choice
     return changed

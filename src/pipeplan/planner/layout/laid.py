@@ -11,7 +11,7 @@ from pipeplan.errors import CostError, InputError
 from pipeplan.workload import LayerKind
 
 MOST_LAYERS = 512
-"""Of a model: four times as many as any has."""
+"""Maximum number of layers of a model: four times as many as any has."""
 
 AT_THE_START: tuple[LayerKind, ...] = ("embedding",)
 AT_THE_END: tuple[LayerKind, ...] = ("mtp", "head", "loss")
@@ -61,12 +61,12 @@ class LayerOption:
 
     @property
     def time(self) -> float:
-        """Of F, I and W together."""
+        """Return the time of F, I and W together."""
         return self.forward + self.backward_input + self.backward_weight
 
     @property
     def freed_by_weight(self) -> float:
-        """Bytes that only W frees."""
+        """Return the bytes that only W frees."""
         return self.activation_bytes if self.weight_activation_bytes is None else self.weight_activation_bytes
 
 
@@ -115,7 +115,7 @@ class LaidLayer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageOption:
-    """What the layers of a stage do.
+    """The option that the layers of a stage take.
 
     Attributes
     ----------
@@ -168,17 +168,17 @@ class BestLayout:
 
     @property
     def gain(self) -> float:
-        """How much less time it takes than the best even split, as a share of the latter; 1 where no even split fits."""
+        """Return the time saved over the best even split, as a share of the latter; 1 where no even split fits."""
         return 1.0 - self.makespan / self.even_makespan
 
     @property
     def gap(self) -> float:
-        """How much longer than the best conceivable it is at most, as a share of the latter."""
+        """Return the optimality gap: makespan over lower bound, less 1."""
         return self.makespan / self.lower_bound - 1.0 if self.lower_bound > 0 else inf
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class LayerParts:
     """The layers of a model one by one: those bound to the first stage, those laid out, those bound to the last."""
 
     start: tuple[LaidLayer, ...]
@@ -186,7 +186,7 @@ class Parts:
     end: tuple[LaidLayer, ...]
 
 
-def parts_of(layers: Sequence[LaidLayer]) -> Parts:
+def parts_of(layers: Sequence[LaidLayer]) -> LayerParts:
     """The layers apart by where they may stand.
 
     Raises
@@ -210,4 +210,4 @@ def parts_of(layers: Sequence[LaidLayer]) -> Parts:
             "prediction, head and loss are the last",
             field="layers",
         )
-    return Parts(start, middle, end)
+    return LayerParts(start, middle, end)

@@ -21,11 +21,11 @@ from pipeplan.simulation import simulate
 _LONGEST_PATH = Kernel(longest_path, compile_after=500_000)
 
 _PARTS = {Kind.F: (1, 0, 0), Kind.B: (0, 1, 1), Kind.I: (0, 1, 0), Kind.W: (0, 0, 1)}
-"""Which of a stage's F, I and W each kind of op takes."""
+"""Parts of a stage's F, I and W that each kind of op takes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Path:
+class GraphPath:
     """A chain of ops: it takes ``(counts * times).sum() + constant``, times of shape (stages, 3).
 
     Attributes
@@ -40,7 +40,7 @@ class Path:
     constant: float
 
 
-class Order:
+class OrderGraph:
     """The ops of a schedule as nodes of a graph, in an order in which each comes behind all that it waits for.
 
     Parameters
@@ -80,7 +80,7 @@ class Order:
         self.evaluations = 0
 
     def _previous(self, nodes: NDArray[np.intp], number: Ints) -> Ints:
-        """The node before each on its rank, or -1."""
+        """Return the node before each on its rank, or -1."""
         schedule = self.schedule
         before = np.full(len(nodes), -1, np.int64)
         behind = nodes[~np.isin(nodes, schedule.offsets)]
@@ -88,7 +88,7 @@ class Order:
         return before
 
     def _features(self, schedule: Schedule) -> tuple[Ints, Floats]:
-        """Each op's kind and stage as one number, and by that number which of the stages' times it takes."""
+        """Return each op's kind and stage as one number, and by that number its parts of the stages' times."""
         columns = schedule.columns
         feature = columns.kind.astype(np.int64) * schedule.stages + columns.stage
         parts = np.zeros((len(Kind), 3))
@@ -96,7 +96,7 @@ class Order:
             parts[kind] = which
         return feature, parts / schedule.slices
 
-    def path(self, times: Floats) -> tuple[float, Path]:
+    def path(self, times: Floats) -> tuple[float, GraphPath]:
         """The makespan with these times of the stages, shape (stages, 3), and the path that it is of."""
         stages = self.schedule.stages
         table = (self._weights[:, None, :] * times[None, :, :]).sum(axis=2).ravel()
@@ -114,11 +114,11 @@ class Order:
         by_kind = np.bincount(self._feature[ops], minlength=len(Kind) * stages).reshape(len(Kind), stages)
         counts = by_kind.T @ self._weights
         constant = float((on_path[chain] > 1).sum() * self.transfer + self._lost[chain].sum())
-        return float(end[last]), Path(counts, constant)
+        return float(end[last]), GraphPath(counts, constant)
 
 
 def _ones(stages: int, overhead: Overhead) -> Costs:
-    """Costs with which every op takes time."""
+    """Return costs with which every op takes time."""
     one, none = np.ones(stages), np.zeros(stages)
     return Costs(one, 2 * one, one, one, one, Memory(none, none, none, in_bytes=True), None, Transfer(), overhead)
 
@@ -156,7 +156,7 @@ def holdings(schedule: Schedule) -> list[Floats]:
 
 
 def _undominated(rows: Ints) -> Ints:
-    """Those that no other is at least as large as in every number."""
+    """Return the rows that no other row equals or exceeds in every number."""
     rows = rows[np.argsort(-rows.sum(axis=1), kind="stable")]
     kept, count = np.empty_like(rows), 0
     for row in rows:

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
+from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.model import Bools, Floats
-from pipeplan.planner.layout.memory import RankPeaks
-from pipeplan.planner.layout.order import Order, Path
-from pipeplan.planner.layout.stages import TIMES, StageTables
+from pipeplan.planner.layout.order import GraphPath, OrderGraph
+from pipeplan.planner.layout.stages import TIMES, RankPeaks, StageTables
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """A time by a clock, in seconds."""
+
+    end: float
+    clock: Clock
+
+    @classmethod
+    def after(cls, seconds: float, clock: Clock = monotonic) -> Deadline:
+        """Return the deadline so many seconds from now."""
+        return cls(clock() + seconds, clock)
+
+    def passed(self) -> bool:
+        """Whether it is later."""
+        return self.clock() >= self.end
+
+    def part(self, share: float) -> Deadline:
+        """An earlier one: after this share of the time that is left."""
+        now = self.clock()
+        return Deadline(now + share * max(self.end - now, 0.0), self.clock)
+
 
 Numbers = NDArray[np.intp]
 
 MOST_CUTS = 160
-"""Kept at a time: each is looked at for every neighbour and arc."""
+"""Maximum number of cuts that are kept: each is evaluated for every neighbour and arc."""
 
 PROBE = 1000.0
-"""Times the longest op: so long that the longest path has every op of a rank that takes this long."""
+"""Factor on the longest op with which the longest path has every op of a rank."""
 
 _JUDGES = 32
 """Layouts, the last simulated, for which cuts must say much in order to be kept."""
@@ -48,7 +74,7 @@ class Laid:
 
 @dataclass(eq=False)
 class LayoutProblem:
-    """Which layout, for the order of a schedule.
+    """The search for a layout with the order of a schedule.
 
     Attributes
     ----------
@@ -62,7 +88,7 @@ class LayoutProblem:
         Paths that some layout's makespan was, in the order in which they were found.
     """
 
-    order: Order
+    order: OrderGraph
     tables: StageTables
     peaks: RankPeaks
     counts: Floats = field(init=False)
@@ -81,12 +107,12 @@ class LayoutProblem:
 
     @property
     def stages(self) -> int:
-        """How many."""
+        """Number of stages."""
         return self.order.schedule.stages
 
     @property
     def layers(self) -> int:
-        """How many are laid out."""
+        """Number of layers that are laid out."""
         return self.tables.layers
 
     def of_stage(self, stage: int) -> Floats:
@@ -95,7 +121,7 @@ class LayoutProblem:
         return table
 
     def exists(self, stage: int) -> Bools:
-        """Which entries of its table there can be."""
+        """Return the possible entries of a stage's table."""
         found: Bools = self._exists[self._role[stage]]
         return found
 
@@ -105,7 +131,7 @@ class LayoutProblem:
         return found
 
     def features(self, bounds: Numbers, choices: Numbers) -> Floats:
-        """Of every stage, shape (..., stages, 7), for bounds of shape (..., stages + 1) and choices of (..., stages)."""
+        """Return the features of stages, shape (..., stages, 7), for bounds (..., stages + 1) and choices (..., stages)."""
         found: Floats = self._of_role[self._role, choices, bounds[..., :-1], bounds[..., 1:]]
         return found
 
@@ -121,7 +147,7 @@ class LayoutProblem:
             self.add(path)
         return self.simulated[laid]
 
-    def add(self, path: Path) -> None:
+    def add(self, path: GraphPath) -> None:
         """Keep a path as a cut."""
         self.counts = np.concatenate((self.counts, path.counts[None]))
         self.constants = np.append(self.constants, path.constant)
@@ -136,7 +162,7 @@ class LayoutProblem:
         self.counts, self.constants = self.counts[kept], self.constants[kept]
 
     def least(self, features: Floats, since: int = 0) -> Floats:
-        """What layouts with these features take at least, by the cuts from the ``since``-th on; shape (...)."""
+        """Return the lower bound of layouts with these features by the cuts from the ``since``-th on; shape (...)."""
         shape = features.shape[:-2]
         times = features[..., TIMES].reshape(-1, self.stages * 3)
         cuts = self.counts[since:].reshape(-1, self.stages * 3)

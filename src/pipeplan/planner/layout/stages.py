@@ -1,4 +1,4 @@
-"""What a stage takes and holds, for every run of layers that it can have and everything that these can do."""
+"""What a stage takes and holds for every run of layers that it can have, and what ranks then hold at their peaks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model import Floats
-from pipeplan.planner.layout.laid import LaidLayer, LayerOption, Parts, StageOption
+from pipeplan.errors import CostError
+from pipeplan.model import Bools, Floats, Schedule, tolerances
+from pipeplan.planner.layout.laid import LaidLayer, LayerOption, LayerParts, StageOption
+from pipeplan.planner.layout.order import holdings
 
 TIMES = slice(0, 3)
 BYTES = slice(3, 7)
@@ -40,13 +42,13 @@ class StageTables:
         To and from the host, each way; bytes/s.
     """
 
-    parts: Parts
+    parts: LayerParts
     choices: tuple[StageOption, ...]
     host_bandwidth: float = inf
 
     @property
     def layers(self) -> int:
-        """How many are laid out."""
+        """Number of layers that are laid out."""
         return len(self.parts.middle)
 
     def of_stage(self, stage: int, stages: int) -> Floats:
@@ -117,7 +119,6 @@ def _values(layer: LaidLayer, option: LayerOption) -> Floats:
 
 
 def _between(values: Floats, first: NDArray[np.intp], stop: NDArray[np.intp]) -> Floats:
-    """Sums of the layers from first to before stop."""
     before = np.concatenate((np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)))
     sums: Floats = before[stop] - before[first]
     return sums
@@ -136,3 +137,77 @@ def _besides(values: Floats) -> Floats:
         own = values[first, _TRANSIENT] - (kept[first + 1 :] - kept[first + 1])
         besides[first, first + 1 :] = np.maximum(besides[first + 1, first + 1 :], own)
     return besides
+
+
+class RankPeaks:
+    """Every rank's peak: the largest of its rows' sums over stages.
+
+    Parameters
+    ----------
+    schedule
+        Whose order says what is held at once.
+    limits
+        Bytes that each rank may hold; one number: all of them; None: any.
+
+    Attributes
+    ----------
+    rows
+        How often what each stage holds counts, shape (rows, stages, 4), in the order of :data:`BYTES`.
+    rank
+        Of each row, shape (rows,).
+    limits
+        Of each rank, with room for rounding, shape (ranks,).
+    holds
+        Whether a rank holds a stage, shape (ranks, stages).
+
+    Raises
+    ------
+    CostError
+        For limits that are not one a rank, or not more than 0.
+    """
+
+    def __init__(self, schedule: Schedule, limits: float | Sequence[float] | None = None) -> None:
+        ranks, stages = schedule.ranks, schedule.stages
+        given = np.atleast_1d(np.inf if limits is None else np.asarray(limits, np.float64))
+        if len(given) not in (1, ranks) or not (given > 0).all():
+            raise CostError(
+                f"memory limits are one, or one for each of {ranks} ranks, of more than 0", field="memory_limit"
+            )
+        copies = np.zeros((ranks, stages))
+        for copy in schedule.placement.table:
+            np.add.at(copies, (copy, np.arange(stages)), 1.0)
+        held = holdings(schedule)
+        static = [
+            np.broadcast_to(copies[rank][None, :, None], (len(rows), stages, 1)) for rank, rows in enumerate(held)
+        ]
+        self.rows: Floats = np.concatenate(
+            [np.concatenate((rows, of_rank), axis=2) for rows, of_rank in zip(held, static, strict=True)]
+        )
+        self.rank = np.repeat(np.arange(ranks), [len(rows) for rows in held])
+        self.limits: Floats = np.broadcast_to(given, (ranks,)) * (1 + tolerances.MEMORY)
+        self.holds: Bools = copies > 0
+        self._here = [np.flatnonzero(stages_of) for stages_of in self.holds]
+        self._own = [
+            self.rows[self.rank == rank][:, here].reshape(int((self.rank == rank).sum()), -1).T
+            for rank, here in enumerate(self._here)
+        ]
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any rank has a limit."""
+        return bool(np.isfinite(self.limits).any())
+
+    def peaks(self, features: Floats) -> Floats:
+        """Return the peak of every rank, shape (..., ranks), for stages with these features, shape (..., stages, 7)."""
+        most = np.empty((*features.shape[:-2], len(self.limits)))
+        for rank, here in enumerate(self._here):
+            own = features[..., here, BYTES].reshape(*features.shape[:-2], -1)
+            most[..., rank] = (own @ self._own[rank]).max(axis=-1)
+        return most
+
+    def over(self, features: Floats) -> Floats:
+        """Return the bytes by which all ranks exceed their limits, shape (...)."""
+        if not self.bounded:
+            return np.zeros(features.shape[:-2])
+        excess: Floats = np.maximum(self.peaks(features) - self.limits, 0.0).sum(axis=-1)
+        return excess

@@ -8,21 +8,93 @@ what a rank's parameters hold, and what its schedule keeps at the moment at whic
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.hardware import host_time, optimizer_time
-from pipeplan.model import Floats
+from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Placement, Schedule
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.memory_rules import memory_rules
+from pipeplan.planner.estimates.memory import memory_rules
 from pipeplan.planner.estimates.software import software
-from pipeplan.planner.estimates.stages import transfer_bytes, transfer_seconds
+from pipeplan.planner.estimates.stages import even_layout, transfer_bytes, transfer_seconds
 from pipeplan.planner.selection.pricing import DENSE, EXPERT, FORWARD, INPUT, KEPT, UNTIL_WEIGHT, WEIGHT, Pricing, Sums
-from pipeplan.planner.selection.standing import Standing, standing
+from pipeplan.strategies import strategy
 from pipeplan.workload import RankParameters, state_bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SteadyMemory:
+    """The microbatches that ranks hold when they hold the most.
+
+    Attributes
+    ----------
+    table
+        Which rank holds each stage, shape (copies, stages).
+    whole, until_weight
+        Microbatches that each rank holds of each stage, between F and I, and between I and W; shape (ranks, stages).
+    next
+        The stage whose backward comes next on each rank; -1: another op does. Shape (ranks,).
+    split
+        Whether backwards are split into I and W.
+    slices
+        Of a microbatch's sequence: each takes its share of the times, and is held for itself.
+    """
+
+    table: NDArray[np.int64]
+    whole: Floats
+    until_weight: Floats
+    next: NDArray[np.int64]
+    split: bool
+    slices: int = 1
+
+
+@lru_cache(maxsize=1024)
+def steady_memory(name: str, ranks: int, microbatches: int, chunks: int, group_size: int | None) -> SteadyMemory:
+    """Return what a strategy's schedule holds; twice as many microbatches as ranks fill any pipeline.
+
+    One that is made for costs and limits holds at least one microbatch of all of a rank's stages, as any does.
+    """
+    found = strategy(name)
+    if found.looks_at_costs:
+        return _steady_memory_of_any(found.placed(found.shape(ranks, microbatches, chunks, group_size=group_size)))
+    few = microbatches if group_size is not None or microbatches < 2 * ranks else 2 * ranks
+    return steady_memory_of(found(found.shape(ranks, few, chunks, group_size=group_size)))
+
+
+def steady_memory_of(schedule: Schedule) -> SteadyMemory:
+    """Return what the ranks of a schedule hold when they hold the most."""
+    columns, offsets = schedule.columns, schedule.offsets
+    kind, stage = columns.kind, columns.stage
+    backward = np.isin(kind, BACKWARD_KINDS)
+    change = np.where(kind == Kind.F, 1, np.where(backward, -1, 0))
+    waiting = np.where(kind == Kind.I, 1, np.where(kind == Kind.W, -1, 0))
+    whole, until_weight = np.zeros((schedule.ranks, schedule.stages)), np.zeros((schedule.ranks, schedule.stages))
+    following = np.full(schedule.ranks, -1, np.int64)
+    for rank in range(schedule.ranks):
+        first, end = int(offsets[rank]), int(offsets[rank + 1])
+        fullest = first + int(np.argmax(np.cumsum(change[first:end]))) + 1
+        np.add.at(whole[rank], stage[first:fullest], change[first:fullest])
+        np.add.at(until_weight[rank], stage[first:fullest], waiting[first:fullest])
+        if fullest < end and backward[fullest]:
+            following[rank] = stage[fullest]
+    table = np.asarray(schedule.placement.table, np.int64)
+    slices = schedule.slices
+    return SteadyMemory(table, whole / slices, until_weight / slices, following, schedule.has(Kind.I), slices)
+
+
+def _steady_memory_of_any(placement: Placement) -> SteadyMemory:
+    """Return what is held when a microbatch has passed the last stage of its rank, before its first backward there."""
+    table = np.asarray(placement.table, np.int64)
+    whole = np.zeros((placement.ranks, table.shape[1]))
+    following = np.zeros(placement.ranks, np.int64)
+    for stage, rank in enumerate(table[0]):
+        whole[rank, stage] = 1
+        following[rank] = stage
+    return SteadyMemory(table, whole, np.zeros_like(whole), following, split=True)
 
 
 class Least(NamedTuple):
@@ -52,7 +124,7 @@ class Bounds:
 
     @property
     def state(self) -> float:
-        """Bytes that the parameters of the fullest rank hold at least, whatever the layout; nothing is priced for it."""
+        """Return the least bytes of the parameters of the fullest rank over all layouts, without pricing anything."""
         dense, expert = self._pricing.parameters(self.frame)
         return float(self._state[0] * dense + self._state[1] * expert) / self.frame.pipeline
 
@@ -72,9 +144,9 @@ class Bounds:
         return Least(seconds, float(held / frame.pipeline))
 
     def seconds(self, order: Mapping[str, Any], recompute: tuple[str, ...], offload: float) -> float:
-        """Of a step, with chunks, schedule, group and layout."""
+        """Return the bound on a step with chunks, schedule, group and layout."""
         stages, _ = self._of_stages(order, recompute)
-        held = self._standing(order)
+        held = self._steady(order)
         if offload:
             stages = self._offloaded(stages, offload)
         ranks, copies = self.frame.pipeline, len(held.table)
@@ -90,9 +162,9 @@ class Bounds:
         return least + self._optimizer(*parameters)
 
     def bytes(self, order: Mapping[str, Any], recompute: tuple[str, ...], offload: float) -> float:
-        """Of the fullest rank."""
+        """Return the bound on the bytes of the fullest rank."""
         stages, transients = self._of_stages(order, recompute)
-        held = self._standing(order)
+        held = self._steady(order)
         ranks = self.frame.pipeline
         dense, expert = (_by_rank(stages[:, column], held.table, ranks) for column in (DENSE, EXPERT))
         kept = (1 - offload) * (held.whole @ stages[:, KEPT]) + held.until_weight @ stages[:, UNTIL_WEIGHT]
@@ -100,7 +172,7 @@ class Bounds:
         return float((self._state[0] * dense + self._state[1] * expert + kept + besides).max())
 
     def of(self, configuration: Configuration) -> Least:
-        """Of a configuration of the frame that moves the same share from every stage."""
+        """Return the bounds of a configuration of the frame that moves the same share from every stage."""
         order = {name: getattr(configuration, name) for name in ("chunks", "schedule", "group_size", "layers")}
         offload = float(np.max(configuration.offload))
         return Least(
@@ -110,23 +182,25 @@ class Bounds:
     def _sums(self, recompute: tuple[str, ...]) -> Sums:
         return self._pricing.sums(replace(self.frame, recompute=recompute))
 
-    def _standing(self, order: Mapping[str, Any]) -> Standing:
+    def _steady(self, order: Mapping[str, Any]) -> SteadyMemory:
         frame = self.frame
-        return standing(order["schedule"], frame.pipeline, frame.microbatches, order["chunks"], order.get("group_size"))
+        return steady_memory(
+            order["schedule"], frame.pipeline, frame.microbatches, order["chunks"], order.get("group_size")
+        )
 
     def _of_stages(self, order: Mapping[str, Any], recompute: tuple[str, ...]) -> tuple[Floats, Floats]:
-        """Sums, and what the last layer's backward holds besides, by stage."""
+        """Return the sums of each stage, and what its last layer's backward holds besides."""
         layers, count = order.get("layers"), self.frame.pipeline * order["chunks"]
         known = self._stages.get((recompute, count, layers))
         if known is None:
-            layout = _even(self._pricing.model.layers, count) if layers is None else np.array(layers, np.int64)
+            layout = np.array(even_layout(self._pricing.model.layers, count) if layers is None else layers, np.int64)
             sums = self._sums(recompute)
             known = sums.of_stages(layout), sums.transients(layout)
             self._stages[(recompute, count, layers)] = known
         return known
 
-    def _with_ends(self, held: Standing, forward: Floats, backward: Floats, weights: Floats, work: Floats) -> float:
-        """The busiest rank with its head and its tail, and a microbatch's way there and back."""
+    def _with_ends(self, held: SteadyMemory, forward: Floats, backward: Floats, weights: Floats, work: Floats) -> float:
+        """Return the time of the busiest rank with its head and its tail, or of a microbatch's way there and back."""
         place, ranks = held.table[0], self.frame.pipeline
         crossing = np.concatenate(([0.0], (place[1:] != place[:-1]) * self._message)).cumsum()
         head = (np.concatenate(([0.0], forward[:-1].cumsum())) + crossing) / held.slices
@@ -156,14 +230,14 @@ class Bounds:
         return moved
 
     def _optimizer(self, dense: Floats | float, expert: Floats | float) -> float:
-        """Seconds of updating a rank's share of so many parameters; of the fullest of several ranks."""
+        """Return the seconds of updating a rank's share of parameters; of the fullest of several ranks."""
         frame = self.frame
         over = (1, 1) if frame.zero == 0 else (frame.data * frame.context, max(frame.expert_data, 1))
         return optimizer_time(self._gpu, float(np.max(dense / over[0] + expert / over[1])))
 
 
 def state_of_one(frame: Configuration) -> tuple[float, float]:
-    """Bytes that one dense parameter and one of an expert hold on a rank; copies in small formats are left out.
+    """Return the bytes of one dense parameter and of one of an expert on a rank, without copies in small formats.
 
     Beside a pipeline, sharded parameters and gradients are whole from the first microbatch to the last.
     """
@@ -183,11 +257,6 @@ def state_of_one(frame: Configuration) -> tuple[float, float]:
         gradients = rules.gradient_bytes if pipelined and frame.zero >= 2 else state.gradients
         each.append(state.weights + gathered + gradients + state.optimizer)
     return each[0], each[1]
-
-
-def _even(layers: int, stages: int) -> NDArray[np.int64]:
-    least, more = divmod(layers, stages)
-    return least + (np.arange(stages) < more).astype(np.int64)
 
 
 def _by_rank(values: Floats, table: NDArray[np.int64], ranks: int) -> Floats:

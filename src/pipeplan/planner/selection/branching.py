@@ -17,8 +17,7 @@ from typing import Any
 
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
-from pipeplan.planner.estimates.formats import format_peak
-from pipeplan.planner.estimates.seconds import Factors
+from pipeplan.planner.estimates.per_layer import format_peak
 from pipeplan.planner.selection.bounds import Bounds
 from pipeplan.planner.selection.candidates import (
     SAVING_FIELDS,
@@ -29,11 +28,11 @@ from pipeplan.planner.selection.candidates import (
     variants,
 )
 from pipeplan.planner.selection.pricing import Pricing
-from pipeplan.planner.selection.question import Question
+from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.workload import token_flops
 
 SLACK = 1.03
-"""What is at most so much slower than the best is estimated, too: runners-up are compared by estimates, not by bounds."""
+"""Factor on the best value within which configurations are estimated, so that runners-up have estimates, not bounds."""
 
 STARTS = 512
 """Maximum number of frames of a sensible part of a space."""
@@ -44,18 +43,18 @@ START_CHUNKS = 2
 
 @dataclass(slots=True, eq=False)
 class Space:
-    """The legal configurations of one question (one number of GPUs).
+    """The legal configurations of one request (one number of GPUs).
 
     Attributes
     ----------
-    question, pricing
+    request, pricing
         What is asked, and its layers' costs.
     sensible
         Whether only a small part is looked at, in which nearly always one is close to the best: the smallest microbatches,
         the degrees that split the model the least among those whose parameters fit, and few chunks.
     """
 
-    question: Question
+    request: PlanRequest
     pricing: Pricing
     sensible: bool = False
     _orders: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
@@ -63,9 +62,9 @@ class Space:
     _bounds: dict[tuple[Any, ...], Bounds] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, question: Question, calibration: Factors | None = None) -> Space:
-        """With nothing priced yet."""
-        return cls(question, Pricing(question.model, question.cluster, calibration))
+    def of(cls, request: PlanRequest) -> Space:
+        """Return the space of a request, with nothing priced yet."""
+        return cls(request, Pricing(request.model, request.cluster, request.calibration))
 
     def sensible_part(self) -> Space:
         """Return its sensible part, which shares what is known of prices and bounds."""
@@ -73,22 +72,22 @@ class Space:
 
     @property
     def floor(self) -> float:
-        """Seconds of a step at the peak of every GPU: no configuration takes less."""
-        question = self.question
-        tokens = question.global_batch * question.sequence
-        flops = token_flops(question.model, question.sequence).training * tokens
-        formats = question.fixed.get("precision", ("bf16",))
-        return flops / (question.gpus * max(format_peak(question.cluster.gpu, each) for each in formats))
+        """Return the seconds of a step at the peak of every GPU: no configuration takes less."""
+        request = self.request
+        tokens = request.global_batch * request.sequence
+        flops = token_flops(request.model, request.sequence).training * tokens
+        formats = request.fixed.get("precision", ("bf16",))
+        return flops / (request.gpus * max(format_peak(request.cluster.gpu, each) for each in formats))
 
     def frames(self) -> Iterator[dict[str, Any]]:
-        """All of them, those that split the model the least first: they are the likeliest to be good."""
-        every = frames(self.question)
+        """Return all frames, those first that split the model the least and so are the likeliest to be good."""
+        every = frames(self.request)
         if not self.sensible:
             return iter(sorted(every, key=_likely))
         smallest: dict[tuple[Any, ...], dict[str, Any]] = {}
         for frame in every:
             smallest.setdefault(tuple(value for name, value in frame.items() if name != "microbatch_size"), frame)
-        limit = self.question.memory_limit
+        limit = self.request.memory_limit
         likely = sorted(smallest.values(), key=_likely)
         return islice((frame for frame in likely if self.bounds(frame).state <= limit), STARTS)
 
@@ -96,7 +95,7 @@ class Space:
         """Chunks, schedules, groups and layouts that are legal with a frame."""
         key = tuple(frame[name] for name in ("pipeline", "data", "microbatch_size", "software"))
         if key not in self._orders:
-            orders = [{name: draft[name] for name in VARIANT_FIELDS} for draft in variants(self.question, frame)]
+            orders = [{name: draft[name] for name in VARIANT_FIELDS} for draft in variants(self.request, frame)]
             self._orders[key] = _with_few_chunks(orders) if self.sensible else orders
         return self._orders[key]
 
@@ -105,26 +104,25 @@ class Space:
         key = frame["software"]
         if key not in self._savings:
             self._savings[key] = [
-                {name: draft[name] for name in SAVING_FIELDS} for draft in savings(self.question, frame)
+                {name: draft[name] for name in SAVING_FIELDS} for draft in savings(self.request, frame)
             ]
         return self._savings[key]
 
     def bounds(self, frame: dict[str, Any]) -> Bounds:
-        """Of a frame's configurations."""
+        """Return the bounds on a frame's configurations."""
         key = tuple(frame.values())
         if key not in self._bounds:
-            self._bounds[key] = Bounds(self.pricing, as_configuration(self.question, frame))
+            self._bounds[key] = Bounds(self.pricing, as_configuration(self.request, frame))
         return self._bounds[key]
 
 
 def _likely(frame: dict[str, Any]) -> tuple[int, ...]:
-    """Sort key of frames: powers of two first, which kernels like as microbatch sizes, then those that split the least."""
+    """Return the sort key of a frame: powers of two first, then the frames that split the model the least."""
     split, size = frame["tensor"] * frame["context"] * frame["expert_tensor"], frame["microbatch_size"]
     return size & (size - 1) > 0, split * frame["pipeline"], split, size, frame["expert"], frame["zero"]
 
 
 def _with_few_chunks(orders: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep the fewest chunks of each schedule."""
     kept: dict[str, set[int]] = defaultdict(set)
     for order in orders:
         if len(kept[order["schedule"]]) < START_CHUNKS:
@@ -143,7 +141,7 @@ class Opened:
 
     @classmethod
     def of(cls, space: Space, frame: dict[str, Any], bounds: Bounds, limit: float) -> Opened:
-        """Without savings that no order could make fit."""
+        """Return the frame without savings that no order could make fit."""
         found = []
         for number, saving in enumerate(space.savings(frame)):
             least = bounds.of_saving(saving["recompute"], saving["offload"])
@@ -153,8 +151,8 @@ class Opened:
 
 
 @dataclass(slots=True, eq=False)
-class Group:
-    """One variant of a frame, and what could save its memory, from the next to be tried on."""
+class VariantGroup:
+    """One variant of a frame, with its next saving of memory to be tried."""
 
     opened: Opened
     order: dict[str, Any]
@@ -164,14 +162,14 @@ class Group:
 
     @property
     def space(self) -> Space:
-        """Of whose configurations it is."""
+        """Return the space of its configurations."""
         return self.opened.space
 
     @property
     def configuration(self) -> Configuration:
-        """With the saving that is to be tried."""
+        """Return the configuration with the saving that is to be tried."""
         return as_configuration(
-            self.space.question, {**self.opened.frame, **self.order, **self.opened.savings[self.next]}
+            self.space.request, {**self.opened.frame, **self.order, **self.opened.savings[self.next]}
         )
 
     def settle(self, limit: float) -> bool:
@@ -190,12 +188,12 @@ class Group:
 Frame = tuple[Space, dict[str, Any], Bounds]
 """A frame that was bounded."""
 
-Value = Callable[[Question, float], float]
-"""What is minimised, of a question and seconds of a step; it grows with the seconds."""
+Value = Callable[[PlanRequest, float], float]
+"""What is minimised, of a request and seconds of a step; it grows with the seconds."""
 
 
 class Branching:
-    """What is to be estimated next, given what has been.
+    """The search over configurations: what is to be estimated next, given what has been.
 
     Parameters
     ----------
@@ -227,10 +225,10 @@ class Branching:
         self.exhausted = False
         self.legal = self.over_memory = self.estimated = 0
         self._value, self._limit, self._slack = value, limit, slack
-        self._floor = min((value(space.question, space.floor) for space in spaces), default=inf)
-        self._under_way: dict[Group, float] = {}
+        self._floor = min((value(space.request, space.floor) for space in spaces), default=inf)
+        self._under_way: dict[VariantGroup, float] = {}
         self._numbers = count()
-        self._heap: list[tuple[float, int, Group | Frame]] = []
+        self._heap: list[tuple[float, int, VariantGroup | Frame]] = []
         self._frames = ((space, frame) for space in spaces for frame in space.frames())
         self._priced_all = False
 
@@ -254,18 +252,18 @@ class Branching:
         if bounds.state > self._limit:
             self.over_memory += number
             return
-        self._push(self._value(space.question, bounds.of_saving((), 0.0).seconds), (space, frame, bounds))
+        self._push(self._value(space.request, bounds.of_saving((), 0.0).seconds), (space, frame, bounds))
 
-    def round(self, most: int) -> list[Group]:
-        """Up to so many groups to estimate, the most promising first, and as many frames opened for them.
+    def round(self, most: int) -> list[VariantGroup]:
+        """Return up to so many groups to estimate, the most promising first, after opening as many frames.
 
         There may be none in a round, and more in the next: ``exhausted`` says when nothing left could be better.
         """
-        taken: list[Group] = []
+        taken: list[VariantGroup] = []
         opened = 0
         while self._promising and len(taken) < most and opened < most:
             bound, _, node = heappop(self._heap)
-            if isinstance(node, Group):
+            if isinstance(node, VariantGroup):
                 taken.append(node)
                 self._under_way[node] = bound
             else:
@@ -286,7 +284,7 @@ class Branching:
 
     @property
     def _promising(self) -> bool:
-        """Whether the most promising node that waits could be within the slack of the best."""
+        """Whether the most promising waiting node could be within the slack of the best."""
         return bool(self._heap) and self._heap[0][0] <= self._slack * self.best
 
     def _open(self, space: Space, frame: dict[str, Any], bounds: Bounds) -> None:
@@ -294,24 +292,24 @@ class Branching:
         orders = space.orders(frame)
         self.over_memory += (len(space.savings(frame)) - len(opened.savings)) * len(orders)
         for order in orders if opened.savings else ():
-            self._go_on(Group(opened, order))
+            self._go_on(VariantGroup(opened, order))
 
-    def _go_on(self, group: Group) -> None:
-        """Wait for its turn, where any saving fits."""
+    def _go_on(self, group: VariantGroup) -> None:
+        """Queue a group, if any of its savings fits."""
         before = group.next
         if group.settle(self._limit):
-            self._push(self._value(group.space.question, group.seconds), group)
+            self._push(self._value(group.space.request, group.seconds), group)
         self.over_memory += group.next - before
 
-    def _push(self, value: float, node: Group | Frame) -> None:
+    def _push(self, value: float, node: VariantGroup | Frame) -> None:
         heappush(self._heap, (value, next(self._numbers), node))
 
-    def learn(self, group: Group, estimate: Estimate | None) -> None:
+    def learn(self, group: VariantGroup, estimate: Estimate | None) -> None:
         """Take the estimate of a group; where it does not fit, the group's next saving is to be tried."""
         self.estimated += 1
         self._under_way.pop(group, None)
         if estimate is not None and estimate.peak_bytes <= self._limit:
-            self.best = min(self.best, self._value(group.space.question, estimate.step_time))
+            self.best = min(self.best, self._value(group.space.request, estimate.step_time))
             return
         group.next += 1
         self._go_on(group)

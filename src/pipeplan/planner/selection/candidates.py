@@ -15,10 +15,10 @@ from typing import Any
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.selection.legality import RULES, Draft, Rule, is_torchtitan, most_stages
-from pipeplan.planner.selection.question import Question
+from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.strategies import strategy
 
-Values = Callable[[Question, Draft], Sequence[Any]]
+Values = Callable[[PlanRequest, Draft], Sequence[Any]]
 
 SCHEDULES = (
     "1f1b",
@@ -65,83 +65,83 @@ def divisors(number: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(number // each for each in small)}))
 
 
-def _rest(question: Question, draft: Draft, *fields: str) -> int:
+def _rest(request: PlanRequest, draft: Draft, *fields: str) -> int:
     taken = 1
     for field in fields:
         taken *= draft[field]
-    return max(1, question.gpus // taken)
+    return max(1, request.gpus // taken)
 
 
-def _tensor(question: Question, draft: Draft) -> Sequence[int]:
-    return divisors(question.gpus)
+def _tensor(request: PlanRequest, draft: Draft) -> Sequence[int]:
+    return divisors(request.gpus)
 
 
-def _context(question: Question, draft: Draft) -> Sequence[int]:
+def _context(request: PlanRequest, draft: Draft) -> Sequence[int]:
     return [
         degree
-        for degree in divisors(_rest(question, draft, "tensor"))
-        if degree == 1 or question.sequence >= degree * LEAST_TOKENS
+        for degree in divisors(_rest(request, draft, "tensor"))
+        if degree == 1 or request.sequence >= degree * LEAST_TOKENS
     ]
 
 
-def _pipeline(question: Question, draft: Draft) -> Sequence[int]:
-    return divisors(_rest(question, draft, "tensor", "context"))
+def _pipeline(request: PlanRequest, draft: Draft) -> Sequence[int]:
+    return divisors(_rest(request, draft, "tensor", "context"))
 
 
-def _data(question: Question, draft: Draft) -> Sequence[int]:
-    return (_rest(question, draft, "tensor", "context", "pipeline"),)
+def _data(request: PlanRequest, draft: Draft) -> Sequence[int]:
+    return (_rest(request, draft, "tensor", "context", "pipeline"),)
 
 
-def _expert(question: Question, draft: Draft) -> Sequence[int]:
-    return (1,) if question.model.experts is None else divisors(question.model.experts.count)
+def _expert(request: PlanRequest, draft: Draft) -> Sequence[int]:
+    return (1,) if request.model.experts is None else divisors(request.model.experts.count)
 
 
-def _expert_tensor(question: Question, draft: Draft) -> Sequence[int]:
-    return (1,) if question.model.experts is None else divisors(draft["tensor"])
+def _expert_tensor(request: PlanRequest, draft: Draft) -> Sequence[int]:
+    return (1,) if request.model.experts is None else divisors(draft["tensor"])
 
 
-def _zero(question: Question, draft: Draft) -> Sequence[int]:
+def _zero(request: PlanRequest, draft: Draft) -> Sequence[int]:
     return (3,) if is_torchtitan(draft) and draft["data"] * draft["context"] > 1 else (1, 3)
 
 
-def _microbatch_size(question: Question, draft: Draft) -> Sequence[int]:
-    if question.global_batch % draft["data"]:
+def _microbatch_size(request: PlanRequest, draft: Draft) -> Sequence[int]:
+    if request.global_batch % draft["data"]:
         return (1,)
-    return divisors(question.global_batch // draft["data"])
+    return divisors(request.global_batch // draft["data"])
 
 
-def _chunks(question: Question, draft: Draft) -> Sequence[int]:
-    """The fewest chunks for each number of layers that the fullest stage can have."""
-    ranks, layers = draft["pipeline"], question.model.layers
+def _chunks(request: PlanRequest, draft: Draft) -> Sequence[int]:
+    """Return the fewest chunks for each number of layers that the fullest stage can have."""
+    ranks, layers = draft["pipeline"], request.model.layers
     if ranks == 1:
         return (1,)
     fullest: dict[int, int] = {}
-    for chunks in range(1, most_stages(question) // ranks + 1):
+    for chunks in range(1, most_stages(request) // ranks + 1):
         fullest.setdefault(-(-layers // (ranks * chunks)), chunks)
     return tuple(fullest.values())
 
 
-def _schedule(question: Question, draft: Draft) -> Sequence[str]:
+def _schedule(request: PlanRequest, draft: Draft) -> Sequence[str]:
     if draft["pipeline"] == 1:
         return ("1f1b",)
     return SCHEDULES
 
 
-def _in_flight(question: Question, draft: Draft) -> Sequence[float | None]:
-    """Of a schedule that is made for a memory limit: that of 1F1B, and twice as much, with what lies between."""
+def _in_flight(request: PlanRequest, draft: Draft) -> Sequence[float | None]:
+    """Return limits of a schedule that is made for one: that of 1F1B, twice as much, and two between."""
     if not strategy(draft["schedule"]).looks_at_costs:
         return (None,)
     return tuple(share * draft["pipeline"] for share in (1.0, 1.25, 1.5, 2.0))
 
 
-def _recompute(question: Question, draft: Draft) -> Sequence[tuple[str, ...]]:
-    """The attention core alone is worth it only where its scores reach memory."""
+def _recompute(request: PlanRequest, draft: Draft) -> Sequence[tuple[str, ...]]:
+    """Return sets of modules; the attention core alone pays only where its scores reach memory."""
     unfused = software(draft["software"]).attention == "unfused"
     return [modules for modules in RECOMPUTED if unfused or modules != ("core_attn",)]
 
 
 def _always(*values: Any) -> Values:
-    return lambda _question, _draft: values
+    return lambda _request, _draft: values
 
 
 FRAME_FIELDS: Mapping[str, Values] = {
@@ -157,7 +157,7 @@ FRAME_FIELDS: Mapping[str, Values] = {
     "zero": _zero,
     "microbatch_size": _microbatch_size,
 }
-"""What a frame chooses, in this order, and which values are tried where none is fixed."""
+"""Fields of a frame in the order of choice, with the values that are tried where none is fixed."""
 
 VARIANT_FIELDS: Mapping[str, Values] = {
     "chunks": _chunks,
@@ -166,13 +166,13 @@ VARIANT_FIELDS: Mapping[str, Values] = {
     "group_size": _always(None),
     "layers": _always(None),
 }
-"""What a variant of a frame chooses."""
+"""Fields of a variant of a frame."""
 
 SAVING_FIELDS: Mapping[str, Values] = {
     "recompute": _recompute,
     "offload": _always(*OFFLOADED),
 }
-"""What saves memory and costs time."""
+"""Fields that save memory and cost time."""
 
 LEFT_OUT: Mapping[str, str] = {
     "context": f"context parallelism with fewer than {LEAST_TOKENS:,} tokens of a sequence per rank",
@@ -191,21 +191,21 @@ _SPLIT = {"chunks": "pipeline", "schedule": "pipeline", "group_size": "pipeline"
 """Fields with nothing to choose where the degree of another is fixed to 1."""
 
 
-def left_out(question: Question) -> tuple[str, ...]:
-    """Return what the enumeration of a question leaves out, in words: values that must be fixed to be tried."""
-    moot = {field for field, degree in _SPLIT.items() if question.gpus == 1 or question.fixed.get(degree) == (1,)}
-    if question.gpus == 1:
+def left_out(request: PlanRequest) -> tuple[str, ...]:
+    """Return what the enumeration of a request leaves out, in words: values that must be fixed to be tried."""
+    moot = {field for field, degree in _SPLIT.items() if request.gpus == 1 or request.fixed.get(degree) == (1,)}
+    if request.gpus == 1:
         moot |= {"context", "expert_tensor", "zero"}
-    if question.model.experts is None:
+    if request.model.experts is None:
         moot.add("expert_tensor")
-    return tuple(words for field, words in LEFT_OUT.items() if field not in question.fixed and field not in moot)
+    return tuple(words for field, words in LEFT_OUT.items() if field not in request.fixed and field not in moot)
 
 
 _RULES_OF: dict[str, list[Rule]] = {}
 
 
 def _plan_rules() -> None:
-    """Each rule is asked once: when the last field that it needs is chosen."""
+    """Assign each rule to the last field that it needs."""
     order = [*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS]
     for rule in RULES:
         _RULES_OF.setdefault(max(rule.needs, key=order.index), []).append(rule)
@@ -215,7 +215,7 @@ _plan_rules()
 
 
 def frames(
-    question: Question, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
+    request: PlanRequest, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
 ) -> Iterator[dict[str, Any]]:
     """Every legal frame.
 
@@ -226,45 +226,45 @@ def frames(
     without
         Names of rules that are not asked.
     """
-    yield from _extended(question, {}, list(FRAME_FIELDS.items()), refusals, without)
+    yield from _extended(request, {}, list(FRAME_FIELDS.items()), refusals, without)
 
 
 def savings(
-    question: Question, frame: Draft, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
+    request: PlanRequest, frame: Draft, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
 ) -> Iterator[dict[str, Any]]:
     """A frame with every legal set of what saves memory."""
-    yield from _extended(question, dict(frame), list(SAVING_FIELDS.items()), refusals, without)
+    yield from _extended(request, dict(frame), list(SAVING_FIELDS.items()), refusals, without)
 
 
 def variants(
-    question: Question, frame: Draft, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
+    request: PlanRequest, frame: Draft, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
 ) -> Iterator[dict[str, Any]]:
     """A frame with every legal order of its work."""
-    yield from _extended(question, dict(frame), list(VARIANT_FIELDS.items()), refusals, without)
+    yield from _extended(request, dict(frame), list(VARIANT_FIELDS.items()), refusals, without)
 
 
 def drafts(
-    question: Question, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
+    request: PlanRequest, refusals: Counter[str] | None = None, *, without: frozenset[str] = frozenset()
 ) -> Iterator[dict[str, Any]]:
-    """All fields of every legal configuration, lazily: hundreds of thousands on a large cluster."""
-    for frame in frames(question, refusals, without=without):
-        orders = list(variants(question, frame, refusals, without=without))
-        for saving in savings(question, frame, refusals, without=without) if orders else ():
+    """Yield all fields of every legal configuration: hundreds of thousands on a large cluster."""
+    for frame in frames(request, refusals, without=without):
+        orders = list(variants(request, frame, refusals, without=without))
+        for saving in savings(request, frame, refusals, without=without) if orders else ():
             yield from ({**order, **saving} for order in orders)
 
 
-def configurations(question: Question) -> Iterator[Configuration]:
+def configurations(request: PlanRequest) -> Iterator[Configuration]:
     """Every legal configuration, lazily."""
-    return (as_configuration(question, draft) for draft in drafts(question))
+    return (as_configuration(request, draft) for draft in drafts(request))
 
 
-def as_configuration(question: Question, draft: Draft) -> Configuration:
+def as_configuration(request: PlanRequest, draft: Draft) -> Configuration:
     """The configuration of a complete draft."""
-    return Configuration(sequence=question.sequence, global_batch=question.global_batch, **draft)
+    return Configuration(sequence=request.sequence, global_batch=request.global_batch, **draft)
 
 
 def _extended(
-    question: Question,
+    request: PlanRequest,
     draft: dict[str, Any],
     steps: list[tuple[str, Values]],
     refusals: Counter[str] | None,
@@ -274,14 +274,14 @@ def _extended(
         yield dict(draft)
         return
     (field, values), *left = steps
-    for value in question.fixed.get(field) or values(question, draft):
+    for value in request.fixed.get(field) or values(request, draft):
         draft[field] = value
         broken = next(
-            (rule for rule in _RULES_OF.get(field, ()) if rule.name not in without and not rule.holds(question, draft)),
+            (rule for rule in _RULES_OF.get(field, ()) if rule.name not in without and not rule.holds(request, draft)),
             None,
         )
         if broken is None:
-            yield from _extended(question, draft, left, refusals, without)
+            yield from _extended(request, draft, left, refusals, without)
         elif refusals is not None:
             refusals[broken.name] += 1
     draft.pop(field, None)

@@ -4,24 +4,45 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, get_args
+from types import MappingProxyType
+from typing import Any, Protocol, get_args
 
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.planner.estimates.software import software
 from pipeplan.strategies import strategy
 from pipeplan.workload import RECOMPUTE, Precision
 
+
+class PlannedTrainer(Protocol):
+    """A trainer as a plan for it sees it."""
+
+    @property
+    def software(self) -> str:
+        """Row of the table of software that stands for the trainer."""
+
+    @property
+    def schedules(self) -> frozenset[str] | None:
+        """Names of the schedules that it runs; None: any."""
+
+    @property
+    def read_layout(self) -> Callable[[str], tuple[int, ...]] | None:
+        """Reads the layers of each stage from the trainer's text, or raises InputError; None: it has no such text."""
+
+
+NO_TRAINERS: Mapping[str, PlannedTrainer] = MappingProxyType({})
+
 Fixed = Mapping[str, tuple[Any, ...]]
-"""What was decided already: values that a field of the configuration may have."""
+"""Values that fields of the configuration may have, by field."""
 
 MOST = 1_000_000
-"""Of any degree: more than there are GPUs in the world's clusters."""
+"""Maximum of any degree: more than there are GPUs in the world's clusters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """One thing that a plan chooses.
+class PlanChoice:
+    """A field that a plan chooses, with its names and its reader.
 
     Attributes
     ----------
@@ -62,28 +83,19 @@ def _flag(name: str, value: Any) -> bool:
     return words[str(value).lower()]
 
 
+def _real(name: str, value: Any, kind: str, holds: Callable[[float], bool]) -> float:
+    with suppress(TypeError, ValueError):
+        if holds(number := float(value)):
+            return number
+    raise InputError(f"{name} is {kind}, not {value!r}", field="fix")
+
+
 def _share(name: str, value: Any) -> float:
-    try:
-        share = float(value)
-    except (TypeError, ValueError):
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise InputError(f"{name} is a share from 0 to 1, not {value!r}", field="fix")
-    return share
+    return _real(name, value, "a share from 0 to 1", lambda share: 0 <= share <= 1)
 
 
 def _amount(name: str, value: Any) -> float:
-    try:
-        amount = float(value)
-    except (TypeError, ValueError):
-        amount = 0.0
-    if not 0 < amount < MOST:
-        raise InputError(f"{name} is a number above 0, not {value!r}", field="fix")
-    return amount
-
-
-def _schedule(name: str, value: Any) -> str:
-    return strategy(str(value)).name
+    return _real(name, value, "a number above 0", lambda amount: 0 < amount < MOST)
 
 
 def _modules(name: str, value: Any) -> tuple[str, ...]:
@@ -111,47 +123,39 @@ def _precision(name: str, value: Any) -> str:
     return str(value).lower()
 
 
-def _software(name: str, value: Any) -> str:
-    return software(str(value)).name
-
-
-def _trainer(name: str, value: Any) -> str:
-    if str(value).lower() not in TRAINERS:
-        raise UnknownNameError("trainer", str(value), TRAINERS, field="fix")
-    return str(value).lower()
-
-
-TRAINERS: Mapping[str, tuple[frozenset[str] | None, str]] = {
-    "megatron": (frozenset({"1f1b", "interleaved-1f1b"}), "megatron-core"),
-    "torchtitan": (
-        frozenset({"gpipe", "looped-bfs", "1f1b", "interleaved-1f1b", "interleaved-zb", "zbv", "dualpipev"}),
-        "torchtitan",
+CHOICES: tuple[PlanChoice, ...] = (
+    PlanChoice(field="tensor", names=("tp", "tensor"), title="tensor parallel degree", read=_count),
+    PlanChoice(field="pipeline", names=("pp", "pipeline"), title="pipeline parallel degree", read=_count),
+    PlanChoice(field="context", names=("cp", "context"), title="context parallel degree", read=_count),
+    PlanChoice(field="data", names=("dp", "data"), title="data parallel degree", read=_count),
+    PlanChoice(field="expert", names=("ep", "expert"), title="expert parallel degree", read=_count),
+    PlanChoice(
+        field="expert_tensor", names=("etp", "expert-tensor"), title="expert tensor parallel degree", read=_count
     ),
-    "pipeplan": (None, "megatron-core"),
-}
-"""Which schedules each trainer runs (None: any; Megatron-LM's schedules.py, torch.distributed.pipelining), and the row
-of the table of software that stands for it."""
-
-CHOICES: tuple[Choice, ...] = (
-    Choice(field="tensor", names=("tp", "tensor"), title="tensor parallel degree", read=_count),
-    Choice(field="pipeline", names=("pp", "pipeline"), title="pipeline parallel degree", read=_count),
-    Choice(field="context", names=("cp", "context"), title="context parallel degree", read=_count),
-    Choice(field="data", names=("dp", "data"), title="data parallel degree", read=_count),
-    Choice(field="expert", names=("ep", "expert"), title="expert parallel degree", read=_count),
-    Choice(field="expert_tensor", names=("etp", "expert-tensor"), title="expert tensor parallel degree", read=_count),
-    Choice(field="chunks", names=("vp", "chunks", "vpp"), title="chunks a rank", read=_count),
-    Choice(field="microbatch_size", names=("micro", "mbs", "microbatch-size"), title="microbatch size", read=_count),
-    Choice(field="schedule", names=("schedule",), title="schedule", read=_schedule),
-    Choice(field="group_size", names=("group", "group-size"), title="microbatches of a group", read=_count),
-    Choice(field="in_flight", names=("in-flight",), title="activations that a schedule is made for", read=_amount),
-    Choice(field="layers", names=("layers", "layout"), title="layers of each stage", read=_layers),
-    Choice(field="recompute", names=("recompute",), title="modules computed again", read=_modules),
-    Choice(field="offload", names=("offload",), title="share of activations moved to the host", read=_share),
-    Choice(field="zero", names=("zero",), title="what data parallel ranks shard", read=_zero),
-    Choice(field="sequence_parallel", names=("sp", "sequence-parallel"), title="sequence parallelism", read=_flag),
-    Choice(field="precision", names=("precision",), title="format of matrix products", read=_precision),
-    Choice(field="software", names=("software",), title="trainer whose kernels are assumed", read=_software),
-    Choice(field="trainer", names=("trainer",), title="trainer that is to run it", read=_trainer),
+    PlanChoice(field="chunks", names=("vp", "chunks", "vpp"), title="chunks a rank", read=_count),
+    PlanChoice(
+        field="microbatch_size", names=("micro", "mbs", "microbatch-size"), title="microbatch size", read=_count
+    ),
+    PlanChoice(
+        field="schedule", names=("schedule",), title="schedule", read=lambda _, value: strategy(str(value)).name
+    ),
+    PlanChoice(field="group_size", names=("group", "group-size"), title="microbatches of a group", read=_count),
+    PlanChoice(field="in_flight", names=("in-flight",), title="activations that a schedule is made for", read=_amount),
+    PlanChoice(field="layers", names=("layers", "layout"), title="layers of each stage", read=_layers),
+    PlanChoice(field="recompute", names=("recompute",), title="modules computed again", read=_modules),
+    PlanChoice(field="offload", names=("offload",), title="share of activations moved to the host", read=_share),
+    PlanChoice(field="zero", names=("zero",), title="what data parallel ranks shard", read=_zero),
+    PlanChoice(field="sequence_parallel", names=("sp", "sequence-parallel"), title="sequence parallelism", read=_flag),
+    PlanChoice(field="precision", names=("precision",), title="format of matrix products", read=_precision),
+    PlanChoice(
+        field="software",
+        names=("software",),
+        title="trainer whose kernels are assumed",
+        read=lambda _, value: software(str(value)).name,
+    ),
+    PlanChoice(
+        field="trainer", names=("trainer",), title="trainer that is to run it", read=lambda _, value: str(value).lower()
+    ),
 )
 """Everything that ``--fix`` takes."""
 
@@ -160,7 +164,7 @@ _BY_FIELD = {choice.field: choice for choice in CHOICES}
 
 
 def short_name(field: str) -> str:
-    """What people call a field, such as ``tp``."""
+    """Return the short name of a field, such as ``tp``."""
     return _BY_FIELD[field].names[0]
 
 
@@ -173,13 +177,18 @@ def written(field: str, value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def read_fixed(fix: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """What is fixed, by field.
+def read_fixed(
+    fix: Mapping[str, Any], trainers: Mapping[str, PlannedTrainer] = NO_TRAINERS
+) -> dict[str, tuple[Any, ...]]:
+    """Return what is fixed, by field.
 
     Parameters
     ----------
     fix
         By any name of a choice: a value, or several to choose from, as a list or joined by commas: ``{"tp": "4,8"}``.
+    trainers
+        By name, the trainers that a plan can be for; one that is fixed stands for its software. Their layouts are
+        read, too.
 
     Raises
     ------
@@ -201,19 +210,25 @@ def read_fixed(fix: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         values: Iterable[Any] = given.split(",") if isinstance(given, str) else given
         if not isinstance(values, (list, tuple)):
             values = (given,)
-        read = tuple(dict.fromkeys(choice.read(choice.names[0], _stripped(value)) for value in values))
+        read = tuple(dict.fromkeys(_read(choice, _stripped(value), trainers) for value in values))
         if not read:
             raise InputError(f"{choice.names[0]} is fixed to no value at all", field="fix")
         fixed[choice.field] = read
-    return _with_trainer(fixed)
+    for trainer in fixed.get("trainer", ()):
+        if trainer not in trainers:
+            raise UnknownNameError("trainer", trainer, trainers, field="fix")
+    if "trainer" in fixed and "software" not in fixed:
+        fixed["software"] = tuple(dict.fromkeys(trainers[trainer].software for trainer in fixed["trainer"]))
+    return fixed
+
+
+def _read(choice: PlanChoice, value: Any, trainers: Mapping[str, PlannedTrainer]) -> Any:
+    readers = [trainer.read_layout for trainer in trainers.values()] if choice.field == "layers" else []
+    for read_layout in filter(None, readers):
+        with suppress(InputError):
+            return read_layout(str(value))
+    return choice.read(choice.names[0], value)
 
 
 def _stripped(value: Any) -> Any:
     return value.strip() if isinstance(value, str) else value
-
-
-def _with_trainer(fixed: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
-    """A trainer stands for its software."""
-    if "trainer" in fixed and "software" not in fixed:
-        fixed["software"] = tuple(dict.fromkeys(TRAINERS[trainer][1] for trainer in fixed["trainer"]))
-    return fixed

@@ -13,29 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.errors import PipeplanError
-from pipeplan.planner.accuracy.error_bars import error_bar
 from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.error_bars import error_bar
 from pipeplan.planner.estimated import Estimate
-from pipeplan.planner.estimates.estimating import estimate
-from pipeplan.planner.estimates.seconds import Factors
 from pipeplan.planner.planned import Counts, Objective, Planned, SearchedOrder, Sensitivity
 from pipeplan.planner.selection.branching import Branching, Space
 from pipeplan.planner.selection.candidates import left_out
-from pipeplan.planner.selection.closest import closest_miss, thriftiest
-from pipeplan.planner.selection.comparing import front, neighbours, runners_up
-from pipeplan.planner.selection.orders import better_order
-from pipeplan.planner.selection.progress import PlanListener, PlanProgress
-from pipeplan.planner.selection.question import Question
-from pipeplan.planner.selection.rounds import Rounds
-from pipeplan.planner.selection.sensitivity import CHANGES, LIMITS, of_change, of_limit
-from pipeplan.planner.selection.trials import Layout, Trial, identity, tried
+from pipeplan.planner.selection.comparing import CHANGES, LIMITS, front, neighbours, of_change, of_limit, runners_up
+from pipeplan.planner.selection.finalists import better_order
+from pipeplan.planner.selection.nothing_fits import closest_miss, thriftiest
+from pipeplan.planner.selection.request import PlanListener, PlanProgress, PlanRequest
+from pipeplan.planner.selection.trials import LayoutTask, Rounds, Trial, identity, tried
 from pipeplan.sweeps import sweep
 
 ROUND = 32
 """Configurations of a round: all are estimated before the next are chosen, so that workers change nothing in the answer."""
 
 STARTING = 5.0
-"""Seconds: with a shorter budget everything is done in this process, others would spend it on loading the planner."""
+"""Budget in seconds below which no other process starts: loading the planner would spend it."""
 
 START_ROUND, START_ROUNDS = 16, 8
 """Configurations of a round of the sensible part of a space, and the rounds, whatever the budget: a second or two."""
@@ -59,13 +54,13 @@ LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
 """Shares of the memory limit under which the front is looked for."""
 
 LEVEL_ROUNDS = 10
-"""Of branch and bound under each of them."""
+"""Maximum number of rounds of branch and bound under each level."""
 
 SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.75, "orders": 0.93}
-"""Of the budget, spent when each part ends at the latest; layouts have shares of their own."""
+"""Shares of the budget at which each part ends at the latest; layouts have shares of their own."""
 
 ORDER_SHARE = 0.15
-"""Of the budget, to search for orders."""
+"""Share of the budget to search for orders."""
 
 
 class Planning:
@@ -73,9 +68,8 @@ class Planning:
 
     def __init__(
         self,
-        questions: Sequence[Question],
-        value: Callable[[Question, float], float],
-        calibration: Factors | None,
+        requests: Sequence[PlanRequest],
+        value: Callable[[PlanRequest, float], float],
         seconds: float,
         progress: PlanListener | None,
         *,
@@ -83,14 +77,13 @@ class Planning:
     ) -> None:
         self._begin = time.monotonic()
         self._seconds = seconds
-        self._questions = {question.gpus: question for question in questions}
-        self._whole = questions[-1]
+        self._requests = {request.gpus: request for request in requests}
+        self._whole = requests[-1]
         self._value = value
-        self._calibration = calibration
         self._progress = progress
         self._deadline = deadline
         self._phase = "choosing"
-        self._spaces = [Space.of(question, calibration) for question in questions]
+        self._spaces = [Space.of(request) for request in requests]
         self._branching = Branching(self._spaces, value, self.limit)
         self._known: dict[str, Estimate | None] = {}
         self._plain: dict[Configuration, Estimate] = {}
@@ -102,17 +95,17 @@ class Planning:
 
     @property
     def limit(self) -> float:
-        """Bytes of a GPU."""
+        """Memory limit of a GPU in bytes."""
         return self._whole.memory_limit
 
     @property
     def spent(self) -> float:
-        """Seconds."""
+        """Seconds since the plan began."""
         return time.monotonic() - self._begin
 
     def value(self, estimate: Estimate) -> float:
-        """What is minimised."""
-        return self._value(self._questions[estimate.configuration.gpus], estimate.step_time)
+        """Return the value of an estimate that is minimised."""
+        return self._value(self._requests[estimate.configuration.gpus], estimate.step_time)
 
     @property
     def fitting(self) -> list[Estimate]:
@@ -122,12 +115,12 @@ class Planning:
 
     @property
     def estimated(self) -> bool:
-        """Whether anything was."""
+        """Whether anything was estimated."""
         return bool(self._plain)
 
     @property
     def best(self) -> Estimate | None:
-        """What is best so far."""
+        """Return the best estimate so far."""
         return next(iter(self.fitting), None)
 
     def run(self, *, workers: int, dask: str | None, store: Path | None) -> None:
@@ -135,10 +128,10 @@ class Planning:
         model, cluster = self._whole.model, self._whole.cluster
         rounds = Rounds(self._rounds())
         finished = sweep(
-            partial(tried, model=model, cluster=cluster, calibration=self._calibration),
+            partial(tried, model=model, cluster=cluster, calibration=self._whole.calibration),
             rounds,
             answer=Estimate,
-            asked=identity(model, cluster, self._calibration),
+            asked=identity(model, cluster, self._whole.calibration),
             workers=workers if self._seconds >= STARTING else 1,
             dask=dask,
             store=store,
@@ -169,15 +162,9 @@ class Planning:
         starting.price(10**9)
         for _ in range(START_ROUNDS):
             for group in starting.round(START_ROUND):
-                question, configuration = group.space.question, group.configuration
+                request, configuration = group.space.request, group.configuration
                 try:
-                    self._plain[configuration] = estimate(
-                        question.model,
-                        question.cluster,
-                        configuration,
-                        calibration=self._calibration,
-                        with_error_bar=False,
-                    )
+                    self._plain[configuration] = request.estimate(configuration)
                 except PipeplanError as error:
                     self.refused = str(error)
                 starting.learn(group, self._plain.get(configuration))
@@ -190,7 +177,7 @@ class Planning:
         """Take what needs the least memory where the budget ended before anything was found that fits."""
         if self.best is not None or self._branching.exhausted:
             return
-        found = thriftiest(self._whole, self._calibration)
+        found = thriftiest(self._whole)
         if found is not None:
             self._plain[found.configuration] = found
 
@@ -204,15 +191,7 @@ class Planning:
         self._phase = "orders"
         self._tell()
         same = [each for each in self.fitting if each.configuration.gpus == best.configuration.gpus]
-        self._searched = better_order(
-            self._whole.model,
-            self._questions[best.configuration.gpus].cluster,
-            same,
-            memory_limit=self.limit,
-            seconds=seconds,
-            workers=workers,
-            calibration=self._calibration,
-        )
+        self._searched = better_order(self._requests[best.configuration.gpus], same, seconds=seconds, workers=workers)
 
     def _tell(self) -> None:
         if self._progress is not None:
@@ -220,13 +199,13 @@ class Planning:
             self._progress(PlanProgress(phase=self._phase, share=share, estimated=len(self._known), best=self.best))
 
     def _rounds(self) -> Iterator[list[Trial]]:
-        """What is to be tried, round after round; each is known when the next is asked for."""
+        """Yield the trials round after round; each answer is known when the next round is drawn."""
         yield from self._choose(self._branching, SHARES["choosing"])
         best = self.best
         if best is None or self.spent > self._seconds:
             return
         self._phase = "comparing"
-        space = next(space for space in self._spaces if space.question.gpus == best.configuration.gpus)
+        space = next(space for space in self._spaces if space.request.gpus == best.configuration.gpus)
         yield from self._estimates(list(neighbours(space, best.configuration, self.limit)))
         self._phase = "front"
         took = 0.0
@@ -245,7 +224,7 @@ class Planning:
         yield from self._vary()
 
     def _choose(self, branching: Branching, share: float, *, rounds: int | None = None) -> Iterator[list[Trial]]:
-        """Rounds of branch and bound until it is exhausted, or until this share of the budget is spent."""
+        """Yield rounds of branch and bound until it is exhausted, or until this share of the budget is spent."""
         more = True
         for _ in range(10**9 if rounds is None else rounds):
             if self.spent > share * self._seconds and (branching is not self._branching or self.best is not None):
@@ -259,7 +238,7 @@ class Planning:
                 branching.learn(group, self._plain.get(group.configuration))
 
     def _estimates(self, configurations: Sequence[Configuration]) -> Iterator[list[Trial]]:
-        """A round of estimates, which are then among the plain ones."""
+        """Yield a round of estimates, which are then among the plain ones."""
         new = [each for each in dict.fromkeys(configurations) if each not in self._plain]
         trials = [self._trial(each) for each in new]
         yield [trial for trial in trials if trial.key not in self._known]
@@ -269,11 +248,11 @@ class Planning:
                 self._plain[configuration] = found
 
     def _trial(self, configuration: Configuration, **more: Any) -> Trial:
-        cluster = self._questions[configuration.gpus].cluster
+        cluster = self._requests[configuration.gpus].cluster
         return Trial(configuration, cluster.nodes, cluster.per_node, **more)
 
     def _finalists(self, most: int | None) -> list[Configuration]:
-        """The best of each family of degrees or schedule."""
+        """Return the best configuration of each family of degrees or schedule."""
         found: dict[tuple[Any, ...], Configuration] = {}
         for configuration, plain in sorted(self._plain.items(), key=lambda each: (self.value(each[1]), str(each[0]))):
             family = tuple(
@@ -289,7 +268,7 @@ class Planning:
         if not finalists or "layers" in fixed:
             return
         by_stage = "recompute" not in fixed and "trainer" not in fixed
-        layout = Layout(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
+        layout = LayoutTask(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
         trials = [self._trial(each, layout=layout) for each in finalists]
         yield trials
         self._laid = [found for trial in trials if (found := self._known.get(trial.key)) is not None]
@@ -333,7 +312,7 @@ class Planning:
         )
 
     def _gap(self, best: Estimate) -> float:
-        """How much worse the best is than any configuration can be, at most."""
+        """Return how much worse the best is than any configuration can be, at most."""
         if not self._branching.exhausted:
             self._branching.price(PRICED_LATE)
         return max(0.0, self.value(best) / self._branching.least - 1)
@@ -347,7 +326,7 @@ class Planning:
             runners_up=(),
             front=(),
             sensitivity=(),
-            closest_miss=closest_miss(self._whole, self._calibration),
+            closest_miss=closest_miss(self._whole),
             counts=self._counts(),
             seconds=self.spent,
             complete=self._branching.exhausted,
@@ -356,7 +335,7 @@ class Planning:
         )
 
     def _with_error_bar(self, best: Estimate) -> Estimate:
-        cluster = self._questions[best.configuration.gpus].cluster
+        cluster = self._requests[best.configuration.gpus].cluster
         return replace(best, error_bar=error_bar(self._whole.model, cluster, best.configuration))
 
     def _counts(self) -> Counts:

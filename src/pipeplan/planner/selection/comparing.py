@@ -1,24 +1,96 @@
-"""Whom the choice is compared with: configurations beside it, runners-up of other families, and the front."""
+"""What the choice is compared with: its neighbours, runners-up with the reason they lost, the front, and changed inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import log2
 from typing import Any
 
+from pipeplan.files import GIBIBYTE
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimated import Estimate
-from pipeplan.planner.planned import RunnerUp
-from pipeplan.planner.selection.branching import Group, Opened, Space
+from pipeplan.planner.estimated import Estimate, StepTime
+from pipeplan.planner.planned import RunnerUp, Sensitivity
+from pipeplan.planner.selection.branching import Opened, Space, VariantGroup
 from pipeplan.planner.selection.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
-from pipeplan.planner.selection.reasons import lost_because
+from pipeplan.planner.selection.trials import ChangedInput
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "computation": ("compute",),
+    "recomputation": ("recompute",),
+    "bubble": ("bubble",),
+    "exposed tensor communication": ("tensor",),
+    "exposed context communication": ("context",),
+    "exposed expert communication": ("expert",),
+    "gaps between ops": ("overhead",),
+    "exposed data communication": ("data",),
+    "optimizer": ("optimizer",),
+}
+"""Parts of a step's time in words, and the fields of :class:`StepTime` that they sum."""
+
+MADE_UP = 0.3
+"""Share of a loss from which on what makes up for it is named, too."""
+
+ALIKE = 0.001
+"""Relative difference of two steps that are equally long."""
+
+
+def lost_because(loser: Estimate, best: Estimate, memory_limit: float, deadline: float | None = None) -> str:
+    """Return why an estimate lost: memory over the limit, a missed deadline, or the part of the step that grew the most.
+
+    Where the two run on different numbers of GPUs, seconds of one GPU are compared.
+    """
+    over = loser.peak_bytes - memory_limit
+    if over > 0:
+        faster = 1 - loser.step_time / best.step_time
+        gain = f"; its step would be {_percent(faster)} shorter" if faster > ALIKE else ""
+        return f"needs {loser.peak_bytes / GIBIBYTE:.1f} GiB, {over / GIBIBYTE:.1f} over the limit{gain}"
+    if deadline is not None and loser.step_time > deadline:
+        return f"its step is {_percent(loser.step_time / deadline - 1)} longer than the deadline of {deadline:g} s"
+    scale = loser.configuration.gpus / best.configuration.gpus
+    longer = scale * loser.step_time / best.step_time - 1
+    if longer < -ALIKE:
+        return f"its step takes {_percent(-longer)} less by this model, but more of what was asked for"
+    parts = _by_part(loser.time)
+    chosen = _by_part(best.time)
+    worst = max(parts, key=lambda part: scale * parts[part] - chosen[part])
+    here, there = parts[worst] / loser.step_time, chosen[worst] / best.step_time
+    if longer <= ALIKE:
+        memory = (loser.peak_bytes - best.peak_bytes) / GIBIBYTE
+        return f"as fast within {ALIKE:.1%}, and {_more_or_less(memory)}"
+    gpus = f" on {loser.configuration.gpus} GPUs" if scale != 1 else ""
+    why = f"{_percent(here)} of it is {worst}, {_percent(there)} in the choice"
+    if worst == "computation":
+        why = f"computation takes {_percent(scale * parts[worst] / chosen[worst] - 1)} longer"
+    return f"step {_percent(longer)} longer{gpus}: {why}{_made_up(parts, chosen, worst, scale)}"
+
+
+def _made_up(parts: dict[str, float], chosen: dict[str, float], worst: str, scale: float) -> str:
+    """Return what is shorter than in the choice, where it is a good part of what is longer."""
+    best = min(parts, key=lambda part: scale * parts[part] - chosen[part])
+    gain, loss = chosen[best] - scale * parts[best], scale * parts[worst] - chosen[worst]
+    return f", more than it saves in {best}" if gain > MADE_UP * loss else ""
+
+
+def _more_or_less(gibibytes: float) -> str:
+    if abs(gibibytes) < 0.05:
+        return "holds as much"
+    return f"holds {abs(gibibytes):.1f} GiB {'more' if gibibytes > 0 else 'less'}"
+
+
+def _by_part(time: StepTime) -> dict[str, float]:
+    return {part: sum(getattr(time, name) for name in names) for part, names in PARTS.items()}
+
+
+def _percent(share: float) -> str:
+    return "none" if not share else f"{share:.1%}"
+
 
 MOST_NEIGHBOURS = 8
 """Frames beside the chosen one that are estimated."""
 
 MOST_RUNNERS_UP = 8
-"""That fit."""
+"""Maximum number of runners-up that fit."""
 
 MOST_OVER, NEAR = 2, 1.5
 """Runners-up that would be faster but do not fit, and how many times the limit they may need to be of interest."""
@@ -27,7 +99,7 @@ _DEGREES = ("tensor", "pipeline", "context", "data", "expert", "expert_tensor", 
 
 
 def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Configuration]:
-    """What differs from the choice in one thing: every schedule, nothing saved, or degrees and microbatches twice or half.
+    """Yield what differs from the choice in one thing: schedule, savings, or degrees and microbatches twice or half.
 
     Of each other frame the variant with the lowest bound that may fit; where none may, none.
     """
@@ -37,24 +109,24 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
     )
     for number, frame in enumerate(islice(near, MOST_NEIGHBOURS)):
         opened = Opened.of(space, frame, space.bounds(frame), limit)
-        groups = [group for order in space.orders(frame) if (group := Group(opened, order)).settle(limit)]
+        groups = [group for order in space.orders(frame) if (group := VariantGroup(opened, order)).settle(limit)]
         yield from _best_of_each(groups, by_schedule=number == 0)
     order = {name: getattr(chosen, name) for name in VARIANT_FIELDS}
     for saving in space.savings(here):
         if not saving["offload"] and len(saving["recompute"]) < max(1, len(chosen.recompute)):
-            yield as_configuration(space.question, {**here, **order, **saving})
+            yield as_configuration(space.request, {**here, **order, **saving})
 
 
 def _apart(frame: dict[str, Any], here: dict[str, Any]) -> float:
-    """How many doublings and halvings lie between two frames; far where they differ in more than numbers."""
+    """Return how many doublings and halvings lie between two frames; far where they differ in more than numbers."""
     if any(frame[name] != here[name] for name in ("software", "precision")):
         return 99.0
     steps: float = sum(abs(log2(frame[name] / here[name])) for name in _DEGREES)
     return steps + float(frame["zero"] != here["zero"])
 
 
-def _best_of_each(groups: Iterable[Group], *, by_schedule: bool) -> Iterator[Configuration]:
-    best: dict[str, Group] = {}
+def _best_of_each(groups: Iterable[VariantGroup], *, by_schedule: bool) -> Iterator[Configuration]:
+    best: dict[str, VariantGroup] = {}
     for group in groups:
         kind = group.order["schedule"] if by_schedule else ""
         if kind not in best or group.seconds < best[kind].seconds:
@@ -89,13 +161,13 @@ def runners_up(
 
 
 def _split(estimate: Estimate) -> tuple[int, ...]:
-    """How a model is split; those that differ in microbatches and in numbers of context ranks alone are of one family."""
+    """Return the family of an estimate: numbers of microbatches and of context ranks alone make no other family."""
     here = estimate.configuration
     return here.gpus, here.tensor, here.pipeline, min(here.context, 2), here.expert, here.expert_tensor
 
 
 def front(known: Iterable[Estimate], value: Callable[[Estimate], float], limit: float) -> tuple[Estimate, ...]:
-    """Of what fits, those that no other beats in value and in peak memory; the best value first."""
+    """Return the Pareto front of value and peak memory among what fits, the best value first."""
     best: list[Estimate] = []
     for each in sorted(
         (each for each in known if each.peak_bytes <= limit), key=lambda each: (value(each), each.peak_bytes)
@@ -103,3 +175,115 @@ def front(known: Iterable[Estimate], value: Callable[[Estimate], float], limit: 
         if not best or each.peak_bytes < best[-1].peak_bytes:
             best.append(each)
     return tuple(best)
+
+
+CHANGES: tuple[ChangedInput, ...] = (
+    ChangedInput(input="bandwidth between nodes", factor=0.5, bandwidth_between=True),
+    ChangedInput(input="bandwidth between nodes", factor=2.0, bandwidth_between=True),
+    ChangedInput(input="bandwidth inside nodes", factor=0.5, bandwidth_inside=True),
+    ChangedInput(input="bandwidth inside nodes", factor=2.0, bandwidth_inside=True),
+    ChangedInput(input="speed of matrix products", factor=0.8, kinds=("gemm", "grouped_gemm")),
+    ChangedInput(input="speed of matrix products", factor=1.25, kinds=("gemm", "grouped_gemm")),
+    ChangedInput(input="speed of attention", factor=0.8, kinds=("attention",)),
+    ChangedInput(input="time of head and loss", factor=1.25, kinds=("head", "loss"), cost=True),
+    ChangedInput(input="0.85 ms lost between ops", factor=1.0, op_gap=0.85e-3),
+)
+"""Factors about as large as predictions of these inputs are off: links reach half to all of their data sheet, products
+differ by a fifth between versions of a library. What ops lose is what runs on A100 were fitted to
+(:data:`~pipeplan.costs.MACHINES`); many chunks lose the most."""
+
+LIMITS = (0.9, 1.1)
+"""Factors on the memory limit."""
+
+LEAST_GAIN = 0.002
+"""Share of a step by which another configuration must be faster to be called better."""
+
+
+def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]) -> Sensitivity:
+    """Return what becomes of the choice with a changed input.
+
+    Parameters
+    ----------
+    chosen, others
+        The choice, and those that fit beside it, all estimated with the change.
+    """
+    best = min((chosen, *others), key=lambda estimate: estimate.step_time * estimate.configuration.gpus)
+    changes = best is not chosen and best.step_time < chosen.step_time * (1 - LEAST_GAIN)
+    return Sensitivity(
+        input=change.input,
+        factor=change.factor,
+        step_time=chosen.step_time,
+        changes=changes,
+        instead=_instead(best, chosen) if changes else "",
+    )
+
+
+def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Estimate]) -> Sensitivity:
+    """Return what becomes of the choice with another memory limit.
+
+    Parameters
+    ----------
+    limit
+        That other limit; bytes.
+    others
+        All estimated configurations.
+    """
+    fitting = [estimate for estimate in others if estimate.peak_bytes <= limit]
+    best = min(fitting, key=lambda estimate: estimate.step_time * estimate.configuration.gpus, default=None)
+    fits = chosen.peak_bytes <= limit
+    changes = not fits or (best is not None and best.step_time < chosen.step_time * (1 - LEAST_GAIN))
+    instead = "nothing that was estimated fits" if best is None else _instead(best, chosen)
+    return Sensitivity(
+        input="memory limit",
+        factor=factor,
+        step_time=chosen.step_time,
+        changes=changes,
+        instead=instead if changes else "",
+    )
+
+
+def _instead(better: Estimate, chosen: Estimate) -> str:
+    gain = 1 - better.step_time / chosen.step_time
+    words = differences(better.configuration, chosen.configuration)
+    return f"{words} (step {abs(gain):.1%} {'shorter' if gain > 0 else 'longer'})"
+
+
+_SHORT_NAMES: Mapping[str, str] = {
+    "tensor": "tp",
+    "pipeline": "pp",
+    "context": "cp",
+    "data": "dp",
+    "expert": "ep",
+    "expert_tensor": "etp",
+}
+
+
+def differences(here: Configuration, there: Configuration) -> str:
+    """Return how a configuration differs from another in a few words: ``tp2 cp1, zb-h1, microbatch 2``."""
+
+    def differ(*names: str) -> bool:
+        return any(getattr(here, name) != getattr(there, name) for name in names)
+
+    said = [
+        " ".join(f"{short}{getattr(here, name)}" for name, short in _SHORT_NAMES.items() if differ(name)),
+        f"{here.schedule} v{here.chunks}" if differ("schedule", "chunks") else "",
+        f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
+        recomputed_in_words(here) if differ("recompute", "recompute_by_stage") else "",
+        _offloaded_in_words(here) if differ("offload") else "",
+        f"ZeRO-{here.zero}" if differ("zero") else "",
+    ]
+    return ", ".join(filter(None, said)) or "another layout"
+
+
+def recomputed_in_words(configuration: Configuration) -> str:
+    """Return what a configuration recomputes, in words."""
+    if configuration.recompute_by_stage is not None:
+        return "recompute stage by stage"
+    modules = "+".join(configuration.recompute)
+    return f"recompute {modules}" if modules else "no recomputation"
+
+
+def _offloaded_in_words(configuration: Configuration) -> str:
+    moved = configuration.offload
+    share = max(moved, default=0.0) if isinstance(moved, tuple) else moved
+    return f"{share:.0%} offloaded" if share else "nothing offloaded"

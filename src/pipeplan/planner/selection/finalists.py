@@ -1,54 +1,46 @@
-"""What a finalist gains where its layers are laid out for it, and where stages differ in what they compute again."""
+"""What finalists gain: a layout of their own, stages that differ in what they recompute, and a better order of ops."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
 
+import numpy as np
+
+from pipeplan.costs import Limits
 from pipeplan.errors import PipeplanError
-from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
-from pipeplan.planner.estimates.estimating import estimate
-from pipeplan.planner.estimates.seconds import Factors
-from pipeplan.planner.estimates.stages import even_layout
+from pipeplan.planner.estimates.running import costs_of, placed, shape_of
+from pipeplan.planner.estimates.stages import even_layout, stage_costs
+from pipeplan.planner.planned import SearchedOrder
 from pipeplan.planner.selection.candidates import savings
 from pipeplan.planner.selection.choices import written
 from pipeplan.planner.selection.laid_layers import best_layout_of, held_besides
-from pipeplan.planner.selection.question import Question
+from pipeplan.planner.selection.request import PlanRequest
+from pipeplan.solver import Problem, search
 from pipeplan.strategies import strategy
-from pipeplan.workload import ModelShape
 
 MOST_OPS = 60_000
 """Of a schedule that layouts are simulated with; a longer step is laid out as one of fewer microbatches, which it
 repeats."""
 
 MOST_STAGES = 80
-"""That are laid out exactly; of more stages, layouts with fewer layers on the first and the last are compared."""
+"""Maximum number of stages that are laid out exactly; for more, layouts with lighter ends are compared."""
 
 WORTH = 0.005
 """Share of the step that stages with recomputation of their own must save: no trainer's flags can say them."""
 
 
-def laid_out(
-    model: ModelShape,
-    cluster: Cluster,
-    start: Estimate,
-    *,
-    memory_limit: float,
-    seconds: float,
-    calibration: Factors | None = None,
-    by_stage: bool = True,
-) -> Estimate:
-    """The estimate of a configuration with its best layout, or ``start`` where none is better.
+def laid_out(request: PlanRequest, start: Estimate, *, seconds: float, by_stage: bool = True) -> Estimate:
+    """Return the estimate of a configuration with its best layout, or ``start`` where none is better.
 
     Parameters
     ----------
     start
         Of a configuration that fits, without a layout of its own.
-    memory_limit
-        Of a GPU; bytes.
     seconds
         To search.
     by_stage
@@ -58,79 +50,53 @@ def laid_out(
     if start.configuration.pipeline == 1:
         return start
     if start.configuration.stages > MOST_STAGES:
-        return _with_lighter_ends(model, cluster, start, memory_limit, calibration)
-    question = Question(
-        model=model,
-        cluster=cluster,
-        global_batch=start.configuration.global_batch,
-        sequence=start.configuration.sequence,
-        memory_limit=memory_limit,
-    )
-    sets = [[start.configuration.recompute]] + ([_sets(question, start.configuration)] if by_stage else [])
+        return _with_lighter_ends(request, start)
+    sets = [[start.configuration.recompute]] + ([_sets(request, start.configuration)] if by_stage else [])
     for choices in sets:
-        found = _with_layout(
-            model, cluster, start, choices, memory_limit, seconds=seconds / len(sets), calibration=calibration
-        )
+        found = _with_layout(request, start, choices, seconds / len(sets))
         differs = found is not None and found.configuration.recompute_by_stage is not None
         least = best.step_time * (1 - WORTH if differs else 1)
-        if found is not None and found.peak_bytes <= memory_limit and found.step_time < least:
+        if found is not None and found.peak_bytes <= request.memory_limit and found.step_time < least:
             best = found
     return best
 
 
-def _with_lighter_ends(
-    model: ModelShape, cluster: Cluster, start: Estimate, memory_limit: float, calibration: Factors | None
-) -> Estimate:
-    """The best of the layouts that are even but for up to two layers fewer on the first and on the last stage."""
+def _with_lighter_ends(request: PlanRequest, start: Estimate) -> Estimate:
+    """Return the best of the even layouts with up to two layers fewer on the first and on the last stage."""
     best, count = start, start.configuration.stages
     for first, last in product(range(3), repeat=2):
-        layers = even_layout(model.layers + first + last, count)
+        layers = even_layout(request.model.layers + first + last, count)
         laid = (layers[0] - first, *layers[1:-1], layers[-1] - last)
         if min(laid) < 0 or laid == start.configuration.layers:
             continue
-        tried = replace(start.configuration, layers=laid)
-        found = estimate(model, cluster, tried, calibration=calibration, with_error_bar=False)
-        if found.peak_bytes <= memory_limit and found.step_time < best.step_time:
+        found = request.estimate(replace(start.configuration, layers=laid))
+        if found.peak_bytes <= request.memory_limit and found.step_time < best.step_time:
             best = found
     return best
 
 
-def _sets(question: Question, configuration: Configuration) -> list[tuple[str, ...]]:
-    """Modules that a stage could compute again; first what the configuration does everywhere."""
-    legal = [saving["recompute"] for saving in savings(question, {"software": configuration.software})]
+def _sets(request: PlanRequest, configuration: Configuration) -> list[tuple[str, ...]]:
+    """Return the sets of modules that a stage could recompute, the configuration's own first."""
+    legal = [saving["recompute"] for saving in savings(request, {"software": configuration.software})]
     return list(dict.fromkeys((configuration.recompute, *legal)))
 
 
 def _with_layout(
-    model: ModelShape,
-    cluster: Cluster,
-    start: Estimate,
-    choices: Sequence[tuple[str, ...]],
-    memory_limit: float,
-    *,
-    seconds: float,
-    calibration: Factors | None,
+    request: PlanRequest, start: Estimate, choices: Sequence[tuple[str, ...]], seconds: float
 ) -> Estimate | None:
-    configuration = start.configuration
-    rule = strategy(configuration.schedule)
-    shape = rule.shape(
-        configuration.pipeline,
-        _microbatches(configuration),
-        configuration.chunks,
-        group_size=configuration.group_size,
-    )
+    model, cluster, configuration = request.model, request.cluster, start.configuration
     try:
-        schedule = rule(shape)
-        besides = held_besides(model, cluster, start, schedule, calibration=calibration)
+        schedule = strategy(configuration.schedule)(shape_of(configuration, _microbatches(configuration)))
+        besides = held_besides(model, cluster, start, schedule, calibration=request.calibration)
         found = best_layout_of(
             model,
             cluster,
             configuration,
             schedule,
             choices=choices,
-            limits=memory_limit - besides,
+            limits=request.memory_limit - besides,
             seconds=seconds,
-            calibration=calibration,
+            calibration=request.calibration,
         )
         modules = {written("recompute", choice): choice for choice in choices}
         by_stage = tuple(modules[option.name] for option in found.options)
@@ -141,16 +107,79 @@ def _with_layout(
             recompute=by_stage[0] if same else configuration.recompute,
             recompute_by_stage=None if same else by_stage,
         )
-        return estimate(model, cluster, laid, calibration=calibration, with_error_bar=False)
+        return request.estimate(laid)
     except PipeplanError:
         # No layout that was found stays within the limit, or the stages are more than the layers: the even one stands.
         return None
 
 
 def _microbatches(configuration: Configuration) -> int:
-    """As many as the step has, or fewer groups of them where these are very many."""
+    """Return the number of microbatches of the step, or fewer groups of them where these are very many."""
     ops = 3 * configuration.stages
     group = configuration.group_size or configuration.pipeline
     most = max(MOST_OPS // ops // group, 3) * group
     left = configuration.microbatches % group
     return configuration.microbatches if configuration.microbatches <= most + left else most + left
+
+
+MOST_SEARCHED_OPS = 20_000
+"""Maximum number of ops of a step whose order is searched for: in longer ones a search of seconds changes too little."""
+
+SEARCHED = 2
+"""Finalists, each with stages on other ranks."""
+
+
+def better_order(
+    request: PlanRequest, finalists: Iterable[Estimate], *, seconds: float, workers: int = 1
+) -> SearchedOrder | None:
+    """Return the best order that a search finds for the finalists, where it is better than their own; else None.
+
+    Parameters
+    ----------
+    finalists
+        The best first; those with one rank, and steps of very many ops, are passed over.
+    seconds
+        For all of them.
+    """
+    suited: dict[object, Estimate] = {}
+    for each in finalists:
+        configuration = each.configuration
+        if configuration.pipeline > 1 and 3 * configuration.stages * configuration.microbatches <= MOST_SEARCHED_OPS:
+            suited.setdefault(placed(configuration).rank_of, each)
+    chosen = list(islice(suited.values(), SEARCHED))
+    found = []
+    end = time.monotonic() + seconds
+    for left, start in zip(range(len(chosen), 0, -1), chosen, strict=True):
+        share = (end - time.monotonic()) / left
+        order = _searched(request, start, share, workers)
+        if order is not None:
+            found.append(order)
+    return min(found, key=lambda order: order.estimate.step_time, default=None)
+
+
+def _searched(request: PlanRequest, start: Estimate, seconds: float, workers: int) -> SearchedOrder | None:
+    configuration = start.configuration
+    stages = stage_costs(request.model, request.cluster, configuration, calibration=request.calibration)
+    costs = costs_of(stages, configuration)
+    besides = np.array([rank.total - rank.activations for rank in start.memory])
+    try:
+        problem = Problem(
+            placed(configuration),
+            configuration.microbatches,
+            costs,
+            Limits(request.memory_limit - besides, in_activations=False),
+        )
+        found = search(problem, seconds=max(seconds, 0.0), workers=workers)
+        order = request.estimate(configuration, found.schedule)
+    except PipeplanError:
+        # Costs or a placement that the search does not take, or a limit too small for any order that it knows.
+        return None
+    if order.peak_bytes > request.memory_limit or order.step_time >= start.step_time:
+        return None
+    return SearchedOrder(
+        estimate=order,
+        instead_of=start.step_time,
+        schedule=found.schedule,
+        found_by=found.found_by,
+        optimality_gap=max(0.0, found.optimality_gap),  # rounding of the bound
+    )

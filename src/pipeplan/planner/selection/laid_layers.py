@@ -10,9 +10,9 @@ from pipeplan.hardware import Cluster, host_time
 from pipeplan.model import Schedule
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
-from pipeplan.planner.estimates.memory_rules import memory_rules
+from pipeplan.planner.estimates.memory import memory_rules
 from pipeplan.planner.estimates.per_layer import LayerCosts, layer_costs
-from pipeplan.planner.estimates.seconds import Factors
+from pipeplan.planner.estimates.seconds import TimeFactors
 from pipeplan.planner.estimates.software import op_gap_of, software
 from pipeplan.planner.estimates.stages import layout_of, transfer_bytes, transfer_seconds
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout, layout_peaks
@@ -32,7 +32,7 @@ def best_layout_of(
     choices: Sequence[tuple[str, ...]] | None = None,
     limits: float | Sequence[float] | None = None,
     seconds: float = 1.0,
-    calibration: Factors | None = None,
+    calibration: TimeFactors | None = None,
 ) -> BestLayout:
     """The best layout of a configuration, whose own it takes no notice of.
 
@@ -69,9 +69,9 @@ def best_layout_of(
 
 
 def held_besides(
-    model: ModelShape, cluster: Cluster, start: Estimate, schedule: Schedule, *, calibration: Factors | None = None
+    model: ModelShape, cluster: Cluster, start: Estimate, schedule: Schedule, *, calibration: TimeFactors | None = None
 ) -> float:
-    """Bytes that a rank holds beside what layouts change: workspaces, placeholders of gradients; of the rank with most.
+    """Return the bytes beside what layouts change, such as workspaces, on the rank that holds the most of them.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def laid_layers(
     configuration: Configuration,
     choices: Sequence[tuple[str, ...]],
     *,
-    calibration: Factors | None = None,
+    calibration: TimeFactors | None = None,
 ) -> tuple[LaidLayer, ...]:
     """Every layer of the model with what it takes under each choice; equal ones that follow one another counted.
 

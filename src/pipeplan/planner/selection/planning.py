@@ -8,14 +8,12 @@ from typing import Any
 
 from pipeplan.errors import InfeasibleError, InputError
 from pipeplan.hardware import Cluster
-from pipeplan.planner.estimates.seconds import Factors
+from pipeplan.planner.estimates.seconds import TimeFactors
 from pipeplan.planner.planned import Objective, Planned
-from pipeplan.planner.selection.choices import read_fixed
+from pipeplan.planner.selection.choices import NO_TRAINERS, PlannedTrainer, read_fixed
 from pipeplan.planner.selection.choosing import ORDER_SHARE, Planning
-from pipeplan.planner.selection.objectives import parts, value_of, with_cluster
-from pipeplan.planner.selection.progress import PlanListener
-from pipeplan.planner.selection.question import Question, default_limit
-from pipeplan.planner.selection.refusals import refusal
+from pipeplan.planner.selection.nothing_fits import refusal
+from pipeplan.planner.selection.request import PlanListener, PlanRequest, default_limit, parts, value_of, with_cluster
 from pipeplan.workload import ModelShape
 
 
@@ -34,35 +32,29 @@ def plan(
     workers: int = 1,
     dask: str | None = None,
     store: Path | None = None,
-    calibration: Factors | None = None,
+    calibration: TimeFactors | None = None,
+    trainers: Mapping[str, PlannedTrainer] = NO_TRAINERS,
     progress: PlanListener | None = None,
 ) -> Planned:
-    """The configuration to train with.
+    """Return the configuration to train with; see :func:`pipeplan.plan` for what is not said here.
 
     All legal configurations are bounded; those that could be the best are estimated, in rounds whose members do not depend
     on the workers. The best of them are laid out; then the runners-up, the front and the sensitivity are made of estimates.
 
     Parameters
     ----------
-    global_batch, sequence
-        Sequences in a step, and tokens in a sequence.
     memory_limit
-        Bytes that a GPU's framework may allocate; None: its memory less a reserve
-        (:data:`~pipeplan.planner.selection.question.RESERVE_BYTES`).
+        Bytes that a GPU's framework may allocate; None: :func:`default_limit`.
     objective
-        See :func:`~pipeplan.planner.selection.objectives.value_of`; ``cost`` and ``gpus`` look at parts of the cluster, too.
+        See :func:`value_of`; ``cost`` and ``gpus`` look at parts of the cluster, too.
     deadline
-        Of ``gpus``: seconds that a step may take. Training on N tokens in T seconds allows T x global batch x sequence / N.
-    fix
-        By name (:data:`~pipeplan.planner.CHOICES`) a value, or several to choose from.
-    seconds
-        The budget. What is left undone is said by ``complete``.
+        Seconds of a step for ``gpus``. Training on N tokens in T seconds allows T x global batch x sequence / N.
     order_seconds
-        Of it, to search for better orders; None: a share (:data:`ORDER_SHARE`) of it.
-    workers, dask, store
-        Processes, or a Dask scheduler's address; a file that keeps estimates.
+        Seconds of the budget to search for better orders; None: a share (:data:`ORDER_SHARE`) of it.
     calibration
-        Factors of one's own machine.
+        Factors of the user's machine.
+    trainers
+        By name, the trainers that ``fix`` may name.
 
     Raises
     ------
@@ -77,20 +69,22 @@ def plan(
         raise InputError(f"a plan needs more than 0 seconds, not {seconds:g}", field="seconds")
     value = value_of(objective, deadline)
     limit = default_limit(cluster) if memory_limit is None else memory_limit
-    question = Question(
+    request = PlanRequest(
         model=model,
         cluster=cluster,
         global_batch=global_batch,
         sequence=sequence,
         memory_limit=limit,
-        fixed=read_fixed(fix or {}),
+        fixed=read_fixed(fix or {}, trainers),
+        trainers=trainers,
+        calibration=calibration,
     )
-    questions = [with_cluster(question, part) for part in parts(cluster, objective)]
-    if all(refusal(each) is not None for each in questions):
-        error = refusal(question)
+    requests = [with_cluster(request, part) for part in parts(cluster, objective)]
+    if all(refusal(each) is not None for each in requests):
+        error = refusal(request)
         assert error is not None
         raise error
-    planning = Planning(questions, value, calibration, seconds, progress, deadline=deadline)
+    planning = Planning(requests, value, seconds, progress, deadline=deadline)
     planning.run(workers=workers, dask=dask, store=store)
     planning.fall_back()
     planning.search_orders(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)

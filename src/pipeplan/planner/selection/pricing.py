@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from pipeplan.hardware import Cluster
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.executions import execution_of
-from pipeplan.planner.estimates.per_layer import LayerCosts, layer_costs
-from pipeplan.planner.estimates.seconds import Factors
+from pipeplan.planner.estimates.per_layer import LayerCosts, execution_of, layer_costs
+from pipeplan.planner.estimates.seconds import TimeFactors
 from pipeplan.workload import ModelShape, layers_of
 
 FORWARD, INPUT, WEIGHT, KEPT, UNTIL_WEIGHT, DENSE, EXPERT = range(7)
@@ -44,7 +43,7 @@ class Sums:
 
     @classmethod
     def of(cls, layers: Sequence[LayerCosts]) -> Sums:
-        """Of all layers of a model."""
+        """Sum up all layers of a model."""
         known = {id(layer): layer for layer in layers}
         row = {number: _row(layer) for number, layer in known.items()}
         rows = np.array([row[id(layer)] for layer in layers])
@@ -60,23 +59,23 @@ class Sums:
 
     @property
     def total(self) -> Floats:
-        """Of the whole model, shape (7,)."""
+        """Return the sums of the whole model, shape (7,)."""
         whole: Floats = self.sums[-1]
         return whole
 
     def edges(self, layout: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Before which layer each stage of a layout begins, and where the last one ends, shape (stages + 1,)."""
+        """Return the first layer of each stage of a layout, and the end of the last one, shape (stages + 1,)."""
         edges = np.concatenate(([0], np.cumsum(layout))) + self.before
         edges[0], edges[-1] = 0, len(self.sums) - 1
         return edges
 
     def of_stages(self, layout: NDArray[np.int64]) -> Floats:
-        """Of each stage of a layout, shape (stages, 7): what stands at the model's ends is on the first and the last."""
+        """Return the sums of each stage of a layout with the model's ends on the first and the last, shape (stages, 7)."""
         stages: Floats = np.diff(self.sums[self.edges(layout)], axis=0)
         return stages
 
     def transients(self, layout: NDArray[np.int64]) -> Floats:
-        """What the backward of each stage's last layer holds besides; bytes, shape (stages,)."""
+        """Return the bytes that the backward of each stage's last layer holds besides, shape (stages,)."""
         edges = self.edges(layout)
         of_last: Floats = np.where(edges[1:] > edges[:-1], self.transient[np.maximum(edges[1:] - 1, 0)], 0.0)
         return of_last
@@ -98,7 +97,7 @@ def _row(layer: LayerCosts) -> tuple[float, ...]:
 class Pricing:
     """Sums of a model's layers on a cluster, by what they depend on."""
 
-    def __init__(self, model: ModelShape, cluster: Cluster, calibration: Factors | None = None) -> None:
+    def __init__(self, model: ModelShape, cluster: Cluster, calibration: TimeFactors | None = None) -> None:
         self.model = model
         self.cluster = cluster
         self.calibration = calibration
@@ -106,7 +105,7 @@ class Pricing:
         self._parameters: dict[Hashable, tuple[float, float]] = {}
 
     def sums(self, configuration: Configuration) -> Sums:
-        """Of the layers of a configuration."""
+        """Return the sums of the layers of a configuration."""
         shards = (configuration.data * configuration.context, configuration.expert_data)
         key = (
             execution_of(configuration),
@@ -121,7 +120,7 @@ class Pricing:
         return found
 
     def parameters(self, configuration: Configuration) -> tuple[float, float]:
-        """Of the whole model, split by the degrees: dense ones and experts'; they do not depend on the microbatch."""
+        """Return the dense and the experts' parameters of the whole model, split by the degrees."""
         key = (configuration.tensor, configuration.expert, configuration.expert_tensor, configuration.software)
         known = self._parameters.get(key)
         if known is None:

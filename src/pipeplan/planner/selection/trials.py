@@ -1,18 +1,20 @@
-"""One estimate as a task that any process can do: what is tried, under which name it is stored, and its answer."""
+"""Estimates as tasks that any process can do, and the rounds in which they are made."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 from pipeplan.hardware import Cluster
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.estimated import Estimate
-from pipeplan.planner.estimates.estimating import estimate
-from pipeplan.planner.estimates.seconds import UNCALIBRATED, Factors
+from pipeplan.planner.estimates.seconds import UNCALIBRATED, TimeFactors
 from pipeplan.planner.selection.finalists import laid_out
+from pipeplan.planner.selection.request import PlanRequest, part_of
 from pipeplan.sweeps import Task
 from pipeplan.workload import ModelShape
 
@@ -31,17 +33,17 @@ class Scaled:
 
     kinds: tuple[str, ...]
     by: float
-    calibration: Factors | None = None
+    calibration: TimeFactors | None = None
 
     def factor(self, kind: str) -> float:
-        """Of a kind of work."""
+        """Return the factor of a kind of work."""
         own = (self.calibration or UNCALIBRATED).factor(kind)
         return own * self.by if kind in self.kinds else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One input that is not as assumed.
+class ChangedInput:
+    """A changed input of an estimate.
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class Change:
             between = replace(between, bandwidth=between.bandwidth * self.factor)
         return replace(cluster, inside=inside, between=between)
 
-    def on_factors(self, calibration: Factors | None) -> Factors | None:
+    def on_factors(self, calibration: TimeFactors | None) -> TimeFactors | None:
         """The machine's factors with it."""
         if not self.kinds:
             return calibration
@@ -96,7 +98,7 @@ def _times(bandwidth: float | None, factor: float) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LayoutTask:
     """A finalist is to be laid out.
 
     Attributes
@@ -131,22 +133,22 @@ class Trial:
     configuration: Configuration
     nodes: int
     per_node: int
-    change: Change | None = None
-    layout: Layout | None = None
+    change: ChangedInput | None = None
+    layout: LayoutTask | None = None
 
     @property
     def key(self) -> str:
-        """What it is stored by."""
+        """Return the key of its answer in a store."""
         text = f"{self.per_node}x{self.nodes} {self.configuration} {self.change} {self.layout}"
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     @property
     def task(self) -> Task[Trial]:
-        """For a sweep."""
+        """Return it as a task of a sweep."""
         return Task(self.key, self)
 
 
-def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: Factors | None) -> Estimate:
+def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: TimeFactors | None) -> Estimate:
     """The estimate of a trial."""
     part = part_of(cluster, trial.nodes, trial.per_node)
     configuration = trial.configuration
@@ -154,27 +156,52 @@ def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: Fac
         configuration = trial.change.on_configuration(configuration)
         part = trial.change.on_cluster(part)
         calibration = trial.change.on_factors(calibration)
-    found = estimate(model, part, configuration, calibration=calibration, with_error_bar=False)
+    request = PlanRequest(
+        model=model,
+        cluster=part,
+        global_batch=configuration.global_batch,
+        sequence=configuration.sequence,
+        memory_limit=inf if trial.layout is None else trial.layout.memory_limit,
+        calibration=calibration,
+    )
+    found = request.estimate(configuration)
     if trial.layout is None:
         return found
-    return laid_out(
-        model,
-        part,
-        found,
-        memory_limit=trial.layout.memory_limit,
-        seconds=trial.layout.seconds,
-        calibration=calibration,
-        by_stage=trial.layout.by_stage,
-    )
+    return laid_out(request, found, seconds=trial.layout.seconds, by_stage=trial.layout.by_stage)
 
 
-def part_of(cluster: Cluster, nodes: int, per_node: int) -> Cluster:
-    """So much of a cluster."""
-    if (nodes, per_node) == (cluster.nodes, cluster.per_node):
-        return cluster
-    return replace(cluster, nodes=nodes, per_node=per_node, domain=min(cluster.joined, per_node * nodes))
-
-
-def identity(model: ModelShape, cluster: Cluster, calibration: Factors | None) -> Mapping[str, Any]:
-    """What the answers of trials depend on beside themselves."""
+def identity(model: ModelShape, cluster: Cluster, calibration: TimeFactors | None) -> Mapping[str, Any]:
+    """Return what the answers of trials depend on beside the trials."""
     return {"what": "plan", "model": str(model), "cluster": str(cluster), "calibration": str(calibration)}
+
+
+class Rounds:
+    """An iterator of a sweep's tasks that pauses at the end of each round.
+
+    A sweep asks again whenever something has finished, so the pause is a stop: where tasks of the round are under way,
+    there is nothing more to draw for now.
+    """
+
+    def __init__(self, rounds: Iterator[list[Trial]]) -> None:
+        self._rounds = rounds
+        self._queue: deque[Trial] = deque()
+        self._drawn: set[str] = set()
+        self._under_way = 0
+
+    def finished(self) -> None:
+        """Count a task as finished."""
+        self._under_way -= 1
+
+    def __iter__(self) -> Rounds:
+        return self
+
+    def __next__(self) -> Task[Trial]:
+        """The next task of this round, or of the next one."""
+        while not self._queue:
+            if self._under_way:
+                raise StopIteration
+            new = {trial.key: trial for trial in next(self._rounds) if trial.key not in self._drawn}
+            self._queue.extend(new.values())
+            self._drawn.update(new)
+        self._under_way += 1
+        return self._queue.popleft().task

@@ -44,7 +44,6 @@ has checked. The tests run against the installed one.
 """
 
 from pipeplan.runtime.torch_internals.actions import actions_of, ops_of
-from pipeplan.runtime.torch_internals.backward import Backward
 from pipeplan.runtime.torch_internals.orders import (
     SCHEDULE_CLASSES,
     Rows,
@@ -54,7 +53,7 @@ from pipeplan.runtime.torch_internals.orders import (
     stand_in,
 )
 from pipeplan.runtime.torch_internals.runtime import Feed, Loss, Runtime
-from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer, Unobserved
+from pipeplan.runtime.torch_internals.stage import Backward, ObservedStage, Observer, Unobserved
 
 __all__ = [
     "SCHEDULE_CLASSES",

@@ -52,14 +52,14 @@ def _type_of(kind: Kind) -> Any:
     return Added(kind.name) if kind.name in Added.__members__ else _ComputationType(kind.name)
 
 
-class Entry(NamedTuple):
-    """What a rank turns to: the number of a cell of its row, an action of the runtime, or both."""
+class RowEntry(NamedTuple):
+    """One turn of a rank: the number of a cell of its row, an action of the runtime, or both."""
 
     cell: int | None
     action: Any
 
 
-def entries_of(schedule: Schedule, rank: int) -> list[Entry]:
+def entries_of(schedule: Schedule, rank: int) -> list[RowEntry]:
     """Return a rank's row as the installed runtime runs it.
 
     A runtime that requires waits for sends and reductions gets those that the schedule lacks; they belong to no cell.
@@ -67,15 +67,15 @@ def entries_of(schedule: Schedule, rank: int) -> list[Entry]:
     only waits that were added can follow it.
     """
     added = [kind for kind in WAIT_KINDS if not schedule.has(kind)]
-    entries: list[Entry] = []
+    entries: list[RowEntry] = []
     cells = 0
     for op_or_pair in _cells(add_waits(schedule)[rank] if HAS_WAITS else schedule[rank]):
         own = op_or_pair[0].kind not in added
         passed_over = op_or_pair[0].kind in WAIT_KINDS and not HAS_WAITS
-        entries.append(Entry(cells if own else None, None if passed_over else _action_of(op_or_pair)))
+        entries.append(RowEntry(cells if own else None, None if passed_over else _action_of(op_or_pair)))
         cells += own
     end = 1 + max((number for number, entry in enumerate(entries) if entry.cell is not None), default=-1)
-    return [*entries[:end], Entry(cells, None), *entries[end:]]
+    return [*entries[:end], RowEntry(cells, None), *entries[end:]]
 
 
 def ops_of(actions: Iterable[Any]) -> list[Op]:

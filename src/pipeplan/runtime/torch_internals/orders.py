@@ -38,8 +38,8 @@ def schedule_class(name: str) -> type:
     known = {known.lower(): known for known in SCHEDULE_CLASSES}
     if short.lower() not in known:
         raise UnknownNameError("PyTorch schedule", name, SCHEDULE_CLASSES)
-    found: type = get_schedule_class(known[short.lower()])
-    return found
+    cls: type = get_schedule_class(known[short.lower()])
+    return cls
 
 
 def instantiate(cls: type, ranks: int, microbatches: int, chunks: int) -> Any:
@@ -101,7 +101,7 @@ def _witnessed(live: Any, rank: int) -> list[Op]:
 
 
 def stand_in(index: int, ranks: int, stages: int, row: list[Op] | None = None) -> Any:
-    """What a schedule asks of a stage, without a model or a process group; each computation adds an op to ``row``."""
+    """Return what a schedule asks of a stage, without a model or a process group; each computation adds an op to ``row``."""
     written: list[Op] = [] if row is None else row
 
     def compute(kind: Kind) -> Callable[..., None]:

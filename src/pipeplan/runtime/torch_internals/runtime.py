@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.model import Kind, Schedule
 from pipeplan.runtime.offloading import Offloading
-from pipeplan.runtime.torch_internals.actions import Added, Entry, entries_of
+from pipeplan.runtime.torch_internals.actions import Added, RowEntry, entries_of
 from pipeplan.runtime.torch_internals.stage import ObservedStage, Observer
 
 Loss = Callable[[Any, Any], Tensor]
@@ -24,7 +24,7 @@ Loss = Callable[[Any, Any], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """What a rank puts into a step, an entry a microbatch.
+    """The inputs of a rank in a step, an entry a microbatch.
 
     Attributes
     ----------
@@ -136,7 +136,6 @@ class Runtime(_PipelineScheduleRuntime):
                 buffer.copy_(before)
 
     def _maybe_compute_loss(self, stage: Any, output: Any, _: Any, mb_index: int, *__: Any) -> None:
-        """The end of an F."""
         if stage.is_last:
             if self._share is None:
                 self._outputs[mb_index] = output
@@ -154,7 +153,6 @@ class Runtime(_PipelineScheduleRuntime):
         return loss
 
     def _recompute(self, action: Any, context: Any) -> None:
-        """R."""
         stage, microbatch = self._stage_of[action.stage_index], action.microbatch_index
         self._assert_unsharded(stage)
         with stage.again(microbatch):
@@ -163,13 +161,11 @@ class Runtime(_PipelineScheduleRuntime):
                 self._lose(output, microbatch)
 
     def _offload(self, action: Any, _: Any) -> None:
-        """OFFLOAD."""
         copy = self._offloading.offload((action.stage_index, action.microbatch_index))
         self._stage_of[action.stage_index].leave(action.microbatch_index)
         self._observer.copied(Kind.OFFLOAD, action.stage_index, action.microbatch_index, copy)
 
     def _reload(self, action: Any, _: Any) -> None:
-        """RELOAD."""
         copy = self._offloading.reload((action.stage_index, action.microbatch_index), self._observer.mark)
         self._observer.copied(Kind.RELOAD, action.stage_index, action.microbatch_index, copy)
 
@@ -198,14 +194,14 @@ def _failing_at_once() -> Iterator[None]:
         schedules._PendingSendTracker = tracker
 
 
-def _actions(row: Iterable[Entry]) -> list[Any]:
+def _actions(row: Iterable[RowEntry]) -> list[Any]:
     return [entry.action for entry in row if entry.action is not None]
 
 
 class _ObservedActions(list[Any]):
     """One rank's actions; iterating over them tells the observer which cell of its row the runtime turns to."""
 
-    def __init__(self, row: Sequence[Entry], observer: Observer) -> None:
+    def __init__(self, row: Sequence[RowEntry], observer: Observer) -> None:
         super().__init__(_actions(row))
         self._row, self._observer = row, observer
 

@@ -1,4 +1,10 @@
-"""A stage of PyTorch's runtime that says when it computes, and whose gradients are reduced whatever computed them."""
+"""A stage of PyTorch's runtime that says when it computes, and whose gradients are reduced whatever computed them.
+
+:class:`KeptForwards` is the one place that knows each release's form of what a stage keeps of a forward until its backward.
+Until 2.14 ``fwd_cache`` holds a pair of outputs and inputs, and a stage's receive buffers hold what was received until the
+backward. From 2.15 on ``_forward_chunk_states`` holds a record, whose outputs go once they are sent, and in whose place the
+backward starts from their edges of autograd's graph; a receive buffer is taken when it is posted and given to the forward.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +15,104 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining._backward import stage_backward, stage_backward_input, stage_backward_weight
 from torch.distributed.pipelining._utils import _make_tensor_from_meta
+from torch.distributed.pipelining.stage import _RecvInfo
 from torch.nn.parallel import DistributedDataParallel
 
 from pipeplan.model import Kind
-from pipeplan.runtime.host_link import Copy
-from pipeplan.runtime.offloading import Offloading
+from pipeplan.runtime.offloading import Copy, Offloading
 from pipeplan.runtime.recomputation import Recomputation, forgetting
 from pipeplan.runtime.saved_tensors import Staying, vacate
-from pipeplan.runtime.stage_parts import Part
-from pipeplan.runtime.torch_internals.kept_forwards import BUFFERS_STAY, KeptForwards
+from pipeplan.runtime.stage_modules import StageSavings
+
+BUFFERS_STAY = not hasattr(_RecvInfo, "take_buffer")
+"""Whether receive buffers are taken for all microbatches at once and kept, as until 2.14."""
+
+
+class KeptForwards:
+    """The outputs and inputs that a stage keeps of its forwards, by microbatch."""
+
+    def __init__(self, stage: PipelineStage) -> None:
+        self._stage: Any = stage
+
+    def of(self, microbatch: int) -> tuple[Any, Any]:
+        """Return outputs and inputs; None stands for an output that was sent and let go."""
+        if BUFFERS_STAY:
+            pair: tuple[Any, Any] = self._stage.fwd_cache[microbatch]
+            return pair
+        state = self._stage._forward_chunk_states[microbatch]
+        return tuple(state.live_outputs), state.input_values
+
+    def take(self, microbatch: int) -> tuple[Any, Any]:
+        """Return what a backward starts from, outputs or their edges, and the inputs, and keep them no longer."""
+        if BUFFERS_STAY:
+            pair: tuple[Any, Any] = self._stage.fwd_cache.pop(microbatch)
+            return pair
+        state = self._stage._forward_chunk_states.pop(microbatch)
+        return state.stage_output_for_backward(), state.input_values
+
+    def forget_output(self, microbatch: int) -> None:
+        """Keep the inputs alone."""
+        if BUFFERS_STAY:
+            _, inputs = self._stage.fwd_cache[microbatch]
+            self._stage.fwd_cache[microbatch] = ((), inputs)
+            return
+        state = self._stage._forward_chunk_states[microbatch]
+        state.live_outputs = [None] * len(state.live_outputs)
+
+    def put_back_received(self, microbatch: int) -> None:
+        """Let a forward that runs again find what it received."""
+        if BUFFERS_STAY or self._stage.is_first:
+            return
+        inputs = self._stage._forward_chunk_states[microbatch].input_values
+        for info, value in zip(self._stage.args_recv_info[microbatch], inputs, strict=False):
+            info.set_buffer(value)
+
+
+class Backward:
+    """The backward passes of one stage on one microbatch, as the runtime does them.
+
+    Parameters
+    ----------
+    module
+        The stage.
+    inputs
+        Its input; a leaf that requires a gradient, except on the first stage.
+    output
+        Its output, or the loss on the last stage.
+    gradient
+        Of the output; None on the last stage.
+    first
+        Whether this is the first stage: its I has nothing to do, its W is the full backward.
+    """
+
+    def __init__(
+        self, module: torch.nn.Module, inputs: Tensor, output: Tensor, gradient: Tensor | None, *, first: bool
+    ) -> None:
+        self.module, self.inputs, self.first = module, inputs, first
+        self.output = (output,)
+        self.gradient = None if gradient is None else (gradient,)
+        self._groups: Any = None
+
+    def full(self) -> None:
+        """B: gradients of the input and the weights."""
+        if self.gradient is None:
+            stage_backward(self.output[0], None, [self.inputs])
+        else:
+            stage_backward(self.output, self.gradient, [self.inputs])
+
+    def input(self) -> None:
+        """Compute I: the gradient of the input."""
+        if not self.first:
+            _, self._groups = stage_backward_input(self.output, self.gradient, [self.inputs], self.module.parameters())
+
+    def weight(self) -> None:
+        """Compute W: the gradients of the weights, after I."""
+        if self.first:
+            self.full()
+        else:
+            stage_backward_weight(self.module.parameters(), self._groups)
 
 
 class Observer(Protocol):
@@ -28,7 +122,7 @@ class Observer(Protocol):
         """The rank turns to the action at this position of its row; at the row's length, it has done them all."""
 
     def start(self) -> None:
-        """What the op waited for has arrived: it starts to compute."""
+        """Learn that what the op waited for has arrived: it starts to compute."""
 
     def end(self) -> None:
         """The op that started last is done. Told again if its work turns out to go on (the loss of a forward)."""
@@ -37,26 +131,26 @@ class Observer(Protocol):
         """The time, for what runs beside compute; called from any thread."""
 
     def copied(self, kind: Kind, stage: int, microbatch: int, copy: Copy) -> None:
-        """A copy to the host or back was asked for."""
+        """Learn of a copy to the host or back."""
 
 
 class Unobserved:
     """An observer that does not look."""
 
     def turn(self, position: int) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def start(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def end(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def mark(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def copied(self, kind: Kind, stage: int, microbatch: int, copy: Copy) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class ObservedStage(PipelineStage):
@@ -67,7 +161,9 @@ class ObservedStage(PipelineStage):
     PyTorch does so on the first stage alone, and on others would leave weights without gradients.
     """
 
-    def __init__(self, observer: Observer, part: Part, offloading: Offloading, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, observer: Observer, part: StageSavings, offloading: Offloading, *args: Any, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._observer, self._part, self._offloading = observer, part, offloading
         self._recomputation = Recomputation(self.submod, self.device)
@@ -102,7 +198,7 @@ class ObservedStage(PipelineStage):
             return self._observed(compute, passed, {})
 
     def keeping(self, microbatch: int, batch: Any) -> AbstractContextManager[Any]:
-        """Around a forward or its loss, with the part of the batch that goes into it: what of it is kept, and where."""
+        """Keep what the schedule says of the forward or loss in the block; ``batch`` is what goes into it."""
         if microbatch in self._part.recomputed:
             return forgetting()
         if microbatch not in self._part.offloaded:
@@ -111,7 +207,7 @@ class ObservedStage(PipelineStage):
         return self._offloading.saving((self.stage_index, microbatch), self._staying)
 
     def again(self, microbatch: int) -> AbstractContextManager[Any]:
-        """Around R and its loss."""
+        """Run R and its loss in the block."""
         return self._recomputation.again(microbatch)
 
     def recompute_one_chunk(self, microbatch: int, args: Any, kwargs: Any) -> Any:
@@ -130,13 +226,13 @@ class ObservedStage(PipelineStage):
         return sent
 
     def get_fwd_recv_ops(self, fwd_chunk_id: int) -> list[Any]:
-        """RECV_F, into memory that is taken now."""
+        """Post RECV_F, into memory that is taken now."""
         self._take_buffers(self.args_recv_info[fwd_chunk_id])
         received: list[Any] = super().get_fwd_recv_ops(fwd_chunk_id)
         return received
 
     def get_bwd_recv_ops(self, bwd_chunk_id: int) -> list[Any]:
-        """RECV_B, into memory that is taken now."""
+        """Post RECV_B, into memory that is taken now."""
         self._take_buffers(self.grad_recv_info.get(bwd_chunk_id, ()))
         received: list[Any] = super().get_bwd_recv_ops(bwd_chunk_id)
         return received
@@ -162,7 +258,7 @@ class ObservedStage(PipelineStage):
         _give_up(self.grad_recv_info.get(microbatch, ()))
 
     def leave(self, microbatch: int) -> None:
-        """Behind OFFLOAD: inputs and outputs go, too, once the outputs are sent."""
+        """Let inputs and outputs go behind OFFLOAD, once the outputs are sent."""
         self._left.add(microbatch)
         if not self._part.sends or microbatch in self._passed_on:
             self._vacate(microbatch)
@@ -179,7 +275,7 @@ class ObservedStage(PipelineStage):
         self._forwards.forget_output(microbatch)
 
     def backward_one_chunk(self, bwd_chunk_id: int, *args: Any, full_backward: bool = True, **kwargs: Any) -> None:
-        """B, or I."""
+        """Compute B, or I."""
         self._offloading.arrive((self.stage_index, bwd_chunk_id))
         kwargs["full_backward"] = full_backward
         compute = super().backward_one_chunk
@@ -204,7 +300,7 @@ class ObservedStage(PipelineStage):
         self._used_up(bwd_chunk_id)
 
     def perform_reduce_grad(self, grad_scale_factor: int) -> None:
-        """REDUCE_GRAD."""
+        """Do REDUCE_GRAD."""
         if self._reduction_due:
             _reduce(self.submod)
             self._reduction_due = False

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from pipeplan.kernels import Kernel
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
 from pipeplan.solver.kernels.arrays import AnnealingState
 
 OPS_BETWEEN_LOOKS = 2_000_000
 """Op evaluations between two looks at the clock: about 30 ms."""
+
+OPS_BETWEEN_LOOKS_IN_PYTHON = 40_000
+"""The same while the kernel runs as plain Python."""
 
 QUANTILES = 1024
 WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
@@ -30,9 +34,15 @@ def beginning(
     )
 
 
-def pieces(budget: Budget, steps: int, work: int) -> Iterator[int]:
+def ops_between_looks(budget: Budget, kernel: Kernel) -> int:
+    """Op evaluations between two looks at the clock; with a budget in evaluations alone nobody waits for a look."""
+    slow = budget.limit_seconds is not None and not kernel.is_compiled
+    return OPS_BETWEEN_LOOKS_IN_PYTHON if slow else OPS_BETWEEN_LOOKS
+
+
+def pieces(budget: Budget, kernel: Kernel, steps: int, work: int) -> Iterator[int]:
     """Numbers of steps, ``steps`` together, each taking ``work`` op evaluations; no more of them when time is up."""
-    piece = max(OPS_BETWEEN_LOOKS // work, 1)
     while steps > 0 and not budget.out_of_time:
+        piece = max(ops_between_looks(budget, kernel) // work, 1)
         yield min(piece, steps)
         steps -= piece

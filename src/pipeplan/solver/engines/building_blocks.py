@@ -186,7 +186,7 @@ class BuildingBlocks:
         """The best block found and the evaluations made; stops early when time is up."""
         inputs, outputs, best = self._arrays(repeater, island)
         work, done = REPEATED * repeater.encoder.positions, 0
-        for steps in pieces(run.budget, island.steps, work):
+        for steps in pieces(run.budget, _ANNEAL_BLOCK, island.steps, work):
             _ANNEAL_BLOCK((*inputs, steps), outputs, work=steps * work)
             done += steps
         return best, done

@@ -139,13 +139,13 @@ class LocalSteps:
         """How many places the steps last made have timed."""
         return int(self._stretch.visits[0])
 
-    def arguments(self, steps: int) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
+    def arguments(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
         """What the kernel takes for so many steps."""
-        return (*self._inputs, steps, OPS_BETWEEN_LOOKS), self._outputs
+        return (*self._inputs, steps, most), self._outputs
 
-    def make(self, steps: int) -> int:
-        """Make so many steps, or as many as take about 30 ms; says how many."""
-        inputs, outputs = self.arguments(steps)
+    def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
+        """Make so many steps, or until ``most`` places were timed; return how many steps it were."""
+        inputs, outputs = self.arguments(steps, most)
         return int(self._kernel(inputs, outputs, work=steps * self._work))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from pipeplan.kernels import Argument, Kernel
 from pipeplan.model import Ints
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.engines.annealing import WAITS, beginning, pieces
+from pipeplan.solver.engines.annealing import WAITS, beginning, ops_between_looks, pieces
 from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
 from pipeplan.solver.engines.move_kernels import kernel_by
 from pipeplan.solver.kernels.annealing_kernel import annealing_by
@@ -148,7 +148,7 @@ class LocalSearch:
             return self._anneal_locally(run, task, arrays, local)
         positions = run.encoder.positions
         done = 0
-        for steps in pieces(run.budget, task.evaluations, positions):
+        for steps in pieces(run.budget, arrays.kernel, task.evaluations, positions):
             arrays.kernel(arrays.inputs(steps), arrays.outputs, work=steps * positions)
             done += steps
             if arrays.state.value[1] <= run.bound.value:
@@ -161,7 +161,7 @@ class LocalSearch:
         """The same by steps that are timed in part."""
         done = 0
         while done < task.evaluations and not run.budget.out_of_time:
-            done += local.make(task.evaluations - done)
+            done += local.make(task.evaluations - done, ops_between_looks(run.budget, local.kernel))
             if arrays.state.value[1] <= run.bound.value:
                 break
         return run.encoder.evaluate(run.encoder.adopt(arrays.best)), done

@@ -86,9 +86,24 @@ def local_annealing_by(
         touched.number[0] = 0
         for rank in range(len(problem.work)):
             touched.last[rank] = -1
-        begin_marks(
-            problem, decisions, target, follower, unit, known, touched, current, timing, marks, stretch, indices
+        # Time it from mark to mark, which are placed but not yet written, in both timings.
+        begin_marks(problem, known)
+        evaluate_from(
+            problem,
+            decisions,
+            target,
+            INFEASIBLE / 2,
+            follower,
+            unit,
+            INFEASIBLE,
+            known,
+            touched,
+            current,
+            timing,
+            marks,
+            stretch,
         )
+        keep_step(problem, known, current, timing, marks, stretch, indices)
         for step in range(steps):
             if stretch.visits[0] >= most:
                 return step
@@ -133,21 +148,8 @@ def local_annealing_by(
     return anneal_locally
 
 
-def begin_marks(
-    problem: FlatProblem,
-    decisions: Decisions,
-    target: Target,
-    follower: Ints,
-    unit: float,
-    known: Marks,
-    touched: Touched,
-    current: Timing,
-    timing: Timing,
-    marks: Marks,
-    stretch: Stretch,
-    indices: Ints,
-) -> None:
-    """Time the current candidate from mark to mark, which are placed but not yet written, in both timings."""
+def begin_marks(problem: FlatProblem, known: Marks) -> None:
+    """Write the first mark, which is before the first op."""
     for rank in range(len(problem.work)):
         known.pending[rank] = problem.offsets[rank]
         known.owed[rank] = 0
@@ -158,19 +160,3 @@ def begin_marks(
     for op_class in range(len(problem.rank)):
         known.done[op_class] = 0
     known.valid[0] = 1
-    evaluate_from(
-        problem,
-        decisions,
-        target,
-        INFEASIBLE / 2,
-        follower,
-        unit,
-        INFEASIBLE,
-        known,
-        touched,
-        current,
-        timing,
-        marks,
-        stretch,
-    )
-    keep_step(problem, known, current, timing, marks, stretch, indices)

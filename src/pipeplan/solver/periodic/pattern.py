@@ -104,12 +104,3 @@ class Pattern:
 
     def _rank(self, job: Job) -> int:
         return int(self.problem.placement.table[job.copy, job.stage])
-
-    def to_dict(self) -> dict[str, object]:
-        """As numbers and words for JSON."""
-        return {
-            "microbatches": self.microbatches * self.problem.placement.copies,
-            "period": self.period,
-            "per_microbatch": self.per_microbatch,
-            "rows": [[str(op) for op in row] for row in self.rows],
-        }

@@ -55,23 +55,6 @@ class SteadyState:
         """By what share the best is above the bound; None without one."""
         return None if self.best is None else self.best.per_microbatch / self.bound - 1
 
-    def to_dict(self) -> dict[str, object]:
-        """As numbers and words for JSON."""
-        return {
-            "per_microbatch": None if self.best is None else self.best.per_microbatch,
-            "bound": self.bound,
-            "gap": self.gap,
-            "pattern": None if self.best is None else self.best.to_dict(),
-            "periods": [
-                {
-                    "microbatches": known.microbatches * self.problem.placement.copies,
-                    "per_microbatch": None if known.pattern is None else known.pattern.per_microbatch,
-                    "bound": known.bound,
-                }
-                for known in self.periods
-            ],
-        }
-
 
 def steady_state(
     problem: Problem,

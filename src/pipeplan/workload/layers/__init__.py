@@ -8,8 +8,7 @@ from functools import lru_cache
 from itertools import groupby
 
 from pipeplan.workload.execution import Execution
-from pipeplan.workload.layers.block import decoder_layer, mtp_layer
-from pipeplan.workload.layers.division import check_division
+from pipeplan.workload.layers.block import check_division, decoder_layer, mtp_layer
 from pipeplan.workload.layers.ends import embedding, head, loss, rank_vocabulary
 from pipeplan.workload.recompute import recomputed
 from pipeplan.workload.shape import ModelShape

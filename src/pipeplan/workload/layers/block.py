@@ -1,27 +1,66 @@
-"""Transformer layers: attention and FFN with their norms and residuals, dense or of experts, and for further tokens."""
+"""Whether degrees divide a model: what each splits must split evenly."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
+from pipeplan.errors import ShapeError
 from pipeplan.workload.execution import Execution
 from pipeplan.workload.layers.attention import attention
 from pipeplan.workload.layers.ends import head_product, loss_part, rank_vocabulary
-from pipeplan.workload.layers.experts import mixture
+from pipeplan.workload.layers.feed_forward import mixture, mlp
 from pipeplan.workload.layers.latent import latent_attention
-from pipeplan.workload.layers.mlp import mlp
-from pipeplan.workload.layers.norms import norm, residual
-from pipeplan.workload.layers.part import HALF, Part, elementwise, joined, linear, shard_tokens
+from pipeplan.workload.layers.part import HALF, Part, elementwise, joined, linear, norm, residual, shard_tokens
 from pipeplan.workload.recompute import full, selective_op
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import Group, Kept, LayerKind, LayerWork, RankParameters, Recompute
+
+
+def check_division(model: ModelShape, execution: Execution) -> None:
+    """Refuse degrees that do not divide what they split.
+
+    Raises
+    ------
+    ShapeError
+        With the degree, and the nearest smaller one that divides.
+    """
+    for field, degree, what, size in _splits(model, execution):
+        if degree < 1:
+            raise ShapeError(f"the {field.replace('_', '-')} degree must be at least 1, not {degree}", field=field)
+        if size % degree:
+            nearest = next(divisor for divisor in range(degree, 0, -1) if size % divisor == 0)
+            raise ShapeError(
+                f"the {field.replace('_', '-')} degree {degree} does not divide {size:,} {what} of {model.name}; "
+                f"{nearest} does",
+                field=field,
+            )
+
+
+def _splits(model: ModelShape, execution: Execution) -> Iterator[tuple[str, int, str, int]]:
+    """The setting, the degree, what it splits, and how much there is of it."""
+    tensor, experts = execution.tensor, model.experts
+    yield "tensor", tensor, "heads", model.heads
+    if model.latent is None and tensor <= model.key_heads:
+        yield "tensor", tensor, "key-value heads", model.key_heads
+    if model.dense_layers and model.ffn:
+        yield "tensor", tensor, "columns of the FFN", model.ffn
+    yield "context", execution.context, "tokens of a sequence", execution.sequence
+    if experts is not None:
+        yield "expert", execution.expert, "experts", experts.count
+        yield "expert_tensor", execution.expert_tensor, "columns of an expert", experts.width
+        if experts.shared_width:
+            yield "tensor", tensor, "columns of the shared experts", experts.shared_width
+    elif execution.expert > 1:
+        yield "expert", execution.expert, "expert (it has no experts)", 1
+
 
 _NORMED = frozenset({"attention input", "query compression's input", "ffn input", "shared ffn input"})
 """What products keep of the outputs of the two norms; in 8 bits each keeps its own."""
 
 
 def decoder_layer(model: ModelShape, execution: Execution, *, windowed: bool, moe: bool) -> LayerWork:
-    """One layer of the decoder."""
+    """Return one layer of the decoder."""
     part = decoder_part(model, execution, windowed=windowed, moe=moe)
     kind: LayerKind = "moe" if moe else "dense"
     name = {"moe": "MoE layer", "dense": "dense layer"}[kind] + (" with sliding window" if windowed else "")
@@ -112,7 +151,7 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
         backward_input=tail.backward_input + whole.backward_input,
         backward_weight=tail.backward_weight + whole.backward_weight,
         kept=whole.kept + tail.kept,
-        transient_bytes=max(whole.transient_bytes - sum(each.bytes for each in tail.kept), tail.transient_bytes),
+        transient_bytes=max(whole.transient_bytes - sum(tensor.bytes for tensor in tail.kept), tail.transient_bytes),
         parameters=RankParameters(
             dense=whole.parameters.dense + tail.parameters.dense - own, expert=whole.parameters.expert
         ),

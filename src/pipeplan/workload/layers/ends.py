@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeplan.workload.execution import Execution
-from pipeplan.workload.layers.norms import norm
-from pipeplan.workload.layers.part import FULL, HALF, Part, elementwise, into_tensor, joined, linear, shard_tokens
+from pipeplan.workload.layers.part import FULL, HALF, Part, elementwise, into_tensor, joined, linear, norm, shard_tokens
 from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import Collective, Kept, LayerWork, MemoryPass, RankParameters
 
@@ -148,7 +147,7 @@ def loss_part(model: ModelShape, execution: Execution) -> Part:
 
 
 def loss(model: ModelShape, execution: Execution) -> LayerWork:
-    """The loss as a layer of its own."""
+    """Return the loss as a layer of its own."""
     part = loss_part(model, execution)
     return LayerWork(
         kind="loss",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pipeplan.workload.execution import Execution
-from pipeplan.workload.layers.core import attention_core
-from pipeplan.workload.layers.norms import norm
+from pipeplan.workload.layers.attention import attention_core
 from pipeplan.workload.layers.part import (
     HALF,
     Part,
@@ -13,6 +12,7 @@ from pipeplan.workload.layers.part import (
     joined,
     keeps_copies,
     linear,
+    norm,
     out_of_tensor,
     shard_tokens,
 )

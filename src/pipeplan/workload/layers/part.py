@@ -1,4 +1,7 @@
-"""What a layer is put together from: parts with their share of F, I and W, and the ways into and out of a tensor group."""
+"""What a layer is put together from: parts with their share of F, I and W, and the ways into and out of a tensor group.
+
+Norms, residuals and dropout are parts that read and write activations and compute next to nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from pipeplan.workload.execution import Execution, Precision
+from pipeplan.workload.shape import ModelShape
 from pipeplan.workload.work import Collective, Gemm, Kept, MemoryPass, Operation, RankParameters, Recompute, Work
 
 HALF = 2
@@ -47,8 +51,8 @@ class Part:
 
     @property
     def kept_names(self) -> frozenset[str]:
-        """Of what it keeps."""
-        return frozenset(each.name for each in self.kept)
+        """The names of the tensors that it keeps."""
+        return frozenset(tensor.name for tensor in self.kept)
 
 
 def joined(parts: Iterable[Part]) -> Part:
@@ -66,7 +70,9 @@ def _both(first: Part, second: Part) -> Part:
             dense=first.parameters.dense + second.parameters.dense,
             expert=first.parameters.expert + second.parameters.expert,
         ),
-        transient_bytes=max(first.transient_bytes - sum(each.bytes for each in second.kept), second.transient_bytes),
+        transient_bytes=max(
+            first.transient_bytes - sum(tensor.bytes for tensor in second.kept), second.transient_bytes
+        ),
         products=first.products + second.products,
         modules=first.modules | second.modules,
     )
@@ -140,8 +146,8 @@ def linear(
         parameters=RankParameters(dense=round(inner * columns + (columns if bias else 0))),
         transient_bytes=HALF * rows * (inner + columns) + (2 * number * rows * columns if small else 0.0),
         products=tuple(
-            Gemm(name=name, rows=rows, columns=each, inner=inner, precision=precision)
-            for each in (modules or (columns,))
+            Gemm(name=name, rows=rows, columns=width, inner=inner, precision=precision)
+            for width in (modules or (columns,))
         ),
     )
 
@@ -157,7 +163,7 @@ def keeps_copies(execution: Execution) -> bool:
 
 
 def cast(name: str, numbers: float, precision: Precision) -> MemoryPass:
-    """From 16 bits to a product's format: read once, written along rows and along columns, as F or I and W read it."""
+    """Return the pass from 16 bits to a product's format: read once, written along rows and along columns."""
     return MemoryPass(name=f"quantise {name}", bytes=numbers * (HALF + 2 * NUMBER_BYTES[precision]))
 
 
@@ -173,7 +179,7 @@ def elementwise(
 
 
 def into_tensor(name: str, execution: Execution, width: float) -> Part:
-    """What stands before a product whose columns are split over t (arXiv 2205.05198 section 4.2.2).
+    """Return the collectives before a product whose columns are split over t (arXiv 2205.05198 section 4.2.2).
 
     With sequence parallelism F gathers the input, I scatters its gradient, and W gathers the input again, of which only
     the shard was kept; else I reduces the gradient.
@@ -195,7 +201,7 @@ def into_tensor(name: str, execution: Execution, width: float) -> Part:
 
 
 def out_of_tensor(name: str, execution: Execution, width: float) -> Part:
-    """What stands behind a product whose inner dimension is split over t: a sum over its ranks."""
+    """Return the sum over t behind a product whose inner dimension is split."""
     if execution.tensor == 1:
         return Part()
     whole = HALF * execution.tokens * width
@@ -209,3 +215,51 @@ def out_of_tensor(name: str, execution: Execution, width: float) -> Part:
 
 def _of_tensor(name: str, operation: Operation, whole: float) -> Collective:
     return Collective(name=name, operation=operation, group="tensor", bytes=whole, beside="gemm")
+
+
+def norm_parameters(model: ModelShape, width: float) -> int:
+    """A weight for each number, and a bias of a LayerNorm that has one."""
+    return round(width * (2 if model.norm == "layer" else 1))
+
+
+def norm(
+    name: str,
+    model: ModelShape,
+    execution: Execution,
+    *,
+    width: float,
+    rows: float,
+    keeps: str = "",
+    feeds: bool = False,
+) -> Part:
+    """One kernel in F (reads x, writes y) and one in I (reads x and the gradient, writes x's, sums the weight's).
+
+    ``feeds``: a product reads y, which is then written in the product's format; 8 bits along rows and along columns.
+    """
+    small = NUMBER_BYTES[execution.precision]
+    written = 2 * small if feeds and small < HALF else HALF
+    kept = Part(
+        kept=(Kept(name=keeps, bytes=HALF * rows * width),) if keeps else (),
+        parameters=RankParameters(dense=norm_parameters(model, width)),
+    )
+    return joined((elementwise(name, rows * width * (HALF + written), 3 * HALF * rows * width), kept))
+
+
+def residual(name: str, model: ModelShape, execution: Execution) -> Part:
+    """A branch's output (and its dropout and bias) is added to the stream in one kernel; its mask is kept, a byte each.
+
+    Backward: the gradient of the branch is added to the stream's; with dropout it is masked first.
+    """
+    numbers = shard_tokens(execution) * model.hidden
+    mask = numbers if execution.dropout else 0.0
+    return joined(
+        (
+            elementwise(
+                name,
+                3 * HALF * numbers + mask,
+                3 * HALF * numbers + (2 * HALF * numbers + mask if execution.dropout else 0.0),
+                backward_kernels=2 if execution.dropout else 1,
+            ),
+            Part(kept=(Kept(name=f"{name} mask", bytes=mask),) if execution.dropout else ()),
+        )
+    )

@@ -15,5 +15,5 @@ AssetName = Literal["timeline.js", "timeline.css", "report.js", "report.css"]
 
 @cache
 def asset(name: AssetName) -> str:
-    """The text of a built file."""
+    """Return the text of a built file."""
     return (files(__name__) / name).read_text("utf-8")

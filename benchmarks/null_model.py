@@ -1,0 +1,82 @@
+"""The model to beat: one constant fraction of the peak for all runs of a kind of GPU, precision and model.
+
+The fraction of a run comes from the runs of *other* models (leave one model out) on the same GPU, in the same precision,
+dense or with experts, each model counting once; where there are none, of runs that share less. The step is then FLOPs over
+it, times the pipeline's bubble 1 + (p - 1) / (v m).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from pipeplan.hardware import Cluster
+from pipeplan.planner import Configuration, software
+from pipeplan.planner.estimates.per_layer import format_peak
+from pipeplan.workload import ModelShape, token_flops
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A run whose step time is known.
+
+    Attributes
+    ----------
+    model, cluster, configuration
+        What ran.
+    step_time
+        Measured; seconds.
+    """
+
+    model: ModelShape
+    cluster: Cluster
+    configuration: Configuration
+    step_time: float
+
+
+_KINDS: tuple[Callable[[Known], object], ...] = (
+    lambda run: (run.cluster.gpu.name, run.configuration.precision, run.model.experts is not None),
+    lambda run: (run.cluster.gpu.generation, run.configuration.precision, run.model.experts is not None),
+    lambda run: (run.cluster.gpu.generation, run.model.experts is not None),
+    lambda run: (_peak(run), run.model.experts is not None),
+    lambda run: run.model.experts is not None,
+    lambda run: None,
+)
+"""What runs share that a fraction is taken from, from most to least."""
+
+
+def run_flops(run: Known) -> float:
+    """Of a step on all GPUs: causal attention half where flash attention ran, one forward more where all runs again."""
+    causal = software(run.configuration.software).attention == "flash"
+    tokens = run.configuration.global_batch * run.configuration.sequence
+    again = 4 / 3 if "full" in run.configuration.recompute else 1.0
+    return token_flops(run.model, run.configuration.sequence, causal=causal).training * tokens * again
+
+
+def filling(configuration: Configuration) -> float:
+    """1 + (p - 1) / (v m)."""
+    return 1 + (configuration.pipeline - 1) / (configuration.chunks * max(1, configuration.microbatches))
+
+
+def fraction(run: Known) -> float:
+    """Of the peak of its products' format that a run reached, its bubble aside."""
+    return run_flops(run) / (_peak(run) * run.cluster.gpus * run.step_time) * filling(run.configuration)
+
+
+def null_step_time(run: Known, others: Sequence[Known]) -> float | None:
+    """What the null model says of a run, given others; seconds. None where no other model is among them."""
+    others = [each for each in others if each.model.name != run.model.name]
+    for kind in _KINDS:
+        by_model: dict[str, list[float]] = {}
+        for each in others:
+            if kind(each) == kind(run):
+                by_model.setdefault(each.model.name, []).append(fraction(each))
+        if by_model:
+            reached = _peak(run) * run.cluster.gpus * fmean(map(fmean, by_model.values()))
+            return run_flops(run) / reached * filling(run.configuration)
+    return None
+
+
+def _peak(run: Known) -> float:
+    return format_peak(run.cluster.gpu, run.configuration.precision)

@@ -1,0 +1,226 @@
+"""What is made from the records of options: the reference of the settings, and the keywords that type checkers see.
+
+``python -m docs.build.options --write`` writes it; a test holds the files current.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any
+
+from pipeplan.api.checks import CheckOptions
+from pipeplan.api.comparing.compare import CompareOptions
+from pipeplan.api.conversions import ConvertOptions
+from pipeplan.api.exports import ExportOptions
+from pipeplan.api.planning.options import PlanOptions
+from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
+from pipeplan.costs import (
+    GROUPS,
+    SETTINGS,
+    CalibrationOptions,
+    ConfiguredSettings,
+    Options,
+    ProfileOptions,
+    Range,
+    RunOptions,
+    Setting,
+    table_of,
+)
+
+ROOT = Path(__file__).parents[2]
+
+_HEAD = """# Settings
+
+Shape and costs have the same names everywhere: in the shell (`--forward-times`), in config files (`forward_times: 12.1`),
+in Python (`pipeplan.simulate("zbv", forward_times=12.1)`), in the web app's form and in its JSON API. An error about one
+carries its name.
+
+A list has a value for each stage. One number of times is what all the chunks of a rank take together, unless `times_per`
+is `stage`; one number of bytes is always for all the chunks of a rank together.
+
+What is not given follows from what is: a full backward from its halves, or else twice the forward; each half from the
+full backward, or else as long as the forward; an overlapped forward and backward is their sum; a recomputation takes as
+long as the forward. The answer says what was assumed.
+"""
+
+_KEYWORDS = '''"""The keywords of functions, as type checkers see them; made by ``python -m docs.build.options --write``."""
+
+from __future__ import annotations
+
+{imports}
+
+{classes}'''
+
+_SETTINGS_IMPORTS = """import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from numpy.typing import NDArray
+
+from pipeplan.costs.layers import Layer
+from pipeplan.costs.settings import Communication, TimesPer
+from pipeplan.costs.work_options import DataType, Device, Layered, Receives
+
+GivenTimes = float | Sequence[float] | NDArray[Any]
+\"\"\"One number, or one per stage; an array is as good as a list.\"\"\"
+
+GivenSizes = float | str | Sequence[float | str] | NDArray[Any]
+\"\"\"The same of sizes: bytes, or texts with a unit such as ``2GiB``.\"\"\"
+"""
+
+_API_IMPORTS = """from typing import TYPE_CHECKING, Required, TypedDict
+
+from pipeplan.costs import ProfileOptionsKeywords, RunOptionsKeywords, SettingsKeywords
+
+if TYPE_CHECKING:
+    import os
+
+    from pipeplan.api.arguments import ScheduleLike
+    from pipeplan.api.planning.options import FilePath, FixLike
+    from pipeplan.api.searching.options import Names
+    from pipeplan.drawing import SizeName, ThemeName
+    from pipeplan.planner import Objective as PlanObjective
+    from pipeplan.solver import Objective
+"""
+
+_OF_RUNS = (RunOptions, ProfileOptions, CalibrationOptions)
+_OF_THE_API = (
+    SearchOptions,
+    ParetoOptions,
+    SteadyStateOptions,
+    PlanOptions,
+    CheckOptions,
+    CompareOptions,
+    ConvertOptions,
+    ExportOptions,
+)
+_FUNCTIONS: dict[str, type[Options]] = {
+    "SearchKeywords": SearchOptions,
+    "ParetoKeywords": ParetoOptions,
+    "SteadyStateKeywords": SteadyStateOptions,
+    "RunKeywords": RunOptions,
+    "ProfileKeywords": ProfileOptions,
+    "CheckKeywords": CheckOptions,
+    "CompareKeywords": CompareOptions,
+    "ExportKeywords": ExportOptions,
+}
+
+_BY_PLACE = {"model", "cluster"}
+"""Options of a plan that its function also takes by place."""
+
+_BY_KIND = {
+    "layers": "Sequence[Layer | Mapping[str, float]] | None",
+    "layout": "Sequence[int] | None",
+    "limit": "float | str | Sequence[float | str] | None",
+    "stages": "str | Sequence[int] | None",
+}
+"""The types of keywords that are wider than those of the fields, which hold tuples."""
+
+
+def settings_markdown() -> str:
+    """The reference: a section a group, a row a setting."""
+    return "\n".join([_HEAD, *_sections()])
+
+
+def _sections() -> Iterator[str]:
+    for group, title in GROUPS.items():
+        yield f"## {title}\n"
+        yield "| setting | shell | meaning | default | range |"
+        yield "|---|---|---|---|---|"
+        yield from (_row(setting) for setting in SETTINGS.values() if setting.group == group)
+        yield ""
+
+
+def _row(setting: Setting) -> str:
+    cells = (
+        f"`{setting.name}`",
+        ", ".join(f"`{flag}`" for flag in setting.options),
+        setting.help,
+        setting.default or "-",
+        _range(setting),
+    )
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _range(setting: Setting) -> str:
+    if setting.choices:
+        return ", ".join(f"`{choice}`" for choice in setting.choices)
+    if setting.range is None:
+        return setting.unit or "-"
+    unit = "" if setting.unit in ("", "time") else f" {setting.unit}"
+    return f"{_in_words(setting.range)}{unit}"
+
+
+def _in_words(range_: Range) -> str:
+    if range_.most is not None:
+        return f"{range_.least:g} to {range_.most:,}"
+    return f"more than {range_.least:g}" if range_.open else f"at least {range_.least:g}"
+
+
+def keywords(imports: str, records: Sequence[type[Options]], functions: Mapping[str, type[Options]]) -> str:
+    """A module with a ``TypedDict`` for each record, below those of the records that it extends, and for each function."""
+    written: dict[type[Any], str] = {}
+    for record in records:
+        for each in reversed(record.__mro__):
+            if issubclass(each, Options) and _fields(each):
+                written.setdefault(each, _class(each))
+    of_functions = [
+        f'class {name}(SettingsKeywords, {_name(record)}, total=False):\n    """Options and settings of a function."""\n'
+        for name, record in functions.items()
+    ]
+    return _KEYWORDS.format(imports=imports, classes="\n\n".join([*written.values(), *of_functions]))
+
+
+def _class(record: type[Any]) -> str:
+    parents = [_name(base) for base in record.__bases__ if base is not Options and _fields(base)] or ["TypedDict"]
+    lines = [f"    {each.name}: {_type(record, each)}" for each in _own(record)]
+    head = f"class {_name(record)}({', '.join(parents)}, total=False):"
+    return "\n".join([head, f'    """Keywords of {record.__name__}."""', *([""] if lines else []), *lines, ""])
+
+
+def _own(record: type[Any]) -> list[Field[Any]]:
+    own = vars(record).get("__annotations__", ())
+    placed = _BY_PLACE if record is PlanOptions else ()
+    return [each for each in _fields(record) if each.name in own and each.name not in placed]
+
+
+def _fields(record: type[Any]) -> list[Field[Any]]:
+    return [each for each in fields(record) if "setting" in each.metadata]
+
+
+def _name(record: type[Any]) -> str:
+    return "PlanKeywords" if record is PlanOptions else record.__name__.removeprefix("Configured") + "Keywords"
+
+
+def _type(record: type[Any], field: Field[Any]) -> str:
+    about = table_of(record)[field.name]
+    if about.kind == "per_stage":
+        found = f"{'GivenSizes' if about.in_bytes else 'GivenTimes'} | None"
+    else:
+        found = about.keyword or _BY_KIND.get(about.kind, str(field.type))
+    if about.in_bytes and about.kind == "number":
+        found = f"float | str{' | None' if 'None' in found else ''}"
+    if record is ConfiguredSettings.__base__ and "None" not in found:
+        found += " | None"
+    return f"Required[{found}]" if field.default is MISSING else found
+
+
+def files() -> dict[Path, str]:
+    """The files with what they must hold."""
+    source = ROOT / "src" / "pipeplan"
+    return {
+        ROOT / "docs" / "reference" / "settings.md": settings_markdown(),
+        source / "costs" / "keywords.py": keywords(_SETTINGS_IMPORTS, [ConfiguredSettings, *_OF_RUNS], {}),
+        source / "api" / "keywords.py": keywords(_API_IMPORTS, _OF_THE_API, _FUNCTIONS),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        if "--write" in sys.argv:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            sys.exit(f"{path} is out of date: python -m docs.build.options --write")

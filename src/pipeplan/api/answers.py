@@ -1,0 +1,207 @@
+"""What every answer of pipeplan can do: be saved, printed, shown in a notebook, and become a dictionary or a frame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Unpack
+
+from pipeplan.costs import Costs
+from pipeplan.errors import InputError, MissingExtraError
+from pipeplan.files import Written, path_of
+from pipeplan.formats import Outcome, Training
+from pipeplan.model import Schedule, Timeline, require_text, shortened
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.api.pictures import Look
+    from pipeplan.drawing import View
+    from pipeplan.formats import Content, Format, TrainerSettings
+
+FilePath = str | os.PathLike[str]
+
+
+class Answer:
+    """Base of what the public API returns, behind :class:`~pipeplan.records.Record`::
+
+        class Verdict(Record, Answer, frozen=True, kw_only=True, eq=False):
+            valid: bool
+            schedule = Evidence[Schedule]()
+
+    The fields of the record are its JSON. A class defines its table, its views and the rows of its frame. What writes and
+    prints is loaded when it is first used.
+    """
+
+    __slots__ = ()
+
+    schema_name: ClassVar[str] = ""
+    """Name of its JSON schema in ``docs/schema``."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as plain lists, strings and numbers: exactly what ``--json`` prints."""
+        raise NotImplementedError
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what ``print()`` shows: tables and sentences, from top to bottom."""
+        raise NotImplementedError
+
+    def views(self) -> Sequence[View]:
+        """Return what a picture of it shows, from top to bottom; empty where there is nothing to draw."""
+        return ()
+
+    def _rows(self) -> Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Any]]:
+        """Return the rows of its frame, or the columns."""
+        raise NotImplementedError
+
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Return what can be written of it, each made when its format is known: its record, and what :meth:`views` shows."""
+        contents: dict[Content, Callable[[Format], Any]] = {"record": lambda _: self.to_dict()}
+        if views := self.views():
+            contents["pictures"] = lambda _: views
+        return contents
+
+    def write_whole(self, path: Path) -> bool:
+        """Write the only file that the answer can be, whatever its ending; False where the ending chooses the format."""
+        return False
+
+    def own_file(self, name: str) -> TrainerSettings | None:
+        """Return what a file of this name holds whose ending is none of a format; None where it is one."""
+        return None
+
+    def save(
+        self,
+        path: FilePath,
+        *,
+        ending: str | None = None,
+        training: Training | None = None,
+        **look: Unpack[Look],
+    ) -> Written:
+        """Write a file; see :func:`pipeplan.save` for endings, a trainer's settings, the look of pictures, and errors."""
+        return save(self, path, ending=ending, training=training, **look)
+
+    def print(self) -> None:
+        """Print the table that the command prints."""
+        from pipeplan.api.parts import show
+
+        show(*self.table())
+
+    def to_frame(self) -> Any:
+        """Return a pandas ``DataFrame``; the class says what a row is.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", "pandas") from None
+        return pandas.DataFrame(self._rows())
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the picture, or the table of an answer that has none."""
+        views = self.views()
+        if not views:
+            return self._tables_as_html()
+        from pipeplan.drawing.notebook import html_of
+
+        return html_of(views)
+
+    def _tables_as_html(self) -> str:
+        from pipeplan.api.parts import html
+
+        return html(*self.table())
+
+    def _repr_png_(self) -> bytes | None:
+        views = self.views()
+        if not views:
+            return None
+        from pipeplan.drawing.notebook import png_of
+
+        return png_of(views)
+
+
+Writable = Answer | Schedule | Timeline | Costs
+"""What :func:`save` writes."""
+
+
+def save(
+    answer: Writable,
+    path: FilePath,
+    *,
+    ending: str | None = None,
+    training: Training | None = None,
+    **look: Unpack[Look],
+) -> Written:
+    """Write an answer to a file, as a whole or not at all: the ending of the file chooses the format.
+
+    Gives what was written: the file, and those that it names; ``warnings`` say what was changed in a schedule.
+
+    Parameters
+    ----------
+    answer
+        What any function of the public API gives, or a schedule, a timeline or costs.
+    path
+        The file; ``docs/reference/formats.md`` lists the endings.
+    ending
+        Overrides the file's own.
+    training
+        Of a trainer's settings: what they say beside the schedule. What they name, such as a CSV, is written too.
+    **look
+        Of pictures: ``theme`` and ``size``; see :mod:`pipeplan.drawing`.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown ending.
+    InputError
+        If the file cannot be written, or the answer has nothing that its format can hold.
+    """
+    from pipeplan.api.outputs import write, write_settings  # brings the table of all formats
+
+    path = path_of(path, "the output")
+    if ending is not None:
+        require_text(ending, "the ending", field="ending")
+    if not isinstance(training, Training | None):
+        raise InputError(f"training must be a pipeplan.Training, not {shortened(repr(training), 60)}", field="training")
+    if isinstance(answer, Answer):
+        if answer.write_whole(path):
+            return Written.of(path)
+        if (own := answer.own_file(str(path if ending is None else ending))) is not None:
+            beside = {str(path.parent / name): text for name, text in own.files.items()}
+            return write_settings(replace(own, files=beside), path)
+    return write(contents_of(answer), path, ending=ending, what=word_for(answer), training=training, **look)
+
+
+def contents_of(answer: Writable) -> Mapping[Content, Callable[[Format], Any]]:
+    """Return what there is to write of an answer, each made when its format is known."""
+    if isinstance(answer, Answer):
+        return answer.contents()
+    if isinstance(answer, Costs):
+        return {"costs": lambda _: answer}
+    from pipeplan.drawing import order_of, view_of
+
+    if isinstance(answer, Schedule):
+        return {
+            "schedule": lambda _: answer,
+            "settings": lambda _: answer,
+            "pictures": lambda _: [order_of(answer)],
+        }
+    return {
+        "timeline": lambda _: Outcome(timeline=answer),
+        "schedule": lambda _: answer.schedule,
+        "settings": lambda _: answer.schedule,
+        "pictures": lambda _: [view_of(answer)],
+    }
+
+
+def word_for(answer: Writable) -> str:
+    """Return what an answer is called in messages: ``a result``, ``an explanation``, ``costs``."""
+    if isinstance(answer, Costs):
+        return "costs"
+    name = type(answer).__name__.lower()
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

@@ -1,0 +1,175 @@
+"""Compare schedules on the same ranks, microbatches and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
+from pipeplan.api.comparing.comparison import Comparison, comparison_of_results
+from pipeplan.api.comparing.leads import leads_of
+from pipeplan.api.keywords import CompareKeywords
+from pipeplan.api.results import Result
+from pipeplan.api.simulations import simulated
+from pipeplan.api.sources import as_taken_by, label, opened, same_ranks
+from pipeplan.costs import ConfiguredSettings, Options, Settings, option
+from pipeplan.errors import InputError, PipeplanError, UnknownNameError
+from pipeplan.model import Schedule, Timeline
+from pipeplan.simulation import simulate as simulate_schedule
+from pipeplan.strategies import STRATEGIES, is_strategy, strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Entrants:
+    """The schedules of a comparison, which can be simulated again on other settings.
+
+    Attributes
+    ----------
+    sources
+        The schedules by the names of their results.
+    settings
+        Shape and costs.
+    """
+
+    sources: Mapping[str, str | Schedule | Timeline]
+    settings: Settings
+
+    def again(self, result: Result, settings: Settings) -> Result:
+        """Simulate one of them on other settings. Raises what :func:`pipeplan.simulate` does."""
+        source = self.sources[result.name]
+        return simulated(source, settings_for(source, settings), called=result.name)
+
+    def timed(self, result: Result, settings: Settings) -> float:
+        """Return the makespan that the order of one of them has on other settings."""
+        schedule, settings = result.schedule, settings_for(self.sources[result.name], settings)
+        costs = settings.costs(schedule.placement)
+        return simulate_schedule(schedule, costs, communication=settings.communication).timeline.makespan
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(Options):
+    """Options of a comparison."""
+
+    leads: bool = option(
+        False, kind="flag", title="Leads", group="search",
+        help="Also find up to which transfer time the fastest schedule leads, and which leads under smaller memory limits. "
+        "This simulates the schedules many times over.",
+    )  # fmt: skip
+
+
+@takes(CompareOptions, ConfiguredSettings)
+def compare(*schedules: ScheduleLike, **options: Unpack[CompareKeywords]) -> Comparison:
+    """Several schedules on the same ranks, microbatches and costs; or all that fit.
+
+    Parameters
+    ----------
+    *schedules
+        What :func:`pipeplan.simulate` takes; none: every strategy. Without ``ranks`` and ``microbatches`` they are those of
+        the first schedule that is given as such, or as a file.
+    **options
+        The options of a comparison, and shape and costs. An option that a schedule does not have, such as ``chunks``, is
+        left out for it.
+
+    Raises
+    ------
+    InputError
+        For what :func:`pipeplan.simulate` raises it, on the first of the schedules; for schedules of different ranks or
+        microbatches; without schedules, if none fits.
+    NegativeAnswer
+        If there is no schedule under the memory limit.
+
+    Examples
+    --------
+    >>> table = pipeplan.compare("1f1b", "zbv", ranks=4, microbatches=8)
+    >>> table.best.name, table["1f1b"].makespan
+    ('zbv', 33.0)
+    """
+    chosen, settings = options_and_settings(CompareOptions, options)
+    return comparison_of(schedules, settings, leads=chosen.leads)
+
+
+def comparison_of(schedules: Sequence[ScheduleLike], settings: Settings, *, leads: bool = False) -> Comparison:
+    """See :func:`compare`."""
+    entrants, results, refused = _compared(schedules, settings)
+    for error in refused.values():
+        if not results or (schedules and isinstance(error, InputError)):
+            raise error
+    # Leads are found by the names of results, which two files may share.
+    one_each = len({result.name for result in results}) == len(results)
+    changes = leads_of(results, entrants.settings, entrants.again, entrants.timed) if leads and one_each else ()
+    return comparison_of_results(results, refused={name: str(error) for name, error in refused.items()}, leads=changes)
+
+
+def compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
+    """The results that can be had, the best first, and the error of every other schedule by its name.
+
+    Parameters
+    ----------
+    sources
+        As for :func:`compare`.
+    settings
+        Shape and costs.
+
+    Raises
+    ------
+    InputError
+        For a variant that none of the schedules has, and for ranks and stages that contradict each other.
+    """
+    _, results, refused = _compared(sources, settings)
+    return results, refused
+
+
+def _compared(
+    sources: Iterable[ScheduleLike], settings: Settings
+) -> tuple[Entrants, list[Result], dict[str, PipeplanError]]:
+    settings = same_ranks(settings)
+    found: list[tuple[str, str | Schedule | Timeline]] = []
+    results: list[Result] = []
+    refused: dict[str, PipeplanError] = {}
+    for source in list(sources) or list(STRATEGIES):
+        try:
+            found.append((label(source), opened(source)))
+        except PipeplanError as error:
+            refused[label(source)] = error
+    _require_variant([meant for _, meant in found], settings.variant)
+    settings = with_shape_of([meant for _, meant in found], settings)
+    meant: dict[str, str | Schedule | Timeline] = {}
+    for name, each in found:
+        try:
+            results.append(simulated(each, settings_for(each, settings), called=name))
+        except PipeplanError as error:
+            refused[name] = error
+        else:
+            # By the name of the result, which may be another one: a file's schedule has its own.
+            meant[results[-1].name] = each
+    return Entrants(meant, settings), sorted(results, key=lambda result: (not result.fits, result.makespan)), refused
+
+
+def _require_variant(found: Iterable[str | Schedule | Timeline], variant: str | None) -> None:
+    """A schedule without this variant leaves it out, but one of them must have it."""
+    if variant is None:
+        return
+    known = {each for name in found if isinstance(name, str) and is_strategy(name) for each in strategy(name).variants}
+    if not known:
+        raise InputError("none of these schedules has variants", field="variant")
+    if variant not in known:
+        raise UnknownNameError("variant", variant, known, field="variant")
+
+
+def with_shape_of(found: Iterable[str | Schedule | Timeline], settings: Settings) -> Settings:
+    """The settings with the ranks and microbatches of the first schedule that has its own, where none are given."""
+    for meant in found:
+        if not isinstance(meant, str):
+            schedule = meant.schedule if isinstance(meant, Timeline) else meant
+            ranks = schedule.ranks if settings.ranks is None else settings.ranks
+            microbatches = schedule.microbatches if settings.microbatches is None else settings.microbatches
+            return replace(settings, ranks=ranks, microbatches=microbatches)
+    return settings
+
+
+def settings_for(meant: str | Schedule | Timeline, settings: Settings) -> Settings:
+    """The settings that a schedule has: one that is given as such has its own chunks, groups and slices."""
+    if isinstance(meant, str):
+        return as_taken_by(strategy(meant), settings)
+    return settings.without("chunks", "group_size", "slices", "variant")

@@ -1,0 +1,363 @@
+"""Several schedules on the same ranks, microbatches and costs: the record, its table and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
+import numpy as np
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.comparing.leads import Lead, changes_in_words, peak_of, times_of
+from pipeplan.api.parts import activations_of, columns, line, notes, sizes
+from pipeplan.api.results import Result, pictured
+from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.model import counted, one_line, shortened
+from pipeplan.readable import Times, percent
+from pipeplan.records import Record
+from pipeplan.strategies import STRATEGIES, is_strategy, strategy
+
+if TYPE_CHECKING:
+    from pipeplan.api.parts import Part
+    from pipeplan.drawing import View
+    from pipeplan.drawing.html import ReportPage
+    from pipeplan.formats import Content, Format
+
+_SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE = (
+    "idle/\nspan",
+    "idle/\nwork",
+    "chunks",
+    "gap\nany",
+    "gap\nown",
+    "idle/\ntotal",
+)
+_LEAST = (_SPAN, _WORK, _CHUNKS, _ANY, _OWN, _IDLE)
+"""The columns that narrow terminals do without, in this order."""
+
+_MOST_ROWS = 200
+"""Schedules that are listed, the shortest first."""
+
+_LEAST_SHOWN = 1e-3
+"""A share that is not written as none: as one that is smaller."""
+
+
+class LeastBound(Record, frozen=True, kw_only=True):
+    """Least lower bound of all placements that were compared: no schedule of any of them can be shorter."""
+
+    value: float
+    reason: str
+    placement: str
+    chunks: int
+    slices: int
+    recomputing: bool
+
+
+@final
+class Comparison(Record, Answer, frozen=True, kw_only=True, eq=False):
+    """Several schedules on the same ranks, microbatches and costs.
+
+    ``table["zbv"]`` is one result, ``table[0]`` the first, iteration gives all; ``to_frame()`` has a row a schedule.
+
+    Attributes
+    ----------
+    results
+        Those within the memory limit first, the shortest makespan first.
+    refused
+        The schedules that this shape, these costs or this limit rule out, each with the reason.
+    warnings, notes
+        Warnings and assumptions of the schedules, each behind the names that it applies to unless it applies to all.
+    least
+        The least of all lower bounds, as ``least_bound`` in JSON.
+    leads
+        The slower transfer and the smaller memory limits at which another schedule leads; empty unless requested.
+    changes
+        The same in sentences.
+    """
+
+    schema_name = "answer-compare"
+
+    results: tuple[Result, ...]
+    refused: dict[str, str]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    least: LeastBound = msgspec.field(name="least_bound")
+    leads: tuple[Lead, ...]
+    changes: tuple[str, ...]
+
+    @cached_property
+    def least_bound(self) -> Result:
+        """The result whose lower bound is the least: no schedule of any placement here can be shorter than that bound."""
+        return min(self.results, key=lambda result: result.lower_bound)
+
+    def least_gap(self, result: Result) -> float | None:
+        """How far a result is above the least bound, as a share of it; None over the memory limit."""
+        return self.least_bound.bound.gap_of(result.makespan) if result.fits else None
+
+    @property
+    def fits(self) -> bool:
+        """Whether any schedule stays within the memory limit."""
+        return any(result.fits for result in self.results)
+
+    @property
+    def best(self) -> Result:
+        """The first one."""
+        return self.results[0]
+
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __contains__(self, name: object) -> bool:
+        return any(result.name == name for result in self.results)
+
+    def __getitem__(self, name: str | int) -> Result:
+        """The result of a schedule, by its name or an alias, or by its place: 0 is the first one.
+
+        Raises
+        ------
+        IndexError
+            For a place that is not here.
+        UnknownNameError
+            For a name that is not here; the message suggests the nearest one.
+        InputError
+            For a schedule that was refused, with the reason.
+        """
+        if not isinstance(name, str):
+            if isinstance(name, bool) or not hasattr(name, "__index__"):
+                raise InputError(f"a result is found by its name or its place, not by {shortened(repr(name), 60)}")
+            return self.results[name]
+        meant = strategy(name).name if is_strategy(name) else name
+        found = next((result for result in self.results if result.name == meant), None)
+        if found is not None:
+            return found
+        if meant in self.refused:
+            raise InputError(f"{meant} is not possible here: {self.refused[meant]}")
+        raise UnknownNameError("schedule of this comparison", name, [result.name for result in self.results])
+
+    def views(self) -> Sequence[View]:
+        """What a picture of all of them shows."""
+        return [result.view() for result in self.results]
+
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Its record, its page, and the picture of all results."""
+        return {
+            "record": lambda _: self.to_dict(),
+            "pictures": partial(pictured, self.results),
+            "report": lambda chosen: comparison_report(self, pictured(self.results, chosen)),
+        }
+
+    def table(self) -> Iterator[Part]:
+        """Return a row per schedule, those over their memory limit marked; then the least bound, changes and notes."""
+        first, times = self.best, times_of(self.results)
+        shape = f"{counted(first.ranks, 'rank')}, {counted(first.microbatches, 'microbatch')}"
+        yield line(f"{shape}, {first.costs.name}" if first.costs.name else shape, "bold")
+        yield line()
+        yield _columns(self, times)
+        if len(self) > _MOST_ROWS:
+            more = counted(len(self) - _MOST_ROWS, "longer schedule")
+            yield line(f"{more} not listed here: --json has all, in Python to_dict()")
+        if not all(result.fits for result in self):
+            yield line("! over the memory limit")
+        yield line()
+        yield from map(line, (_bounded(self, times), *self.changes))
+        if self.refused:
+            yield line()
+            yield line("not possible here:")
+        for name, reason in self.refused.items():
+            yield line(f"{name}: {_first_line(name, reason)}", indent=2)
+        yield line()
+        yield line(
+            "idle: idle time by the ranks' whole time, by the time they work, and within the longest span. "
+            "gap: above the bound of the schedule's own placement, and above the least bound of any here."
+        )
+        yield from notes(self.notes)
+        yield from notes(_without_limits(self.warnings))
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "schedule": result.name,
+                "placement": result.schedule.placement.name,
+                "chunks": result.chunks,
+                "makespan": result.makespan,
+                "longest_span": result.timeline.longest_span,
+                "idle_over_total": result.bubble.idle_over_total,
+                "over_ideal": result.bubble.over_ideal,
+                "span_bubble": result.bubble.span,
+                "peak_activation": max(result.peak_activation),
+                "peak_bytes": None if result.peak_bytes is None else max(result.peak_bytes),
+                "fits": result.fits,
+                "lower_bound": result.lower_bound,
+                "gap": result.gap,
+                "least_gap": self.least_gap(result),
+            }
+            for result in self.results
+        ]
+
+    def __repr__(self) -> str:
+        lines = "".join(f"\n  {result!r}" for result in self.results)
+        return f"<Comparison of {len(self.results)} schedules, {len(self.refused)} refused{lines}>"
+
+
+def comparison_of_results(
+    results: Sequence[Result], *, refused: Mapping[str, str] | None = None, leads: Sequence[Lead] = ()
+) -> Comparison:
+    """Return the comparison of results, which stand with the best first."""
+    least = min(results, key=lambda result: result.lower_bound)
+    placed = [
+        result.replaced(least_gap=least.bound.gap_of(result.makespan) if result.fits else None) for result in results
+    ]
+    return Comparison(
+        results=tuple(placed),
+        refused=dict(refused or {}),
+        warnings=_by_text(results, lambda result: result.warnings),
+        notes=_by_text(results, lambda result: result.notes),
+        least=LeastBound(
+            value=least.lower_bound,
+            reason=least.bound_reason,
+            placement=least.schedule.placement.name,
+            chunks=least.chunks,
+            slices=least.slices,
+            recomputing=least.bound_is_of_recomputed,
+        ),
+        leads=tuple(leads),
+        changes=changes_in_words(leads, results),
+    )
+
+
+def _by_text(results: Sequence[Result], texts_of: Callable[[Result], Iterable[str]]) -> tuple[str, ...]:
+    by_text: dict[str, list[str]] = {}
+    for result in results:
+        for text in texts_of(result):
+            by_text.setdefault(text, []).append(result.name)
+    return tuple(
+        text if len(names) == len(results) > 1 else f"{', '.join(names)}: {text}" for text, names in by_text.items()
+    )
+
+
+def _without_limits(warnings: Iterable[str]) -> Iterator[str]:
+    """Return the warnings without those of memory limits, which marks in the table and on the page stand for."""
+    return (text for text in warnings if "over the memory limit: " not in text)
+
+
+def _first_line(name: str, reason: str) -> str:
+    return reason.splitlines()[0].removeprefix(f"{name}: ")
+
+
+def _columns(comparison: Comparison, times: Times) -> Part:
+    unit = f"\n({one_line(times.unit)})" if times.unit else ""
+    in_bytes = comparison.best.peak_bytes is not None
+    peak = "peak\nmemory" if in_bytes else "peak\nact."
+    table = columns("schedule", _CHUNKS, f"makespan{unit}", _IDLE, _WORK, _SPAN, peak, _OWN, _ANY, least=_LEAST)
+    peaks = [peak_of(result) for result in comparison]
+    rows = zip(comparison, sizes(peaks) if in_bytes else activations_of(peaks), strict=True)
+    for result, held in islice(rows, _MOST_ROWS):
+        shares = (result.bubble.idle_over_total, result.bubble.over_ideal, result.bubble.span)
+        gaps = (result.gap, comparison.least_gap(result))
+        table.add_row(
+            one_line(result.name) + ("" if result.fits else " !"),
+            str(result.chunks),
+            times.number(result.makespan),
+            *map(percent, shares),
+            held,
+            *("-" if gap is None else percent(gap) for gap in gaps),
+        )
+    return table
+
+
+def _bounded(comparison: Comparison, times: Times) -> str:
+    least, first = comparison.least, comparison.best
+    where = f"{least.placement}, {counted(least.chunks, 'chunk')} a rank"
+    where += f", {least.slices} slices" if least.slices > 1 else ""
+    where += ", recomputing the same stages" if least.recomputing else ""
+    bound = f"No schedule of any placement here can be shorter than {times.text(least.value)} ({where})"
+    gap = comparison.least_gap(first)
+    if gap is None:
+        return f"{bound}."
+    if gap == 0:
+        return f"{bound}: {first.name} is that short."
+    above = percent(gap) if gap >= _LEAST_SHOWN else f"less than {percent(_LEAST_SHOWN)}"
+    return f"{bound}: {first.name} is {above} above it."
+
+
+def comparison_report(comparison: Comparison, views: Sequence[View]) -> ReportPage:
+    """The page of several schedules; ``views`` are those of its results, in their order."""
+    from pipeplan.drawing.html import ReportPage
+
+    best = comparison.best
+    shape = f"{best.ranks} ranks, {best.microbatches} microbatches"
+    names = f"{len(comparison)} schedules" if len(comparison) > 1 else one_line(best.name)
+    return ReportPage(
+        kind="comparison",
+        title=f"{names} on {shape}",
+        facts=comparison_facts(comparison),
+        views=tuple(views),
+    )
+
+
+def comparison_facts(comparison: Comparison) -> dict[str, Any]:
+    """Return what the page of a comparison shows: a row per schedule, the shape and costs they share, leads and notes."""
+    best = comparison.best
+    in_bytes = best.memory.peak_bytes is not None
+    limits = best.limits
+    return {
+        "ranks": best.ranks,
+        "microbatches": best.microbatches,
+        "unit": best.time_unit,
+        "memory_unit": "bytes" if in_bytes else "activations",
+        "limit": None if limits is None or limits.in_activations == in_bytes else float(limits.values.max()),
+        "costs": _costs(best),
+        "rows": [
+            {"schedule": name, **_page_row(result, in_bytes)}
+            for name, result in zip(_names(comparison), comparison, strict=True)
+        ],
+        "refused": [
+            {"schedule": one_line(name), "message": _first_line(name, reason)}
+            for name, reason in comparison.refused.items()
+        ],
+        "notes": [*comparison.notes, *_without_limits(comparison.warnings)],
+        "changes": list(comparison.changes),
+    }
+
+
+def _names(comparison: Comparison) -> list[str]:
+    """The schedules' names, those that stand before already with a number."""
+    given = [one_line(result.name) for result in comparison]
+    before = (given[:place].count(name) for place, name in enumerate(given))
+    return [f"{name} ({count + 1})" if count else name for name, count in zip(given, before, strict=True)]
+
+
+def _page_row(result: Result, in_bytes: bool) -> dict[str, Any]:
+    placement, memory = result.schedule.placement, result.memory
+    peaks = memory.peak_bytes if in_bytes and memory.peak_bytes is not None else memory.peak_activation
+    named = STRATEGIES.get(result.name)
+    return {
+        "placement": placement.name,
+        "chunks": placement.chunks,
+        "makespan": result.makespan,
+        "bubble": result.bubble.idle_over_total,
+        "peak": float(peaks.max()),
+        "fullest": int(np.argmax(peaks)),
+        "fits": result.fits,
+        "bound": result.lower_bound,
+        "bound_reason": result.bound_reason,
+        "from_costs": named is not None and named.looks_at_costs,
+    }
+
+
+def _costs(result: Result) -> dict[str, Any]:
+    """What a rank does and holds for one microbatch, on average over the ranks: the same for every schedule."""
+    costs, ranks = result.costs, result.schedule.ranks
+    times = {"forward": costs.forward, "backward_input": costs.backward_input, "backward_weight": costs.backward_weight}
+    return {
+        **{name: float(values.sum()) / ranks for name, values in times.items()},
+        "backward": float(costs.backward.sum()) / ranks,
+        "even": all(bool(np.allclose(values, values[0])) for values in (*times.values(), costs.backward)),
+        "transfer": costs.transfer.time(),
+        "activation": float(costs.memory.activation.sum()) / ranks if costs.memory.in_bytes else None,
+    }

@@ -1,0 +1,222 @@
+"""Planned against measured, op by op."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.api.answers import FilePath
+from pipeplan.api.arguments import ScheduleLike, settings_of, takes
+from pipeplan.api.differing.departure import first_departure
+from pipeplan.api.differing.difference import Diff
+from pipeplan.api.differing.op_differences import rank_differences, slowest_ops, whole_kinds
+from pipeplan.api.differing.resimulation import Resimulation, kind_differences
+from pipeplan.api.differing.sentences import sentences_of
+from pipeplan.api.results import Result
+from pipeplan.api.simulations import simulated
+from pipeplan.api.sources import as_taken_by, opened
+from pipeplan.api.units import in_unit
+from pipeplan.costs import ConfiguredSettings, Settings, SettingsKeywords
+from pipeplan.errors import InputError
+from pipeplan.formats import MeasuredRun, read_run
+from pipeplan.model import TIME_UNITS, Schedule, Timeline, counted, dependencies, require_order
+from pipeplan.simulation import compute_only, critical_path
+from pipeplan.strategies import strategy
+
+_SCALED = (
+    "the planned times have no unit: 1 counts as {scale:.4g} {unit}, with which all ops take as long in sum as in the run; "
+    "give the plan its costs with a time unit to compare them as they are"
+)
+
+
+@takes(ConfiguredSettings)
+def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **options: Unpack[SettingsKeywords]) -> Diff:
+    """Planned against measured, op by op: how much of the error op times explain, and how much waiting.
+
+    Parameters
+    ----------
+    planned
+        A timeline, or a file that holds one, which stands as it is; else what :func:`pipeplan.simulate` takes.
+    measured
+        A timeline, a file that holds one, or the folder of a run's traces. Of several steps and replicas, the timeline of
+        median length.
+    **options
+        Shape and costs of a schedule that is simulated; a name takes the run's shape where none is given.
+
+    Raises
+    ------
+    InputError
+        For what cannot be read, timelines of different ops, a run whose ops take no time.
+    PipeplanError
+        For what :func:`pipeplan.simulate` raises it.
+    """
+    return differences(planned, measured, settings_of(options))
+
+
+def differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, given: Settings) -> Diff:
+    """See :func:`diff`."""
+    found = opened(planned)
+    run, source = _run(measured)
+    notes: tuple[str, ...] = ()
+    if isinstance(found, Timeline):
+        plan = found
+    else:
+        result = simulated(found, of_run(found, given, run) if isinstance(found, str) else given)
+        plan, notes = result.timeline, (*result.notes, *result.warnings)
+    measured_of = "" if isinstance(measured, Timeline | Result) else str(run)
+    return diff_timelines(plan, run.typical, notes=notes, measured_of=measured_of, measured_from=source)
+
+
+def of_run(name: str, settings: Settings, run: MeasuredRun) -> Settings:
+    """The settings with the shape of a run where a strategy's name comes without its own."""
+    schedule = run.timelines[0].schedule
+    placement, alone = schedule.placement, settings.ranks is None and settings.stages is None
+    return as_taken_by(
+        strategy(name),
+        replace(
+            settings,
+            ranks=placement.ranks if alone else settings.ranks,
+            microbatches=schedule.microbatches if settings.microbatches is None else settings.microbatches,
+            chunks=placement.chunks if alone and settings.chunks is None else settings.chunks,
+            slices=schedule.slices if settings.slices is None else settings.slices,
+        ),
+    )
+
+
+def _run(measured: FilePath | Timeline | Result) -> tuple[MeasuredRun, str]:
+    """What was measured, and the file or folder that it was read from."""
+    if isinstance(measured, Result):
+        measured = measured.timeline
+    if isinstance(measured, Timeline):
+        return MeasuredRun((measured,), steps=1, replicas=1, files=1), ""
+    return read_run(measured), os.fspath(measured)
+
+
+def diff_timelines(
+    planned: Timeline,
+    measured: Timeline,
+    *,
+    notes: tuple[str, ...] = (),
+    measured_of: str = "",
+    measured_from: str = "",
+) -> Diff:
+    """Compare two timelines of the same compute ops.
+
+    A plan without a unit of time is scaled to a run that has one, so that all its ops take as long in sum as the run's: the
+    rest of the difference is that of the ops to each other, and of waiting. A run without a unit has that of the plan.
+
+    Raises
+    ------
+    InputError
+        If an op is in one of them only, or one in the run takes no time.
+    InvalidScheduleError
+        For ops in an order in which nothing can have run, or of which some are missing.
+    """
+    for timeline in (planned, measured):
+        require_order(timeline.schedule, dependencies(timeline.schedule))
+    measured = replace(compute_only(measured), unit=measured.unit or planned.unit)
+    paceless = measured.unit in TIME_UNITS and planned.unit not in TIME_UNITS
+    planned = in_unit(compute_only(planned), measured.unit)
+    match = _matching(planned.schedule, measured.schedule)
+    scale = _work(measured) / _work(planned) if paceless and _work(planned) else 1.0
+    planned = replace(planned, start=scale * planned.start, end=scale * planned.end)
+    before, after = planned.end - planned.start, (measured.end - measured.start)[match]
+    if len(after) and after.min() <= 0:
+        raise InputError(f"{planned.schedule.place(int(after.argmin()))} takes no time in the run: it was not measured")
+    resimulate = Resimulation(planned)
+    path_messages, path_gaps = _path_waits(measured)
+    planned_path_messages, planned_path_gaps = _path_waits(planned)
+    kinds = tuple(kind_differences(planned, before, after, resimulate))
+    replanned, resimulated = resimulate(before), resimulate(after)
+    error, from_costs = measured.makespan - planned.makespan, resimulated.makespan - replanned.makespan
+    found = Diff(
+        schedule=planned.schedule.name,
+        unit=measured.unit,
+        planned_makespan=planned.makespan,
+        measured_makespan=measured.makespan,
+        error=error,
+        relative_error=error / measured.makespan,
+        change=error / planned.makespan,
+        sentences=(),
+        from_costs=from_costs,
+        from_waiting=error - from_costs,
+        path_messages=path_messages,
+        path_gaps=path_gaps,
+        planned_path_messages=planned_path_messages,
+        planned_path_gaps=planned_path_gaps,
+        measured_of=measured_of,
+        notes=notes if scale == 1 else (*notes, _SCALED.format(unit=measured.unit, scale=scale)),
+        kinds=kinds,
+        whole_kinds=tuple(whole_kinds(planned, before, after, kinds, resimulate)),
+        ranks=tuple(rank_differences(planned, measured)),
+        slowest=tuple(slowest_ops(planned, before, after, measured.start[match])),
+        departure=first_departure(planned, measured, match, resimulate.transfer),
+    ).holding(
+        planned=planned,
+        measured=measured,
+        replanned=replanned,
+        resimulated=resimulated,
+        match=match,
+        measured_from=measured_from,
+        scale=scale,
+    )
+    return found.replaced(sentences=sentences_of(found))
+
+
+def _work(timeline: Timeline) -> float:
+    """The time of all ops in sum."""
+    return float((timeline.end - timeline.start).sum())
+
+
+def _matching(planned: Schedule, measured: Schedule) -> NDArray[np.int64]:
+    """Where each planned op stands in the run."""
+    mine, theirs = _numbers(planned, measured)
+    for numbers, others, schedule, where in (
+        (mine, theirs, planned, "the planned timeline"),
+        (theirs, mine, measured, "the run"),
+    ):
+        only = np.flatnonzero(~np.isin(numbers, others))
+        if only.size:
+            op = schedule.op(int(only[0]))
+            more = f" (and {only.size - 1} more ops)" if only.size > 1 else ""
+            raise InputError(
+                f"{op} is only in {where}{more}: these are timelines of different schedules. {_apart(planned, measured)}"
+            )
+    order = np.argsort(theirs)
+    return order[np.searchsorted(theirs, mine, sorter=order)]
+
+
+def _apart(planned: Schedule, measured: Schedule) -> str:
+    """How two schedules of other ops differ, and what to do."""
+    nouns = {"ranks": "rank", "stages": "stage", "microbatches": "microbatch", "slices": "slice"}
+    names = [name for name in nouns if getattr(planned, name) != getattr(measured, name)]
+    if not names:
+        return "Their shape is the same: name the schedule that ran"
+    plan, run = (
+        " and ".join(counted(getattr(each, name), nouns[name]) for name in names) for each in (planned, measured)
+    )
+    given = "the shape" if "stages" in names else " and ".join(names)
+    return f"The plan has {plan}, the run {run}: leave out {given}, and a schedule's name takes the run's"
+
+
+def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:
+    """A number for each op of each schedule, the same for the same op."""
+    microbatches, slices, stages = (
+        max(getattr(schedule, name) for schedule in schedules) for name in ("microbatches", "slices", "stages")
+    )
+    return [
+        ((each.kind.astype(np.int64) * stages + each.stage) * microbatches + each.microbatch) * slices + each.slice
+        for each in (schedule.columns for schedule in schedules)
+    ]
+
+
+def _path_waits(measured: Timeline) -> tuple[float, float]:
+    """Time on the critical path between ops of different ranks, and between ops of one rank."""
+    path = np.array(critical_path(measured).ops, np.intp)
+    gaps = measured.start[path[1:]] - measured.end[path[:-1]]
+    crosses = measured.schedule.rank[path[1:]] != measured.schedule.rank[path[:-1]]
+    return float(gaps[crosses].sum()), float(gaps[~crosses].sum())

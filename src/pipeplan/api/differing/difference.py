@@ -1,0 +1,272 @@
+"""A planned timeline against a run of it: the record, its table and its page.
+
+The error of the step time has two parts. The schedule is simulated again with every op taking its measured time: the
+difference is what the *costs* explain. The rest is *waiting* that was not planned: slower messages, gaps between ops, ranks
+that start late. The effects of two kinds of ops can hide each other, so they need not add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.differing.departure import Departure
+from pipeplan.api.differing.op_differences import OpDifference, RankDifference, WholeKind, ratios_of, scale_of
+from pipeplan.api.differing.resimulation import KindDifference
+from pipeplan.api.parts import Points, columns, line, notes
+from pipeplan.drawing import Ratios, View, view_of
+from pipeplan.model import Floats, Timeline, one_line
+from pipeplan.readable import Times, change
+from pipeplan.records import Evidence, Record
+
+if TYPE_CHECKING:
+    from pipeplan.api.parts import Part
+    from pipeplan.drawing.html import ReportPage
+    from pipeplan.formats import Content, Format
+
+MOST_KINDS = 40
+"""How many rows are listed: those with the largest effect."""
+
+KIND_WORDS = {
+    "F": "forward",
+    "B": "backward",
+    "I": "backward for inputs",
+    "W": "backward for weights",
+    "R": "recompute",
+    "F+B": "overlapped forward and backward",
+}
+"""Kinds of ops in words."""
+
+
+LEGEND = "effect: what the step changes by if these ops alone take their measured times"
+"""Below the table."""
+
+
+@final
+class Diff(Record, Answer, frozen=True, kw_only=True, eq=False):
+    """A planned timeline and a run of it.
+
+    ``to_frame()`` has a row for each kind of op on each stage.
+
+    Attributes
+    ----------
+    schedule, unit
+        The schedule's name, and the unit of all times, which is that of the run.
+    error, relative_error, change
+        Measured makespan minus the planned one; as a share of the measured one; as a share of the planned one.
+    sentences
+        What came out, in words: how long the run took, what made the difference, what to do.
+    from_costs, from_waiting
+        The parts of the error that op times explain, and that waiting explains.
+    path_messages, path_gaps
+        On the critical path of the run: time between ops of different ranks, and between ops of one rank.
+    planned_path_messages, planned_path_gaps
+        The same of the plan.
+    measured_of
+        Of how many steps and replicas of the run the measured timeline is the one of median length, in words.
+    notes
+        Assumptions that the plan was made on, a sentence each.
+    kinds
+        The differences by kind and stage.
+    whole_kinds, ranks, slowest
+        Those of each kind on all stages, those by rank, and the ops that took the most beyond their plan.
+    departure
+        The first op at which the run departs from the planned order; None where it never does.
+    """
+
+    schema_name = "answer-diff"
+
+    schedule: str
+    unit: str
+    planned_makespan: float
+    measured_makespan: float
+    error: float
+    relative_error: float
+    change: float
+    sentences: tuple[str, ...]
+    from_costs: float
+    from_waiting: float
+    path_messages: float
+    path_gaps: float
+    planned_path_messages: float
+    planned_path_gaps: float
+    measured_of: str
+    notes: tuple[str, ...]
+    kinds: tuple[KindDifference, ...]
+    whole_kinds: tuple[WholeKind, ...]
+    ranks: tuple[RankDifference, ...]
+    slowest: tuple[OpDifference, ...]
+    departure: Departure | None
+
+    planned = Evidence[Timeline]()
+    """The planned timeline of compute ops, in the unit of the run, in the order of its own schedule."""
+
+    measured = Evidence[Timeline]()
+    """The measured timeline of compute ops, in the order of its own schedule."""
+
+    replanned = Evidence[Timeline]()
+    """The schedule simulated with every op taking its planned time: the planned timeline, unless that was measured."""
+
+    resimulated = Evidence[Timeline]()
+    """The schedule simulated with every op taking its measured time."""
+
+    match = Evidence[NDArray[np.intp]]()
+    """Where each planned op stands in the run, shape (ops,)."""
+
+    measured_from = Evidence[str]()
+    """The file or folder that the run was read from; empty where it was none."""
+
+    scale = Evidence[float]()
+    """Factor on the times of a plan without a unit of time, which makes its ops take as long in sum as the run's."""
+
+    @property
+    def several(self) -> bool:
+        """Whether the measured timeline was chosen among several steps or replicas."""
+        return bool(self.measured_of) and not self.measured_of.startswith("1 step, ")
+
+    @cached_property
+    def ratios(self) -> Floats:
+        """Measured over planned time of each op, shape (ops,), in the planned timeline's order; 10 if none was planned."""
+        measured = self.measured.end - self.measured.start
+        return ratios_of(self.planned.end - self.planned.start, measured[self.match])
+
+    @property
+    def ratios_in_run(self) -> Floats:
+        """The same in the order of the measured timeline."""
+        ratios = np.empty_like(self.ratios)
+        ratios[self.match] = self.ratios
+        return ratios
+
+    @property
+    def ratio_limit(self) -> float:
+        """A scale of colours for the ratios goes from ``1 / ratio_limit`` (shorter) over 1 to this."""
+        return scale_of(self.ratios)
+
+    def views(self) -> list[View]:
+        """What a picture of both shows: the planned timeline above the measured one, its ops coloured by their ratios."""
+        name = self.schedule or "schedule"
+        ratios = Ratios(values=self.ratios_in_run, reach=self.ratio_limit)
+        measured = view_of(self.measured, title=f"{name}, measured")
+        return [view_of(self.planned, title=f"{name}, planned"), replace(measured, ratios=ratios)]
+
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Its record, its page, and the picture of plan and run."""
+        return {
+            "record": lambda _: self.to_dict(),
+            "pictures": lambda _: self.views(),
+            "report": lambda _: difference_report(self),
+        }
+
+    def table(self) -> Iterator[Part]:
+        """Return what came out in sentences, and each kind on each stage."""
+        yield line(f"{self.schedule or 'the schedule'}: planned against measured", "bold")
+        if self.several:
+            yield line(f"of {self.measured_of}, the one of median length")
+        yield Points(self.sentences)
+        table = columns(*headings_of(self), padding=1)
+        rows = rows_of(self)
+        if len(rows) > MOST_KINDS:
+            largest = sorted(range(len(rows)), key=lambda place: -abs(self.kinds[place].effect))
+            rows = [rows[place] for place in largest[:MOST_KINDS]]
+        for row in rows:
+            table.add_row(*row)
+        yield table
+        yield line(LEGEND)
+        yield from notes(self.notes)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [kind.to_dict() for kind in self.kinds]
+
+    def __repr__(self) -> str:
+        planned, measured, times = self.planned_makespan, self.measured_makespan, whole_times(self)
+        name = self.schedule or "a schedule"
+        return (
+            f"<Diff of {name}: {times.text(measured)}, {change(self.change)} against the planned {times.text(planned)}>"
+        )
+
+
+def headings_of(found: Diff) -> tuple[str, ...]:
+    """Return the headings of the columns of :func:`rows_of`, with the units of their numbers."""
+    planned, effect = (f" ({times.unit})" if times.unit else "" for times in (op_times(found), whole_times(found)))
+    return "kind", "stage", "ops", f"planned{planned}", "measured", "ratio", f"effect{effect}"
+
+
+def rows_of(found: Diff) -> list[tuple[str, ...]]:
+    """Return a row of texts for each kind on each stage, in the order of ``found.kinds``."""
+    ops, whole = op_times(found), whole_times(found)
+    return [
+        (
+            KIND_WORDS[each.kind],
+            str(each.stage),
+            str(each.ops),
+            ops.number(each.planned),
+            ops.number(each.measured),
+            f"{each.measured / each.planned:.2f}" if each.planned else "",
+            plus_sign(each.effect, whole) + whole.number(each.effect),
+        )
+        for each in found.kinds
+    ]
+
+
+def plus_sign(value: float, times: Times) -> str:
+    """Return the sign of what is added, unless it is rounded away."""
+    return "+" if value > 0 and times.number(value) != times.number(0.0) else ""
+
+
+def whole_times(found: Diff) -> Times:
+    """Return how times of the whole step are written."""
+    return Times.of((found.planned_makespan, found.measured_makespan), found.unit)
+
+
+def op_times(found: Diff) -> Times:
+    """Return how times of ops are written."""
+    return Times.of((time for each in found.kinds for time in (each.planned, each.measured)), found.unit)
+
+
+def difference_report(found: Diff) -> ReportPage:
+    """The page of a run beside its plan: the plan's timeline above that of the run."""
+    from pipeplan.drawing.html import ReportPage
+
+    return ReportPage(
+        kind="difference",
+        title=f"{one_line(found.schedule) or 'the schedule'}: planned against measured",
+        facts=_page_facts(found),
+        views=tuple(found.views()),
+    )
+
+
+def _page_facts(found: Diff) -> dict[str, Any]:
+    """The sentences and the table that the terminal shows, and each op's measured time over its planned one."""
+    from pipeplan.drawing.html import packed
+
+    return {
+        "unit": found.unit,
+        "of": f"of {found.measured_of}, the step of median length" if found.several else "",
+        "sentences": list(found.sentences),
+        "headings": list(headings_of(found)),
+        "legend": LEGEND,
+        "rows": [
+            {
+                "texts": list(texts),
+                "notation": f"{each.stage}{each.kind}",
+                "kind": each.kind,
+                "stage": each.stage,
+                "ops": each.ops,
+                "planned": each.planned,
+                "measured": each.measured,
+                "ratio": each.measured / each.planned if each.planned else None,
+                "effect": each.effect,
+            }
+            for each, texts in zip(found.kinds, rows_of(found), strict=True)
+        ],
+        "ranks": [rank.to_dict() for rank in found.ranks],
+        "notes": list(found.notes),
+        "reach": found.ratio_limit,
+        "ratios": [packed(ratios.astype(np.float32)) for ratios in (found.ratios, found.ratios_in_run)],
+    }

@@ -1,0 +1,349 @@
+"""Why ranks idle, what the critical path is made of, and what would help: the function, the record and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Unpack, final
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.arguments import ScheduleLike, asked, takes
+from pipeplan.api.explaining.remedies import Remedy, remedies, round_off
+from pipeplan.api.explaining.sentences import advice_of, bound_sentences, sentences_of
+from pipeplan.api.explaining.waits import Wait, longest_waits
+from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, sizes, warnings
+from pipeplan.api.results import Result
+from pipeplan.api.simulations import timed
+from pipeplan.api.sources import label, opened
+from pipeplan.costs import ConfiguredSettings, Settings, SettingsKeywords
+from pipeplan.formats import ResultRecord
+from pipeplan.model import Floats, Timeline, counted
+from pipeplan.readable import Times, change, percent
+from pipeplan.records import Evidence, Record
+from pipeplan.simulation import CriticalPath, IdleTimes, LocatedWindow, Reason, critical_path
+
+if TYPE_CHECKING:
+    from pipeplan.api.parts import Part
+    from pipeplan.drawing import View
+    from pipeplan.formats import Content, Format
+
+MOST_STAGES = 4
+"""How many stages of the critical path are named."""
+
+_WINDOWS = {
+    "first": "to the first backward",
+    "trip": "round trip",
+    "last": "from the last forward on",
+    "owed": "after the last input backward",
+}
+
+
+class PathShares(Record, frozen=True, kw_only=True):
+    """Time on the critical path by kind of op and by stage, in gaps between ops, and in transfers and waiting."""
+
+    by_kind: dict[str, float]
+    by_stage: list[float]
+    overhead: float
+    transfer: float
+    ops: int
+
+
+class WindowRecord(Record, frozen=True, kw_only=True):
+    """Stretch of time in which a memory limit keeps round trips apart."""
+
+    rank: int | None
+    kind: str
+    start: float
+    end: float
+    idle: float
+    least_length: float
+    least_idle: float
+
+
+class Reasons(Record, frozen=True, kw_only=True):
+    """Why ranks idle, and how long each: a list by rank for each reason. Then what would help, in figures and in words."""
+
+    reasons: dict[str, list[float]]
+    longest_waits: tuple[Wait | None, ...]
+    per_microbatch: float
+    critical_path: PathShares
+    windows: list[WindowRecord]
+    what_ifs: tuple[Remedy, ...]
+    sentences: tuple[str, ...]
+    advice: str
+
+
+@final
+class Explanation(ResultRecord, Answer, frozen=True, kw_only=True, eq=False):
+    """Figures of one schedule, and why its ranks idle.
+
+    ``to_frame()`` has a row per rank, and a column for each reason.
+    """
+
+    schema_name = "answer-explain"
+
+    explain: Reasons
+
+    result = Evidence[Result]()
+    """The schedule on its costs, or the timeline as it was measured."""
+
+    idle = Evidence[IdleTimes]()
+    """Every idle moment of every rank with its reason; the reasons add up to the idle time."""
+
+    path = Evidence[CriticalPath]()
+    """The chain of ops and messages that made the makespan what it is."""
+
+    @cached_property
+    def totals(self) -> Floats:
+        """Idle time by rank and reason, shape (ranks, reasons)."""
+        return np.array([self.explain.reasons[reason.key] for reason in Reason]).T
+
+    @property
+    def per_microbatch(self) -> float:
+        """The makespan by the number of microbatches."""
+        return self.explain.per_microbatch
+
+    @property
+    def what_ifs(self) -> tuple[Remedy, ...]:
+        """Changes, each with the makespan it would give: simulated again, not estimated; the best first.
+
+        Empty for a timeline that has its times already.
+        """
+        return self.explain.what_ifs
+
+    @property
+    def helping(self) -> tuple[Remedy, ...]:
+        """The changes that help, the best first."""
+        return tuple(what for what in self.what_ifs if what.helps)
+
+    @property
+    def waits(self) -> tuple[Wait | None, ...]:
+        """The longest wait of every rank between its first op and its last; None where it has none."""
+        return self.explain.longest_waits
+
+    @property
+    def windows(self) -> tuple[LocatedWindow, ...]:
+        """The windows of the result: where its rank must idle under its memory limit."""
+        return self.result.windows
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How long a microbatch takes, then how long each rank idles and for what; of many ranks, of those that say most."""
+        return self.explain.sentences
+
+    @property
+    def advice(self) -> str:
+        """What to do next, in a sentence; empty for a timeline that has its times already."""
+        return self.explain.advice
+
+    def views(self) -> Sequence[View]:
+        """The result's timeline with the reasons in its gaps."""
+        return [self.result.view(reasons=True)]
+
+    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Return the writable contents of the result, with the idle reasons in its record and picture."""
+        return {**self.result.contents(), "record": lambda _: self.to_dict(), "pictures": lambda _: self.views()}
+
+    def table(self) -> Iterator[Part]:
+        """Return a sentence per rank, the reasons by rank, the critical path, what would help, and what to do."""
+        times, windows = _times(self.result, self.what_ifs), self.windows
+        bound = list(bound_sentences(self.result, windows, times))
+        heading, *ranks = self.sentences[: len(self.sentences) - len(bound)]
+        yield line(heading, "bold")
+        yield line()
+        yield from map(line, ranks)
+        yield line()
+        yield _reasons(self, times)
+        yield from left_out(self.ranks)
+        for sentence in bound:
+            yield line()
+            yield line(sentence)
+            yield line()
+            yield _windows(windows, times)
+        yield line()
+        yield line("critical path", "bold")
+        yield facts(_path(self, times), below=1)
+        yield from _remedies(self, times)
+        if self.notes or self.warnings:
+            yield line()
+        yield from notes(self.notes)
+        yield from warnings(self.warnings)
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"rank": rank, "idle": self.idle_by_rank[rank]} | {reason.key: float(row[reason]) for reason in Reason}
+            for rank, row in enumerate(self.totals)
+        ]
+
+    def __repr__(self) -> str:
+        shares = self.totals.sum(axis=0)
+        most = Reason(int(shares.argmax())).key if shares.any() else "nothing"
+        return f"<Explanation of {self.name}: idle time goes mostly to {most}>"
+
+
+@takes(ConfiguredSettings)
+def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[SettingsKeywords]) -> Explanation:
+    """Why each rank idles, what the critical path is made of, and what would help.
+
+    Parameters
+    ----------
+    schedule
+        What :func:`pipeplan.simulate` takes; or a timeline, or the traces of a run, which is explained as it stands: with
+        the times that were measured, or simulated before unless costs are given here.
+    **options
+        Shape and costs.
+
+    Raises
+    ------
+    InputError
+        For times or transfers beside a measured timeline, and for what :func:`pipeplan.simulate` raises it.
+    PipeplanError
+        For what :func:`pipeplan.simulate` raises it.
+
+    Examples
+    --------
+    >>> explanation = pipeplan.explain("1f1b", ranks=4, microbatches=8, p2p_time=0.5)
+    >>> [what.change for what in explanation.helping[:2]]
+    ['zb-h2', 'dualpipe']
+    """
+    return explained(*asked(schedule, options))
+
+
+def explained(source: ScheduleLike, settings: Settings) -> Explanation:
+    """See :func:`explain`."""
+    found = opened(source)
+    result = timed(found, settings, called=label(source))
+    stands = isinstance(found, Timeline) and result.timeline is found
+    meant = found.schedule if isinstance(found, Timeline) else found
+    idle, path = result.idle_times(), critical_path(result.timeline, result.costs)
+    what_ifs = () if stands else remedies(meant, settings, result)
+    totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle)
+    times = _times(result, what_ifs)
+    windows, trips = result.windows, result.bound.round_trips
+    explain = Reasons(
+        reasons={reason.key: totals[:, reason].tolist() for reason in Reason},
+        longest_waits=waits,
+        per_microbatch=result.makespan / result.microbatches,
+        critical_path=PathShares(
+            by_kind={kind.name: time for kind, time in path.by_kind.items()},
+            by_stage=path.by_stage.tolist(),
+            overhead=path.overhead,
+            transfer=path.transfer,
+            ops=len(path.ops),
+        ),
+        windows=[
+            WindowRecord(
+                rank=None if trips is None else trips.rank,
+                kind=each.window.kind,
+                start=each.start,
+                end=each.end,
+                idle=each.idle,
+                least_length=each.window.length,
+                least_idle=each.window.idle,
+            )
+            for each in windows
+        ],
+        what_ifs=what_ifs,
+        sentences=sentences_of(result, totals, waits, windows, times),
+        advice=advice_of(result, what_ifs, times),
+    )
+    explanation = Explanation(**msgspec.structs.asdict(result), explain=explain)
+    return explanation.holding(result=result, idle=idle, path=path)
+
+
+def _times(result: Result, what_ifs: Sequence[Remedy]) -> Times:
+    return Times.of([result.makespan, *(what.makespan for what in what_ifs)], result.time_unit)
+
+
+def _reasons(explanation: Explanation, times: Times) -> Part:
+    """Idle time of every rank by reason; reasons that never occur are left out."""
+    totals = explanation.totals
+    occurring = [reason for reason in Reason if totals[:, reason].any()]
+    unit = f" ({times.unit})" if times.unit else ""
+    table = columns("rank", f"idle{unit}", *(reason.key for reason in occurring), padding=1)
+    shown = shown_ranks(len(totals))
+    for place, rank in enumerate(shown):
+        if place and rank != shown[place - 1] + 1:
+            table.add_row("...")
+        idle = explanation.idle_by_rank[rank]
+        table.add_row(str(rank), times.number(idle), *times.parts(float(totals[rank, reason]) for reason in occurring))
+    shares = totals.sum(axis=0) / max(float(totals.sum()), 1e-300)
+    table.add_section()
+    table.add_row("all", percent(1.0 if occurring else 0.0), *(percent(float(shares[reason])) for reason in occurring))
+    return table
+
+
+def _path(explanation: Explanation, times: Times) -> list[tuple[str, str]]:
+    path, makespan = explanation.path, explanation.makespan
+    between = "transfers and waiting" if path.overhead else "between ops"
+    named = [(kind.name, time) for kind, time in path.by_kind.items()]
+    named += [("gaps between ops", path.overhead)] if path.overhead else []
+    named.append((between, path.transfer))
+    numbers = times.parts(time for _, time in named)
+    rows = [
+        (name, f"{number}  ({percent(time / makespan)})") for (name, time), number in zip(named, numbers, strict=True)
+    ]
+    largest = np.argsort(-path.by_stage, kind="stable")[:MOST_STAGES]
+    stages = [f"{stage} ({percent(path.by_stage[stage] / makespan)})" for stage in largest if path.by_stage[stage]]
+    return [*rows, ("stages", ", ".join(stages))]
+
+
+def _remedies(explanation: Explanation, times: Times) -> Iterator[Part]:
+    if not explanation.what_ifs:
+        yield line("what-ifs are simulated: they need a schedule and its costs")
+        return
+    helping = explanation.helping
+    if helping:
+        yield _helping(explanation, helping, times)
+    rest = [what.change for what in explanation.what_ifs if not what.helps]
+    if rest:
+        yield line(f"{'tried too, no help' if helping else 'tried, no help'}: {', '.join(rest)}")
+    yield line()
+    yield line(explanation.advice)
+
+
+def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) -> Part:
+    """Beside what is now: the step, its time for each microbatch, and what the fullest rank holds."""
+    in_bytes = helping[0].peak_bytes is not None
+    each = Times.of([explanation.per_microbatch, *(what.per_microbatch for what in helping)], explanation.time_unit)
+    units = [f"\n({form.unit})" if form.unit else "" for form in (times, each)]
+    peak = "peak\nmemory" if in_bytes else "peak\nact."
+    step, share_of_step = f"makespan{units[0]}", f"a microbatch{units[1]}"
+    table = columns("what would help", step, share_of_step, "change", peak, padding=1, least=(step, peak))
+    now = max(explanation.peak_bytes if in_bytes and explanation.peak_bytes else explanation.peak_activation)
+    peaks = (sizes if in_bytes else activations_of)([now, *(what.peak for what in helping)])
+    mark = "" if explanation.fits else " !"
+    table.add_row(
+        f"(now){mark}", times.number(explanation.makespan), each.number(explanation.per_microbatch), "", peaks[0]
+    )
+    for what, held in zip(helping, peaks[1:], strict=True):
+        share = round_off(what.per_microbatch) / round_off(explanation.per_microbatch) - 1
+        table.add_row(what.change, times.number(what.makespan), each.number(what.per_microbatch), change(share), held)
+    return table
+
+
+def _windows(windows: Sequence[LocatedWindow], times: Times) -> Part:
+    """A row for windows of a kind, with the least and the most of them."""
+    unit = f" ({times.unit})" if times.unit else ""
+    table = columns("windows", f"between{unit}", "long,\nat least", "idle,\nat least", "idle\nhere", padding=1)
+    for kind, found in groupby(windows, key=lambda each: each.window.kind):
+        alike = list(found)
+        title = _WINDOWS[kind] if len(alike) == 1 else counted(len(alike), _WINDOWS[kind])
+        table.add_row(
+            title,
+            f"{times.number(alike[0].start)} to {times.number(alike[-1].end)}",
+            times.number(alike[0].window.length),
+            times.number(alike[0].window.idle),
+            _range([each.idle for each in alike], times),
+        )
+    return table
+
+
+def _range(values: Sequence[float], times: Times) -> str:
+    least, most = times.number(min(values)), times.number(max(values))
+    return least if least == most else f"{least} to {most}"

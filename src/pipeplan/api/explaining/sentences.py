@@ -1,0 +1,177 @@
+"""An explanation in sentences: why ranks idle, why the bound is what it is, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pipeplan.api.explaining.remedies import Remedy
+from pipeplan.api.explaining.waits import Wait
+from pipeplan.api.results import Result
+from pipeplan.model import Floats, Kind, Timeline, counted
+from pipeplan.readable import Times, change, percent, size_text
+from pipeplan.simulation import LocatedWindow, Reason
+
+MOST_RANKS = 4
+"""Up to so many ranks have a sentence each; of more, the first, the last and the one that idles most."""
+
+_WORDS = {
+    Reason.START_UP: "before the first microbatch can reach it",
+    Reason.COMPUTE: "waiting for ops on other ranks",
+    Reason.TRANSFER: "waiting for messages",
+    Reason.IMBALANCE: "waiting for slower stages",
+    Reason.MEMORY: "held back by the memory limit",
+    Reason.DRAIN: "after its last op",
+    Reason.OVERHEAD: "between ops",
+    Reason.OFFLOAD: "waiting for copies to the host",
+    Reason.RELOAD: "waiting for copies back from the host",
+}
+
+_ARRIVES = {
+    Kind.F: "the forward of",
+    Kind.B: "the backward of",
+    Kind.I: "the backward of",
+    Kind.R: "the recomputation of",
+}
+
+
+_AT_HAND = ("schedule", "chunks", "recomputation", "offload")
+"""What changes neither the model, nor the batch, nor the machine, and is within its memory."""
+
+
+def sentences_of(
+    result: Result,
+    totals: Floats,
+    waits: Sequence[Wait | None],
+    windows: Sequence[LocatedWindow],
+    times: Times,
+) -> tuple[str, ...]:
+    """Return a heading, a sentence for each rank that is told of, and one on the bound where windows of time explain it.
+
+    Parameters
+    ----------
+    totals
+        Idle time by rank and reason, shape (ranks, reasons).
+    waits
+        The longest wait of each rank.
+    """
+    ranks = (_sentence(result.timeline, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle))
+    return (_heading(result, times), *ranks, *bound_sentences(result, windows, times))
+
+
+def _heading(result: Result, times: Times) -> str:
+    name = f"{result.name or 'a run'}, measured" if result.timeline.source == "measured" else result.name
+    per_microbatch = result.makespan / result.microbatches
+    each = Times.of([per_microbatch], result.time_unit).text(per_microbatch)
+    shared = f", {each} each" if result.microbatches > 1 else ""
+    number, idle = counted(result.microbatches, "microbatch"), percent(result.bubble.idle_over_total)
+    return f"{name}: {times.text(result.makespan)} for {number}{shared}; its ranks idle {idle} of that time"
+
+
+def _told(idle: Floats) -> Sequence[int]:
+    if len(idle) <= MOST_RANKS:
+        return range(len(idle))
+    return sorted({0, int(idle.argmax()), len(idle) - 1})
+
+
+def _sentence(timeline: Timeline, rank: int, totals: Floats, wait: Wait | None, times: Times) -> str:
+    idle = float(timeline.idle[rank])
+    reasons = [Reason(code) for code in np.argsort(-totals, kind="stable") if totals[code] > 0]
+    if not reasons:
+        return f"Rank {rank} never idles."
+    parts = times.parts(map(float, totals))  # In the order of the table: the same time is the same number there.
+    told = ", ".join(f"{parts[reason]} {_WORDS[reason]}" for reason in reasons if parts[reason].strip("0."))
+    said = f"Rank {rank} idles {times.number(idle)} of {times.text(timeline.makespan)} ({percent(idle / timeline.makespan)})"
+    return f"{said}: {told or 'in gaps too short to show'}.{'' if wait is None else _longest(wait, times)}"
+
+
+def _longest(wait: Wait, times: Times) -> str:
+    """For which op a rank waits longest, and where it comes from."""
+    if not times.number(wait.time).strip("0.") or wait.op.kind not in _ARRIVES:
+        return ""
+    part = f", slice {wait.op.slice}" if wait.op.slice else ""
+    arrives = "arrive" if wait.op.kind is Kind.F else "come back"
+    origin = "" if wait.source is None else f" to {arrives} from rank {wait.source}"
+    since = f"{times.number(wait.start)} to {times.number(wait.end)}"
+    return (
+        f" Its longest wait, {times.number(wait.time)} from {since}, is for {_ARRIVES[wait.op.kind]} microbatch "
+        f"{wait.op.microbatch}{part}{origin}."
+    )
+
+
+def bound_sentences(result: Result, windows: Sequence[LocatedWindow], times: Times) -> Iterator[str]:
+    """Return how long every schedule within the limit takes, why, and how much of this one's idle time is due to it.
+
+    Empty where the bound has no windows, or none is on the timeline.
+    """
+    bound = result.bound
+    trips = bound.round_trips
+    if trips is None or not windows:
+        return
+    idle = sum(each.idle for each in windows)
+    schedule = result.schedule
+    costs = result.costs.occupied(schedule.placement, schedule.slices)
+    shorter = costs.overlap is not None or bool((costs.backward < costs.backward_input + costs.backward_weight).any())
+    loses = "idles, or runs what could take less, for" if shorter else "idles"
+    yield (
+        f"No schedule within the memory limit takes less than {times.text(bound.value)}: rank {trips.rank} holds "
+        f"{counted(trips.fit, 'microbatch')} at most, and {loses} {times.number(trips.idle)} or more in "
+        f"{counted(len(windows), 'window')} of time, {times.number(idle)} here."
+    )
+
+
+def advice_of(result: Result, what_ifs: Sequence[Remedy], times: Times) -> str:
+    """Return what to do next: what helps most of what is at hand; else what the batch or the costs could do.
+
+    Empty without what-ifs, as for a timeline that has its times already.
+    """
+    if not what_ifs:
+        return ""
+    helping = [what for what in what_ifs if what.helps]
+    at_hand = next((what for what in helping if what.kind in _AT_HAND), None)
+    over = "" if result.fits else "This is over its memory limit. "
+    if at_hand is not None:
+        return f"{over}To do first: {_done(at_hand)}: {_gained(result, at_hand, times)}."
+    if not result.fits:
+        return f"{over}Nothing tried here is within it: raise it, or search under it with 'pipeplan search'."
+    larger = next((what for what in helping if what.kind == "microbatches"), None)
+    costs = next((what for what in helping if what.kind in ("costs", "memory")), None)
+    bound = result.bound.value
+    if result.gap:
+        most = change(bound / result.makespan - 1)
+        first = f"To do first: look for a better order with 'pipeplan search': the bound allows {times.text(bound)} ({most})"
+        later = [] if larger is None else [_if_possible(result, larger)]
+    else:
+        first = f"No order of ops on this placement is shorter than {times.text(result.makespan)}"
+        later = [_if_possible(result, what) for what in (larger, costs) if what is not None]
+    return f"{first}{''.join(f'; {each}' for each in later)}."
+
+
+def _done(what: Remedy) -> str:
+    """What a person does."""
+    if what.kind == "schedule":
+        return f"train with {what.change}"
+    if what.kind == "chunks":
+        return f"put {what.change}"
+    return "recompute all stages" if what.change == "all stages recomputed" else "recompute nothing"
+
+
+def _gained(now: Result, what: Remedy, times: Times) -> str:
+    before, peaks = now.makespan, now.peak_activation
+    step = f"{times.text(what.makespan)} a step in place of {times.text(before)} ({change(what.makespan / before - 1)})"
+    in_bytes = what.peak_bytes is not None and now.peak_bytes is not None
+    held = max(now.peak_bytes if in_bytes and now.peak_bytes is not None else peaks)
+    if abs(what.peak / held - 1) < 5e-4 if held else what.peak == held:
+        return f"{step}, with the same memory"
+    new, old = (size_text(what.peak), size_text(held)) if in_bytes else (f"{what.peak:.4g}", f"{held:.4g} activations")
+    return f"{step}, with {'more' if what.peak > held else 'less'} memory: {new} in place of {old} on the fullest rank"
+
+
+def _if_possible(result: Result, what: Remedy) -> str:
+    """Return the gain of a change that is not at hand for everybody."""
+    now = result.makespan / result.microbatches
+    share = change(what.per_microbatch / now - 1)
+    each = Times.of([what.per_microbatch, now], result.time_unit)
+    words = f"with {what.change} a microbatch takes {each.text(what.per_microbatch)} in place of "
+    return f"{words}{each.text(now)} ({share})"

@@ -1,0 +1,238 @@
+"""The parts of tables: plain where the output is no terminal, within 80 columns.
+
+A part is turned into what rich prints when it is printed, so that an answer describes its table without loading rich.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING
+
+from pipeplan.model import one_line
+from pipeplan.readable import Times, size_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+MOST_RANKS = 32
+"""With more ranks than this only the first and the last are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A text in one line, folded where the terminal is narrower; names in it are no markup."""
+
+    text: str
+    style: str = ""
+    indent: int = 0
+
+    def __rich__(self) -> RenderableType:
+        from rich.padding import Padding
+        from rich.text import Text
+
+        text = Text(one_line(self.text), style=self.style)
+        return Padding(text, (0, 0, 0, self.indent)) if self.indent else text
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names with what they are, with blank lines above and below."""
+
+    rows: Sequence[tuple[str, str]]
+    above: int = 0
+    below: int = 0
+    indent: int = 0
+
+    def __rich__(self) -> RenderableType:
+        from rich.padding import Padding
+
+        from pipeplan.api.fitting import FittingFacts
+
+        return Padding(FittingFacts([(name, _text(text)) for name, text in self.rows]), self._around)
+
+    @property
+    def _around(self) -> tuple[int, int, int, int]:
+        return self.above, 0, self.below, self.indent
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Sentences, each a paragraph behind a dash, between two blank lines."""
+
+    sentences: Sequence[str]
+
+    def __rich__(self) -> RenderableType:
+        from rich.padding import Padding
+        from rich.table import Table
+
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        for sentence in self.sentences:
+            table.add_row("-", _text(sentence))
+        return Padding(table, (1, 0))
+
+
+@dataclass(slots=True)
+class Columns:
+    """A table whose first column is text, and with ``text_last`` its last one too; the others are numbers.
+
+    Where the lines are too short for all of them columns are left out, which a line below says: those whose headings are in
+    ``least`` first, then from the last one on. The first column always stays.
+    """
+
+    headings: Sequence[str]
+    padding: int = 0
+    least: Sequence[str] = ()
+    text_last: bool = False
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    sections: set[int] = field(default_factory=set)
+
+    def add_row(self, *cells: str) -> None:
+        """Add a row; a row may have fewer cells than there are columns."""
+        self.rows.append(cells)
+
+    def add_section(self) -> None:
+        """Draw a line below the last row."""
+        self.sections.add(len(self.rows) - 1)
+
+    def __rich__(self) -> RenderableType:
+        from pipeplan.api.fitting import FittingTable
+
+        table = FittingTable(padding=self.padding, least=self.least)
+        texts = {0, len(self.headings) - 1} if self.text_last else {0}
+        for place, heading in enumerate(self.headings):
+            text = place in texts
+            table.add_column(heading, justify="left" if text else "right", no_wrap=not text, overflow="fold")
+        for number, row in enumerate(self.rows):
+            table.add_row(*row, end_section=number in self.sections)
+        return table
+
+
+Part = Line | Facts | Points | Columns | str
+"""What a table consists of; a plain text is printed as it is, line by line."""
+
+
+def line(text: str = "", style: str = "", *, indent: int = 0) -> Line:
+    """Return a text in one line; without a text a blank line."""
+    return Line(text, style, indent)
+
+
+def facts(rows: Iterable[tuple[str, str]], *, above: int = 0, below: int = 0, indent: int = 0) -> Facts:
+    """Return names with what they are."""
+    return Facts(list(rows), above, below, indent)
+
+
+def columns(*headings: str, padding: int = 0, least: Sequence[str] = (), text_last: bool = False) -> Columns:
+    """Return a table without rows."""
+    return Columns(headings, padding, least, text_last)
+
+
+def notes(texts: Iterable[str]) -> tuple[Line, ...]:
+    """Return what the reader should know of the figures above, a line each."""
+    return tuple(line(f"note: {text}") for text in dict.fromkeys(texts))
+
+
+def warnings(texts: Iterable[str]) -> tuple[Line, ...]:
+    """Return what may be wrong with the figures above, a line each."""
+    return tuple(line(f"warning: {text}") for text in texts)
+
+
+def _text(text: str) -> Text:
+    from rich.text import Text
+
+    return Text(one_line(text))
+
+
+def show(*parts: RenderableType) -> None:
+    """Print to stdout; where that is no terminal, without the blanks that fill lines. Plain texts keep their lines whole."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    for part in parts:
+        if isinstance(part, str):
+            print("\n".join(map(one_line, part.split("\n"))))
+        elif console.is_terminal:
+            console.print(part)
+        else:
+            with console.capture() as captured:
+                console.print(part)
+            print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def number(value: float) -> str:
+    """Return a time or a size for a table: ``1,234.5``, at most three decimals; none from 100,000 on."""
+    if 0 < abs(value) < 1:
+        return f"{value:.6g}"
+    if abs(value) >= 100_000:
+        return f"{value:,.0f}"
+    text = f"{value:,.3f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def figure(value: float) -> str:
+    """Return a prediction, which is not worth more than four digits: ``14.20``, ``0.3942``, ``12,345``."""
+    if not value:
+        return "0"
+    decimals = 3 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{min(max(decimals, 0), 6)}f}"
+
+
+size = size_text
+"""Bytes as a person reads them: ``11.5 GiB``."""
+
+
+def sizes(values: Sequence[float]) -> list[str]:
+    """Return the bytes of one column, in the unit in which the largest is read best: ``11.5 GiB``, ``0.2 GiB``."""
+    largest = max(map(abs, values), default=0.0)
+    unit, scale = "TiB", 1024.0**4
+    for power, name in enumerate(("B", "KiB", "MiB", "GiB")):
+        if largest < 1024.0 ** (power + 1):
+            unit, scale = name, 1024.0**power
+            break
+    return [f"{value / scale:,.1f} {unit}" for value in values]
+
+
+def activations_of(values: Sequence[float]) -> list[str]:
+    """Return memory in activations, all with the same decimals."""
+    form = Times.of(values, "")
+    return [form.number(value) for value in values]
+
+
+def left_out(ranks: int) -> tuple[Line, ...]:
+    """Return a line on how many ranks are not listed, and where they are; none where all are listed."""
+    if ranks <= MOST_RANKS:
+        return ()
+    return (line(f"{ranks - MOST_RANKS:,} ranks are not listed here: --json has them, in Python to_dict()"),)
+
+
+def shown_ranks(ranks: int) -> Sequence[int]:
+    """Return the ranks that are listed."""
+    if ranks <= MOST_RANKS:
+        return range(ranks)
+    return [*range(MOST_RANKS // 2), *range(ranks - MOST_RANKS // 2, ranks)]
+
+
+def html(*parts: RenderableType) -> str:
+    """Return the same as an HTML fragment for notebooks: lines of one width, in the page's own colours."""
+    from rich.console import Console, Group
+    from rich.text import Text
+
+    console = Console(
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=100,
+        file=io.StringIO(),
+        record=True,
+        force_terminal=False,
+        force_jupyter=False,  # in a notebook, rich would display what it prints to the file
+    )
+    # Plain texts hold names, which are no markup.
+    console.print(Group(*(Text(part) if isinstance(part, str) else part for part in parts)))
+    return f"<pre>{escape(console.export_text())}</pre>"

@@ -1,0 +1,134 @@
+"""One configuration in detail: its schedule on its times, its flags, and its costs as settings of other schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipeplan.api.planning.configurations import read_configuration
+from pipeplan.api.planning.estimates import EstimateRecord, figures_of
+from pipeplan.api.results import Result, result_of
+from pipeplan.costs import Config
+from pipeplan.files import GIBIBYTE
+from pipeplan.formats import TrainerSettings
+from pipeplan.hardware import Cluster
+from pipeplan.planner import (
+    Calibration,
+    Configuration,
+    costs_of,
+    default_limit,
+    estimate,
+    schedule_of,
+    stage_costs,
+)
+from pipeplan.records import Record
+from pipeplan.simulation import simulate
+from pipeplan.trainers import flags_of
+from pipeplan.workload import ModelShape
+
+_MEBIBYTE = 2**20
+
+
+def simulated(
+    shape: ModelShape, machines: Cluster, configuration: Configuration, calibration: Calibration | None = None
+) -> Result:
+    """The schedule of a configuration on its times, and what it holds of activations.
+
+    Raises
+    ------
+    PipeplanError
+        For a configuration that cannot be, and for more ops than can be simulated at once.
+    """
+    costs = costs_of(stage_costs(shape, machines, configuration, calibration=calibration), configuration)
+    return result_of(simulate(schedule_of(configuration, costs), costs))
+
+
+class FlagsRecord(Record, frozen=True, kw_only=True):
+    """What to paste for one trainer, the files that it names, and what it cannot say."""
+
+    text: str
+    files: dict[str, str]
+    warnings: tuple[str, ...]
+
+
+def flags_record(flags: Mapping[str, TrainerSettings]) -> dict[str, FlagsRecord]:
+    """Return flags by trainer."""
+    return {
+        name: FlagsRecord(text=each.text, files=dict(each.files), warnings=each.warnings)
+        for name, each in flags.items()
+    }
+
+
+class ChosenConfiguration(EstimateRecord, frozen=True, kw_only=True):
+    """One configuration of one's own, and its flags by trainer."""
+
+    flags: dict[str, FlagsRecord]
+
+
+def look(shape: ModelShape, machines: Cluster, configuration: Configuration) -> tuple[ChosenConfiguration, Result]:
+    """Return a configuration's estimate and flags, and its schedule on its times.
+
+    Raises
+    ------
+    PipeplanError
+        For a configuration that cannot be.
+    """
+    chosen = estimate(shape, machines, configuration)
+    result = simulated(shape, machines, chosen.configuration)
+    flags = flags_of(shape, machines, chosen.configuration, result.schedule)
+    return ChosenConfiguration(**figures_of(chosen), flags=flags_record(flags)), result
+
+
+def planned_costs(document: Mapping[str, Any]) -> Config:
+    """See :func:`costs_planned_for`; of a configuration file's keys, without files.
+
+    Raises
+    ------
+    InputError
+        For a key that is missing, and a value that cannot be.
+    """
+    return costs_planned_for(*read_configuration(document, None))
+
+
+def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Config:
+    """A configuration's costs, the same for all its ranks: schedules with any number of chunks can have them.
+
+    Times are the mean of the ranks, with the embedding and the head spread over all of them; bytes beside activations are
+    those of the rank that holds the most. The limit is the GPU's memory less what a framework reserves.
+
+    Raises
+    ------
+    PipeplanError
+        For a configuration that cannot be.
+    """
+    costs = costs_of(stage_costs(model, cluster, configuration), configuration)
+    ranks = configuration.pipeline
+    found = estimate(model, cluster, configuration, with_error_bar=False)
+    held = max(rank.total - rank.activations for rank in found.memory)
+
+    def mean(values: Any) -> float:
+        return float(values.sum()) / ranks
+
+    settings = {
+        "ranks": ranks,
+        "microbatches": configuration.microbatches,
+        "forward_times": _digits(1e3 * mean(costs.forward)),
+        "backward_input_times": _digits(1e3 * mean(costs.backward_input)),
+        "backward_weight_times": _digits(1e3 * mean(costs.backward_weight)),
+        "p2p_time": _digits(1e3 * float(costs.transfer.latency)),
+        "time_unit": "ms",
+        "activation_bytes": _mebibytes(mean(costs.memory.activation)),
+        "weight_activation_bytes": _mebibytes(mean(costs.memory.freed_by_weight)),
+        "static_bytes": _mebibytes(held),
+        "memory_limit": f"{default_limit(cluster) / GIBIBYTE:.0f}GiB",
+    }
+    return Config(settings=settings, schedule=configuration.schedule)
+
+
+def _digits(value: float) -> float:
+    """Round to four digits, which is more than a prediction is worth."""
+    return float(f"{value:.4g}")
+
+
+def _mebibytes(value: float) -> float:
+    return float(round(value / _MEBIBYTE) * _MEBIBYTE)

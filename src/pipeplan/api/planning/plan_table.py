@@ -1,0 +1,256 @@
+"""A plan for a terminal, from the choice to what would change it, and as a picture."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice, product
+from string import ascii_lowercase
+from typing import TYPE_CHECKING
+
+from pipeplan.api.parts import columns, facts, figure, line
+from pipeplan.api.planning.configurations import degrees_in_words, in_words, layout_in_words, recompute_in_words
+from pipeplan.api.planning.estimates import estimate_parts, step_in_words
+from pipeplan.drawing.front import FrontView
+from pipeplan.drawing.plan import PlanView
+from pipeplan.files import GIBIBYTE
+from pipeplan.hardware import Cluster
+from pipeplan.model import counted, one_line
+from pipeplan.planner import Configuration, Estimate, Planned
+from pipeplan.readable import percent
+from pipeplan.workload import ModelShape
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MOST_OF_FRONT = 10
+"""Configurations of a front that are listed."""
+
+
+def heading_of(model: ModelShape, cluster: Cluster, shown: Estimate | None) -> str:
+    """Return what is trained, on what, by what."""
+    batch = ""
+    if shown is not None:
+        chosen = shown.configuration
+        batch = f", {counted(chosen.global_batch, 'sequence')} of {chosen.sequence:,} tokens"
+    nodes = f"{counted(cluster.nodes, 'node')} of {cluster.per_node}"
+    return f"{model.name} on {cluster.gpus:,} {cluster.gpu.name} ({nodes}){batch}"
+
+
+def miss_of(planned: Planned) -> str:
+    """Return why nothing fits and what would, in a sentence or two; empty where something does."""
+    closest = planned.closest_miss
+    if planned.best is not None:
+        return ""
+    if closest is None:
+        return "nothing fits"
+    return (
+        f"nothing fits into {planned.memory_limit / GIBIBYTE:.1f} GiB a GPU: the nearest "
+        f"({in_words(closest.estimate.configuration)}) needs {closest.estimate.peak_bytes / GIBIBYTE:.1f} GiB, "
+        f"{closest.over_by / GIBIBYTE:.1f} too many; {closest.change}"
+    )
+
+
+def choice_parts(plan: Planned, best: Estimate, unfinished: str) -> Iterator[RenderableType]:
+    """Return the choice and all that speaks for and against it."""
+    yield facts(_choice(plan, best), above=1, below=1)
+    if unfinished:
+        yield line(f"note: {unfinished}")
+        yield line()
+    yield from _runners_up(plan)
+    yield from _front(plan)
+    yield from estimate_parts(best, plan.memory_limit)
+    yield from _searched(plan)
+    yield from _sensitivity(plan)
+    yield from _trust(best)
+    if plan.left_out:
+        yield line(f"tried only where fixed (--fix): {'; '.join(plan.left_out)}")
+
+
+def miss_parts(plan: Planned, miss: str) -> Iterator[RenderableType]:
+    """Return why nothing fits, and what comes nearest."""
+    yield line(miss)
+    if plan.closest_miss is not None:
+        yield from estimate_parts(plan.closest_miss.estimate, plan.memory_limit)
+    yield line(_counted(plan))
+
+
+def _choice(plan: Planned, best: Estimate) -> list[tuple[str, str]]:
+    chosen = best.configuration
+    limit = plan.memory_limit / GIBIBYTE
+    return [
+        ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, ZeRO-{chosen.zero}, {chosen.precision}"),
+        ("schedule", ", ".join(_schedule(chosen))),
+        ("microbatch", counted(chosen.microbatch_size, "sequence")),
+        ("layers on each stage", layout_in_words(chosen)),
+        ("recomputed or moved", recompute_in_words(chosen)),
+        ("step", step_in_words(best)),
+        ("tokens a second", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} a GPU)"),
+        ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention half, recomputation not counted)"),
+        ("peak memory", f"{best.peak_bytes / GIBIBYTE:.1f} GiB of {limit:.1f} GiB that may be used"),
+        ("chosen for", f"{plan.objective}; {_counted(plan)}"),
+    ]
+
+
+def _schedule(chosen: Configuration) -> Iterator[str]:
+    yield chosen.schedule
+    if chosen.chunks > 1:
+        yield f"{counted(chosen.chunks, 'chunk')} a rank"
+    yield counted(chosen.microbatches, "microbatch")
+
+
+def _counted(plan: Planned) -> str:
+    counts = plan.counts
+    rest = "" if plan.complete else " or not reached"
+    return (
+        f"{counted(counts.legal, 'legal configuration')}: {counts.over_memory:,} over memory, {counts.too_slow:,} too slow "
+        f"by their bounds{rest}; {counted(counts.estimated, 'estimate')} in {plan.seconds:.1f} s"
+    )
+
+
+def _runners_up(plan: Planned) -> Iterator[RenderableType]:
+    if not plan.runners_up:
+        return
+    table = columns("runner-up", "step (s)", "peak\n(GiB)", "lost because", padding=1, text_last=True)
+    for runner in plan.runners_up:
+        found = runner.estimate
+        figures = figure(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}"
+        table.add_row(one_line(in_words(found.configuration)), *figures, one_line(runner.lost_because))
+    yield table
+    yield line()
+
+
+def _front(plan: Planned) -> Iterator[RenderableType]:
+    if len(plan.front) < 2:
+        return
+    table = columns("front: no other is better in both", "step (s)", "peak (GiB)", "MFU", padding=1)
+    shown = _thinned(plan.front)
+    for found in shown:
+        figures = figure(found.step_time), f"{found.peak_bytes / GIBIBYTE:.1f}", percent(found.mfu)
+        table.add_row(one_line(in_words(found.configuration)), *figures)
+    yield table
+    if len(shown) < len(plan.front):
+        yield line(f"{len(plan.front) - len(shown)} between these are in the JSON and in the picture")
+    yield line()
+
+
+def _thinned(front: Sequence[Estimate]) -> Sequence[Estimate]:
+    """Return the ends of a front and evenly spaced points between them."""
+    if len(front) <= MOST_OF_FRONT:
+        return front
+    return [front[round(place * (len(front) - 1) / (MOST_OF_FRONT - 1))] for place in range(MOST_OF_FRONT)]
+
+
+def _searched(plan: Planned) -> Iterator[RenderableType]:
+    searched = plan.searched
+    if searched is None:
+        return
+    best = plan.best
+    behind = best is not None and searched.estimate.step_time > best.step_time
+    beside = ", and still longer than the choice takes" if behind else ""
+    yield line(
+        f"a searched order: {figure(searched.estimate.step_time)} s in place of {figure(searched.instead_of)} s for "
+        f"{in_words(searched.estimate.configuration)} (found by {searched.found_by}; at most "
+        f"{percent(searched.optimality_gap)} above the best order){beside}; no flags say it: -o NAME.searched.csv writes "
+        "it for PyTorch's runtime"
+    )
+    yield line()
+
+
+def _sensitivity(plan: Planned) -> Iterator[RenderableType]:
+    if not plan.sensitivity:
+        return
+    table = columns("if it were", "step (s)", "the choice", padding=1, text_last=True)
+    for each in plan.sensitivity:
+        choice = f"changes to {each.instead}" if each.changes else "stays"
+        table.add_row(each.what, figure(each.step_time), one_line(choice))
+    yield table
+    yield line()
+
+
+def _trust(best: Estimate) -> Iterator[RenderableType]:
+    """Return how sure the choice is: the nearest runs, the origin of times, the assumptions."""
+    bar = best.error_bar
+    if bar is None:
+        yield line("error: no published run is near enough to say")
+    else:
+        runs = ", ".join(bar.runs[:4]) + (" and more" if len(bar.runs) > 4 else "")
+        yield line(
+            f"error: the nearest published runs took {bar.low:.2f} to {bar.high:.2f} times the prediction ({runs})"
+        )
+    by_origin = {
+        origin: [kind for kind, found in best.costs_from.items() if found == origin]
+        for origin in ("measured", "calibrated", "analytic")
+    }
+    for origin, kinds in by_origin.items():
+        if kinds:
+            yield line(f"{origin}: {', '.join(kinds)}")
+    for assumed in best.assumed:
+        yield line(f"assumed: {assumed}")
+
+
+MOST_COMPARED = 6
+"""Configurations whose step times are compared."""
+
+
+def plan_view(plan: Planned, shown: Sequence[Estimate], heading: str) -> PlanView:
+    """Return the picture: the front, the step's time of the first few, and the memory of the best one's ranks."""
+    return PlanView(
+        title=heading,
+        front=None if plan.best is None else _front_view(plan, plan.best),
+        times=[
+            (f"{place or 'best'}: {_label(found)}", asdict(found.time))
+            for place, found in enumerate(shown[:MOST_COMPARED])
+        ],
+        memory=_memory(shown[0]) if shown else [],
+        limit=plan.memory_limit / GIBIBYTE,
+    )
+
+
+def _memory(found: Estimate) -> list[tuple[str, dict[str, float]]]:
+    return [
+        (f"rank {rank}", {name: value / GIBIBYTE for name, value in asdict(held).items()})
+        for rank, held in enumerate(found.memory)
+    ]
+
+
+def _front_view(plan: Planned, best: Estimate) -> FrontView:
+    front = sorted(plan.front or (best,), key=lambda found: found.peak_bytes)
+    letters = _letters(len(front))
+    names = ["best" if found.configuration == best.configuration else next(letters) for found in front]
+    runners = [(str(place), _in_a_line(runner.estimate)) for place, runner in enumerate(plan.runners_up, start=1)]
+    return FrontView(
+        title="Step time against memory",
+        memory_label="peak memory (GiB)",
+        time_label="step time",
+        points=[_place(found) for found in front],
+        names=names,
+        key=[*((name, _in_a_line(found)) for name, found in zip(names, front, strict=True)), *runners],
+        unit="s",
+        bounds=[],
+        marks=[(str(place), *_place(runner.estimate)) for place, runner in enumerate(plan.runners_up, start=1)],
+        ours="no other is better in both",
+        others="runners-up",
+    )
+
+
+def _label(found: Estimate) -> str:
+    chosen = found.configuration
+    chunks = f" v{chosen.chunks}" if chosen.chunks > 1 else ""
+    schedule = f"\n{chosen.schedule}{chunks}" if chosen.pipeline > 1 else ""
+    return f"{degrees_in_words(chosen)}{schedule}"
+
+
+def _in_a_line(found: Estimate) -> str:
+    return _label(found).replace("\n", ", ")
+
+
+def _letters(count: int) -> Iterator[str]:
+    """Return names for so many points: a to z, then aa, ab and so on."""
+    words = ("".join(letters) for length in itertools.count(1) for letters in product(ascii_lowercase, repeat=length))
+    return islice(words, count)
+
+
+def _place(found: Estimate) -> tuple[float, float]:
+    return found.peak_bytes / GIBIBYTE, found.step_time

@@ -1,0 +1,49 @@
+"""The JSON Schema of every answer of a command, and of every file of pipeplan's own, by name and version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from pipeplan.api.catalogue import Catalogue
+from pipeplan.api.checks import Verdict
+from pipeplan.api.comparing.comparison import Comparison
+from pipeplan.api.differing.difference import Diff
+from pipeplan.api.explaining.explanation import Explanation
+from pipeplan.api.machines import Machines
+from pipeplan.api.planning.estimates import Estimates
+from pipeplan.api.planning.plans import Plan
+from pipeplan.api.planning.presets import Gpus, Models
+from pipeplan.api.results import Result
+from pipeplan.api.searching.fronts import ParetoFront
+from pipeplan.api.searching.steady_states import SteadyStates
+from pipeplan.api.training.calibrations import CalibrationProfile
+from pipeplan.api.training.training_runs import TrainingRun
+from pipeplan.formats import RECORDS
+from pipeplan.records import schema_of
+
+ANSWERS = (
+    CalibrationProfile,
+    Catalogue,
+    Comparison,
+    Diff,
+    Estimates,
+    Explanation,
+    Gpus,
+    Machines,
+    Models,
+    ParetoFront,
+    Plan,
+    Result,
+    SteadyStates,
+    TrainingRun,
+    Verdict,
+)
+
+EVERY: dict[str, type[msgspec.Struct]] = RECORDS | {each.schema_name: each for each in ANSWERS}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of one of ``EVERY``."""
+    return schema_of(name, EVERY[name])

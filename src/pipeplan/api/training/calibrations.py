@@ -1,0 +1,203 @@
+"""Calibrations: factors of one's own machine, measured kernel by kernel on one GPU, or taken from a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.parts import columns, line
+from pipeplan.api.planning.configurations import model_of, read_configuration
+from pipeplan.api.training.run_costs import PAIR, RunCosts, read_run_costs
+from pipeplan.documents import ENDINGS, read_document
+from pipeplan.errors import FormatError, InputError
+from pipeplan.hardware import Gpu, cluster, gpu
+from pipeplan.model import units_in
+from pipeplan.planner import (
+    Calibration,
+    CalibrationRecord,
+    calibrated,
+    read_calibration,
+    updated_by_run,
+    write_calibration,
+)
+from pipeplan.records import Evidence
+from pipeplan.workload import ModelShape
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+USUAL_SEQUENCE = 4096
+"""Tokens, where neither the question nor the model says how many."""
+
+FilePath = str | os.PathLike[str]
+
+
+@final
+class CalibrationProfile(CalibrationRecord, Answer, frozen=True, kw_only=True, eq=False):
+    """What a machine takes over what it should, by kind of work.
+
+    ``save("calibration.yaml")`` writes what ``calibration`` of a plan takes; ``to_frame()`` has a row a kind.
+    """
+
+    schema_name = "calibration"
+
+    calibration = Evidence[Calibration]()
+    """The factors as plans and estimates take them."""
+
+    @classmethod
+    def of(cls, calibration: Calibration) -> CalibrationProfile:
+        """Return the answer of a calibration."""
+        return cls(**msgspec.structs.asdict(calibration.record)).holding(calibration=calibration)
+
+    def write_whole(self, path: Path) -> bool:
+        """Write the file that ``calibration`` of a plan takes."""
+        write_calibration(path, self.calibration)
+        return True
+
+    def table(self) -> Iterator[RenderableType]:
+        """Return a row a kind of work: its factor, and what it is made of."""
+        found = self.calibration
+        on = f", measured on {found.measured_on}" if found.measured_on else ""
+        yield line(f"{found.gpu}{on}", "bold")
+        yield line()
+        table = columns("work", "factor", "measured (ms)", "analytic (ms)", "of", padding=1, text_last=True)
+        for each in found.corrections:
+            times = (f"{seconds * 1e3:,.4g}" for seconds in (each.measured, each.analytic))
+            table.add_row(each.kind.replace("_", " "), f"{each.factor:.3f}", *times, each.source)
+        yield table
+        yield line()
+        yield line("'--calibration' of a plan and of estimates takes this, saved as .yaml or .json")
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "kind": each.kind,
+                "factor": each.factor,
+                "measured": each.measured,
+                "analytic": each.analytic,
+                "source": each.source,
+            }
+            for each in self.calibration.corrections
+        ]
+
+    def __repr__(self) -> str:
+        factors = ", ".join(f"{each.kind} {each.factor:.3g}" for each in self.calibration.corrections)
+        return f"<CalibrationProfile of {self.calibration.gpu}: {factors}>"
+
+
+def calibrate_gpu(
+    model: FilePath | ModelShape | Mapping[str, Any],
+    gpu_name: FilePath | Gpu,
+    *,
+    sequence: int | None = None,
+    microbatch_size: int = 1,
+    precision: str = "bf16",
+    device: str = "auto",
+    threads: int = 1,
+    samples: int = 5,
+    progress: Callable[[float], None] = lambda share: None,
+) -> CalibrationProfile:
+    """Measure the kernels of one layer of each kind, the head, the loss and the optimizer on one GPU.
+
+    Parameters
+    ----------
+    model
+        A preset's name, a config.json, or the keys of a shape.
+    gpu_name
+        Of the GPU whose data sheet is corrected: a preset's name, or a cluster's file with one of one's own.
+    sequence, microbatch_size, precision
+        Of what the layers run on.
+    device, threads
+        ``cpu``, ``cuda`` or ``auto``; threads of the CPU.
+    samples
+        Of each kernel; their median counts.
+    progress
+        Told the share that is done.
+
+    Raises
+    ------
+    MissingExtraError
+        Without PyTorch.
+    InputError
+        For a GPU that is not there or another one, a device with too little memory, and sizes below 1.
+    PipeplanError
+        For a model or a GPU that nobody knows.
+    """
+    shape = model_of(model)
+    sheet, preset = _sheet(gpu_name)
+    tokens = min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE) if sequence is None else sequence
+    for name, value in (("sequence", tokens), ("microbatch_size", microbatch_size), ("samples", samples)):
+        if value < 1:
+            raise InputError(f"{name} is at least 1, not {value}", field=name)
+    from pipeplan.runtime import kernel_timer
+
+    timer = kernel_timer(
+        device, precision=precision, threads=threads, name=sheet.name if preset else "", samples=samples
+    )
+    found = calibrated(
+        shape,
+        sheet,
+        timer,
+        sequence=tokens,
+        microbatch_size=microbatch_size,
+        precision=precision,
+        loss=timer.loss,
+        optimizer=timer.optimizer,
+        measured_on=timer.described,
+        progress=progress,
+    )
+    return CalibrationProfile.of(found)
+
+
+def calibrate_on_run(
+    configuration: FilePath, source: FilePath, *, calibration: FilePath | None = None
+) -> CalibrationProfile:
+    """What whole stages of a run took over what they should, on top of a calibration of their kernels.
+
+    Parameters
+    ----------
+    configuration
+        File of the one that ran, as :func:`pipeplan.estimate` takes it.
+    source
+        The run: the folder of its traces, one trace, or a timeline that was measured.
+    calibration
+        File of what is known already; None: nothing.
+
+    Raises
+    ------
+    InputError
+        For what cannot be read, a calibration of another GPU, and a run of another number of stages.
+    PipeplanError
+        For a configuration that cannot be.
+    """
+    path = Path(configuration)
+    document = read_document(path, "configuration")
+    if not isinstance(document, dict):
+        raise FormatError(f"the configuration {path} holds no keys: write 'model: llama3-70b' and so on")
+    shape, machines, ran = read_configuration(document, path.parent)
+    known = None if calibration is None else read_calibration(Path(calibration))
+    run = read_run_costs(source)
+    seconds = [_microbatch(run, stage) for stage in range(len(run.stages))]
+    return CalibrationProfile.of(updated_by_run(known, shape, machines, ran, seconds, source=run.source))
+
+
+def _microbatch(run: RunCosts, stage: int) -> float:
+    """Return the seconds that a stage computes for one microbatch."""
+    times = {kind: spread.median for kind, spread in run.stages[stage].items()}
+    if "F" not in times and PAIR in times:
+        return units_in("ms", "s") * (times[PAIR] + times.get("W", 0.0))
+    backward = times.get("B", times.get("I", 0.0) + times.get("W", 0.0))
+    return units_in("ms", "s") * (times.get("F", 0.0) + times.get("R", 0.0) + backward)
+
+
+def _sheet(said: FilePath | Gpu) -> tuple[Gpu, bool]:
+    if isinstance(said, Gpu):
+        return said, False
+    if Path(said).suffix.lower() in ENDINGS:
+        return cluster(Path(said)).gpu, False
+    return gpu(str(said)), True

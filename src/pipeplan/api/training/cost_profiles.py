@@ -1,0 +1,294 @@
+"""What a model's stages cost on a machine, measured on a model or taken from the traces of a run.
+
+Measuring a model needs PyTorch; taking costs from traces does not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack, cast, final, overload
+
+from msgspec import UNSET
+
+from pipeplan.api.answers import Answer
+from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
+from pipeplan.api.keywords import ProfileKeywords
+from pipeplan.api.parts import columns, facts, line, sizes
+from pipeplan.api.sources import label, resolve
+from pipeplan.api.training.measuring import (
+    TrainingReport,
+    noise_of_ops,
+    noise_of_steps,
+    part,
+    stages_measured,
+)
+from pipeplan.api.training.run_costs import RunCosts, read_run_costs
+from pipeplan.costs import (
+    CalibrationOptions,
+    CalibrationOptionsKeywords,
+    ConfiguredSettings,
+    ProfileOptions,
+    Settings,
+    options_of,
+)
+from pipeplan.errors import InputError
+from pipeplan.files import path_of
+from pipeplan.readable import Times, change, time_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.api.training.calibrations import CalibrationProfile
+    from pipeplan.hardware import Gpu
+    from pipeplan.runtime import Profile
+    from pipeplan.workload import ModelShape
+
+
+_TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
+_BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")
+"""What is measured of a stage."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CostProfile(Answer):
+    """What a model's stages cost on a machine, as measured or as a run's traces show.
+
+    ``save("costs.yaml")`` writes the config file that says so; ``to_frame()`` has a row a stage, times in milliseconds.
+
+    Attributes
+    ----------
+    measured
+        Every stage's times with their spread, and what was measured on what: of a model also its bytes, of a run also what
+        lay between its ops and how long its steps took.
+    """
+
+    measured: Profile | RunCosts
+
+    def settings(self) -> Settings:
+        """The costs as a config file holds them."""
+        return self.measured.settings()
+
+    def checks(self) -> Sequence[str]:
+        """What a run's own steps say about its costs, and whether the machine was noisy, a sentence each."""
+        if isinstance(self.measured, RunCosts):
+            noise = noise_of_steps(self.measured.measured_steps, "ms")
+            return [self.measured.check(), *self.measured.doubts(), *([] if noise is None else [noise])]
+        noise = noise_of_ops(
+            (f"{words} of stage {number}", spread)
+            for number, stage in enumerate(self.measured.stages)
+            for words, spread in (("forward", stage.forward), ("backward", stage.backward))
+        )
+        return [] if noise is None else [noise]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings, by name."""
+        return {key: value for key, value in asdict(self.settings()).items() if value is not None}
+
+    def write_whole(self, path: Path) -> bool:
+        """Write the config file."""
+        self.measured.write(path)
+        return True
+
+    def table(self) -> Iterable[RenderableType]:
+        """Return what stages cost, from wherever it was measured."""
+        measured = self.measured
+        return _run_parts(measured) if isinstance(measured, RunCosts) else _profile_parts(measured, self.checks())
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        if isinstance(self.measured, RunCosts):
+            return self.measured.rows()
+        return [
+            {"stage": number}
+            | {name: getattr(stage, name).median for name in _TIMES}
+            | {name: getattr(stage, name) for name in _BYTES}
+            for number, stage in enumerate(self.measured.stages)
+        ]
+
+    def __repr__(self) -> str:
+        if isinstance(self.measured, RunCosts):
+            return f"<CostProfile of {self.measured.source}: {len(self.measured.stages)} stages, {self.measured.run}>"
+        return f"<CostProfile of {self.measured.model}: {len(self.measured.stages)} stages on {self.measured.device}>"
+
+
+@overload
+def profile(
+    schedule: ScheduleLike | None = None,
+    /,
+    *,
+    source: str | os.PathLike[str] | None = None,
+    calibrate: None = None,
+    progress: TrainingReport | None = None,
+    **options: Unpack[ProfileKeywords],
+) -> CostProfile: ...
+
+
+@overload
+def profile(
+    *,
+    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any],
+    gpu: str | os.PathLike[str] | Gpu | None = None,
+    source: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    progress: TrainingReport | None = None,
+    **options: Unpack[CalibrationOptionsKeywords],
+) -> CalibrationProfile: ...
+
+
+@takes(ProfileOptions, CalibrationOptions, ConfiguredSettings)
+def profile(
+    schedule: ScheduleLike | None = None,
+    /,
+    *,
+    source: str | os.PathLike[str] | None = None,
+    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any] | None = None,
+    gpu: str | os.PathLike[str] | Gpu | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    progress: TrainingReport | None = None,
+    **options: Any,
+) -> CostProfile | CalibrationProfile:
+    """Measure what a model's stages cost, or take it from a run's traces, as a config file for everything else.
+
+    With ``calibrate``: what one GPU takes over what the planner expects of it, for ``calibration`` of a plan.
+
+    Every rank measures its stages at the same time, as they will run. Times are medians in milliseconds.
+
+    Parameters
+    ----------
+    schedule
+        One whose placement says which rank holds each stage.
+    source
+        Instead of a model: the folder of a run's traces, one trace, or a timeline that :func:`pipeplan.run` has measured.
+        Takes all steps and replicas of it, and needs no PyTorch.
+    calibrate
+        A model (a preset's name, a config.json, the keys of a shape) whose kernels are measured on one GPU, without a
+        schedule or settings; with ``source``, the file of the configuration that ran, whose stages are compared.
+    gpu
+        Whose data sheet is corrected: its name, or a cluster's file with one of one's own.
+    calibration
+        With ``source``: a file of what is known already.
+    progress
+        As for :func:`pipeplan.run`.
+    **options
+        The options of a profile (:class:`pipeplan.costs.ProfileOptions`) and the shape; with ``calibrate``, those of a
+        calibration (:class:`pipeplan.costs.CalibrationOptions`).
+
+    Raises
+    ------
+    MissingExtraError
+        Without PyTorch.
+    InputError
+        For a ``source`` that cannot be read or holds no times, and for a schedule, a model or settings beside it.
+    PipeplanError
+        For what :func:`pipeplan.run` raises it.
+    """
+    if calibrate is not None:
+        chosen = options_of(CalibrationOptions, options)
+        return calibrated(calibrate, chosen, gpu=gpu, source=source, calibration=calibration, progress=progress)
+    own, given = apart(ProfileOptions, options)
+    profiled_as = options_of(ProfileOptions, own)
+    meant, settings = asked(UNSET if schedule is None else schedule, given)
+    if source is not None:
+        return costs_of_run(source, schedule, settings, profiled_as)
+    return profiled(meant, settings, profiled_as, progress=progress)
+
+
+def profiled(
+    schedule: ScheduleLike, settings: Settings, options: ProfileOptions, *, progress: TrainingReport | None = None
+) -> CostProfile:
+    """The costs of a model's stages, measured; see :func:`profile`."""
+    return CostProfile(stages_measured(resolve(schedule, settings, of_measured=True), options, part(progress)))
+
+
+def calibrated(
+    calibrate: str | os.PathLike[str] | ModelShape | Mapping[str, Any],
+    options: CalibrationOptions,
+    *,
+    gpu: str | os.PathLike[str] | Gpu | None = None,
+    source: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    progress: TrainingReport | None = None,
+) -> CalibrationProfile:
+    """The factors of one GPU, measured or taken from a run; see :func:`profile`."""
+    from pipeplan.api.training.calibrations import calibrate_gpu, calibrate_on_run  # the planner loads the solver
+
+    if source is not None:
+        of = path_of(cast("str", calibrate), "the file of the configuration", field="calibrate")
+        return calibrate_on_run(of, source, calibration=calibration)
+    if gpu is None:
+        raise InputError("which GPU is calibrated: give gpu, such as h100-sxm, or a file", field="gpu")
+    return calibrate_gpu(
+        calibrate,
+        gpu,
+        sequence=options.sequence,
+        microbatch_size=options.microbatch_size,
+        device=options.device,
+        threads=options.threads,
+        samples=options.repeats,
+        progress=lambda share: None if progress is None else progress("measuring kernels", share),
+    )
+
+
+def costs_of_run(
+    source: str | os.PathLike[str], schedule: ScheduleLike | None, settings: Settings, options: ProfileOptions
+) -> CostProfile:
+    """The costs of a run's traces, which have their schedule, model and times. Raises InputError for any beside them."""
+    if schedule is not None:
+        raise InputError(f"traces say which schedule they are of: leave out {label(schedule)}")
+    for beside in (settings, options):
+        for field in fields(beside):
+            if field.name != "repeats" and getattr(beside, field.name) != field.default:
+                raise InputError(
+                    f"traces say what was run and how long it took: leave out {field.name}", field=field.name
+                )
+    return CostProfile(read_run_costs(source))
+
+
+def _run_parts(costs: RunCosts) -> tuple[RenderableType, ...]:
+    """Return the times of the ops of a run, with their spread, and its steps beside their prediction."""
+    kinds = list(dict.fromkeys(kind for times in costs.stages for kind in times))
+    table = columns("stage", *(f"{kind} (ms)" if kind == kinds[0] else kind for kind in kinds), padding=1)
+    for number_, times in enumerate(costs.stages):
+        spreads = [str(times[kind]) if kind in times else "" for kind in kinds]
+        # Quartiles stand below their median where three columns of both would leave no room for the first one.
+        table.add_row(str(number_), *(each.replace(" (", "\n(") if len(kinds) > 2 else each for each in spreads))
+    rows = [(words, f"{spread} ms") for words, spread in costs.between() if spread is not None]
+    steps, predicted = costs.measured_steps, costs.predicted_step
+    form = Times.of((steps.median, predicted), "ms")
+    step = (
+        f"{form.text(steps.median)} (half of {steps.count}: {form.number(steps.low)} to {form.text(steps.high)}); "
+        f"on these costs {form.text(predicted)} ({change(costs.error)})"
+    )
+    rows.append(("step, measured", step))
+    rows += [("noise", noise)] if (noise := noise_of_steps(steps, "ms")) else []
+    notes = [line(costs.provenance()[0])]
+    if costs.run.left_out:
+        notes.append(line(f"left out, without times of a run: {len(costs.run.left_out)} file(s)"))
+    notes += [line(f"warning: {reason}", "yellow") for reason in costs.doubts()]
+    return *notes, facts(rows, above=1, below=1), table
+
+
+def _profile_parts(measured: Profile, checks: Sequence[str]) -> tuple[RenderableType, ...]:
+    stages = measured.stages
+    forms = [[getattr(stage, name) for name in _TIMES] for stage in stages]
+    times = Times.of((spread.median for spreads in forms for spread in spreads), "ms")
+    table = columns("stage", f"F ({times.unit})", "B", "I", "W", "R", "copy", "held", "by W", "static", padding=1)
+    held = (
+        sizes([float(getattr(stage, name)) for stage in stages])
+        for name in ("activation_bytes", "weight_activation_bytes", "static_bytes")
+    )
+    for number_, (spreads, *bytes_) in enumerate(zip(forms, *held, strict=True)):
+        table.add_row(str(number_), *(times.number(spread.median) for spread in spreads), *bytes_)
+    transfer = "not measured" if measured.p2p_time is None else time_text(measured.p2p_time, "ms")
+    said = [("transfer between ranks", transfer)]
+    said += [] if measured.op_gap is None else [("gap before every op", time_text(measured.op_gap.median, "ms"))]
+    said += (
+        []
+        if measured.message_time is None
+        else [("a message takes from a rank", time_text(measured.message_time.median, "ms"))]
+    )
+    said += [("noise", text) for text in checks]
+    return *map(line, measured.provenance()[:2]), facts(said, above=1, below=1), table

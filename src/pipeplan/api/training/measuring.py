@@ -1,0 +1,79 @@
+"""How a model is measured: on what, how far the work is, and whether the machine was quiet enough to tell.
+
+Half of them lie between the quartiles. What lies between those, as a share of the median, is how far a median that was
+measured again may be off; a single slow step does not change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+from pipeplan.costs import ProfileOptions, Spread
+from pipeplan.model import Schedule
+from pipeplan.readable import Times, percent, time_text
+
+if TYPE_CHECKING:
+    # The runtime needs PyTorch.
+    from pipeplan.runtime import Profile, RunProgress
+
+TrainingReport = Callable[[str, float], None]
+"""Takes what is being done, in words, and how much of all is done, from 0 to 1."""
+
+
+RuntimeReport: TypeAlias = "Callable[[RunProgress], None]"
+"""Takes what the runtime tells."""
+
+
+def part(progress: TrainingReport | None, begin: float = 0.0, end: float = 1.0, said: str = "") -> RuntimeReport | None:
+    """What the runtime tells, told as the part from ``begin`` to ``end`` of the whole; ``said`` stands before it."""
+    if progress is None:
+        return None
+
+    def report(news: RunProgress) -> None:
+        left = news.seconds_left
+        rest = "" if left is None else f", {time_text(max(round(left), 1), 's')} left"
+        progress(f"{said}{news}{rest}", begin + (end - begin) * news.share)
+
+    return report
+
+
+def stages_measured(schedule: Schedule, options: ProfileOptions, progress: RuntimeReport | None) -> Profile:
+    """Return the costs of a model's stages on a schedule's placement."""
+    from pipeplan.runtime import profile_with
+
+    return profile_with(schedule.placement, options, progress=progress)
+
+
+NOISY = 0.1
+"""The share from which it is said."""
+
+
+def noise_of_steps(steps: Spread, unit: str) -> str | None:
+    """What the spread of steps says, in a sentence; None where the machine was quiet, and of a single step."""
+    if steps.count < 2 or steps.relative < NOISY:
+        return None
+    times = Times.of((steps.low, steps.high), unit)
+    return (
+        f"steps spread by {percent(steps.relative)} (half of them took {times.number(steps.low)} to "
+        f"{times.text(steps.high)}): differences below that say nothing"
+    )
+
+
+def noise_of_ops(ops: Iterable[tuple[str, Spread]]) -> str | None:
+    """What the op that spreads the most says, in a sentence; None where all are quiet.
+
+    Parameters
+    ----------
+    ops
+        What was measured, in words (``backward of stage 3``), and how long it took in milliseconds.
+    """
+    noisy = [(spread.relative, name, spread) for name, spread in ops if spread.count > 1 and spread.relative >= NOISY]
+    if not noisy:
+        return None
+    relative, name, spread = max(noisy, key=lambda each: each[0])
+    times = Times.of((spread.low, spread.high), "ms")
+    return (
+        f"times spread by up to {percent(relative)} ({name}: half of them {times.number(spread.low)} to "
+        f"{times.text(spread.high)}): the machine is busy, or its clocks change; measure on a quiet one"
+    )

@@ -1,0 +1,110 @@
+"""The keywords of functions, as type checkers see them; made by ``python -m docs.build.options --write``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from numpy.typing import NDArray
+
+from pipeplan.costs.layers import Layer
+from pipeplan.costs.settings import Communication, TimesPer
+from pipeplan.costs.work_options import DataType, Device, Layered, Receives
+
+GivenTimes = float | Sequence[float] | NDArray[Any]
+"""One number, or one per stage; an array is as good as a list."""
+
+GivenSizes = float | str | Sequence[float | str] | NDArray[Any]
+"""The same of sizes: bytes, or texts with a unit such as ``2GiB``."""
+
+
+class SettingsTableKeywords(TypedDict, total=False):
+    """Keywords of SettingsTable."""
+
+    ranks: int | None
+    microbatches: int | None
+    chunks: int | None
+    stages: int | None
+    forward_times: GivenTimes | None
+    backward_times: GivenTimes | None
+    backward_input_times: GivenTimes | None
+    backward_weight_times: GivenTimes | None
+    overlap_times: GivenTimes | None
+    recompute: str | Sequence[int] | None
+    recompute_times: GivenTimes | None
+    offload: str | Sequence[int] | None
+    offload_times: GivenTimes | None
+    offload_bandwidth: float | None
+    times_per: TimesPer | None
+    pad_times: bool | None
+    time_unit: str | None
+    costs_name: str | None
+    layers: Sequence[Layer | Mapping[str, float]] | None
+    layers_per_stage: Sequence[int] | None
+    p2p_time: float | None
+    p2p_bytes: float | str | None
+    p2p_bandwidth: float | None
+    communication: Communication | None
+    machine: str | None
+    op_gap: float | None
+    message_time: float | None
+    step_time: float | None
+    activation_bytes: GivenSizes | None
+    weight_activation_bytes: GivenSizes | None
+    recompute_bytes: GivenSizes | None
+    offload_bytes: GivenSizes | None
+    static_bytes: GivenSizes | None
+    memory_limit: float | str | Sequence[float | str] | None
+    group_size: int | None
+    slices: int | None
+    variant: str | None
+
+
+class SettingsKeywords(SettingsTableKeywords, total=False):
+    """Keywords of ConfiguredSettings."""
+
+    config: str | os.PathLike[str] | None
+
+
+class DeviceOptionsKeywords(TypedDict, total=False):
+    """Keywords of DeviceOptions."""
+
+    device: Device
+    threads: int
+
+
+class ModelOptionsKeywords(DeviceOptionsKeywords, total=False):
+    """Keywords of ModelOptions."""
+
+    model: str | Layered
+    layout: Sequence[int] | None
+    seed: int
+    timeout: float
+    dtype: DataType | None
+
+
+class RunOptionsKeywords(ModelOptionsKeywords, total=False):
+    """Keywords of RunOptions."""
+
+    steps: int
+    warmup: int
+    verify: bool
+    receives: Receives
+
+
+class MeasuringOptionsKeywords(DeviceOptionsKeywords, total=False):
+    """Keywords of MeasuringOptions."""
+
+    repeats: int
+
+
+class ProfileOptionsKeywords(ModelOptionsKeywords, MeasuringOptionsKeywords, total=False):
+    """Keywords of ProfileOptions."""
+
+
+class CalibrationOptionsKeywords(MeasuringOptionsKeywords, total=False):
+    """Keywords of CalibrationOptions."""
+
+    sequence: int | None
+    microbatch_size: int

@@ -1,0 +1,112 @@
+"""The options of training runs and profiles, which the API shares with the runtime, and ranges that several records use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+from pipeplan.costs.options import COUNT, Options, Range, option
+
+MOST_SECONDS = 31_536_000
+"""A year: no clock of a library overflows with it."""
+
+SEED = Range(0, most=2**53 - 1)
+"""Every number that any reader of JSON holds exactly."""
+
+WORKERS = Range(1, most=1_024)
+"""More processes or threads than that no machine of this kind has cores for."""
+
+STEPS = Range(1, most=1_000_000)
+
+Device = Literal["auto", "cpu", "cuda"]
+DataType = Literal["float32", "bfloat16"]
+Receives = Literal["early", "late"]
+
+
+class Layered(Protocol):
+    """What is known of a :class:`pipeplan.runtime.Model` without PyTorch."""
+
+    @property
+    def layers(self) -> Any:
+        """The layers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions(Options):
+    """Where a model is trained or measured."""
+
+    device: Device = option(
+        "auto", kind="choice", title="Device", group="training", choices=get_args(Device),
+        help="cpu (gloo), cuda (NCCL), or auto: cuda where every rank has a GPU.",
+    )  # fmt: skip
+    threads: int = option(
+        1, kind="count", title="Threads", group="training", help="CPU threads of each rank.", range=WORKERS
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(DeviceOptions):
+    """Which model is trained or measured, and how it is cut and set up."""
+
+    model: str | Layered = option(
+        "gpt-tiny", kind="model", title="Model", group="training", longest=4096,
+        help="gpt-tiny, gpt-small, llama-3-8b, or module:function; in Python also a pipeplan.runtime.Model.",
+    )  # fmt: skip
+    layout: tuple[int, ...] | None = option(
+        kind="layout", title="Layout", group="training", help="Layers of each stage.", default="even by weight"
+    )  # fmt: skip
+    seed: int = option(0, kind="count", title="Seed", group="training", help="Seed of weights and data.", range=SEED)
+    timeout: float = option(
+        120.0, kind="number", title="Timeout", group="training", range=Range(0, open=True, most=MOST_SECONDS),
+        help="Seconds without progress after which a rank counts as hung.",
+    )  # fmt: skip
+    dtype: DataType | None = option(
+        kind="choice", title="Data type", group="training", choices=get_args(DataType), default="the model's own",
+        help="Data type of the parameters.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(ModelOptions):
+    """Options of a training run."""
+
+    steps: int = option(5, kind="count", title="Steps", group="training", help="Timed steps.", range=STEPS)
+    warmup: int = option(
+        1, kind="count", title="Warm-up", group="training", help="Untimed steps before them; they train too.",
+        range=Range(0, most=1_000_000),
+    )  # fmt: skip
+    verify: bool = option(
+        False, kind="flag", title="Verify", group="training",
+        help="Compare every loss and gradient with a single-process run; each rank then holds the whole model.",
+    )  # fmt: skip
+    receives: Receives = option(
+        "early", kind="choice", title="Receives", group="training", choices=get_args(Receives),
+        help="Receive as early as possible, or right before the message is needed.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuringOptions(DeviceOptions):
+    """How often a measurement is repeated."""
+
+    repeats: int = option(
+        15, kind="count", title="Repeats", group="training", help="Measured rounds.", range=STEPS
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileOptions(ModelOptions, MeasuringOptions):
+    """Options of a profile of a model's stages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalibrationOptions(MeasuringOptions):
+    """Options of a calibration of the planner on one GPU."""
+
+    sequence: int | None = option(
+        kind="count", title="Sequence", group="calibration", help="Tokens in a sequence.", range=COUNT,
+        default="what the model was trained on, at most 8192",
+    )  # fmt: skip
+    microbatch_size: int = option(
+        1, kind="count", title="Microbatch", group="calibration", help="Sequences in a microbatch.", range=COUNT
+    )  # fmt: skip

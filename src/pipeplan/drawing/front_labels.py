@@ -1,0 +1,271 @@
+"""The labels of a front: places beside its points, a key where points are too many to be named, and cut axes.
+
+A label lies on no line, no point and no other label. Where a few values lie far beyond the others, the axis ends
+before them.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from pipeplan.drawing.style import width_of
+from pipeplan.drawing.theme import Theme
+
+Point = tuple[float, float]
+Box = tuple[float, float, float, float]
+"""Left, lower, right and upper edge, in points of the page."""
+
+_DIRECTIONS = ((0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, 1), (-1, 0), (-1, -1))
+"""Where a label may stand, seen from its point; the first that is free is taken."""
+
+_DISTANCES = (0.55, 1.3, 2.2, 3.2, 4.4)
+"""How far off, in the size of the letters; from the third on a thin line leads there."""
+
+_LED = 2
+_STEPS = 24
+"""Places along such a line that are looked at."""
+
+_APART = 0.5
+"""Between two labels side by side, in the size of their letters."""
+
+_HEIGHT = 1.05
+"""Of a label, in the size of its letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label that has found its place: its middle, and whether a line leads from its point to it."""
+
+    text: str
+    point: Point
+    middle: Point
+    led: bool
+
+
+class Room:
+    """The free space of some axes, in points of the page.
+
+    Parameters
+    ----------
+    ax
+        The axes, whose size and scales must be final.
+    points
+        Points of the chart in data coordinates, to be kept free.
+    lines
+        Horizontal and vertical lines from one point to another in data coordinates, to be kept free.
+    size
+        Of the letters.
+    """
+
+    def __init__(self, ax: Axes, points: Sequence[Point], lines: Sequence[tuple[Point, Point]], size: float) -> None:
+        self._scale = 72 / ax.figure.dpi
+        self._ax, self._size = ax, size
+        box = ax.get_window_extent()
+        self._whole = tuple(self._scale * edge for edge in (box.x0, box.y0, box.x1, box.y1))
+        half = 0.42 * size
+        self._taken: list[Box] = []
+        for point in points:
+            x, y = self.place(point)
+            self._taken.append((x - half, y - half, x + half, y + half))
+        for begin, end in lines:
+            (x0, y0), (x1, y1) = self.place(begin), self.place(end)
+            self._taken.append((min(x0, x1) - 0.8, min(y0, y1) - 0.8, max(x0, x1) + 0.8, max(y0, y1) + 0.8))
+
+    def place(self, point: Point) -> Point:
+        """Return a point on the page, within the axes."""
+        x, y = self._ax.transData.transform(point) * self._scale
+        left, low, right, high = self._whole
+        return min(max(float(x), left), right), min(max(float(y), low), high)
+
+    def label(self, text: str, point: Point) -> Label | None:
+        """The nearest free place for a label, which it then has; None where there is none."""
+        x, y = self.place(point)
+        wide, high = width_of(text, self._size), _HEIGHT * self._size
+        for turn, distance in enumerate(_DISTANCES):
+            away = distance * self._size
+            for across, up in _DIRECTIONS:
+                middle = x + across * (away + wide / 2), y + up * (away + high / 2 - 0.1 * self._size)
+                box = middle[0] - wide / 2, middle[1] - high / 2, middle[0] + wide / 2, middle[1] + high / 2
+                led = turn >= _LED
+                if self._within(box) and self._is_free(box) and not (led and self._crosses((x, y), middle)):
+                    pad = _APART * self._size
+                    self._taken.append((box[0] - pad, box[1], box[2] + pad, box[3]))
+                    return Label(text, (x, y), middle, led)
+        return None
+
+    def _is_free(self, box: Box) -> bool:
+        return not any(_overlap(box, other) for other in self._taken)
+
+    def _crosses(self, point: Point, middle: Point) -> bool:
+        """Whether a line from a point to its label's middle would run over anything else."""
+        steps = [step / _STEPS for step in range(_STEPS)]
+        there = [(point[0] + step * (middle[0] - point[0]), point[1] + step * (middle[1] - point[1])) for step in steps]
+        own = 0.5 * self._size
+        away = [(x, y) for x, y in there if abs(x - point[0]) > own or abs(y - point[1]) > own]
+        return not all(self._is_free((x, y, x, y)) for x, y in away)
+
+    def _within(self, box: Box) -> bool:
+        left, low, right, high = self._whole
+        inside: bool = left <= box[0] and low <= box[1] and box[2] <= right + self._size and box[3] <= high + self._size
+        return inside
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def write_labels(ax: Axes, labels: Sequence[Label], size: float, color: str, faint: str) -> None:
+    """Write labels where they have found room."""
+    for label in labels:
+        offset = label.middle[0] - label.point[0], label.middle[1] - label.point[1]
+        pixels = label.point[0] * ax.figure.dpi / 72, label.point[1] * ax.figure.dpi / 72
+        share = tuple(ax.transAxes.inverted().transform(pixels))
+        if label.led:
+            ax.annotate(
+                "", share, offset, xycoords="axes fraction", textcoords="offset points", annotation_clip=False,
+                arrowprops={"arrowstyle": "-", "color": faint, "linewidth": 0.5, "shrinkA": 0.4 * size, "shrinkB": 0},
+            )  # fmt: skip
+        ax.annotate(
+            label.text, share, offset, xycoords="axes fraction", textcoords="offset points", ha="center",
+            va="center_baseline", fontsize=size, color=color, annotation_clip=False, parse_math=False,
+        )  # fmt: skip
+
+
+_SHORT = 8
+"""Letters of a name that stands in the chart itself, number or not."""
+
+_UNBROKEN = "\N{NO-BREAK SPACE}"
+
+_ENTRY = 25.0
+"""Width of a short entry, in the size of its letters."""
+
+_SMALLEST = 5.0
+"""Size in points below which a key is not read."""
+
+_LINE = 1.3
+"""From one line of the key to the next, in the size of its letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The labels in a chart, each with its place, and the names that they stand for.
+
+    Attributes
+    ----------
+    labels
+        Numbers, and names that are short.
+    entries
+        Each number with the names that it stands for.
+    """
+
+    labels: Sequence[tuple[str, Point]]
+    entries: Sequence[tuple[str, str]]
+
+
+def key_of(marks: Sequence[tuple[str, float, float]], points: Sequence[tuple[str, float, float]]) -> Key:
+    """Numbers for marks, by memory and time, and for points whose names are long; those at one place share a number.
+
+    Variants of a schedule at one place are counted, not listed.
+    """
+    places: dict[Point, list[str]] = {}
+    for name, x, y in marks:
+        places.setdefault((x, y), []).append(name)
+    long = [point for point in points if len(point[0]) > _SHORT]
+    for name, x, y in long:
+        places.setdefault((x, y), []).insert(0, name)
+    ordered = sorted(places)
+    numbers = {place: str(number) for number, place in enumerate(ordered, start=1)}
+    short = [(name, (x, y)) for name, x, y in points if (x, y) not in numbers]
+    entries = [(numbers[place], ", ".join(counted_names(places[place]))) for place in ordered]
+    return Key([*((numbers[place], place) for place in ordered), *short], entries)
+
+
+def counted_names(names: Sequence[str]) -> Iterator[str]:
+    """Names without a limit (``zbv-heuristic at 8 activations``: the axis shows it), variants of one schedule together."""
+    variants: dict[str, list[str]] = {}
+    for name in names:
+        variants.setdefault(name.split(" at ")[0].split(" (")[0], []).append(name)
+    for name, several in variants.items():
+        short = several[0].split(" at ")[0]
+        yield short if len(several) == 1 else f"{name} ({len(several)}{_UNBROKEN}variants)"
+
+
+def key_height(entries: Sequence[tuple[str, str]], width: float, size: float) -> tuple[int, float]:
+    """Return the number of columns of short entries on a width in points, and the height that they take then."""
+    columns = max(1, int(width / (_ENTRY * size)))
+    return columns, (-(-len(entries) // columns) + 0.5) * _LINE * size
+
+
+def write_key(ax: Axes, entries: Sequence[tuple[str, str]], theme: Theme, size: float, columns: int = 1) -> None:
+    """Write a key into axes of its own, from their top; smaller where it would not fit."""
+    box = ax.get_window_extent()
+    wide, high = box.width * 72 / ax.figure.dpi, box.height * 72 / ax.figure.dpi
+    lines = _lines(entries, wide / columns, size)
+    while len(lines) * _LINE * size > columns * high and size > _SMALLEST:
+        size *= 0.95
+        lines = _lines(entries, wide / columns, size)
+    rows = -(-len(lines) // columns)
+    indent = max((width_of(number, size, bold=True) for number, _ in entries), default=0.0) + 0.2 * size
+    for place, (number, text) in enumerate(lines):
+        column, row = divmod(place, rows)
+        x, y = column * wide / columns, 1 - (row + 0.5) * _LINE * size / high
+        look: dict[str, Any] = {
+            "transform": ax.transAxes,
+            "fontsize": size,
+            "va": "center_baseline",
+            "parse_math": False,
+        }
+        ax.text((x + indent) / wide, y, number, ha="right", color=theme.text, fontweight="bold", **look)
+        ax.text((x + indent + 0.6 * size) / wide, y, text, color=theme.text, **look)
+
+
+def _lines(entries: Sequence[tuple[str, str]], wide: float, size: float) -> list[tuple[str, str]]:
+    letters = max(8, int((wide - 2.2 * size) / (width_of("n" * 20, size) / 20)))
+    lines = []
+    for number, text in entries:
+        first, *rest = textwrap.wrap(text, letters) or [""]
+        lines += [(number, first), *(("", line) for line in rest)]
+    return lines
+
+
+_FAR = 2.2
+"""How many times the range of the others must fit into that of all."""
+
+_FEW = 0.25
+"""The largest share of values that may be cut off."""
+
+
+def cut_above(values: Sequence[float]) -> float | None:
+    """The largest value that is shown, where few lie so far beyond it that the others could not be told apart."""
+    ordered = sorted(set(values))
+    least = ordered[0]
+    first = max(1, len(ordered) - max(1, int(_FEW * len(ordered))) - 1)
+    for value in ordered[first:-1]:
+        if ordered[-1] - least > _FAR * (value - least) > 0:
+            return value
+    return None
+
+
+def mark_cut(ax: Axes, color: str, size: float, *, upper: bool) -> None:
+    """Two strokes across the end of the left axis, or of the lower one: the axis goes no further, the values do."""
+    slanted = [(-0.5, -0.35), (0.5, 0.35)]
+    for near in (1.0, 1.9):
+        across = [x * 0.9 * size for x, _ in slanted]
+        along = [y * 0.9 * size - near * 0.45 * size for _, y in slanted]
+        ends = list(zip(across, along, strict=True)) if upper else list(zip(along, across, strict=True))
+        corner = (0, 1) if upper else (1, 0)
+        begin, end = (_pixels(ax, corner, offset) for offset in ends)
+        to_share = ax.transAxes.inverted().transform
+        (x0, y0), (x1, y1) = to_share(begin), to_share(end)
+        ax.plot([x0, x1], [y0, y1], transform=ax.transAxes, color=color, linewidth=1.0, clip_on=False, zorder=5)
+
+
+def _pixels(ax: Axes, corner: tuple[float, float], offset: tuple[float, float]) -> tuple[float, float]:
+    x, y = ax.transAxes.transform(corner)
+    scale = ax.figure.dpi / 72
+    return x + offset[0] * scale, y + offset[1] * scale

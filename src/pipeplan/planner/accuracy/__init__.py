@@ -1,1 +1,0 @@
-"""How far predictions of published runs are off: the error bars of new ones."""

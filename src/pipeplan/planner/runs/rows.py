@@ -1,0 +1,354 @@
+"""Runs that a file describes in rows: each row is a model, a cluster and a configuration, with what had to be assumed.
+
+A row has its source, model, hardware, degrees, batch and measurements. What it does not say is assumed by a rule, which the
+answer names. A row that is no whole step (times of layers or stages, models without a shape) is refused in one sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pipeplan.errors import InputError, PipeplanError
+from pipeplan.files import GIBIBYTE
+from pipeplan.hardware import Cluster
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.runs.unsaid import balanced_layout, lightest, replicas_by_state
+from pipeplan.planner.runs.words import (
+    NamedSchedule,
+    chunks_of,
+    cluster_of,
+    layout_from,
+    precision_of,
+    recompute_of,
+    scheduled,
+    software_of,
+)
+from pipeplan.workload import ModelShape, from_dict, token_flops
+
+_EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
+"""Trainers without sequence parallelism and sharded optimizers by default."""
+
+
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "model": ("seq",),
+    "hardware": ("gpu",),
+    "parallel": ("tp", "pp"),
+    "batch": (),
+    "measured": (),
+}
+"""Parts of a row, and the keys that they must have."""
+
+_WHOLE: Mapping[str, tuple[str, ...]] = {
+    "model": ("seq",),
+    "hardware": ("count", "gpus_per_node", "nvlink_domain"),
+    "parallel": ("tp", "pp", "dp", "cp", "vp", "ep", "etp"),
+    "batch": ("micro", "global", "microbatches"),
+}
+_NUMBERS: Mapping[str, tuple[str, ...]] = {
+    "hardware": ("hbm_tb_s",),
+    "measured": (
+        *("step_time_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu"),
+        *("peak_memory_gib", "peak_memory_gb", "peak_reserved_gib", "allocated_gib"),
+    ),
+}
+_TEXTS = ("schedule", "recompute", "precision", "layout", "framework", "notes")
+
+
+def require_form(row: Mapping[str, Any]) -> None:
+    """Refuse a row without a required part, or with another type of value.
+
+    Raises
+    ------
+    InputError
+        Naming the part and the value.
+    """
+    if row.get("kind"):
+        raise InputError(f"it holds {row['kind']}, which are not a whole step's")
+    for part, needed in _NEEDED.items():
+        if not isinstance(row.get(part, {}), dict):
+            raise InputError(f"'{part}' of the row is no mapping of keys", field=part)
+        missing = [key for key in needed if row.get(part, {}).get(key) is None]
+        if missing:
+            raise InputError(f"the row does not say {part}.{missing[0]}", field=f"{part}.{missing[0]}")
+    for place, value in _values(row, _WHOLE):
+        if not isinstance(value, int) or value < 1:
+            raise InputError(f"{place} is a whole number of at least 1, not {value!r}", field=place)
+    for place, value in _values(row, _NUMBERS):
+        if not isinstance(value, int | float) or not value > 0:
+            raise InputError(f"{place} is a number above 0, not {value!r}", field=place)
+    for key in _TEXTS:
+        if not isinstance(row.get(key), str | None):
+            raise InputError(f"'{key}' of the row is no text", field=key)
+
+
+def _values(row: Mapping[str, Any], parts: Mapping[str, tuple[str, ...]]) -> list[tuple[str, Any]]:
+    """Return values by their places; a boolean as text, which no number is."""
+    found = [(f"{part}.{key}", row.get(part, {}).get(key)) for part, keys in parts.items() for key in keys]
+    return [(place, str(value) if isinstance(value, bool) else value) for place, value in found if value is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunMeasurement:
+    """The measured step and memory of a run; None where there is no measurement.
+
+    Attributes
+    ----------
+    step_time
+        Seconds.
+    peak_bytes
+        Allocated on the fullest rank, or on ``peak_rank``.
+    peak_rank
+        Pipeline rank of ``peak_bytes``; None: the fullest.
+    peak_by_rank
+        Bytes allocated on each pipeline rank; empty where they are not told apart.
+    """
+
+    step_time: float | None = None
+    peak_bytes: float | None = None
+    peak_by_rank: tuple[float, ...] = ()
+    peak_rank: int | None = None
+
+
+_CAUSAL_COUNT = r"megatron bridge|parallel folding"
+"""Sources whose FLOPs count the causal half of attention; others count all of it (arXiv 2205.05198, appendix A). Of parallel
+folding it is inferred: counted whole, its runs of 131,072 tokens would be half as efficient as those of 16,384."""
+
+
+def measured_of(
+    row: Mapping[str, Any], model: ModelShape, cluster: Cluster, configuration: Configuration
+) -> RunMeasurement:
+    """Return what a row measured.
+
+    The step time is as printed, or from tokens/s, or from TFLOP/s or MFU and the source's own count of FLOPs. Without the
+    number of GPUs there is none.
+    """
+    printed = row.get("measured", {})
+    peak = printed.get("peak_memory_gib", printed.get("peak_memory_gb"))
+    by_rank = printed.get("peak_by_rank_gib") or {}
+    return RunMeasurement(
+        step_time=_step_time(row, printed, model, cluster, configuration),
+        peak_bytes=None if peak is None else float(peak) * GIBIBYTE,
+        peak_by_rank=_by_rank(by_rank, configuration.pipeline),
+        peak_rank=printed.get("peak_rank"),
+    )
+
+
+def _step_time(
+    row: Mapping[str, Any],
+    printed: Mapping[str, Any],
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+) -> float | None:
+    if not row["hardware"].get("count"):
+        return None
+    if "step_time_s" in printed:
+        return float(printed["step_time_s"])
+    tokens = configuration.global_batch * configuration.sequence
+    if "tokens_per_s_per_gpu" in printed:
+        return tokens / (float(printed["tokens_per_s_per_gpu"]) * cluster.gpus)
+    rate = float(printed.get("tflops_per_gpu", 0.0)) * 1e12 or float(printed.get("mfu", 0.0)) * cluster.gpu.peak["bf16"]
+    if not rate:
+        return None
+    source = str(row.get("source", {}).get("title", ""))
+    causal = re.search(_CAUSAL_COUNT, source, re.IGNORECASE) is not None
+    return token_flops(model, configuration.sequence, causal=causal).training * tokens / (rate * cluster.gpus)
+
+
+def _by_rank(by_gpu: Mapping[str, Any], pipeline: int) -> tuple[float, ...]:
+    """Return the bytes of the fullest GPU of each pipeline rank, from those of all GPUs in order; pipeline is outermost."""
+    values = [float(by_gpu[key]) * GIBIBYTE for key in sorted(by_gpu, key=int)]
+    if not values or len(values) % pipeline:
+        return ()
+    each = len(values) // pipeline
+    return tuple(max(values[rank * each : (rank + 1) * each]) for rank in range(pipeline))
+
+
+def expert_tensor_of(row: Mapping[str, Any], model: ModelShape) -> int:
+    """Return the expert tensor degree: as printed, or the default of the row's trainer.
+
+    Megatron-LM and its core default to t, as does any trainer without expert parallelism. Recipes of other trainers set 1.
+    """
+    parallel, source = row["parallel"], row.get("source", "")
+    if parallel.get("etp"):
+        return int(parallel["etp"])
+    title = source if isinstance(source, str) else str(source.get("title", ""))
+    by_default = re.search(r"\bMegatron[- ](?:LM|Core)\b", str(row.get("framework") or title)) is not None
+    return int(parallel["tp"]) if model.experts and (by_default or (parallel.get("ep") or 1) == 1) else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A published run.
+
+    Attributes
+    ----------
+    id, source
+        Its name in the file, and the title of where it was published.
+    model, cluster, configuration
+        What ran; None where the row is refused.
+    measured
+        What was measured of it.
+    assumed
+        What the row does not say, a sentence each.
+    refused
+        Why it cannot be predicted; empty where it can.
+    """
+
+    id: str
+    source: str
+    model: ModelShape | None = None
+    cluster: Cluster | None = None
+    configuration: Configuration | None = None
+    measured: RunMeasurement = field(default_factory=RunMeasurement)
+    assumed: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def row_from(document: Any, index: int = 0) -> RunRow:
+    """Return a row of a file; ``refused`` says what is wrong with it."""
+    if not isinstance(document, dict):
+        return RunRow(
+            id=f"row {index}", source="", refused="a row is a mapping of keys such as model, hardware and parallel"
+        )
+    document = {key: _said(value) for key, value in document.items()}
+    source = document.get("source") or ""
+    row = RunRow(
+        id=str(document.get("id", f"row {index}")),
+        source=str(source.get("title", "")) if isinstance(source, dict) else str(source),
+    )
+    try:
+        require_form(document)
+        return _whole(document, row)
+    except PipeplanError as error:
+        return replace(row, refused=str(error))
+
+
+def _said(value: Any) -> Any:
+    """Return a mapping without keys that hold nothing."""
+    return {key: each for key, each in value.items() if each is not None} if isinstance(value, dict) else value
+
+
+def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
+    model = from_dict(document["model"])
+    parallel, hardware = document["parallel"], document["hardware"]
+    tensor, pipeline, context = parallel["tp"], parallel["pp"], parallel.get("cp") or 1
+    data, said_data = _data(document, model, tensor * pipeline * context)
+    cluster, said_cluster = cluster_of(hardware, tensor * pipeline * context * data)
+    unsaid = "vp" in (document.get("assumed") or ())
+    chunks, said_chunks = chunks_of(document.get("schedule"), pipeline, model.layers, parallel.get("vp"), unsaid)
+    schedule = scheduled(document.get("schedule"), pipeline, chunks)
+    trainer, said_software = _trainer(document, schedule)
+    precision, said_precision = precision_of(document.get("precision"))
+    micro, whole, said_batch = _batch(document.get("batch", {}), data, pipeline)
+    configuration = Configuration(
+        sequence=document["model"]["seq"],
+        global_batch=whole,
+        microbatch_size=micro,
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        data=data,
+        expert=parallel.get("ep") or 1,
+        expert_tensor=expert_tensor_of(document, model),
+        chunks=chunks,
+        schedule=schedule.strategy,
+        in_flight=None if schedule.in_flight is None else schedule.in_flight * pipeline,
+        layers=layout_from(document.get("layout"), pipeline, chunks, model.layers),
+        sequence_parallel=bool(parallel.get("sp", trainer not in _EARLY)) and tensor > 1,
+        zero=_zero(document, trainer),
+        precision=precision,
+        recompute=recompute_of(document.get("recompute")) or (),
+        software=trainer,
+    )
+    configuration, said_rest = _settled(document, model, cluster, configuration)
+    said = (*said_data, *said_cluster, said_chunks, said_software, said_precision, *said_batch, *said_rest)
+    return replace(
+        row,
+        model=model,
+        cluster=cluster,
+        configuration=configuration,
+        measured=measured_of(document, model, cluster, configuration),
+        assumed=tuple(each for each in said if each),
+    )
+
+
+def _trainer(row: Mapping[str, Any], schedule: NamedSchedule) -> tuple[str, str]:
+    """Return the software, which the schedule or ZeRO may decide, and what was assumed."""
+    trainer, said = software_of(row)
+    if schedule.barrier is False and trainer == "megatron-lm-2021":
+        return "zero-bubble", said
+    if trainer.startswith("megatron-lm-2021") and row["parallel"].get("zero") == 3:
+        return "deepspeed-zero3", said
+    return trainer, said
+
+
+def _settled(
+    row: Mapping[str, Any], model: ModelShape, cluster: Cluster, configuration: Configuration
+) -> tuple[Configuration, list[str]]:
+    """Return the configuration with a layout and a recomputation where the row has none, and what was assumed."""
+    said = []
+    uneven = model.mtp_layers or model.layers % configuration.stages
+    if configuration.layers is None and configuration.stages > 1 and uneven:
+        configuration = replace(configuration, layers=balanced_layout(model, cluster, configuration))
+        said.append("layout: balanced by the time that layers take")
+    if recompute_of(row.get("recompute")) is None:
+        configuration = lightest(model, cluster, configuration)
+        modules, moved = "+".join(configuration.recompute) or "none", configuration.offload
+        said.append(
+            f"recomputation: {modules}, the least that fits" + (f", with {moved:.0%} on the host" if moved else "")
+        )
+    return configuration, said
+
+
+def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, list[str]]:
+    """Return the replicas, and what was assumed.
+
+    They are printed, or what the GPUs leave, or what the measured state says, or the fewest that hold the experts.
+    """
+    parallel, hardware = row["parallel"], row["hardware"]
+    if parallel.get("dp"):
+        return int(parallel["dp"]), []
+    if hardware.get("count"):
+        return max(1, int(hardware["count"]) // others), []
+    if allocated := row.get("measured", {}).get("allocated_gib"):
+        replicas = replicas_by_state(row, float(allocated), model, expert_tensor_of(row, model))
+        return replicas, [f"replicas: {replicas}, whose state comes nearest to what was allocated between steps"]
+    experts = int(parallel.get("ep", 1)) * int(parallel.get("etp", 1))
+    inside = int(parallel["tp"]) * int(parallel.get("cp", 1))
+    fewest = max(1, -(-experts // inside))
+    return fewest, [f"replicas: {fewest}, the fewest that hold the experts"]
+
+
+def _batch(batch: Mapping[str, Any], data: int, pipeline: int) -> tuple[int, int, list[str]]:
+    """Return the microbatch size, the global batch, and what was assumed."""
+    said = []
+    micro = batch.get("micro")
+    if micro is None:
+        micro = 1
+        said.append("microbatch size: 1")
+    count = batch.get("microbatches")
+    whole = batch.get("global")
+    if whole is None:
+        if count is None:
+            count = 1 if pipeline == 1 else 4 * pipeline
+            said.append(
+                "microbatches: 1, for there is one pipeline rank"
+                if pipeline == 1
+                else f"microbatches: {count}, four times the ranks"
+            )
+        whole = int(count) * int(micro) * data
+    return int(micro), int(whole), said
+
+
+def _zero(row: Mapping[str, Any], trainer: str) -> Any:
+    parallel = row["parallel"]
+    sharded = parallel.get("fsdp") or re.search(r"\bFSDP\b", row.get("framework") or "")
+    if sharded:
+        return 2 if "GRAD" in str(sharded).upper() else 3
+    if parallel.get("zero") is not None:
+        return int(parallel["zero"])
+    return 0 if trainer in _EARLY else 1

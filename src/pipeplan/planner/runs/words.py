@@ -1,0 +1,290 @@
+"""What rows of runs call their software, precision, schedule, layout, recomputation and hardware, in pipeplan's terms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pipeplan.errors import InputError
+from pipeplan.hardware import Cluster, Preset, preset
+from pipeplan.strategies import is_strategy, strategy
+from pipeplan.workload import Precision
+
+_BY_WORDS = (
+    (r"torchtitan.*\beager\b", "torchtitan-eager"),
+    (r"torchtitan.*row-?wise.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-row-wise-async-tp"),
+    (r"torchtitan.*row-?wise", "torchtitan-row-wise"),
+    (r"torchtitan.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-async-tp"),
+    (r"torchtitan.*2024", "torchtitan-2024"),
+    (r"torchtitan", "torchtitan"),
+    (r"megatron[ -]bridge", "megatron-bridge"),
+    (r"nemo|dgx cloud", "nemo"),
+    (r"(?:llm-foundry|mosaicml|\bmpt\b).*\bpure\b", "llm-foundry-pure"),
+    (r"llm-foundry|mosaicml|\bmpt\b", "llm-foundry"),
+    (r"deepseek-v3 technical|hai-llm|dualpipe", "hai-llm"),
+    (r"primus", "primus"),
+    (r"megascale", "megascale"),
+    (r"simumax", "megatron-core-plain"),
+    (r"golden values", "megatron-core-unfused-loss"),
+    (r"megatron[ -]core|parallel folding", "megatron-core"),
+    (r"turing nlg|deepspeed|vtrain", "megatron-deepspeed"),
+    (r"efficient large-scale language model training", "megatron-lm-2021-unfused"),
+    (r"zero bubble|megatron-lm|activation recomputation", "megatron-lm-2021"),
+)
+"""Patterns of a row's framework, source and precision; the first that matches decides."""
+
+
+def software_of(row: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the name of a row's software, and what was assumed.
+
+    The framework decides where the row names one; else its source. Where it names neither, fully sharded runs used PyTorch's
+    FSDP as torchtitan does, those on A100 with an ungated FFN the Megatron-LM of that time, and others Megatron Core.
+    """
+    source = row.get("source", {})
+    title = source if isinstance(source, str) else str(source.get("title", ""))
+    framework = row.get("framework") or ""
+    if re.fullmatch(r"megatron-lm", framework, re.IGNORECASE):
+        return "megatron-core-plain", "software: Megatron-LM since flash attention, without flags for overlap"
+    for text in (framework, title):
+        for words, name in _BY_WORDS:
+            if text and re.search(words, f"{text} {row.get('precision') or ''}", re.IGNORECASE):
+                return (name if name != "megatron-bridge" else _bridge(row)), ""
+    if row.get("parallel", {}).get("fsdp"):
+        return "torchtitan", "software: torchtitan's, for parameters are fully sharded"
+    if "A100" in str(row.get("hardware", {}).get("gpu")) and not row.get("model", {}).get("gated", True):
+        return "megatron-lm-2021", "software: Megatron-LM before flash attention, as models of this kind had on A100"
+    return "megatron-core", "software: Megatron Core"
+
+
+_SINCE_GRAPHS, _SINCE_EXCHANGES = (26, 4), (26, 6)
+"""Releases of Megatron Bridge from which its recipes capture whole graphs, and from which those in MXFP8 run exchanges of
+experts beside computation."""
+
+
+def _bridge(row: Mapping[str, Any]) -> str:
+    """Return Megatron Bridge of the release that a row's locator names (``26.08 container``).
+
+    Earlier recipes overlapped the exchanges of experts only where they leave the node (scripts/performance/configs).
+    """
+    source, hardware = row.get("source", {}), row.get("hardware", {})
+    locator = "" if isinstance(source, str) else str(source.get("locator", ""))
+    found = re.search(r"\b(\d\d)\.(\d\d)\b", locator)
+    release = (int(found[1]), int(found[2])) if found else _SINCE_EXCHANGES
+    joined = int(hardware.get("nvlink_domain") or hardware.get("gpus_per_node") or 1)
+    leaves = int(row.get("parallel", {}).get("ep", 1)) > joined
+    small = re.search(r"mx", row.get("precision") or "", re.IGNORECASE) is not None
+    if small and (release >= _SINCE_EXCHANGES or leaves):
+        return "megatron-bridge"
+    return "megatron-bridge-26.04" if release >= _SINCE_GRAPHS else "megatron-bridge-26.02"
+
+
+_PRECISIONS: tuple[tuple[str, Precision], ...] = (
+    (r"nvfp4|fp4", "nvfp4"),
+    (r"mxfp8|fp8-mx", "mxfp8"),
+    (r"(fp8|float8)", "fp8"),
+    (r"bf16", "bf16"),
+    (r"fp16", "fp16"),
+)
+
+
+def precision_of(text: str | None) -> tuple[Precision, str]:
+    """Return the precision of a row's products, and what was assumed.
+
+    Raises
+    ------
+    InputError
+        For words that are not understood.
+    """
+    if not text:
+        return "bf16", "precision: bf16"
+    for words, precision in _PRECISIONS:
+        if re.search(words, text, re.IGNORECASE):
+            return precision, "precision: bf16" if "assumed" in text else ""
+    raise InputError(f"the precision '{text}' is not understood", field="precision")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSchedule:
+    """The schedule of a row.
+
+    Attributes
+    ----------
+    strategy
+        Name of the strategy.
+    in_flight
+        Activations that a rank may hold, in multiples of the ranks; None: no limit is part of the name.
+    barrier
+        Whether ranks meet at the step's end; None: the name does not say.
+    """
+
+    strategy: str
+    in_flight: float | None = None
+    barrier: bool | None = None
+
+
+_NAMES = {
+    "none": NamedSchedule("1f1b"),
+    "1f1b": NamedSchedule("1f1b"),
+    "1f1b-i": NamedSchedule("interleaved-1f1b"),
+    "1f1b-r": NamedSchedule("1f1b"),
+    "zb-1p": NamedSchedule("zb-auto", 1.0, barrier=False),
+    "zb-2p": NamedSchedule("zb-auto", 2.0, barrier=False),
+    "zb-2p-synchronous": NamedSchedule("zb-auto", 2.0, barrier=True),
+    "zb-1p-synchronous": NamedSchedule("zb-auto", 1.0, barrier=True),
+    "zb-v": NamedSchedule("zbv", barrier=False),
+    "v-zb": NamedSchedule("zbv", barrier=False),
+    "zb": NamedSchedule("zb-h1"),
+}
+"""Names of papers and of their tables that are no strategy's: the zero-bubble authors' ZB-1p and ZB-2p are what their
+heuristic finds within p and 2p activations, and run without the optimizer's barrier (ICLR 2024, sections 3.1 and 4)."""
+
+
+def scheduled(name: str | None, pipeline: int, chunks: int) -> NamedSchedule:
+    """Return the strategy of a row's schedule; without a name 1F1B, interleaved where ranks have chunks.
+
+    Raises
+    ------
+    InputError
+        For an unknown schedule.
+    """
+    if pipeline == 1:
+        return NamedSchedule("1f1b")
+    if name is None or name.lower() == "none":
+        return NamedSchedule("interleaved-1f1b" if chunks > 1 else "1f1b")
+    short = re.sub(r"\s*\(.*\)", "", name).strip().lower()
+    if short in _NAMES:
+        return _NAMES[short]
+    if is_strategy(short):
+        found = strategy(short).name
+        return NamedSchedule("1f1b" if found == "interleaved-1f1b" and chunks == 1 else found)
+    raise InputError(f"the schedule '{name}' is none that is known here", field="schedule")
+
+
+def chunks_of(schedule: str | None, pipeline: int, layers: int, given: int | None, unsaid: bool) -> tuple[int, str]:
+    """Return the chunks per rank, and what was assumed.
+
+    An interleaved schedule without a number has the fewest chunks that divide a rank's layers. A row without a schedule
+    whose chunks are marked as unknown (``unsaid``) has a layer per chunk, with which trainers that interleave run best.
+    """
+    if given is not None:
+        return int(given), ""
+    if pipeline == 1 or (schedule is None and not unsaid):
+        return 1, ""
+    each = layers // pipeline
+    if schedule is None:
+        most = each if layers % pipeline == 0 else 1
+        return most, f"schedule: interleaved, {most} chunks a rank of a layer each" if most > 1 else "schedule: 1f1b"
+    found = strategy(scheduled(schedule, pipeline, 2).strategy)
+    if found.fixed_chunks:
+        return found.chunks, ""
+    least = next((count for count in range(2, each + 1) if each % count == 0), 1)
+    return least, f"chunks of a rank: {least}, the fewest that interleave its {each} layers evenly"
+
+
+_ENDS = re.compile(r"(\d+) layers on the first and last stage, (\d+) on the others")
+_ONE_LESS = re.compile(r"(\d+) layers a stage, one less on first and last")
+
+
+def layout_from(text: str | None, pipeline: int, chunks: int, layers: int) -> tuple[int, ...] | None:
+    """Return the layers on each stage from a row's text about its ranks; None: as even as possible.
+
+    Where the layers and two more divide by the stages, the first and the last stage have one less: with several chunks as
+    the text says of ranks, without a text as trainers do for the embedding and the head.
+
+    Raises
+    ------
+    InputError
+        For a text that is not understood.
+    """
+    stages = pipeline * chunks
+    if text:
+        match = _ENDS.fullmatch(text) or _ONE_LESS.fullmatch(text)
+        if match is None:
+            raise InputError(f"the layout '{text}' is not understood", field="layout")
+        if chunks == 1:
+            others = int(match[match.re.groups])
+            ends = int(match[1]) if match.re is _ENDS else others - 1
+            return (ends, *[others] * (stages - 2), ends)
+    if stages < 2 or layers % stages == 0 or (layers + 2) % stages:
+        return None
+    each = (layers + 2) // stages
+    return (each - 1, *[each] * (stages - 2), each - 1)
+
+
+_RECOMPUTE: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"^none", ()),
+    (r"recomputes RMSNorm and MLA up-projection", ("layernorm", "mla_up_proj")),
+    (r"^full", ("full",)),
+    (r"per[ -]op|recipe default", ("selective-op",)),
+    (r"^selective", ("core_attn",)),
+)
+"""Patterns of a row's recomputation, and their modules: Megatron's ``selective`` is the attention core."""
+
+
+def recompute_of(text: str | None) -> tuple[str, ...] | None:
+    """Return the modules that a row recomputes; None where it does not say."""
+    return next((modules for words, modules in _RECOMPUTE if re.search(words, text or "")), None)
+
+
+_RATE = re.compile(r"(?:(\d+)\s*x\s*)?(\d+(?:\.\d+)?)\s*G(b|B)(?:it)?(?:/s|ps)", re.ASCII)
+"""``8x200 Gb/s``, ``400 Gb/s a GPU``, ``50 GB/s``."""
+
+_BITS = 8
+
+
+def cluster_of(hardware: Mapping[str, Any], needed: int) -> tuple[Cluster, list[str]]:
+    """Return the cluster of a row, and what was assumed of it.
+
+    Parameters
+    ----------
+    hardware
+        ``gpu``, and optionally ``count``, ``gpus_per_node``, ``nvlink_domain``, ``inter_node`` and ``hbm_tb_s``.
+    needed
+        Number of GPUs that the degrees multiply to, the default of ``count``.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown GPU.
+    InputError
+        For GPUs that do not fill nodes.
+    """
+    found = preset(re.sub(r"\s*\(.*\)", "", hardware["gpu"]))  # without brackets: ``A100 (NVIDIA Ampere)``
+    count = int(hardware.get("count") or needed)
+    per_node = min(int(hardware.get("gpus_per_node") or found.node.per_node), count)
+    if count % per_node:
+        raise InputError(f"{count} GPUs do not fill nodes of {per_node}", field="count")
+    assumed = [] if hardware.get("count") else [f"number of GPUs: {count}, the fewest that the degrees need"]
+    between, said = _between(hardware, found, per_node)
+    if count > per_node and said:
+        assumed.append(said)
+    gpu = found.gpu
+    if "hbm_tb_s" in hardware:
+        gpu = replace(gpu, memory_bandwidth=float(hardware["hbm_tb_s"]) * 1e12)
+    domain = int(hardware.get("nvlink_domain") or per_node)
+    return (
+        Cluster(
+            gpu=gpu,
+            per_node=per_node,
+            nodes=count // per_node,
+            inside=found.node.inside,
+            between=replace(found.node.between, bandwidth=between),
+            domain=max(per_node, min(domain, count)),
+        ),
+        assumed,
+    )
+
+
+def _between(hardware: Mapping[str, Any], found: Preset, per_node: int) -> tuple[float, str]:
+    """Return the network bandwidth of one GPU in bytes/s, and what was assumed of it."""
+    text = hardware.get("inter_node", "")
+    match = _RATE.search(text)
+    if match is None:
+        usual = found.node.between.bandwidth
+        return usual, f"network: {usual / 1e9:g} GB/s a GPU, as such nodes usually have"
+    rate = float(match[2]) * 1e9 / (_BITS if match[3] == "b" else 1)
+    if match[1]:
+        return rate * int(match[1]) / per_node, ""
+    return (rate / per_node if "a node" in text else rate), ""

@@ -1,0 +1,78 @@
+"""Records: what pipeplan returns, writes as JSON and publishes the schema of, each declared once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Generic, Self, TypeVar, overload
+
+import msgspec
+
+Held = TypeVar("Held")
+AnyRecord = TypeVar("AnyRecord", bound="Record")
+
+VERSION = 1
+"""Version of every JSON schema. Adding keys keeps it; removing one, or giving it another meaning, makes another version."""
+
+
+class Evidence(Generic[Held]):
+    """Attribute of a record that is not part of its JSON, such as a timeline: ``timeline = Evidence[Timeline]()``.
+
+    :meth:`Record.holding` sets it.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, answer: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, answer: object, owner: type) -> Held: ...
+    def __get__(self, answer: object | None, owner: type) -> Held | Self:
+        if answer is None:
+            return self
+        raise AttributeError(f"this {owner.__name__} comes from JSON, which does not hold its {self.name}")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """Base of records: immutable, with the keys of its fields and no others.
+
+    The fields are the JSON. What else an instance holds, :class:`Evidence` and cached properties, is not part of it.
+    A field that is :data:`msgspec.UNSET` is left out of the JSON.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, strings and numbers: exactly what ``--json`` prints."""
+        # By way of JSON, because msgspec leaves tuples as they are.
+        document: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(self)))
+        return document
+
+    def holding(self, **evidence: Any) -> Self:
+        """Set the :class:`Evidence` of a record that was just made, and return the record."""
+        vars(self).update(evidence)
+        return self
+
+    def replaced(self, **changes: Any) -> Self:
+        """Return a copy with other values of some fields, and with all that is not part of the JSON."""
+        return _restored(type(self), msgspec.structs.asdict(self) | changes, vars(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), msgspec.structs.asdict(self), vars(self))
+
+    def __copy__(self) -> Self:
+        return self.replaced()
+
+
+def _restored(kind: type[AnyRecord], fields: dict[str, Any], rest: dict[str, Any]) -> AnyRecord:
+    record = kind(**fields)
+    vars(record).update(rest)
+    return record
+
+
+def schema_of(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a record under its name and version."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:pipeplan:{name}:{VERSION}",
+        "title": f"{name}, version {VERSION}",
+        **msgspec.json.schema(record),
+    }

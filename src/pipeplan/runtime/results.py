@@ -1,0 +1,178 @@
+"""The results of a training run and of a profile, with the config file that a profile writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from pipeplan.costs import Settings, Spread, write_costs_file
+from pipeplan.errors import GradientError
+from pipeplan.model import Floats, Placement, Schedule, Timeline
+from pipeplan.runtime.stage_measurement import StageProfile
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunResult:
+    """A training run, measured.
+
+    Attributes
+    ----------
+    timeline
+        Every op of the step of median length, in milliseconds from the first start on any rank. A compute op lasts as long
+        as it computes; a SEND, as long as it takes to hand it over; a RECV, from its posting until the op that needs it
+        found it there. Both ops of an overlapped pair have the pair's time.
+    wait
+        How long the rank waited at each op before it could compute, in milliseconds, shape (ops,).
+    step_seconds
+        Every timed step, from the first start to the last end on any rank.
+    losses
+        Mean over the microbatches, of every step, the untimed ones first.
+    max_gradient_difference, max_loss_difference
+        The largest absolute differences from the single-process run over all steps, parameters and microbatches; None
+        where the run was not verified.
+    tolerance
+        How much gradients may differ: 0 on a CPU in float32, where kernels and the order of summation are the same.
+    peak_bytes
+        The most each rank's GPU held; None on a CPU.
+    model, device, dtype, threads, torch_version
+        What was run, and on what.
+    """
+
+    timeline: Timeline
+    wait: Floats
+    step_seconds: tuple[float, ...]
+    losses: tuple[float, ...]
+    max_gradient_difference: float | None
+    max_loss_difference: float | None
+    tolerance: float
+    peak_bytes: tuple[int, ...] | None
+    model: str
+    device: str
+    dtype: str
+    threads: int
+    torch_version: str
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule that was run, with its communication."""
+        return self.timeline.schedule
+
+    @property
+    def median_step_seconds(self) -> float:
+        """The median of the timed steps, in seconds."""
+        return median(self.step_seconds)
+
+    @property
+    def step_spread(self) -> Spread:
+        """The quartiles of the timed steps around their median, in seconds."""
+        return Spread.of(self.step_seconds)
+
+    @property
+    def gradients_equal(self) -> bool | None:
+        """Whether the gradients are within the tolerance; None where the run was not verified."""
+        if self.max_gradient_difference is None:
+            return None
+        return self.max_gradient_difference <= self.tolerance
+
+    def require_equal_gradients(self) -> None:
+        """Raise where gradients were compared and differ.
+
+        Raises
+        ------
+        GradientError
+            If they differ by more than the tolerance.
+        """
+        if self.gradients_equal is False:
+            raise GradientError(
+                f"gradients differ from the single-process run by up to {self.max_gradient_difference:.3g}; "
+                f"at most {self.tolerance:.3g} comes from the order of summation"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """The costs of a model's stages on a machine.
+
+    Attributes
+    ----------
+    stages
+        In the order of the model.
+    placement
+        Which rank holds each stage; the ranks measured at the same time where ``together``.
+    p2p_time
+        Milliseconds from when a rank sends a stage's output until another rank has it, with what that takes from both; None
+        where it was not measured.
+    op_gap, message_time
+        Milliseconds that a rank loses before every op, and for every message that it sends or receives; None where it was
+        not measured.
+    model, device, dtype, threads, torch_version, repeats, together
+        What was measured, on what, and how.
+    """
+
+    stages: tuple[StageProfile, ...]
+    placement: Placement
+    p2p_time: float | None
+    op_gap: Spread | None
+    message_time: Spread | None
+    model: str
+    device: str
+    dtype: str
+    threads: int
+    torch_version: str
+    repeats: int
+    together: bool
+
+    def settings(self) -> Settings:
+        """Return the costs as a config file holds them."""
+        message = 0.0 if self.message_time is None else self.message_time.median
+        held = set(self.placement.chunks_on.tolist())
+        return Settings(
+            ranks=self.placement.ranks,
+            chunks=held.pop() if len(held) == 1 else None,
+            forward_times=tuple(stage.forward.median for stage in self.stages),
+            backward_times=tuple(stage.backward.median for stage in self.stages),
+            backward_input_times=tuple(stage.backward_input.median for stage in self.stages),
+            backward_weight_times=tuple(stage.backward_weight.median for stage in self.stages),
+            recompute_times=tuple(stage.recompute.median for stage in self.stages),
+            offload_times=tuple(stage.offload.median for stage in self.stages),
+            activation_bytes=tuple(float(stage.activation_bytes) for stage in self.stages),
+            weight_activation_bytes=tuple(float(stage.weight_activation_bytes) for stage in self.stages),
+            recompute_bytes=tuple(float(stage.recompute_bytes) for stage in self.stages),
+            offload_bytes=tuple(float(stage.offload_bytes) for stage in self.stages),
+            static_bytes=tuple(float(stage.static_bytes) for stage in self.stages),
+            p2p_time=max((self.p2p_time or 0.0) - 2 * message, 0.0),
+            op_gap=None if self.op_gap is None else self.op_gap.median,
+            message_time=None if self.message_time is None else message,
+            time_unit="ms",
+        )
+
+    def provenance(self) -> list[str]:
+        """Return the sources of the numbers, a line each."""
+        how = "all ranks measuring at once" if self.together else "one stage after the other"
+        return [
+            f"{self.model} in {self.dtype}, measured by pipeplan profile: {self.repeats} rounds, {how}",
+            f"on {self.device}, {self.threads} CPU thread(s) a process, PyTorch {self.torch_version}",
+            *(["copies to the host stay within its memory: a GPU's take longer"] if self.device == "cpu" else []),
+            "medians (quartiles):",
+            *self._lost(),
+            *(f"stage {number}, {stage}" for number, stage in enumerate(self.stages)),
+        ]
+
+    def _lost(self) -> list[str]:
+        gap = [] if self.op_gap is None else [f"before every op {self.op_gap}"]
+        message = [] if self.message_time is None else [f"for every message {self.message_time}"]
+        return [f"lost between ops, ms: {', '.join(gap + message)}"] if gap or message else []
+
+    def write(self, path: Path, notes: Sequence[str] = ()) -> None:
+        """Write a config file; its ending is .yaml, .yml or .json.
+
+        A YAML file says in comments where the numbers come from, and adds ``notes``, a line each.
+
+        Raises
+        ------
+        InputError
+            For another ending, or where it cannot be written.
+        """
+        write_costs_file(path, self.settings(), (*self.provenance(), *notes))

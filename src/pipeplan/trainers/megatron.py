@@ -1,0 +1,398 @@
+"""Megatron-LM: the flags with which it runs the schedules that it has: 1F1B, interleaved 1F1B by groups, either overlapped.
+
+Megatron makes the order of ops by itself from these flags; :func:`order_of` tells whether a schedule is one of its orders.
+What it refuses is refused here, by the rules of Megatron-core's ``TransformerConfig``, ``PipelineParallelLayerLayout`` and
+``schedules``, and of Megatron-LM's ``validate_args``.
+
+Its layout string has a part for each stage, in the order of the model, separated by ``|``: ``E`` the embedding, ``t`` a
+transformer layer, ``m`` a layer that predicts further tokens, ``L`` the loss with the output layer. ``t*3`` is three layers,
+and ``(tt|)*2`` two parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from pipeplan.errors import InputError, ShapeError
+from pipeplan.formats import Format, TrainerSettings, Training
+from pipeplan.model import COMPUTE_KINDS, HOST_KINDS, Kind, Schedule, among, counted, one_line
+from pipeplan.passes import insert_recompute, merge_backward, split_backward, without_recompute
+from pipeplan.strategies import strategy
+from pipeplan.trainers.trainer import Trainer, bash_array, offloaded_anywhere
+
+if TYPE_CHECKING:
+    from pipeplan.hardware import Cluster
+    from pipeplan.planner import Configuration
+
+_OF_LAYOUTS = (
+    "--num-virtual-stages-per-pipeline-rank",
+    "--num-layers-per-virtual-pipeline-stage",
+    "--decoder-first-pipeline-num-layers",
+    "--decoder-last-pipeline-num-layers",
+    "--account-for-embedding-in-pipeline-split",
+    "--account-for-loss-in-pipeline-split",
+)
+"""Flags that Megatron refuses beside a layout."""
+
+FSDP = {2: "optim_grads", 3: "optim_grads_params"}
+"""Names in Megatron FSDP of what is sharded."""
+
+_FREE_CONNECTIONS = frozenset({"blackwell"})
+"""Generations of GPUs on which the number of connections to a device does not order communication before kernels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MegatronOrder:
+    """One of Megatron's orders of ops.
+
+    Attributes
+    ----------
+    group_size
+        How many microbatches a chunk runs before the next one does; None with one chunk per rank.
+    overlap
+        Whether a forward and a backward run as one overlapped pair.
+    delayed_weights
+        Whether weight gradients are apart from those of inputs, right behind them.
+    recompute
+        Whether every stage recomputes its activations right before its backward.
+    """
+
+    group_size: int | None = None
+    overlap: bool = False
+    delayed_weights: bool = False
+    recompute: bool = False
+
+    def __str__(self) -> str:
+        kind = "1F1B" if self.group_size is None else f"interleaved 1F1B in groups of {self.group_size}"
+        return f"{kind} with overlapped pairs" if self.overlap else kind
+
+    def makes(self, schedule: Schedule) -> bool:
+        """Whether Megatron runs a schedule of full backwards, without recomputation, in this order."""
+        rule = strategy(
+            ("" if self.group_size is None else "interleaved-") + ("1f1b-overlap" if self.overlap else "1f1b")
+        )
+        try:
+            shape = rule.shape(
+                schedule.ranks, schedule.microbatches, schedule.placement.chunks, group_size=self.group_size
+            )
+            return bool(rule(shape) == schedule)
+        except ShapeError:
+            return False
+
+
+def megatron_settings(schedule: Schedule, training: Training) -> TrainerSettings:
+    """Return Megatron-LM's flags for a schedule that is one of its orders; its communication is Megatron's own.
+
+    Raises
+    ------
+    ShapeError
+        If Megatron does not run this order of ops, or refuses its shape.
+    InputError
+        For a release of Megatron-core that is not known.
+    """
+    compute = schedule.keep(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
+    full, order = _order_by_rows(compute)
+    settings = megatron_flags(compute, order, training)
+    if not order.makes(full):
+        raise ShapeError(f"{_name(schedule)} is not the order in which Megatron-LM runs {order}")
+    return settings
+
+
+def order_of(schedule: Schedule) -> MegatronOrder | None:
+    """Return which of Megatron's orders a schedule of compute ops is, whatever it is called; None where it is none."""
+    try:
+        full, order = _order_by_rows(schedule)
+    except ShapeError:
+        return None
+    return order if order.makes(full) else None
+
+
+def _order_by_rows(schedule: Schedule) -> tuple[Schedule, MegatronOrder]:
+    """Return a schedule with full backwards and nothing recomputed, and the only order of Megatron's that it can be.
+
+    Raises
+    ------
+    ShapeError
+        For stages that are neither in a line nor in a loop, slices, copies to the host, recomputation on some stages, and
+        weight backwards that Megatron cannot put off so far.
+    """
+    placement = schedule.placement
+    if placement.name not in ("linear", "loop") or schedule.slices > 1:
+        cut = f", its sequences cut into {schedule.slices}" if schedule.slices > 1 else ""
+        raise ShapeError(
+            f"Megatron-LM runs 1F1B and interleaved 1F1B, its stages in a line or a loop and its sequences whole; "
+            f"{_name(schedule)} ({placement.name}{cut}) is neither"
+        )
+    if not schedule.kinds.isdisjoint(HOST_KINDS):
+        raise ShapeError(
+            "Megatron-LM's flags offload modules of every microbatch alike, not microbatches at their places in a schedule: "
+            "leave offload out",
+            field="offload",
+        )
+    passes = without_recompute(schedule)
+    if passes != schedule and insert_recompute(passes) != schedule:
+        raise ShapeError(
+            "Megatron-LM's flags recompute every stage alike, right before its backward: which stages, they cannot say"
+        )
+    full = merge_backward(passes)
+    overlap = bool(full.joined.any())
+    _require_weights(passes, full, overlap)
+    return full, MegatronOrder(
+        group_size=_group_size(full), overlap=overlap, delayed_weights=full != passes, recompute=passes != schedule
+    )
+
+
+def _require_weights(schedule: Schedule, full: Schedule, overlap: bool) -> None:
+    """Refuse weight backwards other than right behind those of the inputs, in pairs, and all alike. Raises ShapeError."""
+    if full.kinds != {Kind.F, Kind.B}:
+        raise ShapeError(
+            "Megatron-LM runs full forwards and backwards, or weight gradients right behind those of inputs; "
+            f"{_name(schedule)} puts them off further"
+        )
+    if full != schedule and not overlap:
+        raise ShapeError(
+            "Megatron-LM takes weight gradients apart from those of inputs only where forwards and backwards overlap; here "
+            "they stand side by side: merge them (merge_backward)"
+        )
+    if full != schedule and split_backward(full) != schedule:
+        raise ShapeError("Megatron-LM takes weight gradients apart in all backwards or in none, not in some")
+
+
+def _group_size(schedule: Schedule) -> int | None:
+    """Return how many forwards of a rank's first chunk come before the first of its second; None for one chunk."""
+    row = schedule.row(0)
+    stages = row.stage[row.kind == Kind.F]
+    other = (stages != stages[0]).nonzero()[0] if len(stages) else []
+    return int(other[0]) if len(other) else None
+
+
+def _name(schedule: Schedule) -> str:
+    return schedule.name or "this schedule"
+
+
+def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training) -> TrainerSettings:
+    """Return a bash array of Megatron-LM's flags for a schedule, below comments with what they need and exclude.
+
+    Parameters
+    ----------
+    schedule
+        Its stages are in a line or in a loop.
+    order
+        The one of Megatron's orders that it is in.
+    training
+        Layers per stage, batch, replicas and the release of Megatron-core.
+
+    Raises
+    ------
+    ShapeError
+        For what Megatron cannot run or refuses: groups smaller than the ranks or larger than the microbatches, a
+        last group smaller than the ranks, interleaving on one rank, overlapped pairs of one chunk a rank or with
+        recomputation or several layers of further tokens, layers that are not one number a stage.
+    InputError
+        For a release that is not known.
+    """
+    release = TRAINER.release(training.trainer_version)
+    _require_order(schedule, order, training)
+    warnings = tuple(_warnings(schedule))
+    comments = [*_heading(schedule, training, release), *_notes(schedule, order, training)]
+    comments += [f"Beware: {sentence}." for sentence in warnings]
+    flags = [*_shape_flags(schedule, training), *_split_flags(schedule, training), *_order_flags(order)]
+    lines = [line for comment in comments for line in _commented(comment)]
+    lines += [*bash_array("PIPELINE_ARGS", flags), ""]
+    return TrainerSettings(text="\n".join(lines), warnings=warnings)
+
+
+def write_layout(layers: tuple[int, ...], mtp_layers: int = 0) -> str:
+    """Return the layout string of stages with these numbers of transformer layers.
+
+    The first stage has the embedding, the last one the loss and, before it, the layers that predict further tokens: Megatron
+    wants these together, behind all others, on a rank's last chunk.
+    """
+    return "E" + "|".join(_times("t", count) for count in layers) + _times("m", mtp_layers) + "L"
+
+
+def read_layout(text: str) -> tuple[int, ...]:
+    """Return the transformer layers of each stage of a layout string.
+
+    Raises
+    ------
+    InputError
+        For what is no layout string.
+    """
+    unrolled = re.sub(r"[\s,]", "", text)
+    for repeated in (r"([EtmL|])\*(\d{1,4})", r"\(([EtmL|]*)\)\*(\d{1,4})"):
+        unrolled = re.sub(repeated, lambda found: found[1] * int(found[2]), unrolled)
+    if not re.fullmatch(r"E[t|]*m*\|?m*L", unrolled):
+        raise InputError(
+            f"{one_line(text)} is no layout of Megatron-LM: expected parts of E, t, m and L such as Et*3|t*4|t*3L",
+            field="layers",
+        )
+    return tuple(part.count("t") for part in unrolled.split("|"))
+
+
+def _times(letter: str, count: int) -> str:
+    return f"{letter}*{count}" if count > 1 else letter * count
+
+
+def _require_order(schedule: Schedule, order: MegatronOrder, training: Training) -> None:
+    if schedule.placement.chunks > 1:
+        _require_group(schedule, schedule.ranks if order.group_size is None else order.group_size)
+    elif order.overlap and schedule.ranks > 1:
+        raise ShapeError("Megatron-LM overlaps forwards with backwards only where ranks have two chunks or more")
+    if order.overlap and order.recompute:
+        raise ShapeError("Megatron-LM recomputes no stage in full where it overlaps forwards with backwards")
+    if order.overlap and training.mtp_layers > (schedule.ranks > 1):
+        raise ShapeError(
+            "Megatron-LM overlaps forwards with backwards with at most one layer that predicts further tokens, and none on "
+            f"one rank, not {training.mtp_layers} on {schedule.ranks}",
+            field="mtp_layers",
+        )
+
+
+def _require_group(schedule: Schedule, group: int) -> None:
+    ranks, microbatches = schedule.ranks, schedule.microbatches
+    if ranks < 2:
+        raise ShapeError("Megatron-LM interleaves on two ranks or more")
+    if microbatches < ranks:
+        raise ShapeError(
+            f"Megatron-LM interleaves at least one microbatch a rank: {microbatches} are too few for {ranks}"
+        )
+    if not ranks <= group <= microbatches:
+        raise ShapeError(
+            f"Megatron-LM takes groups of {ranks} (the ranks) to {microbatches} (the microbatches), not {group}",
+            field="group_size",
+        )
+    if 0 < microbatches % group < ranks:
+        raise ShapeError(
+            f"Megatron-LM takes no last group smaller than the ranks: {microbatches} microbatches in groups of {group} "
+            f"leave {microbatches % group}",
+            field="group_size",
+        )
+
+
+def _shape_flags(schedule: Schedule, training: Training) -> Iterator[str]:
+    yield f"--pipeline-model-parallel-size {schedule.ranks}"
+    yield f"--micro-batch-size {training.microbatch_size}"
+    yield f"--global-batch-size {_global_batch(schedule, training)}"
+
+
+def _split_flags(schedule: Schedule, training: Training) -> Iterator[str]:
+    """Yield how the model is cut into stages: the number of parts of a layout says the chunks, too."""
+    layers = training.layers_of(schedule.stages)
+    if layers is not None:
+        yield f"--num-layers {sum(layers)}"
+        yield f"--pipeline-model-parallel-layout '{write_layout(layers, training.mtp_layers)}'"
+    elif schedule.placement.chunks > 1:
+        yield f"--num-virtual-stages-per-pipeline-rank {schedule.placement.chunks}"
+    if training.mtp_layers:
+        yield f"--mtp-num-layers {training.mtp_layers}"
+
+
+def _order_flags(order: MegatronOrder) -> Iterator[str]:
+    if order.group_size is not None:
+        yield f"--microbatch-group-size-per-virtual-pipeline-stage {order.group_size}"
+    if order.overlap:
+        yield "--overlap-moe-expert-parallel-comm"
+    if order.delayed_weights:
+        yield "--delay-wgrad-compute"
+    if order.recompute:
+        yield from ("--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1")
+
+
+def _heading(schedule: Schedule, training: Training, release: str) -> Iterator[str]:
+    yield (
+        f"Megatron-LM with Megatron-core {release}, for {one_line(schedule.name or 'this schedule')}: "
+        f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')}, "
+        f"{counted(schedule.microbatches, 'microbatch')}."
+    )
+    yield (
+        f"{counted(training.microbatch_size, 'sequence')} x {counted(schedule.microbatches, 'microbatch')} x "
+        f"{counted(training.data_parallel, 'replica')} = {_global_batch(schedule, training)}; "
+        f"start {schedule.ranks * training.data_parallel} processes, times those of tensor and context parallelism."
+    )
+
+
+def _notes(schedule: Schedule, order: MegatronOrder, training: Training) -> Iterator[str]:
+    """Yield sentences with what the flags need beside them, and exclude."""
+    if training.layers is not None:
+        yield f"Beside the layout, which says how many chunks a rank has, give none of {', '.join(_OF_LAYOUTS)}."
+    elif schedule.stages > 1:
+        yield f"The layers must be a multiple of {schedule.stages}; for others, give the layers of each stage."
+    if order.overlap:
+        yield (
+            "Overlapped pairs need a mixture of experts with --expert-model-parallel-size of 2 or more, "
+            "--moe-token-dispatcher-type alltoall or flex, --bf16 or --fp16, and PyTorch 2.6 or later;"
+        )
+        yield (
+            "they exclude --moe-shared-expert-overlap, --recompute-granularity full, --recompute-method and "
+            "--recompute-num-layers."
+        )
+    if order.delayed_weights:
+        yield (
+            "--delay-wgrad-compute needs --transformer-impl transformer_engine and excludes --moe-use-legacy-grouped-gemm; "
+            "it puts off the weight gradients of transformer layers, not those of embedding and head."
+        )
+
+
+def _warnings(schedule: Schedule) -> Iterator[str]:
+    if schedule.placement.chunks > 1 and schedule.ranks == 2:
+        yield (
+            "on two ranks never give --no-overlap-p2p-communication, and with Megatron-core alone set overlap_p2p_comm=True "
+            "and batch_p2p_comm=False, which are not its defaults: of batched transfers it takes those of one direction for "
+            "the other's, and gradients are wrong"
+        )
+
+
+def _commented(sentence: str) -> list[str]:
+    return wrap(
+        sentence, 120, initial_indent="# ", subsequent_indent="#   ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _global_batch(schedule: Schedule, training: Training) -> int:
+    return training.microbatch_size * schedule.microbatches * training.data_parallel
+
+
+def environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]:
+    """Yield the environment of every process, which ``validate_args`` asks for."""
+    if shards_as_fsdp(configuration):
+        yield "unset CUDA_DEVICE_MAX_CONNECTIONS  # Megatron FSDP refuses 1"
+    elif configuration.tensor * configuration.context > 1 and cluster.gpu.generation not in _FREE_CONNECTIONS:
+        yield "export CUDA_DEVICE_MAX_CONNECTIONS=1  # tensor and context parallelism need it before Blackwell"
+    if offloaded_anywhere(configuration) > 0:
+        yield "export NVTE_CPU_OFFLOAD_V1=1  # Transformer Engine from 2.10 on offloads weights, too, without it"
+
+
+def shards_as_fsdp(configuration: Configuration) -> bool:
+    """Whether Megatron FSDP shards gradients or parameters: it does so without a pipeline alone."""
+    return configuration.zero in FSDP and configuration.pipeline == 1
+
+
+TRAINER = Trainer(
+    name="megatron",
+    title="Megatron-LM",
+    software="megatron-core",
+    schedules=frozenset({"1f1b", "interleaved-1f1b"}),
+    plans="pipeplan.trainers.megatron_plan",
+    formats=(
+        Format(
+            name="megatron",
+            title="Megatron-LM flags",
+            help="The flags with which Megatron-LM makes the same schedule by itself: 1F1B, interleaved 1F1B, and with "
+            "overlap.",
+            ending=".megatron.txt",
+            media="text/plain; charset=utf-8",
+            write_settings=megatron_settings,
+        ),
+    ),
+    environment=environment,
+    write_layout=write_layout,
+    read_layout=read_layout,
+    package="Megatron-core",
+    releases=("0.14", "0.15", "0.16", "0.17", "0.18", "0.19"),  # overlapped pairs need 0.14 or later
+    latest="0.16",
+)

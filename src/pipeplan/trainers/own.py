@@ -1,0 +1,68 @@
+"""pipeplan itself: its own command simulates a plan's pipeline on the costs that were planned with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pipeplan.costs import Costs, settings_of
+from pipeplan.files import file_name
+from pipeplan.formats import TrainerSettings, schedule_json
+from pipeplan.model import Schedule
+from pipeplan.simulation import simulate
+from pipeplan.strategies import is_strategy
+from pipeplan.trainers.trainer import Trainer
+
+if TYPE_CHECKING:
+    from pipeplan.hardware import Cluster
+    from pipeplan.planner import Configuration
+    from pipeplan.workload import ModelShape
+
+
+def plan_flags(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
+) -> TrainerSettings:
+    """Return ``pipeplan simulate`` with a config file of the stages' costs and of what the step adds behind the pipeline.
+
+    A schedule that no strategy makes is a file, too. Raises InputError for any ``version``.
+    """
+    from pipeplan.planner import costs_of, estimate, schedule_of, software, stage_costs
+
+    TRAINER.release(version)
+    costs = costs_of(stage_costs(model, cluster, configuration), configuration)
+    found = estimate(model, cluster, configuration, schedule=schedule, with_error_bar=False)
+    timeline = simulate(schedule, costs).timeline
+    pipeline = timeline.makespan if software(configuration.software).barrier else timeline.longest_span
+    stem = file_name(f"{model.name}.{configuration.schedule}")
+    files = {f"{stem}.yaml": _settings(configuration, costs, max(found.step_time - pipeline, 0.0))}
+    name = configuration.schedule
+    if not is_strategy(name) or schedule_of(configuration, costs) != schedule:
+        name = f"{stem}.json"
+        files[name] = schedule_json(schedule)
+    text = (
+        f"# The pipeline takes {pipeline:.6g} s and the step {found.step_time:.6g} s, by the costs of the stages in the "
+        "file.\n"
+        f"pipeplan simulate {name} --config {stem}.yaml\n"
+        f"# The same order of ops on a small model of pipeplan's own: pipeplan run {name} --config {stem}.yaml\n"
+    )
+    return TrainerSettings(text=text, files=files)
+
+
+def _settings(configuration: Configuration, costs: Costs, behind: float) -> str:
+    settings: dict[str, Any] = {
+        "ranks": configuration.pipeline,
+        "microbatches": configuration.microbatches,
+        "chunks": configuration.chunks,
+    }
+    if configuration.group_size is not None:
+        settings["group_size"] = configuration.group_size
+    if configuration.in_flight is not None:
+        settings["memory_limit"] = f"{configuration.in_flight:g}act"
+    given = settings_of(costs)
+    del given["stages"]
+    settings |= given | {"step_time": behind}
+    return msgspec.yaml.encode(settings).decode()
+
+
+TRAINER = Trainer(name="pipeplan", title="pipeplan", software="megatron-core", plans=__name__)

@@ -1,0 +1,383 @@
+"""torchtitan: the settings with which it trains by a schedule's CSV, as command-line flags and as Python.
+
+torchtitan takes from the *name* of a schedule only how many stages a rank has and where they are (``_pipeline_module_split``
+in its ``distributed/pipeline_parallel.py``), and the order of ops from the CSV, which is compute only: PyTorch adds the
+communication. So the name must be one that has the schedule's placement, and stages and microbatches must be the CSV's.
+
+Its batch is counted in sequences (0.3) or in tokens (the main branch after it). Its default loss, in chunks, hands the
+gradient of the norm's output to the graph by a function of its own, and PyTorch's split backward, which starts there, finds
+no gradient for the norm's weight: where the last stage splits its backwards, only plain cross entropy trains all weights.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import prod
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from pipeplan.errors import InputError, ShapeError
+from pipeplan.files import file_name
+from pipeplan.formats import Format, TrainerSettings, Training, torch_csv_compute, torch_csv_warnings
+from pipeplan.model import HOST_KINDS, Kind, Schedule, one_line
+from pipeplan.passes import without_recompute
+from pipeplan.trainers.trainer import Trainer, bash_array
+
+Fields = Mapping[str, Any]
+"""Values by the names of a config's fields."""
+
+_SCHEDULE_NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
+"""Name of a PyTorch schedule with each placement that torchtitan can build."""
+
+_PROCESS_DEGREES = ("tensor_parallel_degree", "context_parallel_degree")
+"""Degrees that multiply the processes; experts use the processes of the other degrees."""
+
+NO_OTHERS: Mapping[str, int] = MappingProxyType({})
+"""No other parallelism."""
+
+_USUAL_CHUNKS = {"linear": 1, "loop": 2, "v": 2}
+"""Stages per rank that torchtitan builds for each placement without a list of modules."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """Values of fields of torchtitan's ``ParallelismConfig`` and ``TrainingConfig``."""
+
+    parallelism: Fields
+    training: Fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A state of torchtitan: its name in sentences, and its fields of a batch.
+
+    A batch is so many microbatches of a pipeline, in so many steps of it whose gradients are accumulated.
+    """
+
+    words: str
+    batch: Callable[[int, int, Training], Tables]
+
+
+def _in_sequences(microbatches: int, accumulated: int, training: Training) -> Tables:
+    local = microbatches * training.microbatch_size
+    batch: dict[str, Any] = {"local_batch_size": local}
+    if training.data_parallel > 1 or accumulated > 1:
+        batch["global_batch_size"] = local * accumulated * training.data_parallel
+    if training.sequence_length is not None:
+        batch["seq_len"] = training.sequence_length
+    return Tables(parallelism={"pipeline_parallel_microbatch_size": training.microbatch_size}, training=batch)
+
+
+def _in_tokens(microbatches: int, accumulated: int, training: Training) -> Tables:
+    if training.sequence_length is None:
+        raise ShapeError(
+            "torchtitan's main branch counts its batch in tokens: say how many a sequence has with sequence_length",
+            field="sequence_length",
+        )
+    tokens = training.microbatch_size * training.sequence_length
+    batch = {
+        "num_tokens_per_microbatch_per_dp_rank": tokens,
+        "num_tokens_per_train_step": tokens * microbatches * accumulated * training.data_parallel,
+        "max_context_length": training.sequence_length,
+    }
+    return Tables(parallelism={"num_pp_microbatches": microbatches}, training=batch)
+
+
+RELEASES = {
+    "0.3": Release(words="torchtitan 0.3", batch=_in_sequences),
+    "main": Release(words="torchtitan's main branch as of 2026-08-21 (b5bcd76c)", batch=_in_tokens),
+}
+"""Known states by their name in ``trainer_version``; a bug fix such as 0.3.0 is of its minor release."""
+
+GPUS_PER_NODE = 8
+"""Default maximum number of processes that torchrun starts on a node."""
+
+
+def torchtitan_flags(
+    schedule: Schedule,
+    training: Training,
+    degrees: Mapping[str, int] = NO_OTHERS,
+    *,
+    per_node: int = GPUS_PER_NODE,
+) -> TrainerSettings:
+    """Return a bash array of torchtitan's command-line flags for a schedule, and its CSV.
+
+    Parameters
+    ----------
+    schedule
+        In a line, in a loop or on a V. Communication is left out: PyTorch adds its own.
+    training
+        Layers of each stage, batch and release; without layers, torchtitan splits the model by itself.
+    degrees
+        Degrees of other parallelism, by the names of ``ParallelismConfig``'s fields.
+    per_node
+        Number of GPUs per node.
+
+    Raises
+    ------
+    ShapeError
+        For what torchtitan cannot build or refuses: another placement, slices, a single rank, a stage without layers between
+        the first and the last, stages that only layers can tell it, multi-token prediction, recomputation on some stages.
+    InputError
+        For an unknown release.
+    """
+    release = _release(training)
+    tables = _tables(schedule, training, release)
+    processes = schedule.ranks * training.data_parallel * prod(map(degrees.get, _PROCESS_DEGREES, (1, 1)))
+    flags = [
+        *(_flag(f"parallelism.{name}", value) for name, value in {**tables.parallelism, **degrees}.items()),
+        *(_flag(f"training.{name}", value) for name, value in tables.training.items()),
+        *(["activation-checkpoint:full"] if schedule.has(Kind.R) else []),
+    ]
+    lines = [
+        *_comments(schedule, training, release),
+        torchtitan_launch(processes, per_node),
+        *bash_array("TORCHTITAN_ARGS", flags),
+    ]
+    return _written(lines, schedule, training)
+
+
+def torchtitan_launch(processes: int, per_node: int) -> str:
+    """Return the comment with torchrun's command line for a number of processes, as many on every node."""
+    here = next(count for count in range(min(processes, per_node), 0, -1) if processes % count == 0)
+    nodes = f" --nnodes {processes // here}" if processes > here else ""
+    return (
+        f"# torchrun --nproc-per-node {here}{nodes} -m torchtitan.train "
+        '--module NAME --config NAME "${TORCHTITAN_ARGS[@]}"'
+    )
+
+
+def torchtitan_python(schedule: Schedule, training: Training) -> TrainerSettings:
+    """Return Python code that gives a ``Trainer.Config`` of torchtitan a schedule, and its CSV.
+
+    Its tables are what ``ParallelismConfig`` and ``TrainingConfig`` take. See :func:`torchtitan_flags` for parameters and
+    errors.
+    """
+    release = _release(training)
+    tables = _tables(schedule, training, release)
+    body = "".join(
+        (
+            _FUNCTION,
+            _FULL_RECOMPUTATION if schedule.has(Kind.R) else "",
+            _PLAIN_LOSS if _splits_last_stage(schedule) else "",
+            "    return config",
+        )
+    )
+    lines = [
+        *_comments(schedule, training, release),
+        *_python_table("PARALLELISM", tables.parallelism),
+        *_python_table("TRAINING", tables.training),
+        *body.split("\n"),
+    ]
+    return _written(lines, schedule, training)
+
+
+_FUNCTION = '''
+
+def scheduled(config):
+    """A Trainer.Config, such as a function of a config registry returns, with this schedule."""
+    for name, value in PARALLELISM.items():
+        setattr(config.parallelism, name, value)
+    for name, value in TRAINING.items():
+        setattr(config.training, name, value)
+'''
+
+_FULL_RECOMPUTATION = """    from torchtitan.distributed.activation_checkpoint import FullAC
+
+    config.activation_checkpoint = FullAC.Config()
+"""
+
+_PLAIN_LOSS = """    if hasattr(config.loss, "num_chunks"):
+        config.loss = config.loss.loss_fn
+"""
+
+
+def _release(training: Training) -> Release:
+    return RELEASES[TRAINER.release(training.trainer_version)]
+
+
+def _tables(schedule: Schedule, training: Training, release: Release) -> Tables:
+    _require_buildable(schedule, training)
+    batch = release.batch(schedule.microbatches, 1, training)
+    parallelism = {
+        "pipeline_parallel_degree": schedule.ranks,
+        "pipeline_parallel_schedule": _SCHEDULE_NAMES[schedule.placement.name],
+        "pipeline_parallel_schedule_csv": _csv_name(schedule, training),
+        **batch.parallelism,
+    }
+    if training.data_parallel > 1:
+        parallelism["data_parallel_shard_degree"] = training.data_parallel
+    layers = training.layers_of(schedule.stages)
+    if layers is not None:
+        parallelism["module_fqns_per_model_part"] = module_names(layers)
+    return Tables(parallelism=parallelism, training={**batch.training, "disable_cuda_graphs": True})
+
+
+def _require_buildable(schedule: Schedule, training: Training) -> None:
+    placement, layers = schedule.placement, training.layers_of(schedule.stages)
+    if placement.name not in _SCHEDULE_NAMES or schedule.slices > 1:
+        sequences = f"its sequences are cut into {schedule.slices}" if schedule.slices > 1 else "which is none of these"
+        raise ShapeError(
+            "torchtitan builds stages in a line, in a loop or on a V, of whole sequences; this schedule's placement is "
+            f"{placement.name}, {sequences}"
+        )
+    if schedule.ranks < 2:
+        raise ShapeError("torchtitan needs at least two pipeline ranks")
+    if training.mtp_layers:
+        raise ShapeError("torchtitan's pipelines have no place for multi-token prediction", field="mtp_layers")
+    if layers is None and placement.chunks != _USUAL_CHUNKS[placement.name]:
+        raise ShapeError(
+            f"torchtitan makes {_USUAL_CHUNKS[placement.name]} stages a rank by itself, and this schedule has "
+            f"{placement.chunks}: give the layers of each of its {schedule.stages} stages with layers_per_stage",
+            field="layers_per_stage",
+        )
+    if not schedule.kinds.isdisjoint(HOST_KINDS):
+        raise ShapeError(
+            "torchtitan has no setting that copies activations of single microbatches to the host: leave offload out",
+            field="offload",
+        )
+    recomputed = np.unique(schedule.columns.stage[schedule.where(Kind.R)]).tolist()
+    if recomputed and len(recomputed) < schedule.stages:
+        raise ShapeError(
+            f"torchtitan recomputes on every stage or on none; this schedule does on {', '.join(map(str, recomputed))}",
+            field="recompute",
+        )
+    empty = [stage for stage, count in enumerate(layers or ()) if not count and 0 < stage < schedule.stages - 1]
+    if empty:
+        raise ShapeError(
+            f"torchtitan runs no stage without layers but the first and the last, which have the embedding and the head; "
+            f"stage {empty[0]} has none",
+            field="layers_per_stage",
+        )
+
+
+def module_names(layers: tuple[int, ...]) -> list[list[str]]:
+    """Return the names of the modules of each stage from its number of layers."""
+    parts = [[f"layers.{layer}" for layer in range(*span)] for span in pairwise(accumulate(layers, initial=0))]
+    parts[0].insert(0, "tok_embeddings")
+    parts[-1] += ["norm", "lm_head"]
+    return parts
+
+
+def write_layout(layers: tuple[int, ...]) -> str:
+    """Return the value of ``module_fqns_per_model_part``: a word per stage with the names of its modules."""
+    return " ".join(",".join(part) for part in module_names(layers))
+
+
+def read_layout(text: str) -> tuple[int, ...]:
+    """Return the transformer layers of each stage of a ``module_fqns_per_model_part``.
+
+    Raises
+    ------
+    InputError
+        For what is no such list.
+    """
+    parts = [part.split(",") for part in text.split()]
+    layers = tuple(sum(bool(re.fullmatch(r"layers\.\d+", name)) for name in part) for part in parts)
+    if not sum(layers) or module_names(layers) != parts:
+        raise InputError(
+            f"{one_line(text)} is no layout of torchtitan: expected a word per stage, from tok_embeddings,layers.0 to "
+            "norm,lm_head",
+            field="layers",
+        )
+    return layers
+
+
+def _csv_name(schedule: Schedule, training: Training) -> str:
+    if training.csv is not None:
+        return training.csv
+    return f"{file_name(schedule.name or 'schedule')}.csv"
+
+
+def _splits_last_stage(schedule: Schedule) -> bool:
+    """Whether a backward of the last stage, where norm, head and loss are, is split."""
+    return bool((schedule.columns.stage[schedule.where(Kind.I)] == schedule.stages - 1).any())
+
+
+def _comments(schedule: Schedule, training: Training, release: Release) -> list[str]:
+    """Return comments with what must be known beside the settings."""
+    placement, layers = schedule.placement, training.layers
+    lines = [
+        f"# {release.words}: {one_line(schedule.name or 'schedule')} on {schedule.ranks} ranks, "
+        f"{schedule.stages} stages ({placement.name}, {placement.chunks} a rank), {schedule.microbatches} microbatches of "
+        f"{training.microbatch_size}.",
+        "# The schedule's name only says where the stages are; the CSV has the order of ops.",
+    ]
+    if layers is None:
+        lines.append("# torchtitan splits the model by itself, with one layer less on the first and on the last stage.")
+    else:
+        lines.append(f"# For a model of {sum(layers)} layers.")
+    if schedule.has(Kind.R):
+        lines.append("# Every stage recomputes in full (FullAC), which on the command line must come last.")
+    if schedule.joined.any():
+        lines.append("# Overlapped pairs run one op after the other: torchtitan overlaps only its own DualPipeV's.")
+    lines += [f"# Beware: {sentence}." for sentence in _warnings(schedule)]
+    return lines
+
+
+def _warnings(schedule: Schedule) -> tuple[str, ...]:
+    if not _splits_last_stage(schedule):
+        return torch_csv_warnings(schedule)
+    return (
+        *torch_csv_warnings(schedule),
+        "with torchtitan's default loss, in chunks (ChunkedLossWrapper), norm.weight gets a wrong gradient or none where a "
+        "backward of the last stage is split, as here; set config.loss = config.loss.loss_fn, plain cross entropy, in the "
+        "config function, as torchtitan's llama3_debugmodel_ce_loss does",
+    )
+
+
+def _flag(name: str, value: Any) -> str:
+    """Return a flag as tyro reads it: True has no value, and the modules of each stage are one word."""
+    if value is True:
+        return f"--{name}"
+    words = [",".join(part) for part in value] if isinstance(value, list) else [str(value)]
+    return " ".join([f"--{name}", *map(shlex.quote, words)])
+
+
+def _python_table(name: str, table: Fields) -> list[str]:
+    return [f"{name} = {{", *(f"    {key!r}: {value!r}," for key, value in table.items()), "}"]
+
+
+def _written(lines: list[str], schedule: Schedule, training: Training) -> TrainerSettings:
+    order = torch_csv_compute(without_recompute(schedule))
+    return TrainerSettings(
+        text="\n".join(lines) + "\n", files={_csv_name(schedule, training): order}, warnings=_warnings(schedule)
+    )
+
+
+TRAINER = Trainer(
+    name="torchtitan",
+    title="torchtitan",
+    software="torchtitan",
+    schedules=frozenset({"gpipe", "looped-bfs", "1f1b", "interleaved-1f1b", "interleaved-zb", "zbv", "dualpipev"}),
+    plans="pipeplan.trainers.torchtitan_plan",
+    formats=(
+        Format(
+            name="torchtitan",
+            title="torchtitan flags",
+            help="The command-line flags with which torchtitan trains by the schedule's CSV, which is written too.",
+            ending=".torchtitan.sh",
+            media="text/x-shellscript; charset=utf-8",
+            write_settings=torchtitan_flags,
+        ),
+        Format(
+            name="torchtitan-python",
+            title="torchtitan config",
+            help="The same as Python, for a function of torchtitan's config registry.",
+            ending=".torchtitan.py",
+            media="text/x-python; charset=utf-8",
+            write_settings=torchtitan_python,
+        ),
+    ),
+    write_layout=write_layout,
+    read_layout=read_layout,
+    package="torchtitan",
+    releases=tuple(RELEASES),
+    latest="0.3",
+)

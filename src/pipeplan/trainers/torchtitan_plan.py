@@ -1,0 +1,126 @@
+"""torchtitan's flags for a configuration, and the CSV of its schedule.
+
+Names are those of ``ParallelismConfig`` and ``TrainingConfig`` of release 0.3 or of the main branch. Experts stand on the
+ranks of the sharded data group, context and tensor parallelism: dp_shard cp tp = efsdp ep; there is no degree of tensor
+parallelism for experts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pipeplan.errors import PipeplanError
+from pipeplan.files import file_name
+from pipeplan.formats import TrainerSettings, Training
+from pipeplan.hardware import Cluster
+from pipeplan.model import Schedule, counted
+from pipeplan.planner import Configuration, layout_of, software
+from pipeplan.trainers.torchtitan import RELEASES, TRAINER, torchtitan_flags, torchtitan_launch
+from pipeplan.trainers.trainer import bash_array, offloaded_anywhere, recompute_by_stage_in_words, recomputed_anywhere
+from pipeplan.workload import ModelShape
+
+CHECKPOINTS = {(): "none", ("full",): "full", ("selective-op",): "selective"}
+"""torchtitan's policy for what a stage recomputes: a subcommand, which comes after all flags."""
+
+
+def plan_flags(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, schedule: Schedule, version: str | None = None
+) -> TrainerSettings:
+    """Return a bash array of torchtitan's flags, below comments with what it does not do as planned."""
+    warnings = [*_warnings(model, configuration)]
+    degrees = _degrees(configuration)
+    files: dict[str, str] = {}
+    known: tuple[str, ...] = ()
+    training = Training(
+        microbatch_size=configuration.microbatch_size,
+        sequence_length=configuration.sequence,
+        data_parallel=configuration.data,
+        trainer_version=version,
+    )
+    release = RELEASES[TRAINER.release(version)]
+    if configuration.pipeline > 1:
+        training = replace(
+            training,
+            layers=layout_of(model, configuration),
+            csv=f"{file_name(f'{model.name}.{schedule.name or configuration.schedule}')}.csv",
+        )
+        try:
+            settings = torchtitan_flags(schedule, training, degrees, per_node=cluster.per_node)
+        except PipeplanError as error:
+            return TrainerSettings(text=f"# {error}.\n", warnings=(str(error), *warnings))
+        text, files = settings.text, dict(settings.files)
+        known = settings.warnings
+    else:
+        batch = release.batch(1, configuration.microbatches, training).training
+        flags = [f"--parallelism.{name} {degree}" for name, degree in degrees.items()]
+        flags += [f"--training.{name} {value}" for name, value in batch.items()]
+        heading = [f"# {release.words}: no pipeline.", torchtitan_launch(cluster.gpus, cluster.per_node)]
+        text = "\n".join([*heading, *bash_array("TORCHTITAN_ARGS", flags)])
+    lines = [
+        *(f"# Beware: {sentence}." for sentence in warnings),
+        *text.rstrip("\n").split("\n"),
+        *bash_array("TORCHTITAN_ARGS", [*_other_flags(configuration)], more=True),
+    ]
+    return TrainerSettings(text="\n".join(lines) + "\n", files=files, warnings=(*known, *warnings))
+
+
+def _degrees(configuration: Configuration) -> dict[str, int]:
+    """Return the degrees beside the pipeline's; without ZeRO the data group replicates."""
+    found = {
+        "tensor_parallel_degree": configuration.tensor,
+        "context_parallel_degree": configuration.context,
+        "expert_parallel_degree": configuration.expert * configuration.expert_tensor,
+        "data_parallel_replicate_degree": 1 if configuration.zero else configuration.data,
+        "data_parallel_shard_degree": configuration.data if configuration.zero else 1,
+    }
+    return {name: degree for name, degree in found.items() if degree > 1 or name == "data_parallel_shard_degree"}
+
+
+def _other_flags(configuration: Configuration) -> Iterator[str]:
+    if configuration.tensor > 1 and not configuration.sequence_parallel:
+        yield "--parallelism.no-enable-sequence-parallel"
+    if configuration.pipeline == 1 and configuration.zero in (1, 2):
+        yield "--parallelism.fsdp_reshard_after_forward never"
+    trainer = software(configuration.software)
+    if trainer.fused_activation:
+        yield "--compile.enable"
+        if "tensor" in trainer.hides and configuration.tensor > 1:
+            yield "--compile.enable-async-tensor-parallel"
+    yield f"activation-checkpoint:{_policy(configuration)}"
+
+
+def _policy(configuration: Configuration) -> str:
+    """Return the policy that recomputes at least what the plan does."""
+    return CHECKPOINTS.get(recomputed_anywhere(configuration), "full")
+
+
+def _warnings(model: ModelShape, configuration: Configuration) -> Iterator[str]:
+    modules = recomputed_anywhere(configuration)
+    if by_stage := recompute_by_stage_in_words(configuration):
+        yield (
+            f"the plan recomputes by stage ({by_stage}); torchtitan has one policy for all stages: "
+            f"activation-checkpoint:{_policy(configuration)}, which fits and takes longer than planned"
+        )
+    elif modules not in CHECKPOINTS:
+        yield (
+            f"torchtitan does not recompute {' '.join(modules)}, but every layer, ops by its list, or nothing: these flags "
+            "recompute every layer, which takes longer than planned"
+        )
+    if offloaded_anywhere(configuration) > 0:
+        yield "the plan moves activations to the host, which no flag of torchtitan does: what is kept may not fit"
+    if configuration.precision != "bf16":
+        yield (
+            f"{configuration.precision} is no flag of torchtitan's: take a config function that converts the model, such as "
+            "llama3_debugmodel_float8 does (components/quantization)"
+        )
+    if configuration.expert_tensor > 1:
+        yield (
+            f"torchtitan has no tensor parallelism of experts: expert tensor {configuration.expert_tensor} x expert "
+            f"{configuration.expert} is expert parallelism of {configuration.expert * configuration.expert_tensor} here"
+        )
+    if configuration.zero == 1 and configuration.data * configuration.context > 1:
+        yield "torchtitan shards parameters and gradients too where the plan shards the optimizer's state alone (ZeRO-1)"
+    if model.mtp_layers:
+        layers = counted(model.mtp_layers, "layer")
+        yield f"torchtitan's pipelines have no place for {layers} of multi-token prediction"

@@ -1,0 +1,132 @@
+"""What a trainer is: one record with everything that pipeplan knows of it, and the parts of a plan that flags say once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from pipeplan.errors import InputError
+from pipeplan.formats import Format, TrainerSettings
+from pipeplan.model import Schedule, one_line
+
+if TYPE_CHECKING:
+    from pipeplan.hardware import Cluster
+    from pipeplan.planner import Configuration
+    from pipeplan.workload import ModelShape
+
+
+def _no_environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]:
+    return iter(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trainer:
+    """A trainer that can run a plan or a schedule.
+
+    Attributes
+    ----------
+    name, title
+        Name on the command line, and in sentences.
+    software
+        Row of the planner's table of software that stands for it.
+    schedules
+        Names of the strategies that it runs by itself; None: it runs any order of ops.
+    plans
+        Module that is loaded for plans alone; its function ``plan_flags`` is what :meth:`plan_flags` calls.
+    formats
+        Formats of ``export`` that hold its settings for a schedule; the first decides whether it runs a schedule.
+    environment
+        Lines of a shell script with the environment variables that a configuration needs.
+    write_layout, read_layout
+        Its text for the transformer layers of each stage, and back; None where it has no such text. Reading
+        raises InputError.
+    package, releases, latest
+        What is installed, the releases of it that settings are known for, and the newest that pip installs; no releases:
+        settings are for the installed release alone.
+    """
+
+    name: str
+    title: str
+    software: str
+    plans: str
+    schedules: frozenset[str] | None = None
+    formats: tuple[Format, ...] = ()
+    environment: Callable[[Cluster, Configuration], Iterator[str]] = _no_environment
+    write_layout: Callable[[tuple[int, ...]], str] | None = None
+    read_layout: Callable[[str], tuple[int, ...]] | None = None
+    package: str = ""
+    releases: tuple[str, ...] = ()
+    latest: str = ""
+
+    def plan_flags(
+        self,
+        model: ModelShape,
+        cluster: Cluster,
+        configuration: Configuration,
+        schedule: Schedule,
+        version: str | None = None,
+    ) -> TrainerSettings:
+        """Return the flags of a configuration that runs a schedule, for a release; None: the newest known one."""
+        write: Callable[..., TrainerSettings] = import_module(self.plans).plan_flags
+        return write(model, cluster, configuration, schedule, version)
+
+    def release(self, version: str | None) -> str:
+        """Return the known minor release of a version such as 0.16.1; :attr:`latest` for None.
+
+        Raises
+        ------
+        InputError
+            For a version that settings are not known for.
+        """
+        release = self.latest if version is None else ".".join(version.split(".")[:2])
+        if version is not None and not self.releases:
+            raise InputError(
+                f"flags of {self.name} are for the installed release alone, not {one_line(version)}",
+                field="trainer_version",
+            )
+        if version is not None and release not in self.releases:
+            known = " and ".join(filter(None, (", ".join(self.releases[:-1]), self.releases[-1])))
+            raise InputError(
+                f"{self.package} {one_line(version)} is not known here: settings are for {known}",
+                field="trainer_version",
+            )
+        return release
+
+
+def recomputed_anywhere(configuration: Configuration) -> tuple[str, ...]:
+    """Return the modules that any stage recomputes, in the order of their table: with all of them every stage fits."""
+    from pipeplan.workload import RECOMPUTE
+
+    by_stage = configuration.recompute_by_stage or (configuration.recompute,)
+    chosen = {module for stage in by_stage for module in stage}
+    return ("full",) if "full" in chosen else tuple(module for module in RECOMPUTE if module in chosen)
+
+
+def recompute_by_stage_in_words(configuration: Configuration) -> str:
+    """Return runs of stages with what they recompute, ``0-3: full; 4-7: nothing``; empty where all stages do the same."""
+    runs: list[tuple[int, int, tuple[str, ...]]] = []
+    for stage, modules in enumerate(configuration.recompute_by_stage or ()):
+        if runs and set(runs[-1][2]) == set(modules):
+            runs[-1] = (runs[-1][0], stage, modules)
+        else:
+            runs.append((stage, stage, modules))
+    if len({frozenset(modules) for _, _, modules in runs}) < 2:
+        return ""
+    return "; ".join(
+        f"{first if first == last else f'{first}-{last}'}: {' '.join(modules) or 'nothing'}"
+        for first, last, modules in runs
+    )
+
+
+def offloaded_anywhere(configuration: Configuration) -> float:
+    """Return the largest share of its kept bytes that a stage moves to the host."""
+    return (
+        max(configuration.offload, default=0.0) if isinstance(configuration.offload, tuple) else configuration.offload
+    )
+
+
+def bash_array(name: str, flags: list[str], *, more: bool = False) -> list[str]:
+    """Return the lines of a bash array of flags; ``more`` adds to an array that is there."""
+    return [f"{name}{'+' if more else ''}=(", *(f"    {flag}" for flag in flags), ")"]

@@ -1,0 +1,319 @@
+"""What the web app answers: records around those of the API, and how the OpenAPI document describes them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import FastAPI
+from msgspec import UNSET, Meta, UnsetType
+
+from pipeplan.api import ChosenConfiguration, Edit, EditedShape, FrontMark, LeastBound, Plan, Remedy, Result
+from pipeplan.formats import ResultRecord
+from pipeplan.records import Record
+
+TimelineData = Annotated[
+    dict[str, Any], Meta(description="What mountTimeline takes.", extra_json_schema={"title": "TimelineData"})
+]
+"""Timelines to draw; ``web_ui/src/data.ts`` has its type."""
+
+FormSettings = Annotated[
+    dict[str, Any],
+    Meta(description="By the names of the settings of a request.", extra_json_schema={"title": "Settings"}),
+]
+
+
+class Fault(Record, frozen=True, kw_only=True):
+    """One thing that is wrong: the setting or part of the request at fault, empty where none is, and a sentence."""
+
+    field: str
+    message: str
+
+
+class Faults(Record, frozen=True, kw_only=True):
+    """Why a request was refused."""
+
+    errors: tuple[Fault, ...]
+
+
+class ScheduleEntry(Record, frozen=True, kw_only=True):
+    """A schedule that can be asked for; ``chunks`` is its default, and ``takes_chunks`` whether it can have others."""
+
+    name: str
+    title: str
+    placement: str
+    chunks: int
+    takes_chunks: bool
+    accepts: str
+    bubble: str
+    memory: str
+    paper: str
+    variants: tuple[str, ...]
+
+
+class FormatEntry(Record, frozen=True, kw_only=True):
+    """A file format: whether it is ``written`` and ``read``, and whether a file of it holds ``several`` schedules."""
+
+    name: str
+    title: str
+    ending: str
+    written: bool
+    read: bool
+    several: bool
+
+
+class Preset(Record, frozen=True, kw_only=True):
+    """Costs that come with pipeplan, and who measured or published them."""
+
+    name: str
+    origin: Literal["measured", "planned"]
+    about: str
+
+
+class ConfigReply(Record, frozen=True, kw_only=True):
+    """Settings and schedules of a config file; ``notes`` say what cannot be taken over."""
+
+    settings: FormSettings
+    schedules: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+class RefusedSchedule(Fault, frozen=True, kw_only=True):
+    """A schedule that cannot be had, and why."""
+
+    schedule: str
+
+
+class CompareReply(Record, frozen=True, kw_only=True):
+    """Schedules side by side: whose timelines are ``drawn``, and which are too large to draw."""
+
+    results: tuple[Result, ...]
+    refused: tuple[RefusedSchedule, ...]
+    warnings: tuple[str, ...]
+    least_bound: LeastBound
+    drawn: tuple[str, ...]
+    undrawn: tuple[str, ...]
+    timeline: TimelineData | None
+
+
+class TitledReason(Record, frozen=True, kw_only=True):
+    """A reason for which ranks idle."""
+
+    key: str
+    title: str
+
+
+class IdleByReason(Record, frozen=True, kw_only=True):
+    """Idle time of each rank by reason; the rows add up to the ranks' idle time."""
+
+    reasons: tuple[TitledReason, ...]
+    by_rank: list[list[float]]
+
+
+class KindTime(Record, frozen=True, kw_only=True):
+    """Time on the critical path of one kind of op."""
+
+    kind: str
+    title: str
+    time: float
+
+
+class TitledPath(Record, frozen=True, kw_only=True):
+    """Time on the critical path by kind of op and by stage, in transfers and in gaps between ops."""
+
+    ops: int
+    by_kind: tuple[KindTime, ...]
+    transfer: float
+    overhead: float
+    by_stage: list[float]
+
+
+class Peak(Record, frozen=True, kw_only=True):
+    """What the fullest rank holds."""
+
+    value: float
+    unit: Literal["bytes", "activations"]
+
+
+class ExplainReply(Record, frozen=True, kw_only=True):
+    """Why one schedule takes as long as it does, in figures and sentences, and what would help, the best first."""
+
+    schedule: str
+    makespan: float
+    time_unit: str
+    idle: IdleByReason
+    critical_path: TitledPath
+    sentences: tuple[str, ...]
+    advice: str
+    per_microbatch: float
+    peak: Peak
+    what_ifs: tuple[Remedy, ...]
+
+
+class CostsOfPlan(Record, frozen=True, kw_only=True):
+    """What compares schedules on a configuration's costs."""
+
+    settings: FormSettings
+    schedule: str
+
+
+class ChosenReply(Record, frozen=True, kw_only=True):
+    """One configuration: its estimate as a row of ``pipeplan estimate --json`` with ``flags`` by trainer, and its timeline.
+
+    ``idle`` is the idle time of all ranks as a share of all their time.
+    """
+
+    estimate: ChosenConfiguration
+    timeline: TimelineData | None
+    idle: float
+    compare: CostsOfPlan
+
+
+class EditBegin(Record, frozen=True, kw_only=True):
+    """What an edit begins with."""
+
+    name: str
+    rows: str
+    shape: EditedShape
+    ops: int
+
+
+class TrainerReply(Record, frozen=True, kw_only=True):
+    """Whether a trainer runs a text, in which format, and the reason if it does not."""
+
+    trainer: str
+    format: str
+    runs: bool
+    reason: str
+
+
+class EditReply(Edit, frozen=True, kw_only=True):
+    """Verdict on a text, with what the last change did, whether trainers run it, and its timeline.
+
+    ``trainers`` is null where the text does not run, or is too large to be tried.
+    """
+
+    changed: str
+    trainers: tuple[TrainerReply, ...] | None
+    timeline: TimelineData | None
+
+
+class PlanStatus(Record, frozen=True, kw_only=True):
+    """How far a plan is, as a share and in words, and the step time of its best configuration so far."""
+
+    share: float
+    said: str
+    best_s: float | None
+
+
+class PlanLine(Record, frozen=True, kw_only=True):
+    """One line while a plan is made: ``progress``, then the ``plan``; or ``errors``."""
+
+    progress: PlanStatus | UnsetType = UNSET
+    plan: Plan | UnsetType = UNSET
+    errors: tuple[Fault, ...] | UnsetType = UNSET
+
+
+class PublishedValue(Record, frozen=True, kw_only=True):
+    """The best published schedule, and its objective."""
+
+    name: str
+    value: float
+
+
+class SearchStatus(Record, frozen=True, kw_only=True):
+    """How far a search is: the share of its budget that is spent, what it found and proved so far."""
+
+    share: float
+    value: float
+    bound: float
+    found_by: str
+    evaluations: int
+    seconds: float
+    published: PublishedValue | None
+
+
+class SearchReply(ResultRecord, frozen=True, kw_only=True):
+    """Result of a search, and what it gained over published schedules, a sentence each."""
+
+    said: tuple[str, ...]
+
+
+class SearchLine(Record, frozen=True, kw_only=True):
+    """One line of a search: ``progress``, the ``best`` schedule so far as pipeplan's JSON, the result, or ``errors``."""
+
+    progress: SearchStatus | UnsetType = UNSET
+    best: str | UnsetType = UNSET
+    found: SearchReply | UnsetType = UNSET
+    errors: tuple[Fault, ...] | UnsetType = UNSET
+
+
+class FrontPointReply(Record, frozen=True, kw_only=True):
+    """Best schedule under one limit, as pipeplan's JSON; ``limit`` is null without one."""
+
+    limit: float | None
+    peak: float
+    value: float
+    text: str
+
+
+class FrontReply(Record, frozen=True, kw_only=True):
+    """Time against memory beside published schedules, and what was gained over these."""
+
+    memory: Literal["bytes", "activations"]
+    time_unit: str
+    points: tuple[FrontPointReply, ...]
+    published: tuple[FrontMark, ...]
+    said: str
+
+
+class FrontLine(Record, frozen=True, kw_only=True):
+    """One line of a search under several limits: ``progress``, each ``point``, then the ``front``; or ``errors``."""
+
+    progress: SearchStatus | UnsetType = UNSET
+    best: str | UnsetType = UNSET
+    point: FrontPointReply | UnsetType = UNSET
+    front: FrontReply | UnsetType = UNSET
+    errors: tuple[Fault, ...] | UnsetType = UNSET
+
+
+REPLIES = (
+    ChosenReply,
+    CompareReply,
+    ConfigReply,
+    EditBegin,
+    EditReply,
+    ExplainReply,
+    Faults,
+    FormatEntry,
+    FrontLine,
+    PlanLine,
+    Preset,
+    ScheduleEntry,
+    SearchLine,
+)
+
+_REF = "#/components/schemas/{name}"
+
+
+def replied(
+    record: type[Record], description: str = "The answer", *, several: bool = False, media: str = "application/json"
+) -> dict[str, Any]:
+    """Return how a route describes a reply of one record of ``REPLIES``, or of a list of them."""
+    schema: dict[str, Any] = {"$ref": _REF.format(name=record.__name__)}
+    if several:
+        schema = {"type": "array", "items": schema}
+    return {"description": description, "content": {media: {"schema": schema}}}
+
+
+def describe_records(app: FastAPI) -> None:
+    """Add the schemas of all replies to the OpenAPI document of an app."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = made()
+        _, schemas = msgspec.json.schema_components(REPLIES, ref_template=_REF)
+        document.setdefault("components", {}).setdefault("schemas", {}).update(schemas)
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]

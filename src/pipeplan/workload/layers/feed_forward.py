@@ -1,0 +1,251 @@
+"""Feed-forward networks: dense ones, and mixtures of experts.
+
+A mixture is a router, dispatch, grouped products, combine, and the shared experts beside them, which are one dense network.
+"""
+
+from __future__ import annotations
+
+from pipeplan.workload.execution import Execution
+from pipeplan.workload.layers.part import (
+    FULL,
+    HALF,
+    NUMBER_BYTES,
+    Part,
+    cast,
+    elementwise,
+    into_tensor,
+    joined,
+    keeps_copies,
+    kept_number,
+    linear,
+    out_of_tensor,
+    shard_tokens,
+)
+from pipeplan.workload.shape import Experts, ModelShape
+from pipeplan.workload.work import Collective, GroupedGemm, Kept, MemoryPass, Operation, RankParameters, Recompute
+
+
+def activation(execution: Execution, numbers: float, *, gated: bool, name: str = "activation") -> Part:
+    """SiLU times the gate, or GELU; fused it keeps its inputs only, else also what the gate is multiplied with.
+
+    ``numbers``: of its output. F reads its inputs and writes its output, I reads both and the gradient and writes the
+    inputs' gradients.
+    """
+    inputs = 2 if gated else 1
+    forward, backward = (inputs + 1) * HALF * numbers, (2 * inputs + 1) * HALF * numbers
+    number = kept_number(execution, execution.precision) if execution.small_activations else HALF
+    kept = [Kept(name=f"{name} input", bytes=number * inputs * numbers)]
+    kernels = 1
+    if gated and not execution.fused_activation:
+        kept.append(Kept(name=f"{name} of gate", bytes=HALF * numbers))
+        forward, backward, kernels = forward + 2 * HALF * numbers, backward + 3 * HALF * numbers, 2
+    part = elementwise(name, forward, backward, kernels=kernels)
+    return joined((part, Part(kept=tuple(kept), transient_bytes=(inputs + 1) * HALF * numbers)))
+
+
+def mlp(model: ModelShape, execution: Execution, *, width: float, prefix: str = "", keeps_input: bool = True) -> Part:
+    """Up (gate and up in one product), activation and down, the width split over t.
+
+    ``keeps_input`` is False where another part keeps the same input (shared experts beside routed ones).
+    """
+    n, t = execution.tokens, execution.tensor
+    own = width / t
+    columns = (2 if model.gated else 1) * own
+    return joined(
+        (
+            into_tensor(f"{prefix}ffn", execution, model.hidden),
+            linear(
+                f"{prefix}gate and up" if model.gated else f"{prefix}up",
+                execution,
+                rows=n,
+                inner=model.hidden,
+                columns=columns,
+                keeps=f"{prefix}ffn input" if keeps_input else "",
+                kept_rows=shard_tokens(execution),
+                fused_cast=True,
+                bias=model.bias_all,
+                modules=(own, own) if model.gated else (own,),
+            ),
+            activation(execution, n * own, gated=model.gated, name=f"{prefix}activation"),
+            linear(
+                f"{prefix}down",
+                execution,
+                rows=n,
+                inner=own,
+                columns=model.hidden,
+                keeps=f"{prefix}activation output",
+                bias=model.bias_all,
+            ),
+            out_of_tensor(f"{prefix}ffn", execution, model.hidden),
+        )
+    )
+
+
+def mixture(model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    """Return the FFN of an MoE layer.
+
+    Tokens stand split over t before dispatch, as sequence parallelism leaves them; expert parallelism is made of the data,
+    context and tensor groups, so it does not lower how many a rank sends: n k_E / t. A rank of experts is handed as many,
+    times e by all and divided by e as it has 1/e of the experts; with expert-tensor parallelism etp times as many, of
+    whose FFN it has 1/etp. ``imbalance`` multiplies what is handed to the fullest.
+    """
+    router, routed = _router(model, experts, execution), _routed(model, experts, execution)
+    shared = _shared(model, experts, execution)
+    whole = joined((router, shared, routed))
+    modules = {"moe": Recompute(work=whole.forward, drops=whole.kept_names - {"ffn input"})}
+    if experts.shared_width:
+        modules["shared_experts"] = Recompute(work=shared.forward, drops=shared.kept_names)
+    return joined((whole, Part(modules=modules)))
+
+
+def _shared(model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    """Shared experts, which read what the router reads, and the projection that weighs what they say (Qwen2-MoE)."""
+    if not experts.shared_width:
+        return Part()
+    ffn = mlp(model, execution, width=experts.shared_width, prefix="shared ", keeps_input=keeps_copies(execution))
+    if not experts.shared_gate:
+        return ffn
+    rows = execution.tokens / execution.tensor
+    return joined((ffn, linear("shared gate", execution, rows=rows, inner=model.hidden, columns=1, precision="bf16")))
+
+
+def _router(model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    """Logits of every expert, in 32 bits; its input is the layer's, of which the norm before keeps one copy."""
+    rows = execution.tokens / execution.tensor
+    logits = rows * experts.count
+    product = linear(
+        "router",
+        execution,
+        rows=rows,
+        inner=model.hidden,
+        columns=experts.count,
+        keeps="ffn input",
+        precision="bf16",
+    )
+    # Softmax or sigmoid, top-k, the weights' normalisation, maps from tokens to experts and their counts.
+    choice = elementwise("expert choice", 4 * FULL * logits, 4 * FULL * logits, kernels=8)
+    kept = Kept(name="router logits", bytes=FULL * logits)
+    bias = RankParameters(dense=experts.count if experts.router_bias else 0)
+    return joined((product, choice, Part(kept=(kept,), parameters=bias)))
+
+
+def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
+    """Routed experts between dispatch and combine.
+
+    A token's weight for an expert multiplies the activation's output, so that what experts say is not kept (Megatron Core
+    from 0.12 on). Gradients of all the rank's experts stand in 16 bits before they are accumulated.
+    """
+    sent = execution.tokens * experts.top_k / execution.tensor
+    rows = sent * execution.expert_tensor * execution.imbalance
+    width = experts.width / execution.expert_tensor
+    local = experts.count / execution.expert
+    number = kept_number(execution, execution.precision)
+    columns = (2 if model.gated else 1) * width
+    up = _grouped("experts' gate and up", execution, groups=local, rows=rows, inner=model.hidden, columns=columns)
+    act = activation(execution, rows * width, gated=model.gated, name="experts' activation")
+    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=model.hidden)
+    bias = round(local * (columns + model.hidden)) if experts.expert_bias else 0
+    kept = (
+        Kept(
+            name="experts' input", bytes=number * rows * model.hidden, until="W", gradient_bytes=number * rows * columns
+        ),
+        Kept(
+            name="experts' activation output",
+            bytes=number * rows * width,
+            until="W",
+            gradient_bytes=number * rows * model.hidden,
+        ),
+        Kept(name="permutation", bytes=8 * sent),
+        Kept(name="experts' weights", bytes=FULL * rows),
+    )
+    return joined(
+        (
+            _moved("dispatch", model, experts, execution, sent),
+            Part(kept=kept[:1], parameters=RankParameters(expert=bias)),
+            up,
+            act,
+            Part(kept=kept[1:]),
+            down,
+            Part(modules={"moe_act": Recompute(work=act.forward, drops=frozenset({"experts' activation output"}))}),
+            _moved("combine", model, experts, execution, sent),
+        )
+    )
+
+
+def _grouped(name: str, execution: Execution, *, groups: float, rows: float, inner: float, columns: float) -> Part:
+    precision = execution.precision
+    small = NUMBER_BYTES[precision] < HALF
+
+    def product(rows: float, columns: float, inner: float, *, weight_gradient: bool = False) -> GroupedGemm:
+        return GroupedGemm(
+            name=name,
+            groups=groups,
+            rows=rows,
+            columns=columns,
+            inner=inner,
+            precision=precision,
+            accumulates=weight_gradient and execution.fp32_gradients,
+            weight_gradient=weight_gradient,
+        )
+
+    return Part(
+        forward=(
+            *((cast(f"{name} input", rows * inner, precision),) if small else ()),
+            product(rows, columns, inner),
+        ),
+        backward_input=(
+            *((cast(f"{name} gradient", rows * columns, precision),) if small else ()),
+            product(rows, inner, columns),
+        ),
+        backward_weight=(product(rows, columns, inner, weight_gradient=True),),
+        parameters=RankParameters(expert=round(groups * inner * columns)),
+        transient_bytes=HALF * (rows * (inner + columns) + groups * inner * columns),
+    )
+
+
+def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution, sent: float) -> Part:
+    """Tokens to experts, or back: permuted on the rank, exchanged over e, gathered over etp; the reverse in I.
+
+    A permutation reads and writes each copy of a token once, on both ends of an exchange.
+    """
+    e, etp = execution.expert, execution.expert_tensor
+    buffer = HALF * sent * model.hidden
+    passes = MemoryPass(name=f"{name} permutation", bytes=(2 if e == 1 else 4) * buffer, kernels=1 if e == 1 else 2)
+    toward: Operation = "all_gather" if name == "dispatch" else "reduce_scatter"
+    back: Operation = "reduce_scatter" if name == "dispatch" else "all_gather"
+
+    def exchange(sent_bytes: float) -> tuple[Collective, ...]:
+        if e == 1:
+            return ()
+        return (
+            Collective(
+                name=name,
+                operation="all_to_all",
+                group="expert",
+                bytes=buffer * execution.imbalance * sent_bytes / HALF,
+                nodes_a_token=experts.nodes_a_token,
+                copies=experts.top_k,
+                beside="batch",
+            ),
+        )
+
+    def gathered(operation: Operation) -> tuple[Collective, ...]:
+        if etp == 1:
+            return ()
+        return (
+            Collective(
+                name=name,
+                operation=operation,
+                group="expert_tensor",
+                bytes=buffer * etp * execution.imbalance,
+                beside="batch",
+            ),
+        )
+
+    if name == "dispatch":
+        forward = (*exchange(execution.dispatch_bytes), *gathered(toward))
+        backward = (*gathered(back), *exchange(HALF))
+    else:
+        forward = (*gathered(toward), *exchange(HALF))
+        backward = (*exchange(execution.dispatch_bytes), *gathered(back))
+    return Part(forward=(passes, *forward), backward_input=(*backward, passes))

@@ -1,0 +1,51 @@
+"""Which tests are slow: ``make test`` leaves them to ``make test-all``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent
+
+SLOW = (
+    "cli/test_run.py",
+    "cli/test_signals.py",
+    "cli/test_streams.py",
+    "deploy",
+    "docs/test_pages.py",
+    "docs/test_site.py",
+    "peers",
+    "runtime/test_clocks.py",
+    "runtime/test_failures.py",
+    "runtime/test_kept_otherwise.py",
+    "runtime/test_profile.py",
+    "runtime/test_profiled.py",
+    "runtime/test_run.py",
+    "runtime/test_train_text.py",
+    "runtime/test_trained_by_csv.py",
+    "sweeps/test_cluster.py",
+    "sweeps/test_plan.py",
+    "sweeps/test_processes.py",
+    "torture",
+    "web/test_schema.py",
+    "web_ui",
+)
+"""Files and folders whose tests are all slow. Single tests are marked where they stand, those in a browser by fixture."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import files whose tests would be deselected."""
+    return True if config.option.markexpr == "not slow" and _is_slow(collection_path) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests of slow files, and those that open pages in a browser."""
+    for item in items:
+        if _is_slow(item.path) or "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
+def _is_slow(path: Path) -> bool:
+    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
+    return any(name == slow or name.startswith(f"{slow}/") for slow in SLOW)

@@ -1,0 +1,30 @@
+"""Requests that tests of plans share."""
+
+from dataclasses import fields
+from typing import Any
+
+from pipeplan.hardware import cluster
+from pipeplan.planner import Configuration
+from pipeplan.planner.selection.choices import read_fixed
+from pipeplan.planner.selection.legality import RULES, Draft, Rule
+from pipeplan.planner.selection.request import PlanRequest, default_limit
+from pipeplan.trainers import TRAINERS
+from pipeplan.workload import model
+
+
+def request(name: str = "llama3.2-1b", machines: str = "h100-sxm:8x1", **changes: Any) -> PlanRequest:
+    """A small one, but for what is changed; ``fix`` as a plan takes it."""
+    fixed = read_fixed(changes.pop("fix", {}), TRAINERS)
+    machine = cluster(machines)
+    given = {"global_batch": 16, "sequence": 4096, "memory_limit": default_limit(machine)} | changes
+    return PlanRequest(model=model(name), cluster=machine, fixed=fixed, trainers=TRAINERS, **given)
+
+
+def as_draft(configuration: Configuration) -> Draft:
+    """The fields of a configuration."""
+    return {field.name: getattr(configuration, field.name) for field in fields(configuration)}
+
+
+def broken_rule(asked: PlanRequest, draft: Draft) -> Rule | None:
+    """The first rule that a draft breaks, of those whose fields are all chosen."""
+    return next((rule for rule in RULES if rule.needs <= draft.keys() and not rule.holds(asked, draft)), None)

@@ -1,0 +1,206 @@
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.run_notes import read_runs
+from pipeplan.errors import InputError
+from pipeplan.planner import row_from
+from pipeplan.planner.runs.words import chunks_of, layout_from, precision_of, scheduled, software_of
+
+PUBLISHED = Path(__file__).parents[4] / "shared" / "planning" / "published_runs.json"
+
+ROW: dict[str, Any] = {
+    "id": "zb-4-1.5B-p8-m24-b6-ZB-2p",
+    "source": {"title": "Zero Bubble Pipeline Parallelism"},
+    "model": {
+        "name": "GPT 1.5B",
+        "layers": 22,
+        "hidden": 2304,
+        "heads": 24,
+        "kv_heads": 24,
+        "head_dim": 96,
+        "ffn": 9216,
+        "vocab": 50304,
+        "gated": False,
+        "tied": True,
+        "seq": 1024,
+    },
+    "hardware": {"gpu": "A100-SXM-80GB", "gpus_per_node": 8, "count": 8, "inter_node": "RoCE RDMA"},
+    "parallel": {"tp": 1, "pp": 8, "dp": 1, "vp": 1},
+    "batch": {"micro": 6, "microbatches": 24, "global": 144},
+    "measured": {"samples_per_s_per_gpu": 14.5, "step_time_s": 1.2414, "peak_memory_gb": 59},
+    "schedule": "ZB-2p",
+    "recompute": "none",
+    "precision": "bf16/fp16 mixed, Adam",
+    "layout": "2 layers on the first and last stage, 3 on the others",
+}
+
+
+def changed(**parts):
+    row = deepcopy(ROW)
+    for part, change in parts.items():
+        if isinstance(change, dict) and isinstance(row.get(part), dict):
+            row[part].update(change)
+        else:
+            row[part] = change
+    return row
+
+
+def test_a_row_is_a_configuration():
+    row = row_from(ROW)
+    assert not row.refused
+    assert row.assumed == ()
+    asked = row.configuration
+    assert asked is not None
+    assert row.cluster is not None
+    assert (asked.pipeline, asked.microbatches, asked.microbatch_size, asked.sequence) == (8, 24, 6, 1024)
+    assert asked.layers == (2, 3, 3, 3, 3, 3, 3, 2)
+    assert (asked.schedule, asked.in_flight, asked.software) == ("zb-auto", 16.0, "zero-bubble")
+    assert asked.recompute == ()
+    assert row.cluster.gpus == 8
+    assert row.cluster.gpu.name == "a100-sxm-80gb"
+    assert row.measured.step_time == 1.2414
+    assert row.measured.peak_bytes == 59 * 2**30
+
+
+def test_an_id_decides_nothing():
+    assert row_from(changed(id="another")).configuration == row_from(ROW).configuration
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("text", "a row is a mapping"),
+        ({}, "does not say model.seq"),
+        (changed(kind="layer times"), "it holds layer times"),
+        (changed(model=None), "'model' of the row is no mapping"),
+        (changed(parallel={"tp": None}), "does not say parallel.tp"),
+        (changed(parallel={"tp": 0}), "parallel.tp is a whole number of at least 1, not 0"),
+        (changed(parallel={"pp": "8"}), "parallel.pp is a whole number of at least 1, not '8'"),
+        (changed(parallel={"pp": True}), "parallel.pp is a whole number"),
+        (changed(measured={"step_time_s": -1}), "measured.step_time_s is a number above 0, not -1"),
+        (changed(schedule=7), "'schedule' of the row is no text"),
+        (changed(schedule="ZB-9p"), "the schedule 'ZB-9p' is none"),
+        (changed(layout="as one likes"), "the layout 'as one likes' is not understood"),
+        (changed(precision="posits"), "the precision 'posits' is not understood"),
+        (changed(hardware={"gpu": "Z100"}), "unknown GPU 'Z100'"),
+        (changed(hardware={"count": 9}), "9 GPUs do not fill nodes of 8"),
+        (changed(model={"name": "Nobody 1B", "layers": None, "hidden": None}), "lacks layers, hidden"),
+    ],
+)
+def test_a_row_that_cannot_be_predicted_says_why(row, reason):
+    found = row_from(row, 3)
+    assert reason in found.refused
+    assert found.configuration is None
+
+
+def test_what_a_row_does_not_say_is_assumed_and_said():
+    row = row_from(changed(batch={"micro": None}, precision=None, recompute=None, parallel={"dp": None}))
+    assert any("microbatch size: 1" in each for each in row.assumed)
+    assert any("precision: bf16" in each for each in row.assumed)
+    assert any("recomputation" in each for each in row.assumed)
+    assert row.configuration is not None
+    assert row.configuration.data == 1
+
+
+def test_a_rate_gives_the_step():
+    row = row_from(changed(measured={"step_time_s": None, "tokens_per_s_per_gpu": 14.5 * 1024}))
+    assert row.measured.step_time == pytest.approx(144 / (8 * 14.5))
+
+
+@pytest.mark.parametrize(
+    ("name", "pipeline", "chunks", "strategy", "in_flight"),
+    [
+        ("1F1B", 8, 1, "1f1b", None),
+        ("1F1B-I", 8, 3, "interleaved-1f1b", None),
+        ("interleaved-1f1b", 8, 1, "1f1b", None),
+        ("ZB-1p", 8, 1, "zb-auto", 1.0),
+        ("ZB-V", 8, 2, "zbv", None),
+        ("zb (printed zbb)", 8, 1, "zb-h1", None),
+        ("V-Half", 8, 2, "v-half", None),
+        ("DualPipe", 16, 1, "dualpipe", None),
+        (None, 4, 5, "interleaved-1f1b", None),
+        ("none", 1, 1, "1f1b", None),
+    ],
+)
+def test_schedules_by_the_names_of_papers(name, pipeline, chunks, strategy, in_flight):
+    found = scheduled(name, pipeline, chunks)
+    assert (found.strategy, found.in_flight) == (strategy, in_flight)
+
+
+def test_chunks_that_are_not_said():
+    assert chunks_of("interleaved-1f1b", 8, 24, 6, unsaid=False) == (6, "")
+    assert chunks_of("interleaved-1f1b", 8, 24, None, unsaid=False)[0] == 3
+    assert chunks_of(None, 8, 56, None, unsaid=True)[0] == 7
+    assert chunks_of(None, 8, 56, None, unsaid=False) == (1, "")
+    assert chunks_of("zbv", 8, 56, None, unsaid=False) == (2, "")
+
+
+def test_layouts_in_words():
+    words = "2 layers on the first and last stage, 3 on the others"
+    assert layout_from(words, 4, 1, 10) == (2, 3, 3, 2)
+    assert layout_from("3 layers a stage, one less on first and last", 4, 1, 10) == (2, 3, 3, 2)
+    assert layout_from(words, 4, 2, 14) == (1, 2, 2, 2, 2, 2, 2, 1)
+    assert layout_from(None, 4, 1, 12) is None
+    with pytest.raises(InputError, match="not understood"):
+        layout_from("some", 4, 1, 12)
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ({"source": {"title": "SimuMax B200 release v1.2 (Megatron-LM 0.14 real runs)"}}, "megatron-core-plain"),
+        ({"framework": "NeMo/Megatron Core", "source": {"title": "NVIDIA DGX Cloud"}}, "nemo"),
+        ({"source": {"title": "torchtitan benchmarks"}, "precision": "bf16, eager"}, "torchtitan-eager"),
+        ({"source": {"title": "MPT training benchmarks"}, "precision": "bf16, PURE bf16"}, "llm-foundry-pure"),
+        ({"framework": "MegaScale"}, "megascale"),
+        ({"parallel": {"fsdp": "full"}}, "torchtitan"),
+        ({"hardware": {"gpu": "A100"}, "model": {"gated": False}}, "megatron-lm-2021"),
+        ({"source": "somebody"}, "megatron-core"),
+    ],
+)
+def test_software_by_words(row, name):
+    assert software_of(row)[0] == name
+
+
+def test_releases_of_recipes():
+    def recipe(release, precision="mxfp8", ep=8):
+        source = {"title": "Megatron Bridge performance summary", "locator": f"{release} container"}
+        hardware = {"gpus_per_node": 8}
+        return software_of({"source": source, "precision": precision, "parallel": {"ep": ep}, "hardware": hardware})[0]
+
+    assert recipe("26.08") == "megatron-bridge"
+    assert recipe("26.04") == "megatron-bridge-26.04"
+    assert recipe("26.02") == "megatron-bridge-26.02"
+    assert recipe("26.04", ep=32) == "megatron-bridge"
+    assert recipe("26.08", precision="fp8") == "megatron-bridge-26.04"
+
+
+def test_precisions_by_words():
+    assert precision_of("bf16, DEFAULT amp_fp8")[0] == "fp8"
+    assert precision_of("fp8-mx")[0] == "mxfp8"
+    assert precision_of("nvfp4")[0] == "nvfp4"
+    assert precision_of(None) == ("bf16", "precision: bf16")
+
+
+@pytest.fixture(scope="module")
+def published():
+    if not PUBLISHED.exists():
+        pytest.skip("the published runs are not beside this checkout")
+    return read_runs(PUBLISHED)
+
+
+def test_every_published_row_is_read_or_refused_in_a_sentence(published):
+    assert len(published) == 550
+    refused = [row for row in published if row.refused]
+    assert len(refused) <= 30
+    for row in refused:
+        assert "Error" not in row.refused
+        assert "the row does not say" in row.refused or "it holds" in row.refused or "lacks" in row.refused
+    for row in published:
+        if not row.refused:
+            assert row.configuration is not None
+            assert row.cluster is not None
+            assert row.configuration.gpus == row.cluster.gpus

@@ -1,0 +1,157 @@
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import plan as benchmark
+from benchmarks.null_model import Known, filling, fraction, null_step_time, run_flops
+from benchmarks.run_notes import read_rivals, read_runs
+from pipeplan.planner import estimate
+from pipeplan.planner.error_bars import (
+    FROM_ONE,
+    LEAST,
+    NEAREST,
+    Compared,
+    bar,
+    coverage,
+    distance,
+    error_bar,
+    features_of,
+    nearest,
+    table,
+)
+from pipeplan.workload import token_flops
+from tests.planner.configurations import H100, LLAMA, configuration
+
+
+def run(ratio, source="a", model="m", **changes):
+    features = features_of(LLAMA, H100, configuration(**changes))
+    return Compared(id=f"{source}-{model}-{ratio}", source=source, model=model, features=features, ratio=ratio)
+
+
+def test_distances():
+    here = features_of(LLAMA, H100, configuration())
+    assert distance(here, here) == 0
+    assert distance(here, features_of(LLAMA, H100, configuration(sequence=16384))) == pytest.approx(0.25)
+    assert distance(here, features_of(LLAMA, H100, configuration(precision="fp8", tensor=8))) == pytest.approx(
+        1 + 0.3 + 0.1
+    )
+    other = replace(H100, gpu=replace(H100.gpu, name="h200-sxm"))
+    assert distance(here, features_of(LLAMA, other, configuration())) == pytest.approx(0.5)
+    older = replace(H100, gpu=replace(H100.gpu, name="a100-sxm-80gb", generation="ampere"))
+    assert distance(here, features_of(LLAMA, older, configuration())) == pytest.approx(2)
+
+
+def test_sixteen_bits_are_one_precision():
+    assert features_of(LLAMA, H100, configuration(precision="fp16")) == features_of(LLAMA, H100, configuration())
+
+
+def test_the_nearest_come_first_and_few_of_one_table():
+    runs = [run(1.0 + index / 100) for index in range(10)]
+    runs += [run(2.0 + index / 100, source="b", sequence=4096) for index in range(10)]
+    found = nearest(features_of(LLAMA, H100, configuration()), runs)
+    assert [each.source for each in found] == ["a"] * FROM_ONE + ["b"] * FROM_ONE
+    many = [run(1.0, source=str(index)) for index in range(100)]
+    assert len(nearest(features_of(LLAMA, H100, configuration()), many)) == NEAREST
+
+
+def test_a_bar_is_the_range_without_its_ends():
+    assert bar([run(1.0)] * (LEAST - 1)) is None
+    few = bar([run(ratio) for ratio in (0.9, 1.0, 1.1, 1.3)])
+    assert few is not None
+    assert (few.low, few.high) == (0.9, 1.3)
+    more = bar([run(ratio) for ratio in (0.5, 0.9, 0.95, 1.0, 1.0, 1.05, 1.1, 1.2, 9.0)])
+    assert more is not None
+    assert (more.low, more.high) == (0.9, 1.2)
+    late = bar([run(ratio) for ratio in (1.1, 1.1, 1.2, 1.2)])
+    assert late is not None
+    assert (late.low, late.high) == (1.0, 1.2)
+
+
+def test_coverage_leaves_a_source_out():
+    runs = [run(1.0, source=source, model=str(index)) for source in "ab" for index in range(5)]
+    assert coverage(runs) == 1.0
+    far = [run(5.0, source="c", model=str(index)) for index in range(5)]
+    assert coverage([*runs, *far]) == pytest.approx(10 / 15)
+    assert coverage(runs[:2]) == 0.0
+
+
+def test_an_estimate_has_an_error_bar_from_runs_like_it():
+    found = estimate(LLAMA, H100, configuration(software="nemo")).error_bar
+    assert found is not None
+    assert 0.5 < found.low <= 1 <= found.high < 2
+    assert "H100" in found.runs[0] or "h100" in found.runs[0]
+    assert error_bar(LLAMA, H100, configuration(software="nemo")) == found
+    others = error_bar(LLAMA, H100, configuration(software="nemo"), without=found.runs[0])
+    assert others is not None
+    assert found.runs[0] not in others.runs
+
+
+def test_the_shipped_runs_are_whole():
+    shipped = table()
+    assert len(shipped.runs) > 500
+    assert len({each.id for each in shipped.runs}) == len(shipped.runs)
+    assert 0.7 < shipped.coverage <= 1
+
+
+def known(**changes):
+    return Known(model=LLAMA, cluster=H100, configuration=configuration(**changes), step_time=14.61)
+
+
+def test_the_null_models_fraction_gives_back_its_own_step():
+    tokens = 128 * 8192
+    assert run_flops(known()) == pytest.approx(token_flops(LLAMA, 8192).training * tokens)
+    assert run_flops(known(recompute=("full",))) == pytest.approx(4 / 3 * run_flops(known()))
+    assert filling(configuration()) == pytest.approx(1 + 3 / (5 * 64))
+    assert 0.3 < fraction(known()) < 0.6
+    other = replace(known(), model=replace(LLAMA, name="another"))
+    assert null_step_time(known(), [other]) == pytest.approx(14.61)
+
+
+def test_the_null_model_takes_no_run_of_the_same_model():
+    assert null_step_time(known(), [known()]) is None
+    half = replace(known(), model=replace(LLAMA, name="another"), step_time=29.22)
+    assert null_step_time(known(), [known(), half, half]) == pytest.approx(29.22)
+
+
+@pytest.fixture(scope="module")
+def predictions():
+    if not benchmark.RUNS.exists():
+        pytest.skip("the published runs are not beside this checkout")
+    return benchmark.predicted(read_runs(benchmark.RUNS), read_rivals(benchmark.RUNS))[0]
+
+
+@pytest.mark.parametrize(
+    ("group", "most"),
+    [
+        ("Reducing Activation Recomputation", 6),
+        ("Efficient Large-Scale Language Model", 10),
+        ("Zero Bubble", 10),
+        ("SimuMax B200 release v1.2, dense", 10),
+        ("SimuMax B200 release v1.2, MoE", 25),
+        ("Megatron Bridge performance summary, dense", 10),
+        ("Megatron Bridge performance summary, MoE", 25),
+        ("NVIDIA DGX Cloud benchmarking recipes, dense", 10),
+        ("NVIDIA DGX Cloud benchmarking recipes, MoE", 25),
+        ("MoE Parallel Folding", 25),
+        ("MPT training benchmarks", 10),
+        ("vTrain", 20),
+    ],
+)
+def test_steps_of_a_source_are_near_and_nearer_than_the_null_models(predictions, group, most):
+    found = [each for each in predictions if benchmark.group_of(each.row).startswith(group)]
+    errors = [each.step_error for each in found if each.step_error is not None]
+    nulls = [each.null_error for each in found if each.null_error is not None]
+    assert errors
+    assert 100 * benchmark.mean_absolute(errors) <= most
+    assert benchmark.mean_absolute(errors) < benchmark.mean_absolute(nulls)
+
+
+def test_the_page_and_the_package_hold_the_same_runs(predictions):
+    shipped = {each.id: each.ratio for each in table().runs}
+    made = {each.id: each.ratio for each in benchmark.compared(predictions).runs}
+    assert made.keys() == shipped.keys()
+    assert all(made[name] == pytest.approx(shipped[name], rel=0.02) for name in made)
+    page = benchmark.PAGE.read_text(encoding="utf-8")
+    assert benchmark.BEGIN in page
+    assert benchmark.END in page
+    assert f"{len(made)} step times" in page

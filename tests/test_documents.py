@@ -1,0 +1,106 @@
+"""JSON as it is written, and YAML as it is read: what plain values are, and what is refused."""
+
+import json
+import math
+
+import msgspec
+import pytest
+
+from pipeplan.documents import MOST_DEPTH, json_text, read_yaml
+from pipeplan.errors import CostError
+
+
+class Record(msgspec.Struct, kw_only=True, tag_field="format", tag="a-record"):
+    name: str
+    values: list[float]
+    gap: float | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def test_plain_values_and_records():
+    record = Record(name="zwölf", values=[1.5, 2.0])
+    plain = {"format": "a-record", "name": "zwölf", "values": [1.5, 2.0]}
+    assert json.loads(json_text(record)) == plain
+    assert json.loads(json_text({"inside": (record, None)})) == {"inside": [plain, None]}
+    assert json_text({"a": [1, 2]}) == '{"a": [1, 2]}'
+    assert json_text({"a": [1, 2]}, compact=True) == '{"a":[1,2]}'
+    assert json_text({"a": 1}, indent=1) == '{\n "a": 1\n}'
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_what_is_not_finite_is_refused_and_named(value, indent):
+    for document, place in (
+        ({"results": [{"gap": 0.5}, {"gap": value}]}, r"results\.1\.gap"),
+        ({"plan": Record(name="", values=[0.0, value])}, r"plan\.values\.1"),
+        (Record(name="", values=[], gap=value), "gap"),
+    ):
+        with pytest.raises(CostError, match=f"^{place} is {value}, which JSON cannot hold"):
+            json_text(document, indent=indent)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1:30", "1:30"),
+        ("010", 10),
+        ("-010", -10),
+        ("0o10", 8),
+        ("0x1F", 31),
+        ("1_000", "1_000"),
+        ("1e9", 1e9),
+        (".5", 0.5),
+        ("1.", 1.0),
+        ("+", "+"),
+        ("yes", "yes"),
+        ("No", "No"),
+        ("on", "on"),
+        ("true", True),
+        ("FALSE", False),
+        ("~", None),
+        ("null", None),
+        ("", None),
+        ("2024-01-01", "2024-01-01"),
+        ("0b11", "0b11"),
+        ("=", "="),
+        ("-.inf", -math.inf),
+        ("'010'", "010"),
+        ("[1, two, 3.5]", [1, "two", 3.5]),
+    ],
+)
+def test_plain_values(text, value):
+    found = read_yaml(f"a: {text}\n")["a"]
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_not_a_number_is_a_number_for_the_range_to_refuse():
+    assert math.isnan(read_yaml("a: .nan")["a"])
+
+
+def bomb(levels: int) -> str:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2", "the key 'a' stands twice"),
+        ("a: {b: 1, b: 2}", "the key 'b' stands twice"),
+        ("1: 1\n'1': 2", "the key '1' stands twice"),
+        ("a: &x {b: 1}\nc: {<<: *x}", "merges groups of keys"),
+        (bomb(9), "stand for more than the file has letters"),
+        ("a: &x [*x]", "stands for nothing, or for what it is in"),
+        ("a: *nobody", "stands for nothing"),
+        ("[" * (MOST_DEPTH + 1) + "]" * (MOST_DEPTH + 1), "nested too deeply"),
+        ("a: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
+        ("a: 1\n---\na: 2", "expected a single document"),
+    ],
+)
+def test_slips_and_bombs(text, message):
+    with pytest.raises(ValueError, match=message):
+        read_yaml(text)
+
+
+def test_a_few_aliases_are_what_they_stand_for():
+    assert read_yaml("a: &times [1, 2]\nb: *times\nc: &one 3\nd: *one") == {"a": [1, 2], "b": [1, 2], "c": 3, "d": 3}

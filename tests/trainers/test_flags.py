@@ -1,0 +1,393 @@
+"""What is pasted: the flags of the model and the configuration, what they replace, and that ours gives what was planned."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+import pipeplan
+from pipeplan.errors import InputError
+from pipeplan.formats import parse_json
+from pipeplan.hardware import cluster
+from pipeplan.model import Schedule
+from pipeplan.planner import Configuration, estimate
+from pipeplan.trainers import TRAINERS, flags_of, require_release
+from pipeplan.trainers.megatron_plan import offload_modules
+from pipeplan.workload import model, read_model, short_form
+
+H100S = cluster("h100-sxm:8x8")
+DENSE = Configuration(
+    sequence=4096, global_batch=64, tensor=4, pipeline=4, data=4, sequence_parallel=True, layers=(21, 20, 20, 19)
+)
+MOE = Configuration(
+    sequence=4096,
+    global_batch=128,
+    pipeline=8,
+    data=8,
+    expert=8,
+    chunks=2,
+    schedule="interleaved-1f1b",
+)
+
+
+def words(text, array):
+    """The flags of a bash array as bash reads them."""
+    done = subprocess.run(
+        ["bash", "-c", f"{text}\nprintf '%s\\0' \"${{{array}[@]}}\""], capture_output=True, check=True, text=True
+    )
+    return done.stdout.split("\0")[:-1]
+
+
+def megatron(name, configuration, schedule=None, machines=H100S):
+    found = flags_of(model(name), machines, configuration, schedule)["megatron"]
+    flags = [word for array in ("MODEL", "PARALLEL", "RUN", "PIPELINE") for word in words(found.text, f"{array}_ARGS")]
+    return found, flags
+
+
+def value(flags, name):
+    return flags[flags.index(name) + 1]
+
+
+def test_a_dense_model_and_its_degrees():
+    found, flags = megatron("llama-3-70b", DENSE)
+    assert not found.warnings
+    for name, said in {
+        "--num-layers": "80",
+        "--hidden-size": "8192",
+        "--ffn-hidden-size": "28672",
+        "--num-query-groups": "8",
+        "--vocab-size": "128256",
+        "--seq-length": "4096",
+        "--tensor-model-parallel-size": "4",
+        "--pipeline-model-parallel-size": "4",
+        "--micro-batch-size": "1",
+        "--global-batch-size": "64",
+        "--pipeline-model-parallel-layout": "Et*21|t*20|t*20|t*19L",
+    }.items():
+        assert value(flags, name) == said
+    assert {"--sequence-parallel", "--swiglu", "--use-distributed-optimizer", "--bf16"} <= set(flags)
+    assert not {"--num-experts", "--recompute-granularity", "--context-parallel-size", "--fp8-format"} & set(flags)
+
+
+def test_experts_latent_attention_and_further_tokens():
+    found, flags = megatron("deepseek-v3", replace(MOE, recompute=("mla_up_proj", "layernorm")))
+    for name, said in {
+        "--num-experts": "256",
+        "--moe-router-topk": "8",
+        "--moe-ffn-hidden-size": "2048",
+        "--moe-layer-freq": "([0]*3+[1]*58)",
+        "--kv-lora-rank": "512",
+        "--q-lora-rank": "1536",
+        "--qk-head-dim": "128",
+        "--qk-pos-emb-head-dim": "64",
+        "--expert-model-parallel-size": "8",
+        "--mtp-num-layers": "1",
+        "--recompute-granularity": "selective",
+        "--microbatch-group-size-per-virtual-pipeline-stage": "8",
+    }.items():
+        assert value(flags, name) == said
+    first = flags.index("--recompute-modules")
+    assert set(flags[first + 1 : first + 3]) == {"layernorm", "mla_up_proj"}
+    assert "--group-query-attention" not in flags
+    assert value(flags, "--pipeline-model-parallel-layout").endswith("mL")
+    assert not found.warnings
+
+
+def test_tokens_on_few_nodes_only_where_the_experts_stand_on_more():
+    wide = replace(MOE, data=64, expert=64, global_batch=1024)
+    _, flags = megatron("deepseek-v3", wide, machines=cluster("h100-sxm:8x64"))
+    assert (value(flags, "--moe-router-num-groups"), value(flags, "--moe-router-group-topk")) == ("8", "4")
+    assert "--moe-router-num-groups" not in megatron("deepseek-v3", MOE)[1]
+
+
+@pytest.mark.parametrize(
+    ("precision", "said"),
+    [
+        ("fp8", {"--fp8-format": "hybrid", "--fp8-recipe": "tensorwise"}),
+        ("mxfp8", {"--fp8-format": "e4m3", "--fp8-recipe": "mxfp8"}),
+        ("nvfp4", {"--fp4-format": "e2m1", "--fp4-recipe": "nvfp4"}),
+    ],
+)
+def test_formats_of_products(precision, said):
+    _, flags = megatron("llama-3-70b", replace(DENSE, precision=precision))
+    assert {name: value(flags, name) for name in said} == said
+    assert "--bf16" in flags
+
+
+def test_recomputation_by_stage_is_said_and_replaced_by_one_that_fits():
+    by_stage = replace(DENSE, recompute_by_stage=(("full",), ("full",), ("layernorm",), ()))
+    found, flags = megatron("llama-3-70b", by_stage)
+    assert value(flags, "--recompute-granularity") == "full"
+    assert value(flags, "--recompute-num-layers") == "1"
+    assert "--recompute-modules" not in flags
+    assert "0-1: full; 2: layernorm; 3: nothing" in found.warnings[0]
+    assert found.warnings[0] in found.text
+
+
+@pytest.mark.parametrize(
+    ("schedule", "chunks", "runs", "layers"),
+    [
+        ("zb-h1", 1, "1f1b", (21, 20, 20, 19)),
+        ("zbv", 2, "1f1b", None),
+        ("interleaved-zb", 2, "interleaved-1f1b", None),
+    ],
+)
+def test_a_schedule_that_megatron_does_not_run_is_replaced_and_said(schedule, chunks, runs, layers):
+    found, flags = megatron("llama-3-70b", replace(DENSE, schedule=schedule, chunks=chunks, layers=layers))
+    assert f"Megatron-LM does not run {schedule}: these flags run {runs} in its place" in found.warnings[0]
+    parts = value(flags, "--pipeline-model-parallel-layout").split("|")
+    assert len(parts) == 4 * (2 if runs == "interleaved-1f1b" else 1)
+
+
+def test_what_megatron_refuses_is_said():
+    few = replace(DENSE, schedule="interleaved-1f1b", chunks=2, layers=None, global_batch=8)
+    found = flags_of(model("llama-3-70b"), H100S, few)["megatron"]
+    assert "too few" in found.warnings[-1]
+    assert "PIPELINE_ARGS=(" not in found.text
+
+
+def test_a_found_order_is_not_taken_for_the_strategy_that_it_is_named_after():
+    other = pipeplan.export("gpipe", to="json", ranks=4, microbatches=16).text
+    schedule = parse_json(str(other))
+    assert isinstance(schedule, Schedule)
+    schedule = schedule.renamed("1f1b")
+    found, _ = megatron("llama-3-70b", DENSE, schedule)
+    assert "does not run 1f1b" in found.warnings[0]
+
+
+def test_shards_beside_a_pipeline():
+    found, flags = megatron("llama-3-70b", replace(DENSE, zero=3))
+    assert "ZeRO-3, which Megatron-LM does not do beside a pipeline" in " ".join(found.warnings)
+    assert "--use-megatron-fsdp" not in flags
+    alone = replace(DENSE, pipeline=1, data=16, zero=3, layers=None)
+    _, flags = megatron("llama-3-70b", alone)
+    assert value(flags, "--ckpt-format") == "fsdp_dtensor"
+    assert value(flags, "--data-parallel-sharding-strategy") == "optim_grads_params"
+    assert value(flags, "--num-layers") == "80"
+    assert "--pipeline-model-parallel-layout" not in flags
+
+
+@pytest.mark.parametrize("before", [{}, {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}])
+@pytest.mark.parametrize("gpu", ["a100-80gb", "h100-sxm", "b200"])
+@pytest.mark.parametrize(
+    "degrees",
+    [
+        {"pipeline": 4, "data": 16},
+        {"tensor": 4, "pipeline": 4, "data": 4, "sequence_parallel": True},
+        {"context": 2, "pipeline": 4, "data": 8},
+        {"tensor": 4, "data": 16, "sequence_parallel": True, "zero": 3},
+        {"tensor": 4, "data": 16, "sequence_parallel": True, "zero": 1, "offload": 0.5},
+    ],
+)
+def test_the_environment_is_what_validate_args_asks_for(degrees, gpu, before):
+    """Its rules: arguments.py of 0.14 to 0.19, at ``CUDA_DEVICE_MAX_CONNECTIONS`` and ``NVTE_CPU_OFFLOAD_V1``."""
+    configuration = Configuration(sequence=4096, global_batch=64, **degrees)
+    text = flags_of(model("llama-3-70b"), cluster(f"{gpu}:8x8"), configuration)["megatron"].text
+    script = f'{text}\nprintf \'%s %s\' "$CUDA_DEVICE_MAX_CONNECTIONS" "$NVTE_CPU_OFFLOAD_V1"'
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True, text=True, env=before)
+    connections, offload = done.stdout.split(" ")
+    fsdp = "--use-megatron-fsdp" in text
+    if fsdp:
+        assert connections != "1"
+    elif configuration.tensor * configuration.context > 1 and gpu != "b200":
+        assert connections == "1"
+    assert (offload == "1") == ("--fine-grained-activation-offloading" in text)
+
+
+def test_flags_hold_what_the_record_of_a_trainer_says():
+    configuration = replace(DENSE, offload=0.2)
+    layers = configuration.layers
+    assert layers is not None
+    written = flags_of(model("llama-3-70b"), H100S, configuration)
+    for name, trainer in TRAINERS.items():
+        said = written[name].text.replace("'", "")
+        assert all(line.replace("'", "") in said for line in trainer.environment(H100S, configuration))
+        assert trainer.write_layout is None or trainer.write_layout(layers) in said
+    assert [*TRAINERS["megatron"].environment(H100S, configuration)]
+
+
+HUB = {
+    "model_type": "mistral",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 16,
+    "vocab_size": 32000,
+}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rope_theta": 500000.0, "rms_norm_eps": 1e-6},
+        {"rope_parameters": {"rope_theta": 500000, "rope_type": "default"}, "rms_norm_eps": 1e-6},
+    ],
+)
+def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_config(said):
+    configuration = replace(DENSE, tensor=2, data=8, layers=None)
+    shape = read_model({**HUB, **said})
+    found = flags_of(shape, H100S, configuration)["megatron"]
+    flags = words(found.text, "MODEL_ARGS")
+    assert int(value(flags, "--rotary-base")) == 500000
+    assert float(value(flags, "--norm-epsilon")) == 1e-6
+    assert read_model(short_form(shape)) == shape
+    without = flags_of(read_model(HUB), H100S, configuration)["megatron"].text
+    assert (
+        "--norm-epsilon and --rotary-base and the scaling of rotary positions as in the model's config.json" in without
+    )
+    assert not {"--rotary-base", "--norm-epsilon"} & set(words(without, "MODEL_ARGS"))
+
+
+def test_a_share_on_the_host_becomes_modules_that_hold_it():
+    found, flags = megatron("llama-3-70b", replace(DENSE, offload=0.2))
+    assert "--fine-grained-activation-offloading" in flags
+    assert "the modules named here hold about that share" in found.warnings[0]
+    dense, moe = model("llama-3-70b"), model("deepseek-v3")
+    assert set(offload_modules(dense, 1.0)) == {"attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm"}
+    assert {"expert_fc1", "moe_act"} <= set(offload_modules(moe, 1.0))
+    shares = [0.05, 0.1, 0.2, 0.3]
+    assert sorted(shares, key=lambda share: len(offload_modules(dense, share))) == shares
+    for share in shares:
+        chosen = offload_modules(dense, share)
+        assert "attn_proj" not in chosen or "core_attn" in chosen
+
+
+def test_norms_that_no_flag_says():
+    found = flags_of(model("gemma-2-27b"), H100S, replace(DENSE, layers=None))["megatron"]
+    assert "4 norms a layer" in " ".join(found.warnings)
+
+
+def test_torchtitan_has_the_degrees_and_the_csv():
+    found = flags_of(model("llama-3-70b"), H100S, replace(DENSE, recompute=("full",)))["torchtitan"]
+    flags = words(found.text, "TORCHTITAN_ARGS")
+    assert value(flags, "--parallelism.tensor_parallel_degree") == "4"
+    assert value(flags, "--parallelism.data_parallel_shard_degree") == "4"
+    assert value(flags, "--training.global_batch_size") == "64"
+    assert flags[-1] == "activation-checkpoint:full"
+    assert "--nproc-per-node 8 --nnodes 8 " in found.text
+    (name,) = found.files
+    assert value(flags, "--parallelism.pipeline_parallel_schedule_csv") == name
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"recompute_by_stage": (("full",), (), (), ())}, "one policy for all stages: activation-checkpoint:full"),
+        ({"recompute": ("layernorm",)}, "does not recompute layernorm"),
+        ({"offload": 0.5}, "moves activations to the host"),
+        ({"precision": "fp8"}, "fp8 is no flag"),
+    ],
+)
+def test_what_torchtitan_cannot_be_told(change, said):
+    found = flags_of(model("llama-3-70b"), H100S, replace(DENSE, zero=3, **change))["torchtitan"]
+    assert said in found.warnings[0]
+    assert found.warnings[0] in found.text
+
+
+def test_what_torchtitan_s_settings_warn_of_stands_once_in_its_flags():
+    configuration = replace(DENSE, schedule="zb-h1", recompute=("full",))
+    found = flags_of(model("llama-3-70b"), H100S, configuration)["torchtitan"]
+    (warning,) = [each for each in found.warnings if "default loss" in each]
+    assert found.text.count(warning) == 1
+
+
+def test_torchtitan_refuses_further_tokens_and_says_so():
+    found = flags_of(model("deepseek-v3"), H100S, MOE)["torchtitan"]
+    assert "multi-token prediction" in " ".join(found.warnings)
+
+
+@pytest.mark.parametrize("pipeline", [1, 4])
+def test_torchtitan_s_main_branch_counts_tokens(pipeline):
+    configuration = replace(DENSE, pipeline=pipeline, data=16 // pipeline, zero=2, layers=None, microbatch_size=2)
+    found = flags_of(model("llama-3-70b"), H100S, configuration, versions={"torchtitan": "main"})["torchtitan"]
+    flags = words(found.text, "TORCHTITAN_ARGS")
+    assert int(value(flags, "--training.num_tokens_per_microbatch_per_dp_rank")) == 2 * 4096
+    assert int(value(flags, "--training.num_tokens_per_train_step")) == 64 * 4096
+    assert int(value(flags, "--training.max_context_length")) == 4096
+    if pipeline > 1:
+        assert int(value(flags, "--parallelism.num_pp_microbatches")) == configuration.microbatches
+    gone = ("local_batch_size", "global_batch_size", "seq_len", "pipeline_parallel_microbatch_size")
+    assert not [flag for flag in flags if flag.endswith(gone)]
+    assert "main branch" in found.text
+
+
+@pytest.mark.parametrize("release", ["0.14", "0.16.1", "0.17.0", "0.18.2", "0.19"])
+def test_megatron_s_releases_take_the_same_flags(release):
+    found = flags_of(model("llama-3-70b"), H100S, DENSE, versions={"megatron": release})["megatron"]
+    usual = flags_of(model("llama-3-70b"), H100S, DENSE)["megatron"]
+    assert f"Megatron-core {'.'.join(release.split('.')[:2])}, " in found.text
+    assert words(found.text, "PIPELINE_ARGS") == words(usual.text, "PIPELINE_ARGS")
+
+
+@pytest.mark.parametrize(("trainer", "release"), [("megatron", "0.7"), ("torchtitan", "0.2"), ("pipeplan", "0.1")])
+def test_an_unknown_release_is_refused(trainer, release):
+    with pytest.raises(InputError, match=trainer.replace("megatron", "Megatron")):
+        require_release(trainer, release)
+
+
+@pytest.mark.parametrize(
+    ("machines", "nodes"), [("h100-sxm:8x8", (8, 8)), ("h100-sxm:4x16", (4, 16)), ("h100-sxm:64x1", (64, 1))]
+)
+@pytest.mark.parametrize("pipeline", [1, 4])
+def test_torchrun_starts_as_many_processes_as_a_node_has_gpus(machines, nodes, pipeline):
+    configuration = replace(DENSE, pipeline=pipeline, data=16 // pipeline, layers=None)
+    text = flags_of(model("llama-3-70b"), cluster(machines), configuration)["torchtitan"].text
+    (processes,) = re.findall(r"--nproc-per-node (\d+)", text)
+    assert (int(processes), int((re.findall(r"--nnodes (\d+)", text) or ["1"])[0])) == nodes
+
+
+def test_torchtitan_without_a_pipeline_accumulates():
+    alone = replace(DENSE, pipeline=1, data=16, zero=2, layers=None, microbatch_size=2)
+    flags = words(flags_of(model("llama-3-70b"), H100S, alone)["torchtitan"].text, "TORCHTITAN_ARGS")
+    assert value(flags, "--training.local_batch_size") == "2"
+    assert value(flags, "--training.global_batch_size") == "64"
+    assert value(flags, "--parallelism.fsdp_reshard_after_forward") == "never"
+    assert not [flag for flag in flags if "pipeline" in flag]
+
+
+def steps(found, folder):
+    """What the command says of the step, with its files in a folder."""
+    for name, text in found.files.items():
+        (folder / name).write_text(text)
+    (line,) = [line for line in found.text.splitlines() if not line.startswith("#")]
+    command = [sys.executable, "-m", *line.split(), "--json"]
+    return json.loads(subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout)["step"]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "chunks", "software"),
+    [
+        ("1f1b", 1, "megatron-core"),
+        ("interleaved-1f1b", 2, "megatron-core"),
+        ("zb-h1", 1, "zero-bubble"),
+        ("zbv", 2, "torchtitan"),
+        ("dualpipev", 2, "megatron-core"),
+    ],
+)
+def test_our_own_command_gives_the_step_time_that_was_planned(schedule, chunks, software, tmp_path):
+    configuration = replace(DENSE, schedule=schedule, chunks=chunks, layers=None, software=software)
+    found = flags_of(model("llama-3-70b"), H100S, configuration)["pipeplan"]
+    said = steps(found, tmp_path)["without_barrier" if software == "zero-bubble" else "with_barrier"]
+    planned = estimate(model("llama-3-70b"), H100S, configuration, with_error_bar=False)
+    assert said == pytest.approx(planned.step_time, rel=1e-6)
+    (shown,) = re.findall(r"step ([0-9.]+) s", found.text)
+    assert float(shown) == pytest.approx(planned.step_time, rel=1e-5)
+
+
+def test_a_found_order_comes_as_a_file_beside_our_own_command(tmp_path):
+    other = pipeplan.export("gpipe", to="json", ranks=4, microbatches=16).text
+    schedule = parse_json(str(other))
+    assert isinstance(schedule, Schedule)
+    found = flags_of(model("llama-3-70b"), H100S, DENSE, schedule)["pipeplan"]
+    assert len(found.files) == 2
+    planned = estimate(model("llama-3-70b"), H100S, DENSE, schedule=schedule, with_error_bar=False)
+    assert steps(found, tmp_path)["with_barrier"] == pytest.approx(planned.step_time, rel=1e-6)
+
+
+def test_learned_positions_are_as_many_as_the_model_has_or_the_sequence_needs():
+    for sequence, positions in ((512, "1024"), (2048, "2048")):
+        _, flags = megatron("gpt2", Configuration(sequence=sequence, global_batch=64, data=64))
+        assert value(flags, "--max-position-embeddings") == positions

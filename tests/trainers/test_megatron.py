@@ -1,0 +1,256 @@
+"""Megatron-LM's settings of a schedule: its layouts, its orders, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pipeplan
+from pipeplan.errors import InputError, PipeplanError, ShapeError
+from pipeplan.formats import TrainerSettings, Training
+from pipeplan.model import Schedule, parse_schedule
+from pipeplan.passes import add_unshard_reshard, insert_communication, insert_offload, insert_recompute, split_backward
+from pipeplan.strategies import STRATEGIES
+from pipeplan.trainers import megatron
+from pipeplan.trainers.megatron import MegatronOrder, megatron_flags, read_layout, write_layout
+
+
+def schedule_of(ranks: int, chunks: int = 1) -> Schedule:
+    strategy = STRATEGIES["1f1b" if chunks == 1 else "interleaved-1f1b"]
+    return strategy(strategy.shape(ranks, 2 * ranks, chunks))
+
+
+def unrolled(layout: str) -> list[str]:
+    """The parts that Megatron makes of a layout string: ``x*n`` is n times x, and ``|`` separates parts."""
+    return re.sub(r"(.)\*(\d+)", lambda found: found.group(1) * int(found.group(2)), layout).split("|")
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=6).filter(any), st.integers(0, 3))
+def test_a_layout_string_has_every_layer_and_is_read_back(layers: list[int], further: int):
+    text = write_layout(tuple(layers), further)
+    parts = unrolled(text)
+    assert [part.count("t") for part in parts] == layers
+    assert parts[0].startswith("E")
+    assert parts[-1].endswith("m" * further + "L")
+    assert sum(part.count("m") for part in parts) == further
+    assert read_layout(text) == tuple(layers)
+
+
+def test_layouts_as_megatron_documents_them():
+    assert write_layout((1, 3, 12, 0), 1) == "Et|t*3|t*12|mL"
+    assert write_layout((0, 2), 2) == "E|t*2m*2L"
+    assert read_layout("Et*3|(tt|)*29,m|L") == (3, *[2] * 29, 0, 0)
+    assert read_layout("E | tt | L") == (0, 2, 0)
+    for wrong in ("", "ttt", "E|t", "tE|L", "E|x|L", "Et**2|L", "9+10"):
+        with pytest.raises(InputError, match="is no layout of Megatron-LM"):
+            read_layout(wrong)
+
+
+def test_a_layout_has_the_number_of_chunks():
+    text = megatron_flags(
+        schedule_of(2, 2), MegatronOrder(group_size=2), Training(layers=(1, 3, 12, 0), mtp_layers=1)
+    ).text
+    words = shlex.split(text.partition("PIPELINE_ARGS=(")[2].rpartition(")")[0])
+    assert words[words.index("--num-layers") + 1] == "16"
+    assert words[words.index("--mtp-num-layers") + 1] == "1"
+    assert "--num-virtual-stages-per-pipeline-rank" not in words
+    assert "Beside the layout" in text
+    assert "must be a multiple of" not in text
+
+
+def test_comments_stand_before_the_array_and_fit_on_lines():
+    text = megatron_flags(
+        schedule_of(2, 2), MegatronOrder(group_size=2, overlap=True, delayed_weights=True), Training()
+    )
+    lines = text.text.splitlines()
+    start = lines.index("PIPELINE_ARGS=(")
+    assert all(line.startswith("# ") and len(line) <= 120 for line in lines[:start])
+    assert all(re.fullmatch(r"    --[\w-]+( \S+)?", line) for line in lines[start + 1 : -1])
+    assert lines[-1] == ")"
+
+
+def test_a_name_cannot_leave_its_comment():
+    named = schedule_of(2).renamed("a\nrm -rf b")
+    assert "\nrm" not in megatron_flags(named, MegatronOrder(), Training()).text
+
+
+def test_processes_and_batch_count_replicas():
+    text = megatron_flags(schedule_of(4), MegatronOrder(), Training(microbatch_size=2, data_parallel=3)).text
+    assert "2 sequences x 8 microbatches x 3 replicas = 48; start 12 processes" in text
+
+
+def named(
+    name: str, ranks: int, microbatches: int, chunks: int | None = None, group_size: int | None = None
+) -> Schedule:
+    strategy = STRATEGIES[name]
+    return strategy(strategy.shape(ranks, microbatches, chunks, group_size=group_size))
+
+
+def megatron_settings(schedule: Schedule, training: Training | None = None) -> TrainerSettings:
+    return megatron.megatron_settings(schedule, training or Training())
+
+
+def flags(schedule: Schedule, training: Training | None = None) -> dict[str, str]:
+    """The flags of the bash array, those without a value with an empty one."""
+    text = megatron_settings(schedule, training).text
+    words = shlex.split(text.partition("PIPELINE_ARGS=(")[2].rpartition(")")[0])
+    return {
+        word: "" if following.startswith("--") else following
+        for word, following in zip(words, [*words[1:], "--"], strict=True)
+        if word.startswith("--")
+    }
+
+
+def test_1f1b():
+    assert flags(named("1f1b", 4, 8), Training(microbatch_size=2, data_parallel=3)) == {
+        "--pipeline-model-parallel-size": "4",
+        "--micro-batch-size": "2",
+        "--global-batch-size": "48",
+    }
+
+
+def test_interleaved_in_groups():
+    assert flags(named("interleaved-1f1b", 2, 8, 3, group_size=4)) == {
+        "--pipeline-model-parallel-size": "2",
+        "--micro-batch-size": "1",
+        "--global-batch-size": "8",
+        "--num-virtual-stages-per-pipeline-rank": "3",
+        "--microbatch-group-size-per-virtual-pipeline-stage": "4",
+    }
+
+
+def test_overlapped_pairs():
+    plain, overlapped = (flags(named(name, 4, 8, 2)) for name in ("interleaved-1f1b", "interleaved-1f1b-overlap"))
+    assert overlapped == plain | {"--overlap-moe-expert-parallel-comm": ""}
+
+
+def test_overlapped_pairs_on_one_rank():
+    assert "--overlap-moe-expert-parallel-comm" in flags(named("1f1b-overlap", 1, 4))
+
+
+def test_weights_right_behind_inputs_in_overlapped_pairs():
+    schedule = named("interleaved-1f1b-overlap", 4, 8, 2)
+    assert flags(split_backward(schedule)) == flags(schedule) | {"--delay-wgrad-compute": ""}
+
+
+def test_recomputation_of_every_stage():
+    schedule = named("interleaved-1f1b", 2, 4, 2)
+    assert flags(insert_recompute(schedule)) == flags(schedule) | {
+        "--recompute-granularity": "full",
+        "--recompute-method": "uniform",
+        "--recompute-num-layers": "1",
+    }
+
+
+@pytest.mark.parametrize("add", [insert_communication, add_unshard_reshard])
+@pytest.mark.parametrize("name", ["interleaved-1f1b", "interleaved-1f1b-overlap"])
+def test_what_is_not_compute_is_left_to_megatron(name: str, add: Callable[[Schedule], Schedule]):
+    schedule = named(name, 2, 4, 2)
+    assert len(add(schedule)) > len(schedule)
+    assert flags(add(schedule)) == flags(schedule)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["interleaved-1f1b", "interleaved-1f1b-overlap"]),
+    st.integers(1, 4),
+    st.integers(2, 3),
+    st.integers(0, 10),
+    st.integers(0, 6),
+)
+def test_a_group_size_is_read_off_the_order(name: str, ranks: int, chunks: int, more: int, larger: int):
+    microbatches = ranks + more
+    group = min(ranks + larger, microbatches)
+    try:
+        found = flags(named(name, ranks, microbatches, chunks, group_size=group))
+    except ShapeError as error:
+        assert ranks == 1 or re.search("deadlock|no last group smaller", str(error))  # noqa: PT017
+        return
+    assert found["--microbatch-group-size-per-virtual-pipeline-stage"] == str(group)
+
+
+def half_split(schedule: Schedule) -> Schedule:
+    """Rank 0's backwards in two, those of the other ranks in one."""
+    rows = [split_backward(schedule).row(0), *(schedule.row(rank) for rank in range(1, schedule.ranks))]
+    return Schedule.from_rows(schedule.placement, schedule.microbatches, rows)
+
+
+OVERLAPPED = named("interleaved-1f1b-overlap", 2, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (named("zbv", 2, 4), r"zbv \(v\) is neither"),
+        (named("seq1f1b", 2, 4), r"seq1f1b \(linear, its sequences cut into 2\) is neither"),
+        (named("zb-h1", 2, 4), "weight gradients right behind those of inputs; zb-h1 puts them off further"),
+        (
+            split_backward(named("1f1b", 2, 4)),
+            "only where forwards and backwards overlap; here they stand side by side",
+        ),
+        (half_split(OVERLAPPED), "in all backwards or in none"),
+        (insert_recompute(named("1f1b", 2, 4), [1]), "which stages, they cannot say"),
+        (insert_offload(named("1f1b", 2, 8), [(0, 1)]), "not microbatches at their places in a schedule"),
+        (insert_recompute(OVERLAPPED), "recomputes no stage in full where it overlaps"),
+        (named("1f1b-overlap", 2, 4), "only where ranks have two chunks or more"),
+        (named("gpipe", 2, 4), "gpipe is not the order in which Megatron-LM runs 1F1B"),
+        (
+            named("looped-bfs", 2, 4),
+            "looped-bfs is not the order in which Megatron-LM runs interleaved 1F1B in groups of 4",
+        ),
+        (parse_schedule("0F0 1F0 1B0 0B0"), "interleaves on two ranks or more"),
+        (named("interleaved-1f1b", 4, 2, 2), "at least one microbatch a rank: 2 are too few for 4"),
+        (named("interleaved-1f1b", 4, 10, 2, group_size=8), "10 microbatches in groups of 8 leave 2"),
+    ],
+)
+def test_what_megatron_does_not_run(schedule: Schedule, message: str):
+    with pytest.raises(ShapeError, match=message):
+        megatron_settings(schedule)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "training", "message", "field"),
+    [
+        (
+            named("1f1b", 2, 4),
+            Training(trainer_version="0.9.1"),
+            "Megatron-core 0.9.1 is not known here: settings are for 0.14, 0.15, 0.16, 0.17, 0.18 and 0.19",
+            "trainer_version",
+        ),
+        (named("1f1b", 2, 4), Training(layers=(1,)), "layers per stage: 1 values for 2 stages", "layers_per_stage"),
+        (OVERLAPPED, Training(mtp_layers=2), "at most one layer that predicts further tokens", "mtp_layers"),
+        (named("1f1b-overlap", 1, 4), Training(mtp_layers=1), "none on one rank, not 1 on 1", "mtp_layers"),
+    ],
+)
+def test_what_is_said_beside_and_megatron_refuses(schedule: Schedule, training: Training, message: str, field: str):
+    with pytest.raises(PipeplanError, match=message) as refused:
+        megatron_settings(schedule, training)
+    assert refused.value.field == field
+
+
+def test_the_release_is_named():
+    assert "Megatron-core 0.16," in megatron_settings(named("1f1b", 2, 4)).text
+    assert "Megatron-core 0.15," in megatron_settings(named("1f1b", 2, 4), Training(trainer_version="0.15.3")).text
+
+
+def test_two_ranks_are_warned_of_batched_transfers():
+    """In the text and beside it; more ranks, or one chunk a rank, tell the two directions apart."""
+    warned = megatron_settings(named("interleaved-1f1b", 2, 4, 2))
+    assert "--no-overlap-p2p-communication" in " ".join(warned.warnings)
+    assert "gradients are wrong" in warned.text.replace("\n#  ", "")
+    for safe in (named("1f1b", 2, 4), named("interleaved-1f1b", 4, 4, 2)):
+        assert megatron_settings(safe).warnings == ()
+
+
+def test_a_last_group_has_as_many_microbatches_as_ranks_or_none():
+    for microbatches in (5, 6, 7):
+        with pytest.raises(InputError, match=f"leave {microbatches % 4}"):
+            pipeplan.export("interleaved-1f1b", "megatron", ranks=4, microbatches=microbatches, group_size=4)
+    assert (
+        "PIPELINE_ARGS" in pipeplan.export("interleaved-1f1b", "megatron", ranks=4, microbatches=8, group_size=4).text
+    )

@@ -1,0 +1,247 @@
+import subprocess
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pipeplan.errors import InputError, ShapeError
+from pipeplan.formats import TrainerSettings, Training, parse_torch_csv
+from pipeplan.model import Schedule, parse_schedule
+from pipeplan.passes import insert_communication, insert_offload, insert_recompute
+from pipeplan.strategies import STRATEGIES
+from pipeplan.trainers.torchtitan import module_names, read_layout, torchtitan_flags, torchtitan_python, write_layout
+from tests.names import ODD
+
+
+def named(name: str, ranks: int, microbatches: int, chunks: int | None = None) -> Schedule:
+    strategy = STRATEGIES[name]
+    return strategy(strategy.shape(ranks, microbatches, chunks))
+
+
+def words(settings: TrainerSettings) -> list[str]:
+    """The flags as bash hands them to torchtitan."""
+    script = settings.text + "printf '%s\\0' \"${TORCHTITAN_ARGS[@]}\""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
+    return done.stdout.decode().split("\0")[:-1]
+
+
+def fields(settings: TrainerSettings) -> dict[str, Any]:
+    """What the words of each flag are; one word stands for itself, none for a truth."""
+    found: dict[str, list[str]] = {}
+    for word in words(settings):
+        if word.startswith("--"):
+            found[word.removeprefix("--")] = values = []
+        else:
+            values.append(word)
+    return {name: values[0] if len(values) == 1 else values or True for name, values in found.items()}
+
+
+def scheduled(settings: TrainerSettings, config: SimpleNamespace) -> SimpleNamespace:
+    names: dict[str, Any] = {}
+    exec(settings.text, names)
+    given: SimpleNamespace = names["scheduled"](config)
+    return given
+
+
+@pytest.mark.parametrize(
+    ("schedule", "name"),
+    [
+        (named("1f1b", 4, 8), "1F1B"),
+        (named("zb-h1", 4, 8), "1F1B"),
+        (named("interleaved-1f1b", 4, 8), "Interleaved1F1B"),
+        (named("zbv", 4, 8), "ZBVZeroBubble"),
+        (named("v-half", 4, 8), "ZBVZeroBubble"),
+    ],
+)
+def test_the_name_says_where_the_stages_are(schedule: Schedule, name: str):
+    settings = torchtitan_flags(schedule, Training(csv="plans/mine.csv", microbatch_size=3))
+    assert fields(settings) == {
+        "parallelism.pipeline_parallel_degree": "4",
+        "parallelism.pipeline_parallel_schedule": name,
+        "parallelism.pipeline_parallel_schedule_csv": "plans/mine.csv",
+        "parallelism.pipeline_parallel_microbatch_size": "3",
+        "training.local_batch_size": "24",
+        "training.disable_cuda_graphs": True,
+    }
+    assert parse_torch_csv(settings.files["plans/mine.csv"]) == schedule
+
+
+def test_the_batch_in_sequences():
+    settings = torchtitan_flags(named("1f1b", 2, 4), Training(microbatch_size=2, data_parallel=3, sequence_length=128))
+    found = fields(settings)
+    assert found["training.local_batch_size"] == "8"
+    assert found["training.global_batch_size"] == "24"
+    assert found["training.seq_len"] == "128"
+    assert found["parallelism.data_parallel_shard_degree"] == "3"
+    assert "torchrun --nproc-per-node 6 " in settings.text
+
+
+def test_the_batch_in_tokens():
+    training = Training(microbatch_size=2, data_parallel=3, sequence_length=128, trainer_version="main")
+    settings = torchtitan_flags(named("1f1b", 2, 4), training)
+    found = fields(settings)
+    assert found["training.num_tokens_per_microbatch_per_dp_rank"] == "256"
+    assert found["training.num_tokens_per_train_step"] == "3072"
+    assert found["training.max_context_length"] == "128"
+    assert found["parallelism.num_pp_microbatches"] == "4"
+    assert not {"training.local_batch_size", "training.seq_len", "parallelism.pipeline_parallel_microbatch_size"} & {
+        *found
+    }
+    assert settings.text.startswith("# torchtitan's main branch as of 2026-08-21")
+
+
+@pytest.mark.parametrize("release", [None, "0.3", "0.3.0"])
+def test_the_release_is_said(release: str | None):
+    settings = torchtitan_flags(named("1f1b", 2, 4), Training(trainer_version=release))
+    assert settings.text.startswith(
+        "# torchtitan 0.3: 1f1b on 2 ranks, 2 stages (linear, 1 a rank), 4 microbatches of 1.\n"
+    )
+
+
+def test_layers_a_stage():
+    settings = torchtitan_flags(named("zbv", 2, 6), Training(layers=(0, 2, 1, 0)))
+    assert fields(settings)["parallelism.module_fqns_per_model_part"] == [
+        "tok_embeddings",
+        "layers.0,layers.1",
+        "layers.2",
+        "norm,lm_head",
+    ]
+    assert module_names((1, 2, 1)) == [
+        ["tok_embeddings", "layers.0"],
+        ["layers.1", "layers.2"],
+        ["layers.3", "norm", "lm_head"],
+    ]
+    assert "For a model of 3 layers" in settings.text
+
+
+def test_python_gives_a_config_the_same_as_the_flags():
+    training = Training(layers=(1, 2, 2, 0), csv="a.csv", data_parallel=2)
+    config = SimpleNamespace(
+        parallelism=SimpleNamespace(),
+        training=SimpleNamespace(steps=3),
+        loss=SimpleNamespace(num_chunks=8, loss_fn="cross entropy"),
+    )
+    for schedule, loss in ((named("zbv", 2, 6), "cross entropy"), (named("interleaved-1f1b", 2, 6), config.loss)):
+        flags, python = torchtitan_flags(schedule, training), torchtitan_python(schedule, training)
+        given = scheduled(python, SimpleNamespace(**vars(config)))
+        said = {
+            f"{part}.{name}": value
+            for part in ("parallelism", "training")
+            for name, value in vars(getattr(given, part)).items()
+        }
+        assert said.pop("training.steps") == 3
+        modules = said.pop("parallelism.module_fqns_per_model_part")
+        assert modules == module_names((1, 2, 2, 0))
+        expected = fields(flags)
+        assert expected.pop("parallelism.module_fqns_per_model_part") == [",".join(part) for part in modules]
+        assert {name: value if value is True else str(value) for name, value in said.items()} == expected
+        assert given.loss == loss
+        assert (python.files, python.warnings) == (flags.files, flags.warnings)
+
+
+def test_a_split_backward_of_the_last_stage_needs_another_loss():
+    for schedule, splits in (
+        (named("zbv", 2, 6), True),
+        (named("dualpipev", 2, 6), True),
+        (named("1f1b", 2, 6), False),
+        (parse_schedule("0F0 0F1 0I0 0W0 0I1 0W1\n1F0 1B0 1F1 1B1"), False),
+    ):
+        settings = torchtitan_flags(schedule, Training())
+        assert [("norm.weight" in warning and "plain cross entropy" in warning) for warning in settings.warnings] == [
+            True
+        ] * splits
+        assert ("# Beware: with torchtitan's default loss" in settings.text) == splits
+
+
+def test_what_else_is_said():
+    assert "Overlapped pairs run one op after the other" in torchtitan_flags(named("dualpipev", 2, 6), Training()).text
+    text = torchtitan_flags(named("zbv", 2, 6), Training()).text
+    assert "Overlapped" not in text
+    assert "torchtitan splits the model by itself" in text
+
+
+def test_communication_is_left_to_pytorch():
+    schedule = named("zbv", 2, 6)
+    assert torchtitan_flags(insert_communication(schedule), Training()) == torchtitan_flags(schedule, Training())
+
+
+def test_microbatches_are_numbered_as_pytorch_counts_losses():
+    schedule = parse_schedule("0F1 0F0 0F2 0B2 0B1 0B0\n1F2 1F1 1B2 1B1 1F0 1B0")
+    settings = torchtitan_flags(schedule, Training(csv="a.csv"))
+    assert settings.files["a.csv"] == "0F1,0F2,0F0,0B0,0B1,0B2\n1F0,1F1,1B0,1B1,1F2,1B2\n"
+    assert "Beware: microbatches are numbered in the order" in settings.text
+    assert "are numbered in the order" not in torchtitan_flags(named("zbv", 2, 6), Training()).text
+
+
+@pytest.mark.parametrize(
+    ("schedule", "given", "message"),
+    [
+        (named("hanayo", 2, 4, 4), {}, "in a line, in a loop or on a V"),
+        (named("dualpipe", 2, 6), {}, "placement is bidirectional"),
+        (named("seq1f1b", 2, 4), {}, "cut into 2"),
+        (named("dualpipe", 2, 4), {}, "placement is bidirectional, which is none of these$"),
+        (parse_schedule("0F0 1F0 1B0 0B0"), {"layers": (1, 1)}, "needs at least two pipeline ranks"),
+        (named("1f1b", 2, 4), {"layers": (1, 2, 3)}, "layers per stage: 3 values for 2 stages"),
+        (
+            named("1f1b", 4, 4),
+            {"layers": (1, 2, 0, 1)},
+            "no stage without layers but the first and the last.*stage 2 has none",
+        ),
+        (named("interleaved-1f1b", 2, 4, 3), {}, "makes 2 stages a rank by itself, and this schedule has 3"),
+        (named("1f1b", 2, 4), {"mtp_layers": 1}, "no place for multi-token prediction"),
+        (named("1f1b", 2, 4), {"trainer_version": "main"}, "counts its batch in tokens"),
+    ],
+)
+def test_what_torchtitan_cannot_build(schedule: Schedule, given: dict[str, Any], message: str):
+    for write in (torchtitan_flags, torchtitan_python):
+        with pytest.raises(ShapeError, match=message):
+            write(schedule, Training(**given))
+
+
+def test_an_unknown_release_is_answered_with_the_known_ones():
+    with pytest.raises(
+        InputError, match=r"torchtitan 0\.2 is not known here: settings are for 0\.3 and main"
+    ) as caught:
+        torchtitan_flags(named("1f1b", 2, 4), Training(trainer_version="0.2"))
+    assert caught.value.field == "trainer_version"
+
+
+def test_every_stage_is_recomputed_or_none():
+    schedule = named("1f1b", 2, 4)
+    settings = torchtitan_flags(insert_recompute(schedule), Training(csv="a.csv"))
+    assert words(settings)[-1] == "activation-checkpoint:full"
+    assert parse_torch_csv(settings.files["a.csv"]) == schedule
+    assert "FullAC.Config()" in torchtitan_python(insert_recompute(schedule), Training()).text
+    assert "FullAC" not in torchtitan_python(schedule, Training()).text
+    with pytest.raises(ShapeError, match="on every stage or on none; this schedule does on 1"):
+        torchtitan_flags(insert_recompute(schedule, [1]), Training())
+
+
+def test_copies_to_the_host_are_no_setting_of_torchtitans():
+    with pytest.raises(ShapeError, match="leave offload out") as caught:
+        torchtitan_flags(insert_offload(named("gpipe", 2, 6)), Training())
+    assert caught.value.field == "offload"
+
+
+def test_a_layout_is_read_back():
+    for layers in ((1, 2, 2, 0), (0, 3), (4,)):
+        assert read_layout(write_layout(layers)) == layers
+    for wrong in ("", "Et|tL", "layers.0 layers.1", "tok_embeddings,layers.1 layers.0,norm,lm_head"):
+        with pytest.raises(InputError, match="is no layout of torchtitan"):
+            read_layout(wrong)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_any_name_and_any_path_stand_in_it_as_they_are(name: str):
+    schedule = named("1f1b", 2, 2).renamed(name)
+    (default,) = torchtitan_flags(schedule, Training()).files
+    assert len(default) < 255
+    assert not set(default) & set("/\n\0 '\"$")
+    path = f"plans/{name}.csv".replace("\0", "")
+    settings = torchtitan_flags(schedule, Training(csv=path))
+    assert fields(settings)["parallelism.pipeline_parallel_schedule_csv"] == path
+    given = scheduled(
+        torchtitan_python(schedule, Training(csv=path)),
+        SimpleNamespace(parallelism=SimpleNamespace(), training=SimpleNamespace()),
+    )
+    assert given.parallelism.pipeline_parallel_schedule_csv == path
