@@ -285,7 +285,7 @@ def test_a_front_has_points_and_the_best_bound_proven_for_each(capsys):
 def test_a_front_is_of_runs_as_planned_each_searched_once(capsys):
     for option in ("--jitter 0.1", "--slow-rank 0.1", "--searches 2"):
         assert main(f"search -p 2 -m 2 --pareto {option}".split()) == 2
-        assert "--pareto takes neither --jitter nor --slow-rank" in capsys.readouterr().err
+        assert f"Unknown option: {option.split()[0]}" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -157,7 +157,7 @@ def test_ranks_with_different_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"steps": 0}, "steps must be at least 1, not 0"),
         ({"timeout": float("nan")}, "timeout must be more than 0, not nan"),
-        ({"device": "tpu"}, "auto, cpu or cuda, not tpu"),
+        ({"device": "tpu"}, "unknown device 'tpu'"),
         ({"model": "gpt-tny"}, "did you mean 'gpt-tiny'"),
         ({"layout": (3, 3)}, "does not"),
         ({"kineto": Path("/no/such/folder")}, "is not there"),
