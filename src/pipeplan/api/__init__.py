@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         picture_name,
         require_outputs,
     )
-    from pipeplan.api.pictures import Look, LookOptions
     from pipeplan.api.planning.estimates import EstimatedRow, Estimates
     from pipeplan.api.planning.one_configuration import ChosenConfiguration
     from pipeplan.api.planning.plans import Plan
@@ -78,8 +77,6 @@ __all__ = [
     "FrontMark",
     "Gpus",
     "LeastBound",
-    "Look",
-    "LookOptions",
     "Models",
     "ParetoFront",
     "Place",
@@ -191,7 +188,6 @@ if not TYPE_CHECKING:
                 "picture_name",
                 "require_outputs",
             },
-            "pictures": {"Look", "LookOptions"},
             "planning.estimates": {"EstimatedRow", "Estimates"},
             "planning.one_configuration": {"ChosenConfiguration"},
             "planning.plans": {"Plan"},

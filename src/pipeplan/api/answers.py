@@ -17,8 +17,7 @@ from pipeplan.model import Schedule, Timeline, require_text, shortened
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pipeplan.api.pictures import Look
-    from pipeplan.drawing import View
+    from pipeplan.drawing import Look, View
     from pipeplan.formats import Content, Format, TrainerSettings
 
 FilePath = str | os.PathLike[str]

@@ -10,8 +10,8 @@ from pipeplan.api.answers import FilePath, contents_of, word_for
 from pipeplan.api.arguments import takes
 from pipeplan.api.keywords import ConvertOptionsKeywords
 from pipeplan.api.outputs import content_as, format_of, placed, require_outputs, write_settings
-from pipeplan.api.pictures import LookOptions
 from pipeplan.costs import Costs, Options, option, options_of
+from pipeplan.drawing import LookOptions
 from pipeplan.errors import InputError
 from pipeplan.files import Written, path_of, replacing, require_apart
 from pipeplan.formats import Training, holds_run, read_file, read_run

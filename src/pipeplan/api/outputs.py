@@ -13,7 +13,7 @@ from pipeplan.files import Written, file_name, is_stream, replacing, require_wri
 from pipeplan.formats import Content, Format, TrainerSettings, Training, formats, in_order
 
 if TYPE_CHECKING:
-    from pipeplan.api.pictures import Look
+    from pipeplan.drawing import Look
 
 Contents = Mapping[Content, Callable[[Format], Any]]
 """What there is to write of an answer, each made when its format is known."""

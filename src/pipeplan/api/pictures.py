@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Unpack
 
-from pipeplan.costs import Options, option
-from pipeplan.drawing import SizeName, ThemeName, View, text_of
+from pipeplan.drawing import Look, View, text_of
 from pipeplan.drawing.html import ReportPage, html_page, report_page
 from pipeplan.formats import Format
 
@@ -19,37 +17,6 @@ if TYPE_CHECKING:
 
 _COLUMNS = 120
 """Width of a picture in letters."""
-
-
-class Look(TypedDict, total=False):
-    """How a picture looks; see :mod:`pipeplan.drawing.theme` and :mod:`pipeplan.drawing.sizes`."""
-
-    theme: ThemeName
-    size: SizeName
-
-
-@dataclass(frozen=True, kw_only=True)
-class LookOptions(Options):
-    """How pictures look."""
-
-    theme: ThemeName | None = option(
-        kind="choice", title="Theme", group="output", choices=get_args(ThemeName), default="light",
-        help="Colours of pictures.",
-    )  # fmt: skip
-    size: SizeName | None = option(
-        kind="choice", title="Size", group="output", choices=get_args(SizeName), default="page",
-        help="Size of pictures: a 16:9 slide, a page as high as it needs to be, or a paper's column.",
-    )  # fmt: skip
-
-    @property
-    def look(self) -> Look:
-        """What is said of it, as keywords for saving."""
-        look: Look = {}
-        if self.theme is not None:
-            look["theme"] = self.theme
-        if self.size is not None:
-            look["size"] = self.size
-        return look
 
 
 def _picture(kind: str) -> Callable[..., bytes]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hi
 from cyclopts import Group, Parameter, Token
 from cyclopts import convert as convert_as
 
-from pipeplan.api import LookOptions
 from pipeplan.costs import (
     ConfiguredSettings,
     Options,
@@ -26,6 +25,7 @@ from pipeplan.costs import (
     parse_size,
     table_of,
 )
+from pipeplan.drawing import LookOptions
 from pipeplan.errors import CostError, InputError
 from pipeplan.files import path_of
 from pipeplan.formats import STANDARD_INPUT

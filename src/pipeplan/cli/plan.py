@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from pipeplan.api import LookOptions, require_outputs
+from pipeplan.api import require_outputs
 from pipeplan.api.planning.planned import (
     PLAN_ENDINGS,
     FixLike,
@@ -21,6 +21,7 @@ from pipeplan.cli.answers import print_json, tell, written
 from pipeplan.cli.options import command
 from pipeplan.cli.progress import ProgressBar, progress_bar
 from pipeplan.costs import option
+from pipeplan.drawing import LookOptions
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.files import Written, require_apart, require_writable
 from pipeplan.readable import time_text

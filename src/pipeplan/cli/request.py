@@ -13,7 +13,7 @@ from pipeplan.costs import Config, Settings, merged
 from pipeplan.files import path_of, require_apart, require_writable
 
 if TYPE_CHECKING:
-    from pipeplan.api import Look
+    from pipeplan.drawing import Look
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pipeplan.api import Look
-from pipeplan.drawing import View, text_of
+from pipeplan.drawing import Look, View, text_of
 
 NARROWEST = 40
 """Columns of a terminal below which a picture shows nothing."""

@@ -231,7 +231,7 @@ def option(default: Any = None, /, **about: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Base of the records of options. A value is checked when its record is made, and trusted from then on.
+    """Base of the records of options. A value other than the default is checked when its record is made, and then trusted.
 
     Raises
     ------
@@ -240,8 +240,11 @@ class Options:
     """
 
     def __post_init__(self) -> None:
-        for name, about in table_of(type(self)).items():
-            about.check(getattr(self, name))
+        settings = table_of(type(self))
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not each.default and each.name in settings:
+                settings[each.name].check(value)
 
 
 def table_of(record: type[Any]) -> Mapping[str, Setting]:

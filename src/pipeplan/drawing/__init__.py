@@ -12,7 +12,7 @@ from pipeplan.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pipeplan.drawing.from_timeline import IdleReasons, MemoryLimit, order_of, view_of
-    from pipeplan.drawing.sizes import SIZES, SizeName, ThemeName
+    from pipeplan.drawing.sizes import SIZES, Look, LookOptions, SizeName, ThemeName
     from pipeplan.drawing.text import text_of
     from pipeplan.drawing.theme import (
         DARK,
@@ -38,6 +38,8 @@ __all__ = [
     "IdleGaps",
     "IdleReasons",
     "LanePart",
+    "Look",
+    "LookOptions",
     "MemoryLimit",
     "Ratios",
     "Share",
@@ -57,7 +59,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "from_timeline": {"IdleReasons", "MemoryLimit", "order_of", "view_of"},
-            "sizes": {"SIZES", "SizeName", "ThemeName"},
+            "sizes": {"SIZES", "Look", "LookOptions", "SizeName", "ThemeName"},
             "text": {"text_of"},
             "theme": {
                 "DARK",

@@ -1,15 +1,47 @@
-"""How large pictures are: a slide, a page, a column of a paper; and the names of sizes and themes, which options need."""
+"""Options of pictures, their names of sizes and themes, and the sizes: a slide, a page, a column of a paper."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict, get_args
 
+from pipeplan.costs import Options, option
 from pipeplan.errors import UnknownNameError
 
 ThemeName = Literal["light", "dark"]
 SizeName = Literal["slide", "page", "column"]
+
+
+class Look(TypedDict, total=False):
+    """Theme and size of a picture, as the keywords of functions that draw."""
+
+    theme: ThemeName
+    size: SizeName
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookOptions(Options):
+    """Options of pictures."""
+
+    theme: ThemeName | None = option(
+        kind="choice", title="Theme", group="output", choices=get_args(ThemeName), default="light",
+        help="Colours of pictures.",
+    )  # fmt: skip
+    size: SizeName | None = option(
+        kind="choice", title="Size", group="output", choices=get_args(SizeName), default="page",
+        help="Size of pictures: a 16:9 slide, a page as high as it needs to be, or a paper's column.",
+    )  # fmt: skip
+
+    @property
+    def look(self) -> Look:
+        """The theme and size that are set, as keywords of ``save``."""
+        look: Look = {}
+        if self.theme is not None:
+            look["theme"] = self.theme
+        if self.size is not None:
+            look["size"] = self.size
+        return look
 
 
 TALLEST = 1440.0
