@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Collection
 from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 Held = TypeVar("Held")
 AnyRecord = TypeVar("AnyRecord", bound="Record")
@@ -42,8 +43,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain lists, strings and numbers: exactly what ``--json`` prints."""
-        # By way of JSON, because msgspec leaves tuples as they are.
-        document: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(self)))
+        document: dict[str, Any] = _with_lists(msgspec.to_builtins(self, str_keys=True))
         return document
 
     def holding(self, **evidence: Any) -> Self:
@@ -62,10 +62,28 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return self.replaced()
 
 
+def _with_lists(value: Any) -> Any:
+    """Return builtins with lists for tuples, which msgspec leaves as they are and JSON does not tell apart."""
+    if isinstance(value, dict):
+        return {key: _with_lists(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_lists(item) for item in value]
+    return value
+
+
 def _restored(kind: type[AnyRecord], fields: dict[str, Any], rest: dict[str, Any]) -> AnyRecord:
     record = kind(**fields)
     vars(record).update(rest)
     return record
+
+
+def optional_fields(record: type[msgspec.Struct], without: Collection[str] = ()) -> list[tuple[str, Any, UnsetType]]:
+    """Return the fields of a record by their JSON keys, for ``msgspec.defstruct``: each may be left out."""
+    return [
+        (field.encode_name, field.type | UnsetType, UNSET)
+        for field in msgspec.structs.fields(record)
+        if field.encode_name not in without
+    ]
 
 
 def schema_of(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 import pipeplan
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.errors import InputError, MissingExtraError, UnknownNameError
 
 SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 3}
 
 
-def answers() -> dict[str, Answer]:
+def answers() -> dict[str, AnswerRecord]:
     result = pipeplan.simulate("1f1b", **SHAPE)
     return {
         "simulate": result,

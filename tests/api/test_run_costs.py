@@ -220,9 +220,9 @@ def test_waiting_that_counts_as_work_is_never_written_without_a_word(tmp_path, c
     assert all("is negative and counts as 0" in reason for reason in wrong.doubts())
     wrong.write(tmp_path / "costs.yaml")
     assert (tmp_path / "costs.yaml").read_text().count("# warning: ") == 2
-    pipeplan.api.CostProfile(wrong).print()
+    pipeplan.api.CostProfile.of(wrong).print()
     assert capsys.readouterr().out.count("warning: ") == 2
-    assert wrong.doubts() == list(pipeplan.api.CostProfile(wrong).checks()[1:3])
+    assert wrong.doubts() == list(pipeplan.api.CostProfile.of(wrong).checks()[1:3])
 
 
 def test_op_times_that_exceed_the_run_are_never_written_without_a_word():

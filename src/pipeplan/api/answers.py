@@ -13,6 +13,7 @@ from pipeplan.errors import InputError, MissingExtraError
 from pipeplan.files import Written, path_of
 from pipeplan.formats import Outcome, Training
 from pipeplan.model import Schedule, Timeline, require_text, shortened
+from pipeplan.records import Record
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
 FilePath = str | os.PathLike[str]
 
 
-class Answer:
-    """Base of what the public API returns, behind :class:`~pipeplan.records.Record`::
+class AnswerRecord(Record, frozen=True, kw_only=True):
+    """Base of what the public API returns::
 
-        class Verdict(Record, Answer, frozen=True, kw_only=True, eq=False):
+        class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
             valid: bool
             schedule = Evidence[Schedule]()
 
@@ -34,14 +35,8 @@ class Answer:
     prints is loaded when it is first used.
     """
 
-    __slots__ = ()
-
     schema_name: ClassVar[str] = ""
     """Name of its JSON schema in ``docs/schema``."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the answer as plain lists, strings and numbers: exactly what ``--json`` prints."""
-        raise NotImplementedError
 
     def table(self) -> Iterable[RenderableType]:
         """Return what ``print()`` shows: tables and sentences, from top to bottom."""
@@ -124,7 +119,7 @@ class Answer:
         return png_of(views)
 
 
-Writable = Answer | Schedule | Timeline | Costs
+Writable = AnswerRecord | Schedule | Timeline | Costs
 """What :func:`save` writes."""
 
 
@@ -167,7 +162,7 @@ def save(
         require_text(ending, "the ending", field="ending")
     if not isinstance(training, Training | None):
         raise InputError(f"training must be a pipeplan.Training, not {shortened(repr(training), 60)}", field="training")
-    if isinstance(answer, Answer):
+    if isinstance(answer, AnswerRecord):
         if answer.write_whole(path):
             return Written.of(path)
         if (own := answer.own_file(str(path if ending is None else ending))) is not None:
@@ -178,7 +173,7 @@ def save(
 
 def contents_of(answer: Writable) -> Mapping[Content, Callable[[Format], Any]]:
     """Return what there is to write of an answer, each made when its format is known."""
-    if isinstance(answer, Answer):
+    if isinstance(answer, AnswerRecord):
         return answer.contents()
     if isinstance(answer, Costs):
         return {"costs": lambda _: answer}

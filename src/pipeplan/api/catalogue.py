@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.machines import Machines, all_machines
 from pipeplan.api.parts import columns, facts, line
 from pipeplan.api.simulations import simulated
@@ -28,7 +28,7 @@ SHAPES = ((4, 8), (4, 32), (8, 8), (8, 32))
 LARGEST_SHAPE = SHAPES[-1]
 
 
-class Timing(Record, frozen=True, kw_only=True):
+class ShapeTiming(Record, frozen=True, kw_only=True):
     """A schedule on one shape where a forward takes 1, each half of a backward too, and transfers nothing.
 
     Attributes
@@ -49,13 +49,13 @@ class Timing(Record, frozen=True, kw_only=True):
     refused: str | None = None
 
 
-def timing(found: Strategy, ranks: int, microbatches: int) -> Timing:
+def timing(found: Strategy, ranks: int, microbatches: int) -> ShapeTiming:
     """What a strategy comes to on a shape."""
     try:
         result = simulated(found.name, Settings(ranks=ranks, microbatches=microbatches))
     except PipeplanError as error:
-        return Timing(ranks=ranks, microbatches=microbatches, refused=str(error).splitlines()[0])
-    return Timing(
+        return ShapeTiming(ranks=ranks, microbatches=microbatches, refused=str(error).splitlines()[0])
+    return ShapeTiming(
         ranks=ranks,
         microbatches=microbatches,
         makespan=result.makespan,
@@ -77,11 +77,11 @@ class StrategyRecord(Record, frozen=True, kw_only=True):
     paper: str
     aliases: tuple[str, ...]
     variants: tuple[str, ...]
-    timings: tuple[Timing, ...] | UnsetType = UNSET
+    timings: tuple[ShapeTiming, ...] | UnsetType = UNSET
 
 
 @final
-class Catalogue(Record, Answer, frozen=True, kw_only=True, eq=False):
+class Catalogue(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Strategies in the order of the documentation.
 
     Iteration gives the strategies, ``catalogue["zbv"]`` one of them; ``to_frame()`` has a row per strategy.
@@ -108,7 +108,7 @@ class Catalogue(Record, Answer, frozen=True, kw_only=True, eq=False):
         return strategy(name)
 
     @cached_property
-    def timings(self) -> tuple[Timing, ...]:
+    def timings(self) -> tuple[ShapeTiming, ...]:
         """Of the one that was asked for, a timing for each of ``SHAPES``; of all, one each for the largest of them."""
         if len(self) == 1 and self.schedules[0].timings is not UNSET:
             return self.schedules[0].timings
@@ -136,7 +136,7 @@ class Catalogue(Record, Answer, frozen=True, kw_only=True, eq=False):
         return f"<Catalogue: {', '.join(found.name for found in self.strategies)}>"
 
 
-def _record(found: Strategy, timings: tuple[Timing, ...] | UnsetType = UNSET) -> StrategyRecord:
+def _record(found: Strategy, timings: tuple[ShapeTiming, ...] | UnsetType = UNSET) -> StrategyRecord:
     return StrategyRecord(
         name=found.name,
         title=found.title,
@@ -200,7 +200,7 @@ def fixed_chunks(found: Strategy) -> int | None:
     return found.chunks if found.fixed_chunks else None
 
 
-def _alone(found: Strategy, timings: Sequence[Timing]) -> Iterator[Part]:
+def _alone(found: Strategy, timings: Sequence[ShapeTiming]) -> Iterator[Part]:
     rows = _facts(found)
     rows += [("variants", ", ".join(found.variants))] if found.variants else []
     rows += [("also called", ", ".join(found.aliases))] if found.aliases else []
@@ -229,13 +229,13 @@ def _placed(found: Strategy) -> str:
     return f"{found.placement}, {chunks} a rank{' or as asked' if fixed_chunks(found) is None else ''}"
 
 
-def _in_words(timing: Timing) -> str:
+def _in_words(timing: ShapeTiming) -> str:
     if timing.idle is None or timing.peak is None:
         return "not on this shape"
     return f"idle {percent(timing.idle)}, peak {timing.peak:g}"
 
 
-def _timed(timings: Sequence[Timing]) -> Part:
+def _timed(timings: Sequence[ShapeTiming]) -> Part:
     table = columns("ranks", "microbatches", "makespan", "idle", "peak activations", padding=1)
     form = Times.of((each.makespan for each in timings if each.makespan is not None), "")
     for each in timings:

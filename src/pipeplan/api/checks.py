@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.keywords import CheckKeywords
 from pipeplan.api.simulations import sends
@@ -37,7 +37,7 @@ class ProblemRecord(Record, frozen=True):
 
 
 @final
-class Verdict(Record, Answer, frozen=True, kw_only=True, eq=False):
+class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """What a check found.
 
     ``to_frame()`` has a row per problem. Where the rows of a file make no schedule, its JSON has neither notes nor a shape.

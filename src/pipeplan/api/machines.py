@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import facts, line, number
 from pipeplan.costs import MACHINES, Machine
 from pipeplan.records import Evidence, Record
@@ -30,7 +30,7 @@ class MachineRecord(Record, frozen=True, kw_only=True):
 
 
 @final
-class Machines(Record, Answer, frozen=True, kw_only=True, eq=False):
+class Machines(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Machines by name: what each loses, in milliseconds, and the runs that it was fitted to.
 
     Iteration gives the machines; ``to_frame()`` has a row per machine.

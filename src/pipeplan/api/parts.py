@@ -79,7 +79,7 @@ class Points:
 
 
 @dataclass(slots=True)
-class Columns:
+class TableColumns:
     """A table whose first column is text, and with ``text_last`` its last one too; the others are numbers.
 
     Where the lines are too short for all of them columns are left out, which a line below says: those whose headings are in
@@ -114,7 +114,7 @@ class Columns:
         return table
 
 
-Part = Line | Facts | Points | Columns | str
+Part = Line | Facts | Points | TableColumns | str
 """What a table consists of; a plain text is printed as it is, line by line."""
 
 
@@ -128,9 +128,9 @@ def facts(rows: Iterable[tuple[str, str]], *, above: int = 0, below: int = 0, in
     return Facts(list(rows), above, below, indent)
 
 
-def columns(*headings: str, padding: int = 0, least: Sequence[str] = (), text_last: bool = False) -> Columns:
+def columns(*headings: str, padding: int = 0, least: Sequence[str] = (), text_last: bool = False) -> TableColumns:
     """Return a table without rows."""
-    return Columns(headings, padding, least, text_last)
+    return TableColumns(headings, padding, least, text_last)
 
 
 def notes(texts: Iterable[str]) -> tuple[Line, ...]:

@@ -8,12 +8,12 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, sizes, warnings
 from pipeplan.costs import Costs, Limits
-from pipeplan.formats import BubbleRecord, OverLimitRecord, ResultRecord, StepRecord, placement_record
+from pipeplan.formats import BubbleRecord, OverLimitRecord, ResultRecord, SearchFigures, StepRecord, placement_record
 from pipeplan.model import MemoryUse, Schedule, Timeline, counted, tolerances
 from pipeplan.readable import Times, percent, sizes_text, time_text
 from pipeplan.records import Evidence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Result(ResultRecord, Answer, frozen=True, kw_only=True, eq=False):
+class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Figures of one schedule on one set of costs.
 
     ``print()`` shows its table, a notebook its picture; ``to_frame()`` has a row per op. Times are in ``time_unit``; lists
@@ -229,8 +229,12 @@ def result_of(
         warnings=(*warnings, *([] if over is None else [_over_in_words(over)])),
         notes=tuple(notes),
         step=_step(timeline, costs),
-        **({} if search is None else search.to_dict()),
+        **({} if search is None else _figures_of(search)),
     ).holding(timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search)
+
+
+def _figures_of(search: SearchRecord) -> dict[str, Any]:
+    return {field.encode_name: getattr(search, field.name) for field in structs.fields(SearchFigures)}
 
 
 def _step(timeline: Timeline, costs: Costs) -> StepRecord | UnsetType:

@@ -19,6 +19,7 @@ from pipeplan.api.results import Result
 from pipeplan.api.searching.fronts import ParetoFront
 from pipeplan.api.searching.steady_states import SteadyStates
 from pipeplan.api.training.calibrations import CalibrationProfile
+from pipeplan.api.training.cost_profiles import CostProfile
 from pipeplan.api.training.training_runs import TrainingRun
 from pipeplan.formats import RECORDS
 from pipeplan.records import schema_of
@@ -27,6 +28,7 @@ ANSWERS = (
     CalibrationProfile,
     Catalogue,
     Comparison,
+    CostProfile,
     Diff,
     Estimates,
     Explanation,

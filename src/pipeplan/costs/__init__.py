@@ -28,7 +28,15 @@ from pipeplan.costs.options import (
     table_of,
 )
 from pipeplan.costs.overhead import Overhead
-from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, Communication, ConfiguredSettings, Times, TimesPer
+from pipeplan.costs.settings import (
+    SETTING_NAMES,
+    SETTINGS,
+    Communication,
+    ConfiguredSettings,
+    SettingsTable,
+    Times,
+    TimesPer,
+)
 from pipeplan.costs.spread import Spread
 from pipeplan.costs.table import Costs, Memory, Transfer, per_stage
 from pipeplan.costs.to_settings import settings_of
@@ -83,6 +91,7 @@ __all__ = [
     "SettingKind",
     "Settings",
     "SettingsKeywords",
+    "SettingsTable",
     "Spread",
     "Times",
     "TimesPer",

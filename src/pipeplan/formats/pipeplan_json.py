@@ -13,7 +13,7 @@ rank of each stage, or one such list for each copy of the model. Unknown keys ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from pipeplan.documents import json_text, require_unique_keys
 from pipeplan.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.formats.format import Format, other_version
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
-from pipeplan.records import VERSION, Record
+from pipeplan.records import VERSION, Record, optional_fields
 
 
 class ScheduleRecord(
@@ -150,7 +150,60 @@ class PlacementRecord(Record, frozen=True, kw_only=True):
     value: float | None
 
 
-class ResultRecord(Record, frozen=True, kw_only=True):
+class SearchFigures(Record, frozen=True, kw_only=True):
+    """How a search came to a schedule, what it has proven, and what it gained: what it adds to the JSON of its result.
+
+    Attributes
+    ----------
+    found_by
+        The engine that found it, and what it started from.
+    optimal
+        Whether the bound proves that no schedule of the placement has a smaller objective; of spans, none whose ops start
+        as soon as they can.
+    evaluations, seconds
+        What the search spent.
+    interrupted
+        Whether the user stopped it before its budget was spent.
+    compiled_after
+        Seconds of the budget after which it ran on compiled kernels, 0 from its start; None: some were never ready.
+    tried
+        Bound and best value of each placement that could have won.
+    minimized
+        The objective, its value, and its lower bound.
+    under_jitter, with_slow_rank
+        The objective in the runs that the search judges by, and that of the best published schedule; None where op times do
+        not vary, and no rank is slower.
+    communication
+        How transfers behave.
+    decided
+        What the schedule decided beside its order, and what the search was free to decide.
+    best_published
+        The best published schedule of the search's placement within the limit; None where none fits.
+    best_published_anywhere
+        The best one of any placement; None where none fits, and for shapes too large to try the others.
+    gain, gain_anywhere
+        By what share the objective is smaller than theirs; below 0: larger.
+    """
+
+    found_by: str
+    optimal: bool
+    evaluations: int
+    seconds: float
+    interrupted: bool
+    compiled_after: float | None
+    tried: tuple[PlacementRecord, ...] = msgspec.field(name="placements")
+    minimized: ObjectiveRecord = msgspec.field(name="objective")
+    under_jitter: JitterRecord | None = msgspec.field(name="jitter")
+    with_slow_rank: SlowRankRecord | None = msgspec.field(name="slow_rank")
+    communication: Literal["edge", "contended", "blocking"]
+    decided: Decided
+    best_published: PublishedSchedule | None
+    gain: float | None
+    best_published_anywhere: PublishedSchedule | None
+    gain_anywhere: float | None
+
+
+class ResultFigures(Record, frozen=True, kw_only=True):
     """Figures of one schedule on one set of costs.
 
     ``over`` is null where every rank is within its limit. ``least_gap``, the gap to the least bound of all schedules, is
@@ -183,22 +236,20 @@ class ResultRecord(Record, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     least_gap: float | UnsetType | None = UNSET
     step: StepRecord | UnsetType = UNSET
-    found_by: str | UnsetType = UNSET
-    optimal: bool | UnsetType = UNSET
-    evaluations: int | UnsetType = UNSET
-    seconds: float | UnsetType = UNSET
-    interrupted: bool | UnsetType = UNSET
-    compiled_after: float | UnsetType | None = UNSET
-    placements: list[PlacementRecord] | UnsetType = UNSET
-    objective: ObjectiveRecord | UnsetType = UNSET
-    jitter: JitterRecord | UnsetType | None = UNSET
-    slow_rank: SlowRankRecord | UnsetType | None = UNSET
-    communication: Literal["edge", "contended", "blocking"] | UnsetType = UNSET
-    decided: Decided | UnsetType = UNSET
-    best_published: PublishedSchedule | UnsetType | None = UNSET
-    gain: float | UnsetType | None = UNSET
-    best_published_anywhere: PublishedSchedule | UnsetType | None = UNSET
-    gain_anywhere: float | UnsetType | None = UNSET
+
+
+if TYPE_CHECKING:
+    ResultRecord = ResultFigures
+else:
+    # A result that was searched for has the figures of its search as well.
+    ResultRecord = msgspec.defstruct(
+        "ResultRecord",
+        optional_fields(SearchFigures),
+        bases=(ResultFigures,),
+        namespace={"__doc__": ResultFigures.__doc__},
+        frozen=True,
+        kw_only=True,
+    )
 
 
 class TimesRecord(ScheduleRecord, kw_only=True):
@@ -212,15 +263,10 @@ class TimesRecord(ScheduleRecord, kw_only=True):
 
 def _timeline_record() -> Any:
     """Times, and any figures of the result that they belong to."""
-    figures = [
-        (each.encode_name, each.type | UnsetType, UNSET)
-        for each in msgspec.structs.fields(ResultRecord)
-        if each.encode_name not in ScheduleRecord.__struct_fields__
-    ]
     doc = f"{TimesRecord.__doc__}\n\n    The figures are those of its result, if it belongs to one; see ResultRecord."
     return msgspec.defstruct(
         "TimelineRecord",
-        figures,
+        optional_fields(ResultRecord, without=ScheduleRecord.__struct_fields__),
         bases=(TimesRecord,),
         namespace={"__doc__": doc},
         tag="pipeplan-timeline",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 import numpy as np
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.comparing.leads import Lead, changes_in_words, peak_of, times_of
 from pipeplan.api.parts import activations_of, columns, line, notes, sizes
 from pipeplan.api.results import Result, pictured
@@ -56,7 +56,7 @@ class LeastBound(Record, frozen=True, kw_only=True):
 
 
 @final
-class Comparison(Record, Answer, frozen=True, kw_only=True, eq=False):
+class Comparison(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Several schedules on the same ranks, microbatches and costs.
 
     ``table["zbv"]`` is one result, ``table[0]`` the first, iteration gives all; ``to_frame()`` has a row a schedule.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.differing.departure import Departure
 from pipeplan.api.differing.op_differences import OpDifference, RankDifference, WholeKind, ratios_of, scale_of
 from pipeplan.api.differing.resimulation import KindDifference
@@ -23,7 +23,7 @@ from pipeplan.api.parts import Points, columns, line, notes
 from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.model import Floats, Timeline, one_line
 from pipeplan.readable import Times, change
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
@@ -49,7 +49,7 @@ LEGEND = "effect: what the step changes by if these ops alone take their measure
 
 
 @final
-class Diff(Record, Answer, frozen=True, kw_only=True, eq=False):
+class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """A planned timeline and a run of it.
 
     ``to_frame()`` has a row for each kind of op on each stage.

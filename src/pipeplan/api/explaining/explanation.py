@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, asked, takes
 from pipeplan.api.explaining.remedies import Remedy, remedies, round_off
 from pipeplan.api.explaining.sentences import advice_of, bound_sentences, sentences_of
@@ -79,7 +79,7 @@ class Reasons(Record, frozen=True, kw_only=True):
 
 
 @final
-class Explanation(ResultRecord, Answer, frozen=True, kw_only=True, eq=False):
+class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Figures of one schedule, and why its ranks idle.
 
     ``to_frame()`` has a row per rank, and a column for each reason.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final, get_type_hints
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.api.planning.configurations import in_words
 from pipeplan.drawing import MEMORY_SHARES, TIME_SHARES, Share
@@ -212,7 +212,7 @@ def _error(predicted: float | None, measured: float | None) -> float | None:
 
 
 @final
-class Estimates(Record, Answer, frozen=True, kw_only=True, eq=False):
+class Estimates(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Predictions of given configurations, in the order of the file.
 
     Iteration gives the rows; ``to_frame()`` has a row each.

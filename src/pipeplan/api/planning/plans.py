@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import line
 from pipeplan.api.planning.configurations import configuration_document, in_words, layout_in_words, recompute_in_words
 from pipeplan.api.planning.estimates import EstimateRecord, figures_of, step_in_words
@@ -112,7 +112,7 @@ class ClusterRecord(Record, frozen=True, kw_only=True):
 
 
 @final
-class Plan(Record, Answer, frozen=True, kw_only=True, eq=False):
+class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """The configuration to train a model with on a cluster, and why it is that one.
 
     ``to_frame()`` has a row a configuration: the best, the runners-up, the front. ``save`` writes ``.json`` (everything),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from msgspec import field
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, line, size
 from pipeplan.hardware import PRESETS, Preset
 from pipeplan.records import Evidence, Record
@@ -31,7 +31,7 @@ class PresetModel(Record, frozen=True, kw_only=True):
 
 
 @final
-class Models(Record, Answer, frozen=True, kw_only=True, eq=False):
+class Models(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Published models by name: what ``model`` of a plan takes beside a config.json.
 
     Iteration gives the shapes; ``to_frame()`` has a row a model.
@@ -84,7 +84,7 @@ class PresetGpu(Record, frozen=True, kw_only=True):
 
 
 @final
-class Gpus(Record, Answer, frozen=True, kw_only=True, eq=False):
+class Gpus(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """GPUs by name, each with the node that it usually stands in: what ``cluster`` of a plan is made of.
 
     Iteration gives the presets; ``to_frame()`` has a row a GPU.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 from msgspec import field
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, facts, line, sizes
 from pipeplan.api.results import Result
 from pipeplan.api.searching.search_words import NOTHING, costs_in_words, size_in_words
@@ -59,7 +59,7 @@ class FrontMark(Record, frozen=True, kw_only=True):
 
 
 @final
-class ParetoFront(Record, Answer, frozen=True, kw_only=True, eq=False):
+class ParetoFront(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Time against memory, from the least feasible limit to none: memory rises and time falls.
 
     Iteration gives the points; ``to_frame()`` has a row a point. ``published`` are the published schedules of the same

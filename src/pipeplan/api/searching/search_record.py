@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
 
-import msgspec
 import numpy as np
 
 from pipeplan.formats import (
@@ -17,11 +16,12 @@ from pipeplan.formats import (
     PlacementRecord,
     Price,
     PublishedSchedule,
+    SearchFigures,
     SlowRankRecord,
 )
 from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Schedule, among, tolerances
 from pipeplan.readable import change
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence
 from pipeplan.simulation import Bound, memory_use
 from pipeplan.solver import Found, Jitter, PlacementTried, Problem, SlowRank
 
@@ -40,57 +40,8 @@ class Need:
     in_activations: bool
 
 
-class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
-    """How a search came to a schedule, what it has proven, and what it gained: what its result adds to any result's JSON.
-
-    Attributes
-    ----------
-    found_by
-        The engine that found it, and what it started from.
-    optimal
-        Whether the bound proves that no schedule of the placement has a smaller objective; of spans, none whose ops start
-        as soon as they can.
-    evaluations, seconds
-        What the search spent.
-    interrupted
-        Whether the user stopped it before its budget was spent.
-    compiled_after
-        Seconds of the budget after which it ran on compiled kernels, 0 from its start; None: some were never ready.
-    tried
-        What is known of each placement that could have won.
-    minimized
-        What was made small, what it is, and the least that it can be.
-    under_jitter, with_slow_rank
-        The objective in the runs that it is judged by, and that of the best published schedule; None where op times do not
-        vary, and no rank is slower.
-    communication
-        How transfers behave.
-    decided
-        What the schedule decided beside its order, and what the search was free to decide.
-    best_published
-        The best published schedule of the search's placement within the limit; None where none fits.
-    best_published_anywhere
-        The best one of any placement; None where none fits, and for shapes so large that others were not looked at.
-    gain, gain_anywhere
-        By what share the objective is smaller than theirs; below 0: larger.
-    """
-
-    found_by: str
-    optimal: bool
-    evaluations: int
-    seconds: float
-    interrupted: bool
-    compiled_after: float | None
-    tried: tuple[PlacementRecord, ...] = msgspec.field(name="placements")
-    minimized: ObjectiveRecord = msgspec.field(name="objective")
-    under_jitter: JitterRecord | None = msgspec.field(name="jitter")
-    with_slow_rank: SlowRankRecord | None = msgspec.field(name="slow_rank")
-    communication: Literal["edge", "contended", "blocking"]
-    decided: Decided
-    best_published: PublishedSchedule | None
-    gain: float | None
-    best_published_anywhere: PublishedSchedule | None
-    gain_anywhere: float | None
+class SearchRecord(SearchFigures, frozen=True, kw_only=True, eq=False):
+    """How a search came to a schedule, what it has proven, and what it gained: :class:`~pipeplan.formats.SearchFigures`."""
 
     placement = Evidence[str]()
     """Name of the schedule's placement."""

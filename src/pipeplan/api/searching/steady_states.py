@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, final
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import SteadyStateKeywords
 from pipeplan.api.parts import columns, facts, line
@@ -40,7 +40,7 @@ class SteadyPeriod(Record, frozen=True, kw_only=True):
 
 
 @final
-class SteadyStates(Record, Answer, frozen=True, kw_only=True, eq=False):
+class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """What each further microbatch costs in the long run, and the best pattern found; times are in ``unit``.
 
     ``to_frame()`` has a row for each number of microbatches that pass in a period.

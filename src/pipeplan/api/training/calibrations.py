@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, line
 from pipeplan.api.planning.configurations import model_of, read_configuration
 from pipeplan.api.training.run_costs import PAIR, RunCosts, read_run_costs
@@ -38,7 +38,7 @@ FilePath = str | os.PathLike[str]
 
 
 @final
-class CalibrationProfile(CalibrationRecord, Answer, frozen=True, kw_only=True, eq=False):
+class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """What a machine takes over what it should, by kind of work.
 
     ``save("calibration.yaml")`` writes what ``calibration`` of a plan takes; ``to_frame()`` has a row a kind.

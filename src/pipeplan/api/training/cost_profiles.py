@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast, final, overload
+from typing import TYPE_CHECKING, Any, Unpack, cast, final, get_type_hints, overload
 
-from msgspec import UNSET
+import msgspec
+from msgspec import UNSET, UnsetType
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.keywords import ProfileKeywords
 from pipeplan.api.parts import columns, facts, line, sizes
@@ -32,11 +33,13 @@ from pipeplan.costs import (
     ConfiguredSettings,
     ProfileOptions,
     Settings,
+    SettingsTable,
     options_of,
 )
 from pipeplan.errors import InputError
 from pipeplan.files import path_of
 from pipeplan.readable import Times, change, time_text
+from pipeplan.records import Evidence
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,25 +55,45 @@ _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "off
 """What is measured of a stage."""
 
 
+if TYPE_CHECKING:
+    SettingsRecord = AnswerRecord
+else:
+    SettingsRecord = msgspec.defstruct(
+        "SettingsRecord",
+        [
+            # A setting without a value is left out.
+            (each.name, kind | UnsetType, UNSET) if each.default is None else (each.name, kind)
+            for each, kind in zip(fields(SettingsTable), get_type_hints(SettingsTable).values(), strict=True)
+        ],
+        bases=(AnswerRecord,),
+        frozen=True,
+        kw_only=True,
+    )
+
+
 @final
-@dataclass(frozen=True, eq=False)
-class CostProfile(Answer):
-    """What a model's stages cost on a machine, as measured or as a run's traces show.
+class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
+    """Stage costs measured on a machine or read from a run's traces, by the names of the settings.
 
-    ``save("costs.yaml")`` writes the config file that says so; ``to_frame()`` has a row a stage, times in milliseconds.
-
-    Attributes
-    ----------
-    measured
-        Every stage's times with their spread, and what was measured on what: of a model also its bytes, of a run also what
-        lay between its ops and how long its steps took.
+    ``save("costs.yaml")`` writes the config file of these settings; ``to_frame()`` has a row per stage, times in
+    milliseconds.
     """
 
-    measured: Profile | RunCosts
+    schema_name = "answer-profile"
+
+    measured = Evidence["Profile | RunCosts"]()
+    """Times of every stage with their spread, and what was measured on what: of a model also its bytes, of a run also the
+    gaps between its ops and its step times."""
+
+    @classmethod
+    def of(cls, measured: Profile | RunCosts) -> CostProfile:
+        """Return the costs of a measurement."""
+        settings = {name: value for name, value in asdict(measured.settings()).items() if value is not None}
+        return cls(**settings).holding(measured=measured)
 
     def settings(self) -> Settings:
-        """The costs as a config file holds them."""
-        return self.measured.settings()
+        """Return the costs as simulations take them."""
+        return Settings(**{name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET})
 
     def checks(self) -> Sequence[str]:
         """What a run's own steps say about its costs, and whether the machine was noisy, a sentence each."""
@@ -83,10 +106,6 @@ class CostProfile(Answer):
             for words, spread in (("forward", stage.forward), ("backward", stage.backward))
         )
         return [] if noise is None else [noise]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings, by name."""
-        return {key: value for key, value in asdict(self.settings()).items() if value is not None}
 
     def write_whole(self, path: Path) -> bool:
         """Write the config file."""
@@ -200,7 +219,7 @@ def profiled(
     schedule: ScheduleLike, settings: Settings, options: ProfileOptions, *, progress: TrainingReport | None = None
 ) -> CostProfile:
     """The costs of a model's stages, measured; see :func:`profile`."""
-    return CostProfile(stages_measured(resolve(schedule, settings, of_measured=True), options, part(progress)))
+    return CostProfile.of(stages_measured(resolve(schedule, settings, of_measured=True), options, part(progress)))
 
 
 def calibrated(
@@ -244,7 +263,7 @@ def costs_of_run(
                 raise InputError(
                     f"traces say what was run and how long it took: leave out {field.name}", field=field.name
                 )
-    return CostProfile(read_run_costs(source))
+    return CostProfile.of(read_run_costs(source))
 
 
 def _run_parts(costs: RunCosts) -> tuple[RenderableType, ...]:

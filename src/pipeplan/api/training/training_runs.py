@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.answers import Answer
+from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.keywords import RunKeywords
 from pipeplan.api.parts import columns, facts, line
@@ -59,7 +59,7 @@ class StepSeconds(Record, frozen=True, kw_only=True):
 
 
 @final
-class TrainingRun(ResultRecord, Answer, frozen=True, kw_only=True, eq=False):
+class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """A run, and what was predicted for it: the figures of the measured step, the prediction, and the gradients.
 
     ``to_frame()`` has a row an op of the measured step. A loss or a difference that is not finite, which JSON has no word
