@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pipeplan.drawing import KIND_TITLES, REASON_TITLES
 from pipeplan.web.app import create_api
 from pipeplan.web.workers import Workers
 
@@ -40,7 +41,12 @@ def typescript() -> str:
         for status in operation["responses"]
         if "content" in operation["responses"][status]
     ]
-    return "\n".join([HEAD, *(_declared(name, schemas[name]) for name in sorted(_names(answers, schemas)))])
+    titles = {"KIND_TITLES": {kind.name: title for kind, title in KIND_TITLES.items()}, "REASON_TITLES": REASON_TITLES}
+    constants = [
+        f"export const {name}: Readonly<Record<string, string>> = {json.dumps(texts, indent=2)};\n"
+        for name, texts in titles.items()
+    ]
+    return "\n".join([HEAD, *constants, *(_declared(name, schemas[name]) for name in sorted(_names(answers, schemas)))])
 
 
 def _names(holds: Any, schemas: dict[str, Schema]) -> set[str]:

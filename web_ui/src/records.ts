@@ -5,6 +5,38 @@ import type { TimelineData } from "./data.js";
 export type Value = number | string | boolean | readonly (number | string)[];
 export type Settings = Readonly<Record<string, Value>>;
 
+export const KIND_TITLES: Readonly<Record<string, string>> = {
+  "F": "forward",
+  "B": "backward",
+  "I": "backward for inputs",
+  "W": "backward for weights",
+  "R": "recompute",
+  "SEND_F": "send forward",
+  "RECV_F": "receive forward",
+  "SEND_B": "send backward",
+  "RECV_B": "receive backward",
+  "UNSHARD": "unshard",
+  "RESHARD": "reshard",
+  "REDUCE_GRAD": "reduce gradients",
+  "OFFLOAD": "offload to the host",
+  "RELOAD": "reload from the host",
+  "WAIT_SEND_F": "wait for a send forward",
+  "WAIT_SEND_B": "wait for a send backward",
+  "WAIT_REDUCE_GRAD": "wait for reduced gradients"
+};
+
+export const REASON_TITLES: Readonly<Record<string, string>> = {
+  "start-up": "start-up",
+  "compute": "waits for compute",
+  "transfer": "waits for a transfer",
+  "imbalance": "slower stage",
+  "memory": "held back by memory",
+  "drain": "drain",
+  "overhead": "gap between ops",
+  "offload": "waits for a copy to the host",
+  "reload": "waits for a copy back"
+};
+
 /** What to train with, and the flags that say so, by trainer. */
 export type BestConfiguration = {
   readonly step_time_s: number;
@@ -195,18 +227,50 @@ export type Experts = {
   readonly nodes_a_token: number | null;
 };
 
-/** Why one schedule takes as long as it does, in figures and sentences, and what would help, the best first. */
-export type ExplainReply = {
+/** Figures of one schedule, and why its ranks idle. */
+export type Explanation = {
   readonly schedule: string;
-  readonly makespan: number;
+  readonly ranks: number;
+  readonly chunks: number;
+  readonly stages: number;
+  readonly microbatches: number;
+  readonly slices: number;
+  readonly placement: readonly (number | readonly number[])[];
+  readonly ops: number;
   readonly time_unit: string;
-  readonly idle: IdleByReason;
-  readonly critical_path: TitledPath;
-  readonly sentences: readonly string[];
-  readonly advice: string;
-  readonly per_microbatch: number;
-  readonly peak: Peak;
-  readonly what_ifs: readonly Remedy[];
+  readonly makespan: number;
+  readonly spans: readonly number[];
+  readonly work: readonly number[];
+  readonly idle: readonly number[];
+  readonly bubble: BubbleRecord;
+  readonly peak_activation: readonly number[];
+  readonly peak_bytes: readonly number[] | null;
+  readonly fits: boolean;
+  readonly over: OverLimitRecord | null;
+  readonly lower_bound: number;
+  readonly bound_reason: string;
+  readonly gap: number | null;
+  readonly warnings: readonly string[];
+  readonly notes: readonly string[];
+  readonly least_gap?: number | null;
+  readonly step?: StepRecord;
+  readonly found_by?: string;
+  readonly optimal?: boolean;
+  readonly evaluations?: number;
+  readonly seconds?: number;
+  readonly interrupted?: boolean;
+  readonly compiled_after?: number | null;
+  readonly placements?: readonly PlacementRecord[];
+  readonly objective?: ObjectiveRecord;
+  readonly jitter?: JitterRecord | null;
+  readonly slow_rank?: SlowRankRecord | null;
+  readonly communication?: "blocking" | "contended" | "edge";
+  readonly decided?: Decided;
+  readonly best_published?: PublishedSchedule | null;
+  readonly gain?: number | null;
+  readonly best_published_anywhere?: PublishedSchedule | null;
+  readonly gain_anywhere?: number | null;
+  readonly explain: Reasons;
 };
 
 /** One thing that is wrong: the setting or part of the request at fault, empty where none is, and a sentence. */
@@ -326,25 +390,12 @@ export type GroupOut = {
   readonly open: boolean;
 };
 
-/** Idle time of each rank by reason; the rows add up to the ranks' idle time. */
-export type IdleByReason = {
-  readonly reasons: readonly TitledReason[];
-  readonly by_rank: readonly (readonly number[])[];
-};
-
 /** The objective when op times vary, and that of the best published schedule. */
 export type JitterRecord = {
   readonly deviation: number;
   readonly mean: number;
   readonly p95: number;
   readonly published_p95: number | null;
-};
-
-/** Time on the critical path of one kind of op. */
-export type KindTime = {
-  readonly kind: string;
-  readonly title: string;
-  readonly time: number;
 };
 
 /** Multi-head latent attention (MLA, DeepSeek-V2, arXiv 2405.04434 section 2.1). */
@@ -457,10 +508,13 @@ export type OverLimitRecord = {
   readonly others: number;
 };
 
-/** What the fullest rank holds. */
-export type Peak = {
-  readonly value: number;
-  readonly unit: "activations" | "bytes";
+/** Time on the critical path by kind of op and by stage, in gaps between ops, and in transfers and waiting. */
+export type PathShares = {
+  readonly by_kind: Readonly<Record<string, number>>;
+  readonly by_stage: readonly number[];
+  readonly overhead: number;
+  readonly transfer: number;
+  readonly ops: number;
 };
 
 /** A word of a text: the number of its line and its number there, from 0. */
@@ -563,6 +617,18 @@ export type PublishedSchedule = {
 export type PublishedValue = {
   readonly name: string;
   readonly value: number;
+};
+
+/** Why ranks idle, and how long each: a list by rank for each reason. Then what would help, in figures and in words. */
+export type Reasons = {
+  readonly reasons: Readonly<Record<string, readonly number[]>>;
+  readonly longest_waits: readonly (Wait | null)[];
+  readonly per_microbatch: number;
+  readonly critical_path: PathShares;
+  readonly windows: readonly WindowRecord[];
+  readonly what_ifs: readonly Remedy[];
+  readonly sentences: readonly string[];
+  readonly advice: string;
 };
 
 /** A schedule that cannot be had, and why. */
@@ -808,27 +874,21 @@ export type StoppedRun = {
   readonly waiting: readonly Waiting[];
 };
 
-/** Time on the critical path by kind of op and by stage, in transfers and in gaps between ops. */
-export type TitledPath = {
-  readonly ops: number;
-  readonly by_kind: readonly KindTime[];
-  readonly transfer: number;
-  readonly overhead: number;
-  readonly by_stage: readonly number[];
-};
-
-/** A reason for which ranks idle. */
-export type TitledReason = {
-  readonly key: string;
-  readonly title: string;
-};
-
 /** Whether a trainer runs a text, in which format, and the reason if it does not. */
 export type TrainerReply = {
   readonly trainer: string;
   readonly format: string;
   readonly runs: boolean;
   readonly reason: string;
+};
+
+/** Longest idle gap of a rank that ends when what it waits for arrives. */
+export type Wait = {
+  readonly rank: number;
+  readonly start: number;
+  readonly end: number;
+  readonly op: string;
+  readonly from_rank: number | null;
 };
 
 /** Where a rank stops: its first op that never runs, the words of that op, and in a sentence what it waits for. */
@@ -838,4 +898,15 @@ export type Waiting = {
   readonly op: string;
   readonly message: string;
   readonly places: readonly Place[];
+};
+
+/** Stretch of time in which a memory limit keeps round trips apart. */
+export type WindowRecord = {
+  readonly rank: number | null;
+  readonly kind: string;
+  readonly start: number;
+  readonly end: number;
+  readonly idle: number;
+  readonly least_length: number;
+  readonly least_idle: number;
 };

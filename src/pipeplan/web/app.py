@@ -13,7 +13,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
-from pipeplan.api import fixed_chunks, schedules, shipped
+from pipeplan.api import Explanation, fixed_chunks, schedules, shipped
 from pipeplan.errors import PipeplanError
 from pipeplan.records import Record
 from pipeplan.web import plans, replies, searches
@@ -31,7 +31,6 @@ from pipeplan.web.records import (
     ChosenReply,
     CompareReply,
     ConfigReply,
-    ExplainReply,
     Fault,
     Faults,
     FormatEntry,
@@ -169,7 +168,7 @@ def _add_questions(app: FastAPI, workers: Workers) -> None:
         _refuse_too_large(question)
         return _response(await workers.ask(replies.compare, question))
 
-    @app.post("/api/explain", responses={200: replied(ExplainReply), **_REFUSALS}, summary="Explain one schedule")
+    @app.post("/api/explain", responses={200: replied(Explanation), **_REFUSALS}, summary="Explain one schedule")
     async def explain(question: ExplainIn) -> Response:
         """Why each rank idles, the critical path, and what would help."""
         _refuse_too_large(question)

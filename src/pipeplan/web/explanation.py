@@ -1,18 +1,16 @@
-"""Why ranks idle, what the critical path is made of, and what would help, with titles for people."""
+"""Explanations of schedules that are small enough for the page."""
 
 from __future__ import annotations
 
-from pipeplan.api import explained, timed
+from pipeplan.api import Explanation, explained, timed
 from pipeplan.costs import Settings
-from pipeplan.drawing import KIND_TITLES, REASON_TITLES
 from pipeplan.errors import InputError
 from pipeplan.web.asked_schedules import Meant
-from pipeplan.web.records import ExplainReply, IdleByReason, KindTime, Peak, TitledPath, TitledReason
 from pipeplan.web.timeline_views import can_be_explained
 
 
-def explanation(meant: Meant, settings: Settings) -> ExplainReply:
-    """Return idle time by rank and reason, the shares of the critical path, what would help, and what to do next.
+def explanation(meant: Meant, settings: Settings) -> Explanation:
+    """Return the explanation of a schedule that is small enough to be explained in a moment.
 
     Raises
     ------
@@ -23,32 +21,4 @@ def explanation(meant: Meant, settings: Settings) -> ExplainReply:
     """
     if not can_be_explained([timed(meant, settings)]):
         raise InputError("too large to be explained here: 'pipeplan explain' has no such limit")
-    found = explained(meant, settings)
-    path = found.path
-    if found.peak_bytes is None:
-        peak = Peak(value=max(found.peak_activation), unit="activations")
-    else:
-        peak = Peak(value=max(found.peak_bytes), unit="bytes")
-    return ExplainReply(
-        schedule=found.name,
-        makespan=found.makespan,
-        time_unit=found.time_unit,
-        idle=IdleByReason(
-            reasons=tuple(TitledReason(key=key, title=REASON_TITLES[key]) for key in found.explain.reasons),
-            by_rank=found.totals.tolist(),
-        ),
-        critical_path=TitledPath(
-            ops=len(path.ops),
-            by_kind=tuple(
-                KindTime(kind=kind.name, title=KIND_TITLES[kind], time=time) for kind, time in path.by_kind.items()
-            ),
-            transfer=path.transfer,
-            overhead=path.overhead,
-            by_stage=path.by_stage.tolist(),
-        ),
-        sentences=found.sentences,
-        advice=found.advice,
-        per_microbatch=found.per_microbatch,
-        peak=peak,
-        what_ifs=found.what_ifs,
-    )
+    return explained(meant, settings)

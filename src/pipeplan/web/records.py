@@ -8,7 +8,16 @@ import msgspec
 from fastapi import FastAPI
 from msgspec import UNSET, Meta, UnsetType
 
-from pipeplan.api import ChosenConfiguration, Edit, EditedShape, FrontMark, LeastBound, Plan, Remedy, Result
+from pipeplan.api import (
+    ChosenConfiguration,
+    Edit,
+    EditedShape,
+    Explanation,
+    FrontMark,
+    LeastBound,
+    Plan,
+    Result,
+)
 from pipeplan.formats import ResultRecord
 from pipeplan.records import Record
 
@@ -94,60 +103,6 @@ class CompareReply(Record, frozen=True, kw_only=True):
     drawn: tuple[str, ...]
     undrawn: tuple[str, ...]
     timeline: TimelineData | None
-
-
-class TitledReason(Record, frozen=True, kw_only=True):
-    """A reason for which ranks idle."""
-
-    key: str
-    title: str
-
-
-class IdleByReason(Record, frozen=True, kw_only=True):
-    """Idle time of each rank by reason; the rows add up to the ranks' idle time."""
-
-    reasons: tuple[TitledReason, ...]
-    by_rank: list[list[float]]
-
-
-class KindTime(Record, frozen=True, kw_only=True):
-    """Time on the critical path of one kind of op."""
-
-    kind: str
-    title: str
-    time: float
-
-
-class TitledPath(Record, frozen=True, kw_only=True):
-    """Time on the critical path by kind of op and by stage, in transfers and in gaps between ops."""
-
-    ops: int
-    by_kind: tuple[KindTime, ...]
-    transfer: float
-    overhead: float
-    by_stage: list[float]
-
-
-class Peak(Record, frozen=True, kw_only=True):
-    """What the fullest rank holds."""
-
-    value: float
-    unit: Literal["bytes", "activations"]
-
-
-class ExplainReply(Record, frozen=True, kw_only=True):
-    """Why one schedule takes as long as it does, in figures and sentences, and what would help, the best first."""
-
-    schedule: str
-    makespan: float
-    time_unit: str
-    idle: IdleByReason
-    critical_path: TitledPath
-    sentences: tuple[str, ...]
-    advice: str
-    per_microbatch: float
-    peak: Peak
-    what_ifs: tuple[Remedy, ...]
 
 
 class CostsOfPlan(Record, frozen=True, kw_only=True):
@@ -283,7 +238,7 @@ REPLIES = (
     ConfigReply,
     EditBegin,
     EditReply,
-    ExplainReply,
+    Explanation,
     Faults,
     FormatEntry,
     FrontLine,

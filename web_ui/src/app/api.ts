@@ -3,7 +3,7 @@
 import type {
   CompareReply,
   ConfigReply,
-  ExplainReply,
+  Explanation,
   Fault,
   FormatEntry,
   Preset,
@@ -15,7 +15,7 @@ import type { FormFields } from "./fields.js";
 export type {
   CompareReply as Comparison,
   ConfigReply as Config,
-  ExplainReply as Explanation,
+  Explanation,
   Fault,
   FormatEntry as Format,
   Preset,
@@ -74,8 +74,8 @@ export async function compare(
   return (await posted("/api/compare", asked, signal)).json() as Promise<CompareReply>;
 }
 
-export async function explain(question: Question): Promise<ExplainReply> {
-  return (await posted("/api/explain", question)).json() as Promise<ExplainReply>;
+export async function explain(question: Question): Promise<Explanation> {
+  return (await posted("/api/explain", question)).json() as Promise<Explanation>;
 }
 
 export async function config(file: File): Promise<ConfigReply> {

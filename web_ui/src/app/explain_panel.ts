@@ -2,6 +2,7 @@
 
 import { make } from "../dom.js";
 import { change, memoryScale, memoryText, percent, Times } from "../format.js";
+import { KIND_TITLES, REASON_TITLES } from "../records.js";
 import { scroller } from "../scroller.js";
 import { type Comparison, type Explanation, explain } from "./api.js";
 import { Latest } from "./latest.js";
@@ -54,7 +55,7 @@ export class ExplainPanel implements Panel {
 
   private show(explanation: Explanation): void {
     this.heading.textContent = `Why ranks idle: ${explanation.schedule}`;
-    const { advice } = explanation;
+    const { advice } = explanation.explain;
     const first = advice === "" ? [] : [this.advise(advice)];
     this.body.replaceChildren(
       ...told(explanation),
@@ -66,10 +67,11 @@ export class ExplainPanel implements Panel {
   }
 }
 
-function idle({ idle: { reasons, by_rank: ranks }, makespan, time_unit: unit }: Explanation): HTMLElement {
+function idle({ explain: { reasons }, idle: totals, makespan, time_unit: unit }: Explanation): HTMLElement {
+  const ranks = totals.map((_, rank) => Object.values(reasons).map((times) => times[rank] ?? 0));
   const times = Times.of([...ranks.flat(), ...ranks.map(sum)], unit);
-  const used = reasons
-    .map((reason, at) => ({ ...reason, at }))
+  const used = Object.keys(reasons)
+    .map((key, at) => ({ key, title: REASON_TITLES[key] ?? key, at }))
     .filter(({ at }) => ranks.some((row) => (row[at] ?? 0) > 0));
   const most = Math.max(...ranks.map(sum));
   const headings = used.map(({ key, title }) => make("th", { scope: "col" }, swatch(`reason-${key}`), title));
@@ -101,10 +103,15 @@ function idle({ idle: { reasons, by_rank: ranks }, makespan, time_unit: unit }: 
   );
 }
 
-function path({ critical_path: found, makespan, time_unit: unit }: Explanation): HTMLElement {
-  const kinds = found.by_kind.map((each) => ({ key: `kind-${each.kind}`, title: each.title, time: each.time }));
-  const parts = [...kinds, { key: "reason-transfer", title: "transfers and waiting", time: found.transfer }];
-  if (found.overhead > 0) parts.push({ key: "reason-overhead", title: "gaps and messages", time: found.overhead });
+function path({ explain: { critical_path: critical }, makespan, time_unit: unit }: Explanation): HTMLElement {
+  const kinds = Object.entries(critical.by_kind).map(([kind, time]) => ({
+    key: `kind-${kind}`,
+    title: KIND_TITLES[kind] ?? kind,
+    time,
+  }));
+  const parts = [...kinds, { key: "reason-transfer", title: "transfers and waiting", time: critical.transfer }];
+  if (critical.overhead > 0)
+    parts.push({ key: "reason-overhead", title: "gaps and messages", time: critical.overhead });
   const times = Times.of(
     parts.map(({ time }) => time),
     unit,
@@ -117,14 +124,15 @@ function path({ critical_path: found, makespan, time_unit: unit }: Explanation):
   const list = parts.map(({ key, title, time }) =>
     make("li", {}, swatch(key), `${title} ${times.text(time)} (${percent(time / makespan)})`),
   );
-  const stages = found.by_stage.map((time, stage) => ({ stage, time })).filter(({ time }) => time > 0);
+  const stages = critical.by_stage.map((time, stage) => ({ stage, time })).filter(({ time }) => time > 0);
   const first = stages.sort((one, other) => other.time - one.time).slice(0, 4);
   const text = first.map(({ stage, time }) => `${stage} (${percent(time / makespan)})`).join(", ");
-  const about = make("p", {}, `${found.ops} ops. Stages with the most time on it: ${text}.`);
+  const about = make("p", {}, `${critical.ops} ops. Stages with the most time on it: ${text}.`);
   return section("The critical path", stack, make("ul", { class: "legend" }, ...list), about);
 }
 
-function told({ sentences: [first, ...ranks] }: Explanation): HTMLElement[] {
+function told({ explain: { sentences } }: Explanation): HTMLElement[] {
+  const [first, ...ranks] = sentences;
   if (first === undefined) return [];
   return [
     make("p", {}, make("strong", {}, first)),
@@ -133,16 +141,18 @@ function told({ sentences: [first, ...ranks] }: Explanation): HTMLElement[] {
 }
 
 function changes(explanation: Explanation, host: Host): HTMLElement {
-  const { what_ifs: found, per_microbatch: now, peak, makespan } = explanation;
-  const helping = found.filter((each) => each.helps);
-  const others = found.filter((each) => !each.helps).map((each) => each.change);
+  const { what_ifs: tries, per_microbatch: now } = explanation.explain;
+  const { makespan, peak_bytes: bytes } = explanation;
+  const peak = Math.max(...(bytes ?? explanation.peak_activation));
+  const helping = tries.filter((each) => each.helps);
+  const others = tries.filter((each) => !each.helps).map((each) => each.change);
   const tried = others.length === 0 ? [] : [make("p", { class: "note" }, `Tried too, no help: ${others.join(", ")}.`)];
   if (helping.length === 0) return section("What would help", ...tried);
   const unit = explanation.time_unit;
   const steps = Times.of([makespan, ...helping.map((each) => each.makespan)], unit);
   const each = Times.of([now, ...helping.map((one) => one.per_microbatch)], unit);
   const peaks = helping.map((one) => one.peak_bytes ?? one.peak_activation);
-  const scale = memoryScale(peak.unit, Math.max(peak.value, ...peaks));
+  const scale = memoryScale(bytes === null ? "activations" : "bytes", Math.max(peak, ...peaks));
   const heads = [
     "simulated again with",
     named("makespan", steps.unit),
@@ -168,7 +178,7 @@ function changes(explanation: Explanation, host: Host): HTMLElement {
     make("td", {}, steps.number(makespan)),
     make("td", {}, each.number(now)),
     make("td"),
-    make("td", {}, memoryText(peak.value, scale)),
+    make("td", {}, memoryText(peak, scale)),
   );
   const head = make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)));
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, first, ...rows));
