@@ -21,7 +21,7 @@ from benchmarks.run_notes import read_runs
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster, cluster
 from pipeplan.planner import BestLayout, Configuration, estimate
-from pipeplan.planner.selection.laid_layers import best_layout_of, held_besides
+from pipeplan.planner.selection.finalists import best_layout_of, held_besides
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape, model
 

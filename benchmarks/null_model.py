@@ -13,7 +13,7 @@ from statistics import fmean
 
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Configuration, software
-from pipeplan.planner.estimates.per_layer import format_peak
+from pipeplan.planner.estimates.stages import format_peak
 from pipeplan.workload import ModelShape, token_flops
 
 

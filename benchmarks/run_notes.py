@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.planner import RunRow, row_from
-from pipeplan.planner.runs.words import recompute_of
+from pipeplan.planner.runs.settings import recompute_of
 
 
 def read_runs(path: Path) -> list[RunRow]:

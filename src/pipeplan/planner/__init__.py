@@ -1,5 +1,19 @@
 """Which configuration to train with: estimates of given ones, layouts, and the search over all that are legal."""
 
+from pipeplan.planner.answers import (
+    ClosestMiss,
+    CostsFrom,
+    Counts,
+    ErrorBar,
+    Estimate,
+    GpuMemory,
+    Objective,
+    Planned,
+    RunnerUp,
+    SearchedOrder,
+    Sensitivity,
+    StepTime,
+)
 from pipeplan.planner.calibration import (
     Calibration,
     CalibrationRecord,
@@ -10,18 +24,24 @@ from pipeplan.planner.calibration import (
 )
 from pipeplan.planner.configuration import Configuration
 from pipeplan.planner.error_bars import error_bar
-from pipeplan.planner.estimated import CostsFrom, ErrorBar, Estimate, GpuMemory, StepTime
 from pipeplan.planner.estimates.calibrating import calibrated, updated_by_run
 from pipeplan.planner.estimates.estimating import estimate
 from pipeplan.planner.estimates.running import costs_of, schedule_of
 from pipeplan.planner.estimates.software import software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
 from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
-from pipeplan.planner.planned import ClosestMiss, Counts, Objective, Planned, RunnerUp, SearchedOrder, Sensitivity
 from pipeplan.planner.runs.rows import RunRow, row_from
-from pipeplan.planner.selection.choices import CHOICES, read_fixed, short_name, written
 from pipeplan.planner.selection.planning import plan
-from pipeplan.planner.selection.request import PlanListener, PlanProgress, default_limit, part_of
+from pipeplan.planner.selection.request import (
+    CHOICES,
+    PlanListener,
+    PlanProgress,
+    default_limit,
+    part_of,
+    read_fixed,
+    short_name,
+    written,
+)
 
 __all__ = [
     "CHOICES",

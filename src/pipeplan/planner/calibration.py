@@ -12,8 +12,8 @@ from pipeplan.documents import json_text, read_document
 from pipeplan.errors import CostError, FormatError, InputError, UnknownNameError
 from pipeplan.files import write_text
 from pipeplan.hardware import Gpu
+from pipeplan.planner.answers import CostsFrom
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimated import CostsFrom
 from pipeplan.records import Record
 from pipeplan.workload import ModelShape
 

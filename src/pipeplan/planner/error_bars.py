@@ -14,8 +14,8 @@ from math import log2
 import msgspec
 
 from pipeplan.hardware import Cluster
+from pipeplan.planner.answers import ErrorBar
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimated import ErrorBar
 from pipeplan.workload import ModelShape
 
 NEAREST = 24

@@ -1,25 +1,27 @@
 """What training a model asks of a rank: FLOPs, bytes and parameters of F, I and W, layer by layer; no duration anywhere."""
 
 from pipeplan.workload.config_json import architecture_names, read_config, read_model
-from pipeplan.workload.execution import AttentionKernel, Execution, Precision
-from pipeplan.workload.flops import TokenFlops, core_flops, token_flops
 from pipeplan.workload.layers import layers_of, rank_vocabulary
 from pipeplan.workload.parameters import (
     ParameterCounts,
     ParameterPart,
+    TokenFlops,
     attention_parts,
+    core_flops,
     layer_parts,
     norm_size,
     padded_vocabulary,
     parameter_counts,
+    token_flops,
 )
-from pipeplan.workload.presets import from_dict, known_model, model, model_names
 from pipeplan.workload.recompute import RECOMPUTE, offloaded, recomputed
 from pipeplan.workload.shape import Experts, LatentAttention, ModelShape
-from pipeplan.workload.short_forms import shape_from, short_form
+from pipeplan.workload.short_forms import from_dict, known_model, model, model_names, shape_from, short_form
 from pipeplan.workload.work import (
     AttentionCore,
+    AttentionKernel,
     Collective,
+    Execution,
     Gemm,
     Group,
     GroupedGemm,
@@ -28,6 +30,7 @@ from pipeplan.workload.work import (
     LayerWork,
     MemoryPass,
     Operation,
+    Precision,
     RankParameters,
     Recompute,
     State,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pipeplan.workload.hub_rules import (
+from pipeplan.workload.hub import (
     Rule,
     all_biases,
     attention_biases,

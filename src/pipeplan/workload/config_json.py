@@ -12,11 +12,9 @@ from pipeplan.documents import read_document
 from pipeplan.errors import FormatError, InputError
 from pipeplan.files import MEBIBYTE
 from pipeplan.workload.architectures import ARCHITECTURES, USUAL_FIELDS, Architecture
-from pipeplan.workload.hub_fields import HubFields
-from pipeplan.workload.hub_rules import norms_and_positions
-from pipeplan.workload.presets import from_dict, known_model, unknown_model
+from pipeplan.workload.hub import HubFields, norms_and_positions
 from pipeplan.workload.shape import ModelShape
-from pipeplan.workload.short_forms import shape_from
+from pipeplan.workload.short_forms import from_dict, known_model, shape_from, unknown_model
 
 _SIZE_LIMIT = 8 * MEBIBYTE
 """The longest published files list a format for each of their layers' weights."""

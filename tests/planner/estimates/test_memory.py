@@ -16,7 +16,7 @@ from pipeplan.planner.estimates.memory import memory_rules, rank_memory
 from pipeplan.planner.estimates.running import run
 from pipeplan.planner.estimates.stages import stage_costs
 from pipeplan.planner.runs.rows import RunRow, row_from
-from pipeplan.planner.runs.unsaid import replicas_by_state
+from pipeplan.planner.runs.settings import replicas_by_state
 from pipeplan.strategies import strategy
 from pipeplan.workload import (
     Execution,

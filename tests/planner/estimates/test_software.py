@@ -5,9 +5,9 @@ import pytest
 from pipeplan.errors import UnknownNameError
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, estimate
-from pipeplan.planner.estimates.per_layer import execution_of
 from pipeplan.planner.estimates.seconds import KINDS, SHARE, WorkMachine, exposed, work_seconds
 from pipeplan.planner.estimates.software import CORES, SOFTWARE, software
+from pipeplan.planner.estimates.stages import execution_of
 from pipeplan.workload import AttentionCore, Collective, Gemm, MemoryPass, model
 from tests.planner.configurations import H100, LLAMA, configuration
 

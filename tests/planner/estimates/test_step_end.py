@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from pipeplan.hardware import collective_time, gpu, memory_time, optimizer_time
-from pipeplan.planner.estimates.per_layer import format_peak
+from pipeplan.planner.estimates.estimating import step_end
 from pipeplan.planner.estimates.running import placed
 from pipeplan.planner.estimates.seconds import exposed
 from pipeplan.planner.estimates.software import software
-from pipeplan.planner.estimates.stages import stage_costs
-from pipeplan.planner.estimates.step_end import step_end
+from pipeplan.planner.estimates.stages import format_peak, stage_costs
 from tests.planner.configurations import H100, LLAMA, configuration
 
 

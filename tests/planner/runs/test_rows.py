@@ -7,7 +7,7 @@ import pytest
 from benchmarks.run_notes import read_runs
 from pipeplan.errors import InputError
 from pipeplan.planner import row_from
-from pipeplan.planner.runs.words import chunks_of, layout_from, precision_of, scheduled, software_of
+from pipeplan.planner.runs.settings import chunks_of, layout_from, precision_of, scheduled, software_of
 
 PUBLISHED = Path(__file__).parents[4] / "shared" / "planning" / "published_runs.json"
 

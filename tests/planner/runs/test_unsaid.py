@@ -4,7 +4,7 @@ import pytest
 
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, estimate
-from pipeplan.planner.runs.unsaid import balanced_layout, lightest
+from pipeplan.planner.runs.settings import balanced_layout, lightest
 from tests.planner.configurations import DEEPSEEK, H100, LLAMA, configuration
 
 

@@ -6,9 +6,8 @@ from statistics import median
 import pytest
 
 from pipeplan.planner import Configuration, estimate
-from pipeplan.planner.selection.bounds import Bounds
+from pipeplan.planner.selection.bounds import Bounds, Pricing
 from pipeplan.planner.selection.candidates import as_configuration, frames, savings, variants
-from pipeplan.planner.selection.pricing import Pricing
 from pipeplan.planner.selection.request import PlanRequest
 from tests.planner.requests import request
 

@@ -4,7 +4,7 @@ import pytest
 
 from pipeplan.errors import InputError, UnknownNameError
 from pipeplan.planner import CHOICES, Configuration, read_fixed
-from pipeplan.planner.selection.choices import short_name, written
+from pipeplan.planner.selection.request import short_name, written
 from pipeplan.trainers import TRAINERS
 
 

@@ -8,7 +8,7 @@ from pipeplan.errors import ShapeError
 from pipeplan.hardware import cluster
 from pipeplan.planner import Configuration, costs_of, estimate, schedule_of, stage_costs
 from pipeplan.planner.layout import StageOption, layout_peaks
-from pipeplan.planner.selection.laid_layers import best_layout_of, held_besides, laid_layers
+from pipeplan.planner.selection.finalists import best_layout_of, held_besides, laid_layers
 from pipeplan.simulation import simulate
 from pipeplan.workload import model
 

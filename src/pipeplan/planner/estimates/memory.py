@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 
 from pipeplan.model import Floats, Kind, Schedule, memory_levels
+from pipeplan.planner.answers import GpuMemory
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimated import GpuMemory
 from pipeplan.planner.estimates.software import software
 from pipeplan.workload import Gemm, GroupedGemm, LayerWork, Precision, RankParameters, State, offloaded, state_bytes
 

@@ -1,19 +1,269 @@
-"""What every stage takes for one microbatch, its layers together: seconds by kind of work, what is kept, and a message."""
+"""Stages of a configuration: the time of each layer by kind of work, summed over the layers of each stage."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
 
 from pipeplan.errors import ShapeError
-from pipeplan.hardware import Cluster, host_time, p2p_time
+from pipeplan.hardware import Cluster, Gpu, collective_time, host_time, memory_time, p2p_time
 from pipeplan.model import Floats
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.per_layer import LayerCosts, LayerSums, layer_sums
-from pipeplan.planner.estimates.seconds import TimeFactors
-from pipeplan.workload import ModelShape
+from pipeplan.planner.estimates.memory import memory_rules
+from pipeplan.planner.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, WorkMachine, exposed, work_seconds
+from pipeplan.planner.estimates.software import software
+from pipeplan.workload import Execution, LayerWork, ModelShape, Precision, layers_of, recomputed
+
+_FORMATS: dict[Precision, str] = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+
+
+def format_peak(gpu: Gpu, precision: Precision) -> float:
+    """FLOP/s of the format that products run in; the next wider one's where the GPU has no units for it."""
+    for form in (_FORMATS[precision], "fp8", "bf16"):
+        if form in gpu.peak and (form != "fp8" or _FORMATS[precision] != "bf16"):
+            return gpu.peak[form]
+    return gpu.peak["bf16"]
+
+
+def execution_of(configuration: Configuration) -> Execution:
+    """Return how a rank runs its layers before recomputation and offload, which may differ by stage.
+
+    Raises
+    ------
+    UnknownNameError
+        For software that nobody knows.
+    """
+    trainer = software(configuration.software)
+    return Execution(
+        microbatch_size=configuration.microbatch_size,
+        sequence=configuration.sequence,
+        tensor=configuration.tensor,
+        context=configuration.context,
+        expert=configuration.expert,
+        expert_tensor=configuration.expert_tensor,
+        sequence_parallel=configuration.sequence_parallel and configuration.tensor > 1,
+        precision=configuration.precision,
+        attention=trainer.attention,
+        dropout=trainer.dropout,
+        fused_loss=trainer.fused_loss,
+        loss_bytes=memory_rules(configuration.software).loss_bytes,
+        small_inputs=memory_rules(configuration.software).small_inputs,
+        small_activations=memory_rules(configuration.software).small_activations,
+        fused_activation=trainer.fused_activation,
+        fp32_gradients=trainer.fp32_gradients,
+        context_method=trainer.context_method,
+    )
+
+
+_BEFORE_LAYERS = ("embedding",)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerCosts:
+    """The costs of one layer on one rank, for one microbatch.
+
+    Attributes
+    ----------
+    layer
+        What it does and keeps, after recomputation.
+    seconds
+        Of F, I and W (rows) by kind of work (:data:`~pipeplan.planner.estimates.seconds.KINDS`, columns); shape (3, kinds).
+        Recomputation is in I.
+    recompute
+        Kernels in I that are run again; seconds.
+    """
+
+    layer: LayerWork
+    seconds: Floats
+    recompute: float
+
+    @property
+    def forward(self) -> float:
+        """F; seconds."""
+        return float(self.seconds[0].sum())
+
+    @property
+    def backward_input(self) -> float:
+        """I; seconds."""
+        return float(self.seconds[1].sum())
+
+    @property
+    def backward_weight(self) -> float:
+        """W; seconds."""
+        return float(self.seconds[2].sum())
+
+
+def layer_costs(
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+    *,
+    recompute: tuple[str, ...] | None = None,
+    calibration: TimeFactors | None = None,
+) -> tuple[LayerCosts, ...]:
+    """Every layer in order, one entry each: embedding, transformer layers, MTP, head, loss.
+
+    Parameters
+    ----------
+    recompute
+        Modules to run again; None: the configuration's.
+    calibration
+        Factors of one's own machine; None: analytic times as they are.
+
+    Raises
+    ------
+    PipeplanError
+        For degrees that do not split the model so.
+    """
+    modules = configuration.recompute if recompute is None else recompute
+    return layer_sums(model, cluster, configuration, modules, calibration).layers
+
+
+def layer_sums(
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+    modules: tuple[str, ...],
+    calibration: TimeFactors | None,
+) -> LayerSums:
+    """Every layer with the sums from the first on, kept by what they depend on.
+
+    Parameters
+    ----------
+    modules
+        To run again.
+    calibration
+        Factors of one's own machine; None: analytic times as they are.
+    """
+    machine = WorkMachine(
+        cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
+    )
+    return _summed(model, machine, frozenset(modules), _Sharding.of(configuration))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sharding:
+    """Number of ranks, and their distance, over which parameters are sharded and gathered for every microbatch."""
+
+    dense: tuple[int, int]
+    expert: tuple[int, int]
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> _Sharding | None:
+        """Return the sharding; None where a rank keeps its weights from microbatch to microbatch."""
+        if not configuration.gathers_weights:
+            return None
+        return cls(
+            (configuration.data * configuration.context, configuration.tensor),
+            (configuration.expert_data, configuration.expert * configuration.expert_tensor),
+        )
+
+    def seconds(self, machine: WorkMachine, layer: LayerWork, operation: str, width: float) -> float:
+        """Return the seconds of gathering a layer's parameters, or reducing their gradients, of ``width`` bytes each."""
+        sizes = ((layer.parameters.dense, self.dense), (layer.parameters.expert, self.expert))
+        apart = machine.cluster.joined if machine.software.sharded_by == "ranks" else 1
+        return machine.factors.factor("collective") * sum(
+            collective_time(machine.cluster, operation, width * size, ranks, max(stride, apart))
+            for size, (ranks, stride) in sizes
+        )
+
+
+@lru_cache(maxsize=4096)
+def _summed(model: ModelShape, machine: WorkMachine, modules: frozenset[str], sharding: _Sharding | None) -> LayerSums:
+    found: list[LayerCosts] = []
+    known: dict[int, LayerCosts] = {}
+    for layer in layers_of(model, machine.execution):
+        if id(layer) not in known:
+            known[id(layer)] = _costs_of(machine, layer, modules, sharding, model.hidden)
+        found.extend([known[id(layer)]] * layer.count)
+    return LayerSums.of(tuple(found))
+
+
+def _costs_of(
+    machine: WorkMachine, layer: LayerWork, modules: frozenset[str], sharding: _Sharding | None, hidden: int
+) -> LayerCosts:
+    single = replace(layer, count=1)
+    after = recomputed(single, modules & single.recomputable.keys())
+    works = (after.forward, after.backward_input, after.backward_weight)
+    seconds = np.array([work_seconds(machine, each, layer.kind) for each in works])
+    before = work_seconds(machine, single.backward_input, layer.kind)
+    again = max(0.0, float((seconds[1] - before)[:_KERNELS].sum()))
+    if machine.software.apart_bytes and layer.kind in _DECODER:
+        apart = _apart(machine, hidden)
+        seconds[:2, _MEMORY] += apart, (3 if again else 2) * apart
+    added = machine.software.adds_bytes * (after.parameters.dense + after.parameters.expert)
+    seconds[2, _MEMORY] += memory_time(machine.cluster.gpu, added)
+    if sharding is not None:
+        _gather(machine, after, sharding, seconds)
+    return LayerCosts(after, seconds, again)
+
+
+_KERNELS = KINDS.index("host")
+"""Kinds of kernels stand before what the host and communication take."""
+
+_DATA, _MEMORY = KINDS.index("data"), KINDS.index("memory")
+_DECODER = ("dense", "moe", "mtp")
+
+
+def _apart(machine: WorkMachine, hidden: int) -> float:
+    """Return the seconds of a layer's norms and rotary positions where each of their operations is a kernel."""
+    run = machine.execution
+    numbers = run.tokens * hidden / (run.tensor if run.sequence_parallel else 1)
+    return memory_time(machine.cluster.gpu, machine.software.apart_bytes * numbers)
+
+
+def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
+    """Add gathering weights for F and again for the backward, and scattering gradients: beside the neighbours' computation.
+
+    Source: PyTorch FSDP, arXiv 2304.11277 sections 3.2 and 3.3: the next layer is gathered ahead.
+    """
+    width = 4.0 if machine.software.fp32_gradients else 2.0
+    gathered = sharding.seconds(machine, layer, "all_gather", 2.0)
+    scattered = sharding.seconds(machine, layer, "reduce_scatter", width)
+    held = layer.parameters.dense + layer.parameters.expert
+    widened = 6.0 if machine.software.fp32_gradients else 0.0  # 16-bit gradients read, 32-bit ones written
+    for row, size in ((0, machine.software.unpacks_bytes), (1, machine.software.unpacks_bytes), (2, widened)):
+        seconds[row, _MEMORY] += memory_time(machine.cluster.gpu, size * held)
+    hidden = "data" in machine.software.hides
+    for row, communication in ((0, gathered), (1, gathered), (2, scattered)):
+        cover = float(seconds[row].sum()) if hidden else 0.0
+        seconds[row, _DATA] += exposed(communication, cover)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerSums:
+    """Layers and their sums from the first on: seconds, and recomputation, kept bytes, bytes until W."""
+
+    layers: tuple[LayerCosts, ...]
+    seconds: Floats
+    scalars: Floats
+    before: int
+
+    @classmethod
+    def of(cls, layers: tuple[LayerCosts, ...]) -> LayerSums:
+        """Sum up layers in order."""
+        seconds = np.array([each.seconds for each in layers])
+        once = {id(each): each for each in layers}
+        of_one = {
+            number: (each.recompute, each.layer.kept_bytes, each.layer.bytes_until_weight)
+            for number, each in once.items()
+        }
+        scalars = np.array([of_one[id(each)] for each in layers])
+        zero = np.zeros((1, 3, len(KINDS)))
+        before = sum(each.layer.kind in _BEFORE_LAYERS for each in layers)
+        return cls(
+            layers,
+            np.concatenate((zero, seconds.cumsum(axis=0))),
+            np.concatenate((np.zeros((1, 3)), scalars.cumsum(axis=0))),
+            before,
+        )
+
+    def of_stage(self, start: int, end: int, first: bool, last: bool) -> tuple[int, int]:
+        """Positions among all layers of a stage's transformer layers, with what stands before and behind all of them."""
+        return (0 if first else start + self.before), (len(self.layers) if last else end + self.before)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,6 @@
 """Which layers go on which stage, and what each stage computes again or moves away."""
 
 from pipeplan.planner.layout.best import best_layout, layout_peaks
-from pipeplan.planner.layout.laid import BestLayout, LaidLayer, LayerOption, StageOption
+from pipeplan.planner.layout.stages import BestLayout, LaidLayer, LayerOption, StageOption
 
 __all__ = ["BestLayout", "LaidLayer", "LayerOption", "StageOption", "best_layout", "layout_peaks"]

@@ -15,10 +15,10 @@ from itertools import count, islice
 from math import inf
 from typing import Any
 
+from pipeplan.planner.answers import Estimate
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimated import Estimate
-from pipeplan.planner.estimates.per_layer import format_peak
-from pipeplan.planner.selection.bounds import Bounds
+from pipeplan.planner.estimates.stages import format_peak
+from pipeplan.planner.selection.bounds import Bounds, Pricing
 from pipeplan.planner.selection.candidates import (
     SAVING_FIELDS,
     VARIANT_FIELDS,
@@ -27,7 +27,6 @@ from pipeplan.planner.selection.candidates import (
     savings,
     variants,
 )
-from pipeplan.planner.selection.pricing import Pricing
 from pipeplan.planner.selection.request import PlanRequest
 from pipeplan.workload import token_flops
 

@@ -8,9 +8,8 @@ from math import log2
 from typing import Any
 
 from pipeplan.files import GIBIBYTE
+from pipeplan.planner.answers import Estimate, RunnerUp, Sensitivity, StepTime
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimated import Estimate, StepTime
-from pipeplan.planner.planned import RunnerUp, Sensitivity
 from pipeplan.planner.selection.branching import Opened, Space, VariantGroup
 from pipeplan.planner.selection.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
 from pipeplan.planner.selection.trials import ChangedInput

@@ -12,14 +12,12 @@ from typing import Any
 
 from pipeplan.errors import PipeplanError, ShapeError
 from pipeplan.files import GIBIBYTE
+from pipeplan.planner.answers import ClosestMiss, Estimate
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimated import Estimate
-from pipeplan.planner.planned import ClosestMiss
 from pipeplan.planner.selection.branching import Space
 from pipeplan.planner.selection.candidates import FRAME_FIELDS, as_configuration, drafts, frames, variants
-from pipeplan.planner.selection.choices import short_name, written
 from pipeplan.planner.selection.legality import RULES, Rule
-from pipeplan.planner.selection.request import PlanRequest
+from pipeplan.planner.selection.request import PlanRequest, short_name, written
 
 
 def refusal(request: PlanRequest) -> ShapeError | None:

@@ -1,20 +1,365 @@
-"""From a model, a cluster and a batch to the configuration to train with, and why it is that one."""
+"""Plan"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from pipeplan.errors import InfeasibleError, InputError
+from pipeplan.errors import InfeasibleError, InputError, PipeplanError
 from pipeplan.hardware import Cluster
+from pipeplan.planner.answers import Counts, Estimate, Objective, Planned, SearchedOrder, Sensitivity
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.error_bars import error_bar
 from pipeplan.planner.estimates.seconds import TimeFactors
-from pipeplan.planner.planned import Objective, Planned
-from pipeplan.planner.selection.choices import NO_TRAINERS, PlannedTrainer, read_fixed
-from pipeplan.planner.selection.choosing import ORDER_SHARE, Planning
-from pipeplan.planner.selection.nothing_fits import refusal
-from pipeplan.planner.selection.request import PlanListener, PlanRequest, default_limit, parts, value_of, with_cluster
+from pipeplan.planner.selection.branching import Branching, Space
+from pipeplan.planner.selection.candidates import left_out
+from pipeplan.planner.selection.comparing import CHANGES, LIMITS, front, neighbours, of_change, of_limit, runners_up
+from pipeplan.planner.selection.finalists import better_order
+from pipeplan.planner.selection.nothing_fits import closest_miss, refusal, thriftiest
+from pipeplan.planner.selection.request import (
+    NO_TRAINERS,
+    PlanListener,
+    PlannedTrainer,
+    PlanProgress,
+    PlanRequest,
+    default_limit,
+    parts,
+    read_fixed,
+    value_of,
+    with_cluster,
+)
+from pipeplan.planner.selection.trials import LayoutTask, Rounds, Trial, identity, tried
+from pipeplan.sweeps import sweep
 from pipeplan.workload import ModelShape
+
+ROUND = 32
+"""Configurations of a round: all are estimated before the next are chosen, so that workers change nothing in the answer."""
+
+STARTING = 5.0
+"""Budget in seconds below which no other process starts: loading the planner would spend it."""
+
+START_ROUND, START_ROUNDS = 16, 8
+"""Configurations of a round of the sensible part of a space, and the rounds, whatever the budget: a second or two."""
+
+PRICED = 200
+"""Frames that are bounded before each round: the likeliest are estimated while the others wait."""
+
+FINALISTS = 4
+"""Configurations, each of other degrees or another schedule, whose layers are laid out."""
+
+PRICED_LATE = 1000
+"""Frames that are bounded after the budget has ended, so that the gap is not to the peak of the GPUs."""
+
+LAYOUT_SHARE, LAYOUT_SECONDS = 0.05, 2.0
+"""Share of the budget to lay out one of them, and the most seconds: longer searches mostly prove."""
+
+VARIED = 12
+"""Configurations that are estimated again for the sensitivity."""
+
+LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3)
+"""Shares of the memory limit under which the front is looked for."""
+
+LEVEL_ROUNDS = 10
+"""Maximum number of rounds of branch and bound under each level."""
+
+SHARES = {"choosing": 0.5, "front": 0.6, "varying": 0.75, "orders": 0.93}
+"""Shares of the budget at which each part ends at the latest; layouts have shares of their own."""
+
+ORDER_SHARE = 0.15
+"""Share of the budget to search for orders."""
+
+
+class Planning:
+    """A plan while it is made."""
+
+    def __init__(
+        self,
+        requests: Sequence[PlanRequest],
+        value: Callable[[PlanRequest, float], float],
+        seconds: float,
+        progress: PlanListener | None,
+        *,
+        deadline: float | None = None,
+    ) -> None:
+        self._begin = time.monotonic()
+        self._seconds = seconds
+        self._requests = {request.gpus: request for request in requests}
+        self._whole = requests[-1]
+        self._value = value
+        self._progress = progress
+        self._deadline = deadline
+        self._phase = "choosing"
+        self._spaces = [Space.of(request) for request in requests]
+        self._branching = Branching(self._spaces, value, self.limit)
+        self._known: dict[str, Estimate | None] = {}
+        self._plain: dict[Configuration, Estimate] = {}
+        self._laid: list[Estimate] = []
+        self._varied: list[Sensitivity] = []
+        self._searched: SearchedOrder | None = None
+        self._stopped = False
+        self.refused = ""
+
+    @property
+    def limit(self) -> float:
+        """Memory limit of a GPU in bytes."""
+        return self._whole.memory_limit
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the plan began."""
+        return time.monotonic() - self._begin
+
+    def value(self, estimate: Estimate) -> float:
+        """Return the value of an estimate that is minimised."""
+        return self._value(self._requests[estimate.configuration.gpus], estimate.step_time)
+
+    @property
+    def fitting(self) -> list[Estimate]:
+        """Everything estimated that fits, the best first; equal ones in the order of their settings."""
+        found = [each for each in (*self._plain.values(), *self._laid) if each.peak_bytes <= self.limit]
+        return sorted(found, key=lambda each: (self.value(each), str(each.configuration)))
+
+    @property
+    def estimated(self) -> bool:
+        """Whether anything was estimated."""
+        return bool(self._plain)
+
+    @property
+    def best(self) -> Estimate | None:
+        """Return the best estimate so far."""
+        return next(iter(self.fitting), None)
+
+    def run(self, *, workers: int, dask: str | None, store: Path | None) -> None:
+        """Everything that takes long; Ctrl-C ends it where it is."""
+        model, cluster = self._whole.model, self._whole.cluster
+        rounds = Rounds(self._rounds())
+        finished = sweep(
+            partial(tried, model=model, cluster=cluster, calibration=self._whole.calibration),
+            rounds,
+            answer=Estimate,
+            asked=identity(model, cluster, self._whole.calibration),
+            workers=workers if self._seconds >= STARTING else 1,
+            dask=dask,
+            store=store,
+            seconds=SHARES["varying"] * self._seconds,
+        )
+        try:
+            self._start()
+            with closing(finished):
+                for each in finished:
+                    if each.failure is not None and each.failure.kind != "refused":
+                        each.required()
+                    elif each.failure is not None:
+                        self.refused = each.failure.message
+                    self._known[each.key] = each.answer
+                    rounds.finished()
+                    self._tell()
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            self._stopped = True
+
+    def _start(self) -> None:
+        """Estimate the best of the sensible parts: an answer for budgets that end early, and a value to prune by.
+
+        It takes the same work whatever the budget, in this process, so that a loaded machine changes nothing in it.
+        """
+        starting = Branching([space.sensible_part() for space in self._spaces], self._value, self.limit, slack=1.0)
+        starting.price(10**9)
+        for _ in range(START_ROUNDS):
+            for group in starting.round(START_ROUND):
+                request, configuration = group.space.request, group.configuration
+                try:
+                    self._plain[configuration] = request.estimate(configuration)
+                except PipeplanError as error:
+                    self.refused = str(error)
+                starting.learn(group, self._plain.get(configuration))
+                self._tell()
+            if starting.exhausted:
+                break
+        self._branching.best = starting.best
+
+    def fall_back(self) -> None:
+        """Take what needs the least memory where the budget ended before anything was found that fits."""
+        if self.best is not None or self._branching.exhausted:
+            return
+        found = thriftiest(self._whole)
+        if found is not None:
+            self._plain[found.configuration] = found
+
+    def search_orders(self, seconds: float, workers: int) -> None:
+        """Look for better orders for the finalists, where they are not fixed."""
+        best = self.best
+        seconds = min(seconds, SHARES["orders"] * self._seconds - self.spent)
+        fixed = {"trainer", "schedule"} & self._whole.fixed.keys()
+        if best is None or self._stopped or fixed or seconds <= 0:
+            return
+        self._phase = "orders"
+        self._tell()
+        same = [each for each in self.fitting if each.configuration.gpus == best.configuration.gpus]
+        self._searched = better_order(self._requests[best.configuration.gpus], same, seconds=seconds, workers=workers)
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            share = min(self.spent / self._seconds, 1.0)
+            self._progress(PlanProgress(phase=self._phase, share=share, estimated=len(self._known), best=self.best))
+
+    def _rounds(self) -> Iterator[list[Trial]]:
+        """Yield the trials round after round; each answer is known when the next round is drawn."""
+        yield from self._choose(self._branching, SHARES["choosing"])
+        best = self.best
+        if best is None or self.spent > self._seconds:
+            return
+        self._phase = "comparing"
+        space = next(space for space in self._spaces if space.request.gpus == best.configuration.gpus)
+        yield from self._estimates(list(neighbours(space, best.configuration, self.limit)))
+        self._phase = "front"
+        took = 0.0
+        for level in (LIMITS[1], *LEVELS):
+            begin = self.spent
+            if begin + took > SHARES["front"] * self._seconds:
+                break
+            limit = level * self.limit
+            known = [self.value(each) for each in self._plain.values() if each.peak_bytes <= limit]
+            branching = Branching([space], self._value, limit, slack=1.0, best=min(known, default=inf))
+            yield from self._choose(branching, SHARES["front"], rounds=LEVEL_ROUNDS)
+            took = self.spent - begin
+        self._phase = "layout"
+        yield from self._lay_out()
+        self._phase = "varying"
+        yield from self._vary()
+
+    def _choose(self, branching: Branching, share: float, *, rounds: int | None = None) -> Iterator[list[Trial]]:
+        """Yield rounds of branch and bound until it is exhausted, or until this share of the budget is spent."""
+        more = True
+        for _ in range(10**9 if rounds is None else rounds):
+            if self.spent > share * self._seconds and (branching is not self._branching or self.best is not None):
+                return
+            more = more and branching.price(PRICED if rounds is None else 10**9)
+            groups = branching.round(ROUND)
+            if branching.exhausted:
+                return
+            yield from self._estimates([group.configuration for group in groups])
+            for group in groups:
+                branching.learn(group, self._plain.get(group.configuration))
+
+    def _estimates(self, configurations: Sequence[Configuration]) -> Iterator[list[Trial]]:
+        """Yield a round of estimates, which are then among the plain ones."""
+        new = [each for each in dict.fromkeys(configurations) if each not in self._plain]
+        trials = [self._trial(each) for each in new]
+        yield [trial for trial in trials if trial.key not in self._known]
+        for configuration, trial in zip(new, trials, strict=True):
+            found = self._known.get(trial.key)
+            if found is not None:
+                self._plain[configuration] = found
+
+    def _trial(self, configuration: Configuration, **more: Any) -> Trial:
+        cluster = self._requests[configuration.gpus].cluster
+        return Trial(configuration, cluster.nodes, cluster.per_node, **more)
+
+    def _finalists(self, most: int | None) -> list[Configuration]:
+        """Return the best configuration of each family of degrees or schedule."""
+        found: dict[tuple[Any, ...], Configuration] = {}
+        for configuration, plain in sorted(self._plain.items(), key=lambda each: (self.value(each[1]), str(each[0]))):
+            family = tuple(
+                getattr(configuration, name) for name in ("tensor", "pipeline", "context", "expert", "schedule", "zero")
+            )
+            if plain.peak_bytes <= self.limit:
+                found.setdefault(family, configuration)
+        return list(islice(found.values(), most))
+
+    def _lay_out(self) -> Iterator[list[Trial]]:
+        fixed = self._whole.fixed
+        finalists = list(islice((each for each in self._finalists(None) if each.pipeline > 1), FINALISTS))
+        if not finalists or "layers" in fixed:
+            return
+        by_stage = "recompute" not in fixed and "trainer" not in fixed
+        layout = LayoutTask(self.limit, min(LAYOUT_SHARE * self._seconds, LAYOUT_SECONDS), by_stage)
+        trials = [self._trial(each, layout=layout) for each in finalists]
+        yield trials
+        self._laid = [found for trial in trials if (found := self._known.get(trial.key)) is not None]
+
+    def _vary(self) -> Iterator[list[Trial]]:
+        best = self.best
+        assert best is not None
+        others = [each for each in self._finalists(VARIED) if each != best.configuration]
+        others += [each.configuration for each in self._laid if each is not best]
+        for change in CHANGES:
+            if self.spent > SHARES["varying"] * self._seconds:
+                return
+            trials = [self._trial(each, change=change) for each in (best.configuration, *others)]
+            yield trials
+            found = [self._known.get(trial.key) for trial in trials]
+            if found[0] is not None:
+                self._varied.append(of_change(change, found[0], [each for each in found[1:] if each is not None]))
+
+    def planned(self, objective: Objective) -> Planned:
+        """The answer where something fits."""
+        best = self.best
+        assert best is not None
+        gap = self._gap(best)  # which bounds more, so that counts come after it
+        known = [*self._plain.values(), *self._laid]
+        limits = [of_limit(factor, factor * self.limit, best, known) for factor in LIMITS]
+        return Planned(
+            objective=objective,
+            memory_limit=self.limit,
+            best=self._with_error_bar(best),
+            runners_up=runners_up(known, best, self.value, self.limit, self._deadline),
+            front=front(known, self.value, self.limit),
+            sensitivity=(*self._varied, *limits),
+            closest_miss=None,
+            counts=self._counts(),
+            seconds=self.spent,
+            complete=self._branching.exhausted,
+            optimality_gap=gap,
+            left_out=left_out(self._whole),
+            interrupted=self._stopped,
+            searched=self._searched,
+        )
+
+    def _gap(self, best: Estimate) -> float:
+        """Return how much worse the best is than any configuration can be, at most."""
+        if not self._branching.exhausted:
+            self._branching.price(PRICED_LATE)
+        return max(0.0, self.value(best) / self._branching.least - 1)
+
+    def nothing_fits(self, objective: Objective) -> Planned:
+        """The answer where nothing does."""
+        return Planned(
+            objective=objective,
+            memory_limit=self.limit,
+            best=None,
+            runners_up=(),
+            front=(),
+            sensitivity=(),
+            closest_miss=closest_miss(self._whole),
+            counts=self._counts(),
+            seconds=self.spent,
+            complete=self._branching.exhausted,
+            left_out=left_out(self._whole),
+            interrupted=self._stopped,
+        )
+
+    def _with_error_bar(self, best: Estimate) -> Estimate:
+        cluster = self._requests[best.configuration.gpus].cluster
+        return replace(best, error_bar=error_bar(self._whole.model, cluster, best.configuration))
+
+    def _counts(self) -> Counts:
+        branching = self._branching
+        over = branching.over_memory
+        return Counts(
+            legal=branching.legal,
+            over_memory=over,
+            too_slow=max(0, branching.legal - over - branching.estimated),
+            estimated=len(self._known) + sum(self._trial(each).key not in self._known for each in self._plain),
+        )
 
 
 def plan(

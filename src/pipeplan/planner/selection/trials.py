@@ -10,8 +10,8 @@ from math import inf
 from typing import Any
 
 from pipeplan.hardware import Cluster
+from pipeplan.planner.answers import Estimate
 from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimated import Estimate
 from pipeplan.planner.estimates.seconds import UNCALIBRATED, TimeFactors
 from pipeplan.planner.selection.finalists import laid_out
 from pipeplan.planner.selection.request import PlanRequest, part_of

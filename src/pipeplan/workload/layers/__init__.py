@@ -7,12 +7,18 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import groupby
 
-from pipeplan.workload.execution import Execution
-from pipeplan.workload.layers.block import check_division, decoder_layer, mtp_layer
-from pipeplan.workload.layers.ends import embedding, head, loss, rank_vocabulary
+from pipeplan.workload.layers.block import (
+    check_division,
+    decoder_layer,
+    embedding,
+    head,
+    loss,
+    mtp_layer,
+    rank_vocabulary,
+)
 from pipeplan.workload.recompute import recomputed
 from pipeplan.workload.shape import ModelShape
-from pipeplan.workload.work import LayerWork
+from pipeplan.workload.work import Execution, LayerWork
 
 __all__ = ["layers_of", "rank_vocabulary"]
 

@@ -5,7 +5,6 @@ A mixture is a router, dispatch, grouped products, combine, and the shared exper
 
 from __future__ import annotations
 
-from pipeplan.workload.execution import Execution
 from pipeplan.workload.layers.part import (
     FULL,
     HALF,
@@ -22,7 +21,16 @@ from pipeplan.workload.layers.part import (
     shard_tokens,
 )
 from pipeplan.workload.shape import Experts, ModelShape
-from pipeplan.workload.work import Collective, GroupedGemm, Kept, MemoryPass, Operation, RankParameters, Recompute
+from pipeplan.workload.work import (
+    Collective,
+    Execution,
+    GroupedGemm,
+    Kept,
+    MemoryPass,
+    Operation,
+    RankParameters,
+    Recompute,
+)
 
 
 def activation(execution: Execution, numbers: float, *, gated: bool, name: str = "activation") -> Part:

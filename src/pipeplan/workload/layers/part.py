@@ -9,9 +9,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import reduce
 
-from pipeplan.workload.execution import Execution, Precision
 from pipeplan.workload.shape import ModelShape
-from pipeplan.workload.work import Collective, Gemm, Kept, MemoryPass, Operation, RankParameters, Recompute, Work
+from pipeplan.workload.work import (
+    Collective,
+    Execution,
+    Gemm,
+    Kept,
+    MemoryPass,
+    Operation,
+    Precision,
+    RankParameters,
+    Recompute,
+    Work,
+)
 
 HALF = 2
 """Bytes of a number of activations, norms and attention: bf16 or fp16."""

@@ -1,16 +1,23 @@
-"""What rows of runs call their software, precision, schedule, layout, recomputation and hardware, in pipeplan's terms."""
+"""Settings of a run's row in pipeplan's terms, and the settings that it leaves out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
-from pipeplan.errors import InputError
+from pipeplan.errors import InputError, PipeplanError
+from pipeplan.files import GIBIBYTE
 from pipeplan.hardware import Cluster, Preset, preset
+from pipeplan.planner.configuration import Configuration
+from pipeplan.planner.estimates.memory import rank_memory
+from pipeplan.planner.estimates.running import schedule_of
+from pipeplan.planner.estimates.software import software
+from pipeplan.planner.estimates.stages import layer_costs, stage_costs
 from pipeplan.strategies import is_strategy, strategy
-from pipeplan.workload import Precision
+from pipeplan.workload import Execution, ModelShape, Precision, RankParameters, layers_of, state_bytes
 
 _BY_WORDS = (
     (r"torchtitan.*\beager\b", "torchtitan-eager"),
@@ -288,3 +295,134 @@ def _between(hardware: Mapping[str, Any], found: Preset, per_node: int) -> tuple
     if match[1]:
         return rate * int(match[1]) / per_node, ""
     return (rate / per_node if "a node" in text else rate), ""
+
+
+_USABLE = 1.0
+"""Share of a GPU's memory that a prediction may fill: what is above is more than context and fragments leave."""
+
+_FAST_HOST = 100e9
+"""Bytes/s each way between GPU and host from which activations are moved there rather than recomputed."""
+
+_MOST = 4096
+"""Maximum number of replicas that are tried without a global batch."""
+
+_FEW_MICROBATCHES = 4
+"""Microbatches per rank beyond which no peak changes."""
+
+
+def balanced_layout(model: ModelShape, cluster: Cluster, configuration: Configuration) -> tuple[int, ...]:
+    """Return the layers on each stage with which the slowest stage is fastest, embedding, MTP, head and loss included.
+
+    The least time that a stage may take is searched for by halving; stages are then filled from the first.
+    """
+    costs = layer_costs(model, cluster, configuration)
+    times = [each.forward + each.backward_input + each.backward_weight for each in costs]
+    kinds = [each.layer.kind for each in costs]
+    body = [time for time, kind in zip(times, kinds, strict=True) if kind in ("dense", "moe")]
+    before = sum(time for time, kind in zip(times, kinds, strict=True) if kind == "embedding")
+    behind = sum(times) - sum(body) - before
+    low, high = max(sum(times) / configuration.stages, behind, *body), sum(times)
+    best = _filled(body, before, behind, high, configuration.stages)
+    for _ in range(40):
+        middle = (low + high) / 2
+        found = _filled(body, before, behind, middle, configuration.stages)
+        if found is None:
+            low = middle
+        else:
+            best, high = found, middle
+    assert best is not None
+    return best
+
+
+def _filled(body: list[float], before: float, behind: float, limit: float, stages: int) -> tuple[int, ...] | None:
+    """Return layers on each stage within a time limit, the first stages full; None where some layers are left."""
+    counts = [0] * stages
+    sums = [0.0, *accumulate(body)]
+    done = 0
+    for stage in range(stages):
+        room = limit - (before if stage == 0 else 0.0) - (behind if stage == stages - 1 else 0.0)
+        while done < len(body) and sums[done + 1] - sums[done - counts[stage]] <= room * (1 + 1e-12):
+            done += 1
+            counts[stage] += 1
+    return tuple(counts) if done == len(body) else None
+
+
+def lightest(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Configuration:
+    """Return the configuration with the least recomputation and offload that fit; with the most where none fit."""
+    chosen = configuration
+    for chosen in _heavier(model, cluster, configuration):
+        if _fits(model, cluster, chosen):
+            break
+    return chosen
+
+
+def _heavier(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Iterator[Configuration]:
+    """Yield configurations that save more and more memory, the cheapest savings first.
+
+    Whole layers are recomputed only without a fused attention core: with one, published recipes recompute selectively.
+    """
+    yield configuration
+    for modules in _modules(model, configuration):
+        yield replace(configuration, recompute=modules)
+    if cluster.gpu.host_bandwidth >= _FAST_HOST:
+        yield from (replace(configuration, offload=share) for share in (0.25, 0.5))
+    if software(configuration.software).attention == "unfused":
+        yield replace(configuration, recompute=("full",))
+
+
+def _modules(model: ModelShape, configuration: Configuration) -> Iterator[tuple[str, ...]]:
+    chosen: tuple[str, ...] = ()
+    has = (
+        ("core_attn", software(configuration.software).attention == "unfused"),
+        ("mla_up_proj", model.latent is not None),
+        ("moe_act", model.experts is not None),
+        ("layernorm", True),
+        ("mlp", model.experts is not None and model.dense_layers > 0),
+    )
+    for module, there in has:
+        if there:
+            chosen = (*chosen, module)
+            yield chosen
+
+
+def _fits(model: ModelShape, cluster: Cluster, configuration: Configuration) -> bool:
+    stages = stage_costs(model, cluster, configuration)
+    few = configuration
+    count = max(_FEW_MICROBATCHES * configuration.pipeline, 1)
+    if configuration.microbatches > count and not strategy(configuration.schedule).looks_at_costs:
+        few = replace(configuration, global_batch=count * configuration.data * configuration.microbatch_size)
+    try:
+        schedule = schedule_of(few)
+    except PipeplanError:
+        schedule = schedule_of(configuration)
+    peaks = rank_memory([[each.layer for each in stage] for stage in stages.layers], schedule, configuration)
+    return max(peak.total for peak in peaks) <= _USABLE * cluster.gpu.memory_bytes
+
+
+def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: ModelShape, expert_tensor: int) -> int:
+    """Return the power of two with which weights, gradients and optimizer state of the last rank come nearest to it.
+
+    Megatron-LM logs that rank. Between steps only workspaces are allocated besides.
+    """
+    parallel, batch = row["parallel"], row.get("batch", {})
+    tensor, pipeline = int(parallel["tp"]), int(parallel["pp"])
+    expert = int(parallel.get("ep") or 1)
+    layers = layers_of(model, Execution(tensor=tensor, expert=expert, expert_tensor=expert_tensor))
+    every = [layer.parameters for layer in layers if layer.kind in {"dense", "moe"} for _ in range(layer.count)]
+    kinds = {"mtp", "head"} if pipeline > 1 else {"embedding", "mtp", "head"}
+    ends = [layer.parameters for layer in layers if layer.kind in kinds]
+    last = every[-(len(every) // pipeline) :] + ends
+    held = RankParameters(dense=sum(each.dense for each in last), expert=sum(each.expert for each in last))
+    context = int(parallel.get("cp") or 1)
+
+    def apart(replicas: int) -> float:
+        shards = replicas * context
+        state = state_bytes(
+            held, zero=1, shards=shards, expert_shards=max(1, tensor * shards // (expert * expert_tensor))
+        )
+        return abs(state.total - allocated_gib * GIBIBYTE)
+
+    fewest = max(1, -(-expert * expert_tensor // (tensor * context)))
+    most = int(batch.get("global") or _MOST * int(batch.get("micro") or 1)) // int(batch.get("micro") or 1)
+    tried = [count for count in (1 << power for power in range(_MOST.bit_length())) if fewest <= count <= most]
+    return min(tried, key=apart, default=fewest)
